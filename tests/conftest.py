@@ -16,7 +16,7 @@ import pytest
 from icdc_testing.waiting.children import OUTLIVING, children
 from icdc_testing.waiting.seeds import choose_seed
 
-_GRACE_SECONDS = 5.0
+_GRACE_SECONDS = 30.0
 
 
 def _command(pid: int) -> str:

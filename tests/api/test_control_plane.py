@@ -72,7 +72,7 @@ def test_a_deleted_pipeline_takes_what_it_owns_with_it(pipelines: Pipelines) -> 
 def test_a_namespace_that_is_deleted_ends(kube: KubeApi) -> None:
     with kube.namespace() as name:
         Pipelines(kube.kubectl, name).apply(minimal())
-    kube.kubectl.ok("wait", "--for=delete", f"namespace/{name}", "--timeout=60s")
+    kube.kubectl.ok("wait", "--for=delete", f"namespace/{name}", "--timeout=180s")
 
 
 def test_a_program_that_ends_too_early_is_told_with_its_log(tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ def test_a_definition_that_was_deleted_and_restored_is_watched_again(
     cluster.pipelines.apply(quiet())
     epoch = finish(cluster, operator, "shop-e1-1")
     kube.kubectl.ok("delete", "crd", naming.CRD_NAME)
-    wait.until(lambda: not cluster.names("sparkapplication"), "what it owned is gone", seconds=60)
+    wait.until(lambda: not cluster.names("sparkapplication"), "what it owned is gone")
     kube.define(generator.COMMITTED)
     cluster.pipelines.apply(quiet())
     assert finish(cluster, operator, "shop-e1-1") > epoch

@@ -20,6 +20,7 @@ from icdc_testing.adapter.stepping import Cluster, report_of
 from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import minimal
+from icdc_testing.waiting.wait import WAIT_SECONDS
 
 pytestmark = pytest.mark.api
 
@@ -45,7 +46,7 @@ class Asked:
         self.code = main.main(self.arguments)
 
     def ends(self) -> int | None:
-        self.thread.join(60)
+        self.thread.join(WAIT_SECONDS)
         return self.code
 
 

@@ -24,11 +24,9 @@ def live_once(kube: KubeApi, namespace: str, operator: OperatorProcess) -> int:
     account = ("get", "serviceaccount", "default")
     wait.until(lambda: cluster.pipelines.run(*account).code == 0, "pods can be made")
     cluster.pipelines.apply(minimal())
-    operator.until(
-        lambda: cluster.names("sparkapplication") == ["shop-e1-1"], "the run is created", seconds=90
-    )
+    operator.until(lambda: cluster.names("sparkapplication") == ["shop-e1-1"], "the run is created")
     (request,) = cluster.objects("configmap")
-    kube.kubectl.ok("delete", "namespace", namespace, "--wait=true", "--timeout=90s")
+    kube.kubectl.ok("delete", "namespace", namespace, "--wait=true", "--timeout=180s")
     return int(json.loads(request["data"][pod_paths.REQUEST_KEY])["epoch"])
 
 

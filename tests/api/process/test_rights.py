@@ -33,7 +33,7 @@ ELSEWHERE = {
 }
 """Rights that this story does not come to, with the story that does."""
 
-SECONDS = 20.0
+SECONDS = 120.0
 
 Start = Callable[..., OperatorProcess]
 

@@ -20,6 +20,7 @@ from icdc_testing.adapter.stepping import Cluster, report_of
 from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import minimal
+from icdc_testing.waiting.wait import WAIT_SECONDS
 
 pytestmark = [pytest.mark.api, pytest.mark.usefixtures("person")]
 
@@ -132,7 +133,7 @@ def test_a_table_is_verified_by_the_run_that_goes_on(
     assert second is not None
     assert (second.mode, second.tables) == (RunMode.REPAIR, None)
     says(cluster, result=answer(second, *TABLES))
-    person.join(60)
+    person.join(WAIT_SECONDS)
     assert not person.is_alive()
     status = status_of(cluster)
     assert [table.verification is not None for table in status.tables] == [False, True]
@@ -173,7 +174,7 @@ def test_what_a_person_asks_is_answered_by_the_run_that_goes_on(
         assert question == RunQuestion.model_validate({"id": question.id, **asks})
         whole = answer(question, TABLES[1])
         says(cluster, result=whole | {"tables": [whole["tables"][0] | entry]})
-        assert person.result(60) == 0
+        assert person.result(WAIT_SECONDS) == 0
     assert_undisturbed(cluster)
 
 
@@ -208,5 +209,5 @@ def test_a_name_that_is_somebody_elses_is_left_and_a_run_of_its_own_answers(
         return run is not None and run.state is RunState.STOPPING
 
     operator.until(is_stopped, "it makes room")
-    person.join(90)
+    person.join(WAIT_SECONDS)
     assert cluster.pipelines.ok("get", "configmap", QUESTION, "-o", "jsonpath={.data.mine}") == "1"

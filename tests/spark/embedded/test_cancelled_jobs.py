@@ -14,7 +14,7 @@ from icdc_api.errors import NoProgress
 from icdc_spark.iceberg.jvm.errors import source_errors
 from icdc_spark.iceberg.jvm.session import mark_jobs
 from icdc_spark.iceberg.jvm.table_jobs import TableJobs
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import WAIT_SECONDS, until
 
 pytestmark = pytest.mark.spark
 
@@ -52,9 +52,9 @@ def test_the_python_worker_of_a_cancelled_job_is_killed(
             until(path.exists, "the task runs")
         finally:
             TableJobs(spark).cancel("orders")
-        assert type(running.exception(30)) is NoProgress
+        assert type(running.exception(WAIT_SECONDS)) is NoProgress
     worker = Path("/proc", path.read_text())
-    until(lambda: not worker.exists(), "the worker is killed", seconds=30)
+    until(lambda: not worker.exists(), "the worker is killed")
 
 
 def test_rows_that_a_running_task_has_read_are_seen(spark: SparkSession, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_rows_that_a_running_task_has_read_are_seen(spark: SparkSession, tmp_pat
             assert len(during.running) == 1
         finally:
             ending.touch()
-        running.result(60)
+        running.result(WAIT_SECONDS)
     assert jobs.read("orders").running == ()
     assert jobs.read("orders").jobs == during.jobs
     assert jobs.read("before").jobs == "[]"

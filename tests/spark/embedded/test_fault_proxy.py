@@ -14,7 +14,7 @@ from icdc_testing.network import faults
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.tls import make_certificates
 from icdc_testing.target.node_calls import Answer, call, documents
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import WAIT_SECONDS, until
 
 pytestmark = pytest.mark.spark
 
@@ -53,7 +53,7 @@ class _Background:
             self.error = exc
 
     def join(self) -> None:
-        self._thread.join(30)
+        self._thread.join(WAIT_SECONDS)
         assert not self._thread.is_alive()
 
 

@@ -125,7 +125,7 @@ def test_a_request_inside_a_primary_that_is_cut_off_is_made_good_although_its_ru
     if nodes.holder(index) == nodes.manager():
         # The manager would take the replica, not itself, for the node that left.
         PASSING["primary moved"](followed)
-        until(lambda: nodes.holder(index) != nodes.manager(), "the primary is moved", seconds=60)
+        until(lambda: nodes.holder(index) != nodes.manager(), "the primary is moved")
         nodes.wait_until_settled()
     primary, replica = nodes.holder(index), nodes.holder(index, primary=False)
     asked = nodes.without(index)
@@ -150,7 +150,7 @@ def test_a_request_inside_a_primary_that_is_cut_off_is_made_good_although_its_ru
     nodes.do("POST", f"/{index}/_close", through=asked)
     nodes.do("POST", f"/{index}/_open", through=asked)
     nodes.restart()
-    until(lambda: not is_inside(primary), "the request has come to its end", seconds=60)
+    until(lambda: not is_inside(primary), "the request has come to its end")
     # Rows that were deleted are back, and no answer to the run has said so.
     assert oracle.read_index(front.url, table.alias) != equal
     followed.settle()

@@ -20,7 +20,7 @@ from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Hold
 from icdc_testing.target import sink_cases as sink
 from icdc_testing.target.node_calls import call, documents
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import WAIT_SECONDS, until
 
 pytestmark = pytest.mark.spark
 
@@ -86,7 +86,7 @@ def test_the_driver_sees_what_a_task_has_sent_before_the_task_ends(
             assert not running.done()
         finally:
             held.release()
-        assert running.result(60).upserted == 3
+        assert running.result(WAIT_SECONDS).upserted == 3
 
 
 def test_an_empty_dataframe_is_a_batch_of_nothing(

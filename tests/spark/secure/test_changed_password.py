@@ -12,9 +12,9 @@ def test_a_run_goes_on_with_the_password_that_the_secret_has_now(site: Site) -> 
     site.sql("insert into {} values (1, 'one')")
     with site.follow_continuously() as status:
         _, password = site.node.user(site.role, site.role)
-        until(lambda: status().reason == "Unauthorized", "it is refused", seconds=60)
+        until(lambda: status().reason == "Unauthorized", "it is refused")
         assert f"the credentials in Secret '{SECRET}'" in (status().message or "")
         site.renew_secret(SECRET, "password", password)
         site.sql("insert into {} values (2, 'two')")
-        until(lambda: site.documents() == 2, "the next row is there", seconds=60)
-        until(lambda: status().reason is None, "it is healthy", seconds=60)
+        until(lambda: site.documents() == 2, "the next row is there")
+        until(lambda: status().reason is None, "it is healthy")

@@ -12,6 +12,7 @@ from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Action, HalfAnswer, Reset, Status
 from icdc_testing.target import sink_cases as sink
 from icdc_testing.target.node_calls import call
+from icdc_testing.waiting.wait import WAIT_SECONDS
 
 pytestmark = pytest.mark.spark
 
@@ -117,7 +118,7 @@ def test_an_index_that_somebody_makes_at_the_same_moment_is_no_end_of_the_run(
         admin.indices.create(index="orders-000001")
         held.release()
         with pytest.raises(TargetUnavailable, match="has just created the index 'orders-000001'"):
-            making.result(30)
+            making.result(WAIT_SECONDS)
     assert indices.create(through, sink.OWNER, sink.MAPPING, {}).name == "orders-000002"
     through.close()
 

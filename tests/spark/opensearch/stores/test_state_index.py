@@ -35,4 +35,4 @@ def test_the_log_of_replaced_documents_is_bounded(
         return bool(translog["uncommitted_size_in_bytes"] < 1.5 * LIMIT)
 
     # Merges remove replaced documents only up to the last flush: this bounds their number, too.
-    until(is_flushed, "the state index is flushed", seconds=60)
+    until(is_flushed, "the state index is flushed")

@@ -23,7 +23,7 @@ from icdc_testing.catalogs.head_lake import NAME, HeadLake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.waiting.jvm import SESSION, count_threads, list_files, read_heap
 from icdc_testing.waiting.processes import sockets_to
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import WAIT_SECONDS, until
 
 pytestmark = pytest.mark.spark
 
@@ -145,7 +145,7 @@ def test_fifty_retries_of_a_stalled_table_leave_neither_connection_nor_thread_no
             later = wait_for_retries(RETRIES)
         finally:
             stop.set()
-        assert running.result(60).outcome is None
+        assert running.result(WAIT_SECONDS).outcome is None
     last = RunReport.read(Path(request.report_path))
     assert (last.tables[0].reason, last.open_sessions) == ("TableNotFound", ())
     # One catalog at a time: JDBC's has two connections at most, a REST client one for each thread.

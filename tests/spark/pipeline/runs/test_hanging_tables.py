@@ -22,7 +22,7 @@ from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Hang
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target.node_calls import call, documents
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import WAIT_SECONDS, until
 
 pytestmark = pytest.mark.spark
 
@@ -132,7 +132,7 @@ class Run:
 
     def end(self) -> RunResult:
         """Return the end of the run, which must come soon."""
-        return self._ending.result(30)
+        return self._ending.result(WAIT_SECONDS)
 
 
 @contextmanager

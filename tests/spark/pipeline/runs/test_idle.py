@@ -17,7 +17,7 @@ from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import WAIT_SECONDS, until
 
 pytestmark = pytest.mark.spark
 
@@ -53,7 +53,7 @@ def test_a_table_that_nobody_changes_is_looked_at_without_reading_a_file(
 
     def until_polled(times: int) -> None:
         wanted = polls() + times
-        until(lambda: polls() >= wanted, f"{times} more polls", seconds=60)
+        until(lambda: polls() >= wanted, f"{times} more polls")
 
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(PipelineRun(request, spark, stop).run)
@@ -73,7 +73,7 @@ def test_a_table_that_nobody_changes_is_looked_at_without_reading_a_file(
             assert bytes_read(spark) > read
         finally:
             stop.set()
-        assert running.result(60).outcome is None
+        assert running.result(WAIT_SECONDS).outcome is None
 
 
 def oracle_aliases(url: str) -> str:

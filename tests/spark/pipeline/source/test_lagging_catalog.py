@@ -26,7 +26,7 @@ from icdc_testing.catalogs.rest_catalog import RestCatalog
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import WAIT_SECONDS, until
 
 pytestmark = pytest.mark.spark
 
@@ -148,17 +148,17 @@ def test_replicas_that_disagree_delay_a_continuous_run_and_confuse_nothing(
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(PipelineRun(request, spark, stop).run)
         try:
-            until(partial(is_applied, 1), "the first row", seconds=60)
+            until(partial(is_applied, 1), "the first row")
             replicas.answer_with(numbers[1])
-            until(partial(is_applied, 2), "the second row", seconds=60)
+            until(partial(is_applied, 2), "the second row")
             # The other replica never heard of the commit.
             replicas.answer_with(numbers[0])
-            until(is_refused, "the older answer is noticed", seconds=60)
+            until(is_refused, "the older answer is noticed")
             replicas.answer_with(numbers[1])
-            until(lambda: not is_refused(), "the run has recovered", seconds=60)
+            until(lambda: not is_refused(), "the run has recovered")
         finally:
             stop.set()
-        assert running.result(60).outcome is None
+        assert running.result(WAIT_SECONDS).outcome is None
     assert reasons <= {None, "SourceUnavailable"}
     assert all(before <= after for before, after in pairwise(seen))
     assert names(clean_indices) == dict.fromkeys("12", "a")

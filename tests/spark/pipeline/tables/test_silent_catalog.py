@@ -20,7 +20,7 @@ from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import WAIT_SECONDS, until
 
 from .silent_server import SilentServer
 
@@ -106,13 +106,13 @@ def test_a_continuous_run_follows_the_others_and_ends_when_it_is_asked_to(
         running = pool.submit(application.run)
         try:
             until(Path(request.report_path).exists, "the run reports")
-            until(lambda: is_applied(1), "the healthy table is exported", seconds=60)
+            until(lambda: is_applied(1), "the healthy table is exported")
             lake.sql(f"insert into lake.{table} values (2, 'b')")
-            until(lambda: is_applied(2), "it is followed", seconds=60)
+            until(lambda: is_applied(2), "it is followed")
             assert silent.connections >= SILENT
         finally:
             stop.set()
-        assert running.result(30).outcome is None
+        assert running.result(WAIT_SECONDS).outcome is None
     assert set(oracle.read_index(clean_indices, "things")) == {"1", "2"}
 
 

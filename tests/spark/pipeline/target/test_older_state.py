@@ -25,7 +25,7 @@ from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
 from icdc_testing.target.node_calls import call
 from icdc_testing.target.restoring import restore, take_snapshot
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import WAIT_SECONDS, until
 
 pytestmark = pytest.mark.spark
 
@@ -212,7 +212,7 @@ def test_a_continuous_run_notices_that_icdc_state_is_another_one(
             until(lambda: behind(clean_indices) == [f"{ALIAS}-000002"], "a new export", seconds=120)
         finally:
             stop.set()
-        assert running.result(60).outcome is None
+        assert running.result(WAIT_SECONDS).outcome is None
     check(spark, clean_indices, table)
     hidden = oracle.request(f"{clean_indices}/{STATE_INDEX}/_settings/index.hidden")
     assert hidden[STATE_INDEX]["settings"]["index"]["hidden"] == "true"

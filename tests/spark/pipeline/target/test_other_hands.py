@@ -17,7 +17,7 @@ from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Status
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import WAIT_SECONDS, until
 
 pytestmark = pytest.mark.spark
 
@@ -76,14 +76,14 @@ def test_an_alias_that_somebody_removed_is_back_after_one_poll(pipeline: Pipelin
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(PipelineRun(request, pipeline.harness.spark, stop).run)
         try:
-            until(lambda: Path(request.report_path).exists(), "the run has begun", seconds=60)
+            until(lambda: Path(request.report_path).exists(), "the run has begun")
             assert read_restored() is None
             pipeline.change_alias(REMOVED)
-            until(lambda: pipeline.list_served() == [FIRST], "the alias is back", seconds=60)
+            until(lambda: pipeline.list_served() == [FIRST], "the alias is back")
             until(lambda: read_restored() is not None, "it is reported")
         finally:
             stop.set()
-        assert running.result(60).outcome is None
+        assert running.result(WAIT_SECONDS).outcome is None
 
 
 def test_a_comparison_says_that_readers_do_not_see_the_index(pipeline: Pipeline) -> None:

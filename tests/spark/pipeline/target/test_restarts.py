@@ -14,7 +14,7 @@ from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import WAIT_SECONDS, until
 
 pytestmark = pytest.mark.spark
 
@@ -41,21 +41,21 @@ def test_a_node_that_has_not_recovered_yet_neither_stalls_a_table_nor_loses_its_
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(PipelineRun(request, spark, stop).run)
         try:
-            until(lambda: Path(request.report_path).exists(), "the run has begun", seconds=60)
-            until(lambda: status().snapshots_behind == 0, "it is followed", seconds=60)
+            until(lambda: Path(request.report_path).exists(), "the run has begun")
+            until(lambda: status().snapshots_behind == 0, "it is followed")
             proxy.clear()
             proxy.upstream = starting_node
-            until(lambda: has_answer(503), "the restart is noticed", seconds=60)
+            until(lambda: has_answer(503), "the restart is noticed")
             asked = len(proxy.requests())
-            until(lambda: len(proxy.requests()) > asked + 2, "it is asked again", seconds=60)
+            until(lambda: len(proxy.requests()) > asked + 2, "it is asked again")
             proxy.upstream = recovered
             lake.sql(f"insert into lake.{name} values (2, 'b')")
             until(
                 lambda: len(oracle.read_index(recovered, "things")) == 2, "it goes on", seconds=90
             )
-            until(lambda: status().snapshots_behind == 0, "it is reported", seconds=60)
+            until(lambda: status().snapshots_behind == 0, "it is reported")
         finally:
             stop.set()
-        assert running.result(60).outcome is None
+        assert running.result(WAIT_SECONDS).outcome is None
     assert {(report.state, report.reason) for report in seen if report.reason} == set()
     assert [request for request in proxy.requests("things-000002") if request.method != "GET"] == []

@@ -19,7 +19,7 @@ from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.tls import Authority
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import WAIT_SECONDS, until
 
 pytestmark = pytest.mark.spark
 
@@ -83,7 +83,7 @@ def following(
             yield status
         finally:
             stop.set()
-        assert running.result(60).outcome is None
+        assert running.result(WAIT_SECONDS).outcome is None
 
 
 def has_count(url: str, count: int) -> Callable[[], bool]:
@@ -108,7 +108,7 @@ def test_a_password_that_is_changed_in_the_middle_of_a_batch_needs_nobody(
         FaultProxy(clean_indices, credentials=(USER, "first")) as proxy,
         following(spark, proxy, tmp_path, entry) as status,
     ):
-        until(has_count(clean_indices, 1), "the table is exported", seconds=60)
+        until(has_count(clean_indices, 1), "the table is exported")
         until(lambda: status().state == "Streaming", "it is followed")
         held = proxy.hold("/things-0.*/_bulk")
         lake.sql(f"insert into lake.{table} values (2, 'b')")
@@ -135,9 +135,9 @@ def test_a_password_that_comes_late_is_taken_up_without_waiting_for_the_recheck(
         FaultProxy(clean_indices, credentials=(USER, "first")) as proxy,
         following(spark, proxy, tmp_path, entry) as status,
     ):
-        until(lambda: status().state == "Streaming", "it is followed", seconds=60)
+        until(lambda: status().state == "Streaming", "it is followed")
         proxy.credentials = (USER, "second")
-        until(lambda: status().reason == "Unauthorized", "it is refused", seconds=60)
+        until(lambda: status().reason == "Unauthorized", "it is refused")
         secrets.put("search", password="second")
         until(lambda: status().state == "Streaming", "it goes on", seconds=SOON)
 
@@ -159,7 +159,7 @@ def test_a_certificate_of_another_authority_is_trusted_once_the_secret_has_it(
         FaultProxy(clean_indices, credentials=(USER, "first"), tls=served) as proxy,
         following(spark, proxy, tmp_path, entry, tls=tls) as status,
     ):
-        until(lambda: status().state == "Streaming", "it is followed", seconds=60)
+        until(lambda: status().state == "Streaming", "it is followed")
         newer = second.issue("server", names=NAMES)
         served.load_cert_chain(newer.certificate, newer.key)
         secrets.put("search-ca", ca_crt=second.ca.read_text(encoding="utf-8"))
@@ -190,6 +190,6 @@ def test_the_catalog_is_asked_with_the_token_that_its_secret_has_now(
             FaultProxy(clean_indices, credentials=(USER, "first")) as proxy,
             following(spark, proxy, tmp_path, entry),
         ):
-            until(lambda: is_asked_with("first"), "the catalog is asked", seconds=60)
+            until(lambda: is_asked_with("first"), "the catalog is asked")
             secrets.put("lake", token="second")
             until(lambda: is_asked_with("second"), "it is asked with the new one", seconds=SOON)

@@ -37,7 +37,7 @@ QUIET_SECONDS = 8.0
 SETTLED_SECONDS = 2.0
 """Between two checks whether the story is over."""
 LIMIT_SECONDS = 900.0
-COLLECTED_SECONDS = 30.0
+COLLECTED_SECONDS = 180.0
 """In real seconds, because the garbage collector uses the real clock."""
 
 

@@ -15,7 +15,7 @@ from icdc_testing.catalogs.readers import ON_LOOPBACK
 from icdc_testing.waiting import wait
 
 IMAGE = "iceberg-cdc-operator-spark:test"
-_END_SECONDS = 30.0
+_END_SECONDS = 120.0
 
 
 class OperatorProcess:
@@ -40,7 +40,7 @@ class OperatorProcess:
         """Wait until it has logged something with `text` in it."""
         self.until(lambda: any(text in message for message in self.messages), f"it logs {text!r}")
 
-    def until(self, reached: Any, what: str, *, seconds: float = 60.0) -> None:
+    def until(self, reached: Any, what: str, *, seconds: float = wait.WAIT_SECONDS) -> None:
         """Wait; an AssertionError shows the log."""
         try:
             wait.until(lambda: self._process.poll() is not None or reached(), what, seconds=seconds)

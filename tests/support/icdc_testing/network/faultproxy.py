@@ -20,7 +20,7 @@ from icdc_testing.network.faults import Action, Hold, Rule, Status
 from icdc_testing.network.http_messages import Request, Response, exchange, read_request
 from icdc_testing.network.recorded_writes import Write, writes_of
 
-_STOP_SECONDS = 10.0
+_STOP_SECONDS = 60.0
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,7 @@ from typing import Any
 
 from icdc_testing.network.http_messages import Request
 from icdc_testing.network.recorded_writes import Write
-
-HOLD_SECONDS = 60.0
-"""How long a test waits for a request to be held, before it fails."""
+from icdc_testing.waiting.wait import WAIT_SECONDS
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ class Hold:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._decision: asyncio.Future[bool] | None = None
 
-    def wait(self, seconds: float = HOLD_SECONDS) -> None:
+    def wait(self, seconds: float = WAIT_SECONDS) -> None:
         """Return once a request is held; AssertionError after `seconds`."""
         assert self.held.wait(seconds), f"no request came to be held within {seconds} s"
 

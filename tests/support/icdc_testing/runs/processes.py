@@ -28,9 +28,9 @@ from icdc_testing.runs.spark_conf import UNCOMPILED
 from icdc_testing.waiting.processes import command, kill, name_of
 from icdc_testing.waiting.wait import until
 
-END_SECONDS = 120.0
+END_SECONDS = 300.0
 """Seconds until a run must have ended, on a busy machine."""
-ORPHAN_SECONDS = 30.0
+ORPHAN_SECONDS = 120.0
 """Seconds until the other processes of a killed run must have ended."""
 
 SMALL = Spark.model_validate(

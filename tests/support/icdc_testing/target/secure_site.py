@@ -18,7 +18,7 @@ from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target.secure_node import SecureNode
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import WAIT_SECONDS, until
 
 ROLE: dict[str, Any] = json.loads(
     (Path(__file__).parents[4] / "docs" / "opensearch-role.json").read_text(encoding="utf-8")
@@ -69,7 +69,7 @@ class Site:
                 yield status
             finally:
                 stop.set()
-            assert running.result(60).outcome is None
+            assert running.result(WAIT_SECONDS).outcome is None
 
     def renew_secret(self, name: str, key: str, value: str) -> None:
         """Replace a file of a mounted Secret, in one step as the kubelet does."""

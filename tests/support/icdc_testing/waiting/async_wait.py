@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Callable
 
+from icdc_testing.waiting.wait import WAIT_SECONDS
+
 _POLL_SECONDS = 0.005
 
 
-async def until(reached: Callable[[], bool], what: str, *, seconds: float = 10.0) -> None:
+async def until(reached: Callable[[], bool], what: str, *, seconds: float = WAIT_SECONDS) -> None:
     """Return once `reached` is true; AssertionError naming `what` after `seconds`."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds

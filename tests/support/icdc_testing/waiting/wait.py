@@ -3,6 +3,9 @@
 import time
 from collections.abc import Callable
 
+WAIT_SECONDS = 180.0
+"""Seconds until a state must be reached that takes a few, on a host with ten times the work that
+it has cores for. Who waits for a state pays nothing for it: only a failure comes later."""
 _POLL_SECONDS = 0.05
 
 
@@ -10,7 +13,7 @@ def until(
     reached: Callable[[], bool],
     what: str,
     *,
-    seconds: float = 60.0,
+    seconds: float = WAIT_SECONDS,
     pause: float = _POLL_SECONDS,
 ) -> None:
     """Return once `reached` is true; AssertionError naming `what` after `seconds`.

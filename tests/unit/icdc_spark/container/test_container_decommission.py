@@ -58,7 +58,7 @@ def test_it_ends_when_the_executor_has_ended_and_not_before(tmp_path: Path) -> N
             with pytest.raises(subprocess.TimeoutExpired):
                 hook.wait(3 * decommission.POLL_SECONDS)
             executor.communicate()
-            assert hook.wait(30) == 0
+            assert hook.wait(120) == 0
         assert other.poll() is None
 
 

@@ -55,14 +55,14 @@ def test_a_call_ends_only_when_its_report_is_complete() -> None:
 
     def report() -> None:
         begun.set()
-        assert ending.wait(10)
+        assert ending.wait(SECONDS)
         # Time enough for the call to end, if nothing held it.
         time.sleep(0.1)
         order.append("reported")
 
     def call() -> None:
         with suppress(SourceUnavailable), watch.call("db.a", report):
-            assert begun.wait(10)
+            assert begun.wait(SECONDS)
             ending.set()
         order.append("ended")
 
@@ -70,7 +70,7 @@ def test_a_call_ends_only_when_its_report_is_complete() -> None:
     caller.start()
     while not begun.is_set():
         watch.report_overdue(late())
-    caller.join(10)
+    caller.join(SECONDS)
     assert order == ["reported", "ended"]
 
 

@@ -196,5 +196,5 @@ def test_the_watch_polls_by_itself_while_it_is_open() -> None:
     spark, cancelled = Spark(), threading.Event()
     with StepWatch(0.1, spark) as watch, pytest.raises(NoProgress):  # noqa: SIM117
         with watch.step("db.a", "a", lambda _: cancelled.set()):
-            assert cancelled.wait(10)
+            assert cancelled.wait(SECONDS)
     assert spark.cancelled

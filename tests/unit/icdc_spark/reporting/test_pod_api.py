@@ -13,6 +13,7 @@ from kubernetes.config import ConfigException
 
 from icdc_spark.reporting import pod_api
 from icdc_spark.reporting.pod_api import OwnPod
+from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.unit
 
@@ -111,6 +112,8 @@ def test_a_server_that_says_nothing_is_left_after_the_time_given(server: Server)
     reason = server.pod().annotate(TEXT, 0.2)
     assert reason is not None
     assert "timed out" in reason
+    # The server may not have read it yet when it is given up.
+    until(lambda: bool(server.requests), "the request has come")
     assert len(server.requests) == 1
 
 

@@ -108,7 +108,7 @@ def _lose_newest_copy(followed: Followed, write: Callable[[], None], command: st
     followed.ask_through(older)
     place = {"node": older.name, "accept_data_loss": True}
     # A node that has joined a moment ago does not know its copies yet.
-    until(lambda: _try_reroute(nodes, command, index, place), f"{command} is taken", seconds=60)
+    until(lambda: _try_reroute(nodes, command, index, place), f"{command} is taken")
     nodes.do("PUT", "/_cluster/settings", {"persistent": {_ALLOCATION: None}})
 
 

@@ -14,7 +14,7 @@ from icdc_testing.waiting.children import OUTLIVING
 from icdc_testing.waiting.wait import until
 
 HTTP_PORT = 9200
-START_SECONDS = 120.0
+START_SECONDS = 240.0
 
 _QUICK: Mapping[str, str] = {
     # A node that is gone is noticed in two seconds instead of thirty.

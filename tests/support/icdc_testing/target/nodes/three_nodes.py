@@ -14,7 +14,7 @@ from icdc_testing.target.nodes.namespaces import Namespaces
 from icdc_testing.waiting.wait import until
 
 COUNT = 3
-SETTLE_SECONDS = 120.0
+SETTLE_SECONDS = 240.0
 _PRIMARY = ("p", "STARTED")
 
 
