@@ -16,6 +16,7 @@ from icdc_testing.network.faults import Action, Delay, Hang, ItemErrors
 from icdc_testing.network.recorded_writes import Write
 from icdc_testing.target import sink_cases as sink
 from icdc_testing.target.node_calls import documents
+from icdc_testing.waiting.wait import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]
 
@@ -61,6 +62,7 @@ def test_a_target_that_applies_all_and_answers_nothing_is_a_replay_later(proxy: 
     assert silent.error[0] == "TargetUnavailable"
     assert "did not answer in time" in silent.error[1]
     assert (silent.ambiguous, silent.upserted, silent.deleted) == (True, 0, 0)
+    until(lambda: documents(proxy.upstream, sink.INDEX) == AFTER, "all is applied")
     proxy.clear()
     again = sink.write(proxy.url, LINES, 2)
     assert (again.error, again.upserted, again.already_applied) == (None, 0, ROWS)
