@@ -25,6 +25,8 @@ from icdc_testing.waiting.wait import WAIT_SECONDS
 pytestmark = pytest.mark.api
 
 Start = Callable[..., OperatorProcess]
+PATIENCE_SECONDS = 15
+"""How long a person waits for an answer: longer than the operator takes to act on a question."""
 TABLE = {"name": "shop.orders", "index": "shop.orders"}
 SOME = ["--table", "shop.orders", "--id", "7"]
 LIST, REPLAY = ["dead-letters", "list", *SOME], ["dead-letters", "replay", *SOME]
@@ -133,7 +135,7 @@ def test_a_run_in_the_cluster_answers_under_the_account_of_the_driver(
 def test_who_does_not_wait_any_more_ends_the_run(cluster: Cluster, start: Start) -> None:
     operator = start()
     cluster.pipelines.apply(minimal(suspend=True))
-    asked = Asked(["plan", "shop", "--wait", "5"])
+    asked = Asked(["plan", "shop", "--wait", str(PATIENCE_SECONDS)])
     operator.until(lambda: "shop-p1-1" in cluster.names("sparkapplication"), "it is taken up")
     assert asked.ends() == 3
     operator.until(lambda: current(cluster) is None, "the run is ended")

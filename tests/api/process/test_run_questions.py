@@ -26,6 +26,8 @@ pytestmark = [pytest.mark.api, pytest.mark.usefixtures("person")]
 
 Start = Callable[..., OperatorProcess]
 RUN, QUESTION = "shop-e1-1", "shop-e1-1-question"
+PATIENCE_SECONDS = 15
+"""How long a person waits for an answer: longer than the operator takes to act on a question."""
 TABLES = ("shop.orders", "shop.users")
 CONTINUOUS: dict[str, Any] = {
     "changelog": {"trigger": "Continuous"},
@@ -181,7 +183,7 @@ def test_what_a_person_asks_is_answered_by_the_run_that_goes_on(
 def test_who_does_not_wait_any_more_takes_the_question_back(
     cluster: Cluster, operator: OperatorProcess, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main.main(["verify", "shop", "--wait", "5"]) == 3
+    assert main.main(["verify", "shop", "--wait", str(PATIENCE_SECONDS)]) == 3
     assert f"the run {RUN} answers while it follows its tables" in capsys.readouterr().err
     operator.until(lambda: asked(cluster) is None, "the run is asked nothing more")
     assert_undisturbed(cluster)
@@ -201,7 +203,9 @@ def test_a_name_that_is_somebody_elses_is_left_and_a_run_of_its_own_answers(
     cluster: Cluster, operator: OperatorProcess
 ) -> None:
     cluster.pipelines.ok("create", "configmap", QUESTION, "--from-literal=mine=1")
-    person = threading.Thread(target=main.main, args=(["verify", "shop", "--wait", "15"],))
+    person = threading.Thread(
+        target=main.main, args=(["verify", "shop", "--wait", str(PATIENCE_SECONDS)],)
+    )
     person.start()
 
     def is_stopped() -> bool:

@@ -26,8 +26,8 @@ from .silent_server import SilentServer
 
 pytestmark = pytest.mark.spark
 
-SECONDS = 2.0
-"""How long a catalog may take here."""
+SECONDS = 8.0
+"""How long a catalog may take here: also the one that answers, on a busy host."""
 SILENT = count_permits(Driver()) + 1
 """More than are worked on at the same time."""
 NEVER = str(3600 * 1000)
@@ -73,7 +73,8 @@ def test_a_run_ends_although_catalogs_never_answer_and_says_so(
     request = pipeline.request()
     started = time.monotonic()
     answer = PipelineRun(request, spark, catalog_seconds=SECONDS).run()
-    assert time.monotonic() - started < 60
+    # Not for an hour, as the pipeline would have it.
+    assert time.monotonic() - started < 300
 
     assert silent.connections >= SILENT
     assert type(answer.outcome) is SourceUnavailable
@@ -81,7 +82,7 @@ def test_a_run_ends_although_catalogs_never_answer_and_says_so(
     *waiting, healthy = RunReport.read(Path(request.report_path)).tables
     assert {table.reason for table in waiting} == {"SourceUnavailable"}
     assert waiting[0].message == (
-        "db.silent0: the catalog has accepted a request and not answered it within 2 s; it is "
+        "db.silent0: the catalog has accepted a request and not answered it within 8 s; it is "
         "tried again"
     )
     assert (healthy.state, healthy.reason) == ("Streaming", None)

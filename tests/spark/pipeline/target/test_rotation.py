@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from icdc_api.job.run_files import RunReport
 from icdc_api.status.pipeline_status import TableStatus
-from icdc_spark.process.pipeline_run import STALLED_RECHECK_SECONDS, PipelineRun
+from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.catalogs import catalog_service
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
@@ -24,8 +24,8 @@ from icdc_testing.waiting.wait import WAIT_SECONDS, until
 pytestmark = pytest.mark.spark
 
 USER = "icdc"
-SOON = STALLED_RECHECK_SECONDS / 2
-"""Before a stalled table would be looked at again in any case."""
+RECHECK_SECONDS = 3600.0
+"""After so long a stalled table is looked at again in any case: longer than any test waits."""
 NAMES = ("IP:127.0.0.1",)
 
 
@@ -77,7 +77,9 @@ def following(
         return RunReport.read(Path(request.report_path)).tables[0]
 
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(PipelineRun(request, spark, stop).run)
+        running = pool.submit(
+            PipelineRun(request, spark, stop, recheck_seconds=RECHECK_SECONDS).run
+        )
         try:
             until(Path(request.report_path).exists, "the run reports")
             yield status
@@ -117,8 +119,8 @@ def test_a_password_that_is_changed_in_the_middle_of_a_batch_needs_nobody(
         secrets.put("search", password="second")
         held.release()
         until(lambda: 401 in {request.status for request in proxy.requests()}, "it is refused")
-        until(has_count(clean_indices, 2), "the batch is written", seconds=SOON)
-        until(lambda: status().snapshots_behind == 0, "it is applied", seconds=SOON)
+        until(has_count(clean_indices, 2), "the batch is written")
+        until(lambda: status().snapshots_behind == 0, "it is applied")
         assert status().reason is None
 
 
@@ -139,7 +141,7 @@ def test_a_password_that_comes_late_is_taken_up_without_waiting_for_the_recheck(
         proxy.credentials = (USER, "second")
         until(lambda: status().reason == "Unauthorized", "it is refused")
         secrets.put("search", password="second")
-        until(lambda: status().state == "Streaming", "it goes on", seconds=SOON)
+        until(lambda: status().state == "Streaming", "it goes on")
 
 
 def test_a_certificate_of_another_authority_is_trusted_once_the_secret_has_it(
@@ -166,7 +168,7 @@ def test_a_certificate_of_another_authority_is_trusted_once_the_secret_has_it(
         proxy.stop()
         proxy.start()
         lake.sql(f"insert into lake.{table} values (2, 'b')")
-        until(has_count(clean_indices, 2), "the next batch is written", seconds=SOON)
+        until(has_count(clean_indices, 2), "the next batch is written")
         assert status().reason is None
 
 
@@ -192,4 +194,4 @@ def test_the_catalog_is_asked_with_the_token_that_its_secret_has_now(
         ):
             until(lambda: is_asked_with("first"), "the catalog is asked")
             secrets.put("lake", token="second")
-            until(lambda: is_asked_with("second"), "it is asked with the new one", seconds=SOON)
+            until(lambda: is_asked_with("second"), "it is asked with the new one")

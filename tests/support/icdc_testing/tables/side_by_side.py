@@ -28,7 +28,7 @@ from icdc_testing.tables.misbehaving import FAULTS, HANG, REMOVED, SCHEMA, Victi
 from icdc_testing.target import node_calls
 from icdc_testing.waiting.wait import until
 
-_SECONDS = 120.0
+_SECONDS = 300.0
 """How long a state is waited for."""
 _FEW = 20
 """Rows of a table that is written one by one."""
