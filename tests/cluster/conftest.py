@@ -49,7 +49,7 @@ def helm(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Helm:
 def installed(cluster: Cluster, helm: Helm) -> list[str]:
     """The operator, installed by its chart as the README says; the namespaces that it watches."""
     values = product.operator_values(cluster.facts["images"], list(WATCHED))
-    how = ("-n", SYSTEM, "--create-namespace", "--wait", "--timeout", "4m")
+    how = ("-n", SYSTEM, "--create-namespace", "--wait", "--timeout", "7m")
     # Processes of tests side by side install it one after the other, the second time for nothing.
     with jars.exclusive(cluster.kubectl.kubeconfig.with_name("install.lock")):
         for name in WATCHED:

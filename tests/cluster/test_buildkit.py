@@ -25,7 +25,7 @@ def installed_from_buildkit(cluster: Cluster, helm: Helm, installed: list[str]) 
     cluster.apply("default", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
     values = product.operator_values(cluster.facts["buildkitImages"], [NAMESPACE])
     values["crds"] = {"install": False}
-    how = ("-n", HOME, "--create-namespace", "--wait", "--timeout", "4m")
+    how = ("-n", HOME, "--create-namespace", "--wait", "--timeout", "7m")
     helm.ok("upgrade", "--install", RELEASE, str(OPERATOR), *how, values=values)
 
 

@@ -141,7 +141,7 @@ def test_a_node_that_is_drained_ends_the_run_in_order(killing: Killing) -> None:
     chosen = f"--pod-selector=icebergcdc.dev/pipeline={shop.name}"
     try:
         kubectl.ok(
-            "drain", FIRST.name, chosen, "--force", "--delete-emptydir-data", "--timeout=150s"
+            "drain", FIRST.name, chosen, "--force", "--delete-emptydir-data", "--timeout=300s"
         )
     finally:
         kubectl.ok("uncordon", FIRST.name)

@@ -14,7 +14,7 @@ from real_cluster.shop import SMALL, Resource, Shop, rows
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
 START_SECONDS = 45
-TOLD_SECONDS = 300.0
+TOLD_SECONDS = 600.0
 RETRY = {"maxAttempts": 30, "initialSeconds": 1, "maxSeconds": 5}
 MISSING = "iceberg-cdc-operator/missing:1"
 

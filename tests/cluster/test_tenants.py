@@ -28,7 +28,7 @@ def test_templates_that_spark_operator_cannot_decode_stop_nobody_else(
         resource["spec"]["spark"]["driver"]["template"] = template
         site.apply(resource)
     for site in bad:
-        site.until(is_refused, "SpecValid=False", seconds=60)
+        site.until(is_refused, "SpecValid=False")
     assert bad[0].object("get", "sparkapplications")["items"] == []
     healthy = shop("healthy", "south")
     table = healthy.table("small", rows(1, 20))

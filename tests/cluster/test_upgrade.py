@@ -65,7 +65,7 @@ class Release:
     def _upgrade(self, chart: Path, loaded: list[str]) -> None:
         # The definition of pipelines is the other release's.
         values = {**product.operator_values(loaded, [NAMESPACE]), "crds": {"install": False}}
-        how = ("-n", HOME, "--wait", "--timeout", "4m")
+        how = ("-n", HOME, "--wait", "--timeout", "7m")
         self._helm.ok("upgrade", "--install", RELEASE, str(chart), *how, values=values)
         self._helm.ok("test", RELEASE, "-n", HOME)
 

@@ -164,11 +164,6 @@ class Shop:
         status: Resource = self.now().get("status", {})
         return status
 
-    def condition(self, kind: str) -> Resource:
-        """Return the condition of that type; empty where there is none."""
-        conditions = self.status().get("conditions", [])
-        return next((condition for condition in conditions if condition["type"] == kind), {})
-
     def until(
         self, reached: Callable[[Resource], bool], what: str, seconds: float = RUN_SECONDS
     ) -> Resource:

@@ -22,7 +22,8 @@ from real_cluster.host.programs import Starter
 CLUSTER = "ICDC_TEST_CLUSTER"
 _FACTS = "cluster.json"
 
-_END_SECONDS = 180.0
+_END_SECONDS = 420.0
+"""A test side by side may be draining the node meanwhile: no pod starts there then."""
 
 
 class Facts(dict[str, Any]):
