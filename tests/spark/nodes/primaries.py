@@ -18,6 +18,8 @@ def lose_primary(nodes: ThreeNodes, followed: Followed, front: FaultProxy, fault
     """Play one of AMID_A_BATCH amid a batch, and require that the index ends equal."""
     table = followed.table
     followed.settle()
+    # An export ends before its replicas are complete, and one that is not is never promoted.
+    nodes.wait_until_settled()
     table.change(1)
     held = hold(front, table.next_batch(Kind.MERGE_ON_READ), Step.SOME_BULK, skip=1)
     index = followed.index

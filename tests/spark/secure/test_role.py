@@ -12,6 +12,7 @@ from icdc_spark.opensearch.client.http import BulkEndpoint
 from icdc_spark.opensearch.stores import dead_letters
 from icdc_spark.opensearch.wire import responses
 from icdc_testing.target.secure_site import ROLE, SECRET, Site
+from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.spark
 
@@ -70,7 +71,7 @@ def test_the_documented_role_is_enough_for_the_whole_life_of_a_pipeline(site: Si
     site.repair()
     site.replay()
     site.reexport()
-    assert b'"open_contexts":0' in site.searches(), site.searches()
+    until(lambda: b'"open_contexts":0' in site.searches(), "every search is closed")
     site.delete()
     left = site.node.call("GET", "/_cat/indices/orders*?format=json&expand_wildcards=all").json
     assert left == {"list": []}
