@@ -28,7 +28,7 @@ from icdc_testing import SOURCES
 from icdc_testing.runs.spark_conf import UNCOMPILED
 from icdc_testing.waiting.wait import until
 
-SECONDS = 240
+SECONDS = 500
 TINY = "8m"
 """Room for a JVM's few files, and not for the rows shuffled below."""
 INODES = 100_000

@@ -53,6 +53,16 @@ class Site:
         """Return whether the server has the CRD."""
         return self.kube.kubectl.run("get", naming.CRD_NAME, "-n", namespace).code == 0
 
+    def check_rights(self, account: str, namespace: str, wanted: set[Right]) -> None:
+        """Assert that these are the permissions, once the server has read the roles it stores."""
+        try:
+            wait.until(
+                lambda: self.rights(account, namespace) == wanted, "the permissions are those"
+            )
+        except AssertionError as error:
+            different = sorted(self.rights(account, namespace) ^ wanted)
+            raise AssertionError(f"{error}; of {account} in {namespace}: {different}") from error
+
     def rights(self, account: str, namespace: str) -> set[Right]:
         """Return the permissions of `account` in `namespace`, by a review of the server."""
         review = {

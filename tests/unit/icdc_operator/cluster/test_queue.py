@@ -222,7 +222,7 @@ def test_waiting_workers_get_what_is_added_or_becomes_due_each_key_once() -> Non
 
         workers = [asyncio.create_task(work()) for _ in range(4)]
         await asyncio.sleep(0)
-        queue.add(TAXI, after=0.02)
+        queue.add(TAXI, after=0.5)
         queue.add(LAKE, after=0.01)
         queue.add(SHOP)
         await asyncio.gather(*workers)

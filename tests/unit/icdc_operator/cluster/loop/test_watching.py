@@ -53,7 +53,7 @@ class Cluster:
         """Watches until `holds`."""
         watching = Watching(self, self, Scope(), WatchAge(lambda: 0.0), metrics, pace=PACE)
         task = asyncio.create_task(watching.run())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not holds():
                 await self.changed.wait()
                 self.changed.clear()

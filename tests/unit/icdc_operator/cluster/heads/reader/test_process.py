@@ -22,7 +22,7 @@ from icdc_operator.cluster.heads.connections import (
 )
 from icdc_operator.cluster.heads.reader.limits import confinement
 from icdc_operator.cluster.heads.settings import ReaderSettings
-from icdc_operator.cluster.heads.table_heads import Head, HeadReader, list_branches
+from icdc_operator.cluster.heads.table_heads import TABLE_SECONDS, Head, HeadReader, list_branches
 from icdc_operator.cluster.metrics import Metrics
 from icdc_testing.adapter.fake_api import FakeServer
 from icdc_testing.catalogs import rest_catalog
@@ -164,7 +164,7 @@ def test_catalogs_of_one_namespace_that_hang_do_not_blind_another(
         hostile = asyncio.create_task(reader.read("hostile", list_branches(many(uri))))
         await until(lambda: len(children(pid_of(readers))) > 2, "two of its catalogs are asked")
         # Its pace is kept, although each of the other's forty tables takes its whole time.
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(TABLE_SECONDS - 1):
             for _ in range(20):
                 answer = await reader.read("healthy", list_branches(one(healthy)))
                 assert answer == {"shop.orders": Head("7")}
