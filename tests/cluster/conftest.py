@@ -61,6 +61,18 @@ def installed(cluster: Cluster, helm: Helm) -> list[str]:
 
 
 @pytest.fixture
-def shop(cluster: Cluster, installed: list[str]) -> Callable[..., Shop]:
-    """Makes a pipeline's shop: its name, and its namespace where it is not the usual one."""
-    return lambda name="shop", namespace="shops": Shop(cluster, namespace, name)
+def shop(cluster: Cluster, installed: list[str]) -> Iterator[Callable[..., Shop]]:
+    """Makes a pipeline's shop: its name, and its namespace where it is not the usual one.
+
+    After the test its pipelines are suspended. The operator does not read this cluster's catalog,
+    so a pipeline that was left would have a run every minute, beside all later tests.
+    """
+    shops: list[Shop] = []
+
+    def make(name: str = "shop", namespace: str = "shops") -> Shop:
+        shops.append(Shop(cluster, namespace, name))
+        return shops[-1]
+
+    yield make
+    for made in shops:
+        made.rest()

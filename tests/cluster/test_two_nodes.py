@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -102,7 +102,7 @@ def spread(site: Shop) -> Resource:
         "conf": {
             **SMALL,
             "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-            "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{RUN_SECONDS}s",
+            "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{RUN_SECONDS:.0f}s",
         },
     }
 
@@ -136,9 +136,9 @@ def is_elsewhere(site: Shop, before: dict[Path, set[str]]) -> bool:
 
 
 def test_what_an_executor_has_shuffled_moves_on_when_its_node_is_drained(
-    cluster: Cluster, second: Places
+    cluster: Cluster, second: Places, shop: Callable[..., Shop]
 ) -> None:
-    site = Shop(cluster, "nodes", "drained")
+    site = shop("drained", "nodes")
     table = files(site)
     facts, kubectl = cluster.facts, cluster.kubectl
     with FaultProxy(facts["search"], host=facts["address"]) as proxy:
@@ -178,11 +178,12 @@ def test_what_an_executor_has_shuffled_moves_on_when_its_node_is_drained(
         deleted = [write for write in proxy.writes() if write.index.startswith(site.index(table))]
         assert sorted(int(write.id) for write in deleted) == gone, "each is deleted once"
         site.assert_equal(table, "id")
-        site.kubectl("delete", "icdc", site.name)
 
 
-def test_a_run_goes_on_elsewhere_when_its_node_is_lost(cluster: Cluster, second: Places) -> None:
-    site = Shop(cluster, "nodes", "lost")
+def test_a_run_goes_on_elsewhere_when_its_node_is_lost(
+    second: Places, shop: Callable[..., Shop]
+) -> None:
+    site = shop("lost", "nodes")
     table = site.table("orders", rows(1, 2_000, status=lambda n: f"state {n % 7}"))
     there = spark(site, driver=SECOND.name, executor=SECOND.name)
     site.apply(site.resource([site.entry("orders", "id")], spark=there))
@@ -220,7 +221,6 @@ def test_a_run_goes_on_elsewhere_when_its_node_is_lost(cluster: Cluster, second:
         lambda: not drivers(), "the driver that was lost ends by itself", seconds=RUN_SECONDS
     )
     site.assert_equal(table, "id")
-    site.kubectl("delete", "icdc", site.name, "--wait=false")
 
 
 def message_of(status: Resource, kind: str) -> str:

@@ -133,6 +133,12 @@ class Shop:
         merge = ("--type=merge", "-p", json.dumps({"spec": spec}))
         self.kubectl("patch", "icdc", self.name, *merge)
 
+    def rest(self) -> None:
+        """Suspend the pipeline, if it is still there."""
+        suspend = ("--type=merge", "-p", json.dumps({"spec": {"suspend": True}}))
+        # It may be going this moment, so what kubectl says of it does not matter.
+        self.cluster.kubectl.run("patch", "icdc", self.name, "-n", self.namespace, *suspend)
+
     def kubectl(self, *arguments: str) -> str:
         """Run kubectl in the namespace and return its output."""
         return self.cluster.kubectl.ok(*arguments, "-n", self.namespace)

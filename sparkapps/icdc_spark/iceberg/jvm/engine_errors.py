@@ -1,7 +1,8 @@
-"""Recognise the loss of executors, memory, disk or shuffle data by the text of an error.
+"""Recognise by the text of an error what Spark lost, and which setting it does not take.
 
-A task's failure reaches the driver as text, and only the last of four attempts. None of these is
-the fault of a table or of its files, so they are looked for before anything else. Part of the
+A task's failure reaches the driver as text, and only the last of four attempts. None of these (a
+lost executor, memory, disk or shuffle data, a wrong `spec.spark.conf`) is the fault of a table or
+of its files, so they are looked for before anything else. Part of the
 border in `errors`: it knows texts and class names, no exceptions.
 
 Example: the text "ExecutorLostFailure (executor 5 exited ...) exit code 137" matches the patterns
@@ -13,7 +14,15 @@ from collections.abc import Set
 from typing import NamedTuple
 
 from icdc_api import redaction
-from icdc_api.errors import DiskFull, DriverLost, IcdcError, NodeLost, NoProgress, OutOfMemory
+from icdc_api.errors import (
+    BadSpec,
+    DiskFull,
+    DriverLost,
+    IcdcError,
+    NodeLost,
+    NoProgress,
+    OutOfMemory,
+)
 
 CANCELLED = "cancelled by icdc: no progress"
 """The reason that Spark gives for a job which `table_jobs` has cancelled."""
@@ -135,6 +144,26 @@ _SIGNS = (
         "Spark's own scratch files were removed under it; it is retried",
     ),
 )
+
+
+_WRONG_SETTING = re.compile(
+    r"\[INVALID_CONF_VALUE[.\w]*\] The value '(?P<value>[^\n]*)' in the config "
+    r"\"(?P<name>[^\"\n]+)\" is invalid\. (?P<why>[^\n]*?)(?: SQLSTATE: \w+)?$",
+    re.MULTILINE,
+)
+
+
+def find_wrong_setting(text: str) -> BadSpec | None:
+    """Return the error for a property whose value Spark does not take; None for other errors.
+
+    "[INVALID_CONF_VALUE.TYPE_MISMATCH] The value '1.5s' in the config "spark.locality.wait" is
+    invalid. It should be a/an 'time in MILLISECONDS' value. SQLSTATE: 22022" becomes "spec.spark.
+    conf: spark.locality.wait: '1.5s': It should be a/an 'time in MILLISECONDS' value."
+    """
+    found = _WRONG_SETTING.search(text)
+    if found is None:
+        return None
+    return BadSpec(f"spec.spark.conf: {found['name']}: {found['value']!r}: {found['why']}")
 
 
 def find_meaning(classes: Set[str], text: str) -> tuple[type[IcdcError], str] | None:

@@ -3,6 +3,7 @@
 A block that calls into the JVM runs inside `source_errors`. `translate_error` takes the first
 meaning that fits:
 
+    a property with a wrong value     `engine_errors`   BadSpec
     a loss of Spark                   `engine_errors`   NodeLost, OutOfMemory, DiskFull, DriverLost
     a job that was cancelled          `engine_errors`   NoProgress
     a class or setting that is missing                  CatalogInvalid
@@ -197,7 +198,10 @@ def filter_errors(table: str, row_filter: str) -> Iterator[None]:
 def translate_error(table: str, error: Exception) -> IcdcError:
     """Return the error of the project that stands for a foreign one."""
     classes, detail, text = read_signs(error)
-    # First of all: a lost executor fails reads, which then look like a damaged file.
+    setting = engine_errors.find_wrong_setting(text)
+    if setting is not None:
+        return setting
+    # Before the files: a lost executor fails reads, which then look like a damaged file.
     loss = engine_errors.find_meaning(classes, text)
     if loss:
         error_class, message = loss

@@ -10,12 +10,14 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 
+from pyspark import SparkConf, SparkContext
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import IcdcError
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.start_errors import start_errors
 from icdc_spark.iceberg.jvm.time_outs import add_time_outs
 
 LOG = logging.getLogger(__name__)
@@ -123,13 +125,32 @@ class TableSession:
 
 
 def create_application_session(name: str) -> SparkSession:
-    """Create the first session of the application; all other settings come from spark-submit."""
+    """Create the first session of the application; all other settings come from spark-submit.
+
+    Raises an error of `start_errors` where Spark does not start.
+    """
     builder = SparkSession.builder.appName(name)
     for key, value in APPLICATION_CONF.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    with start_errors():
+        _check_sql_properties()
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
     return session
+
+
+def _check_sql_properties() -> None:
+    """Check the values that spark-submit has for properties of Spark SQL.
+
+    Spark itself reads them with the first query. By then pyspark cannot say what is wrong: for the
+    text of any error it reads a property of the session, which fails in the same way, without end.
+    """
+    SparkContext._ensure_initialized()
+    assert SparkContext._jvm is not None
+    properties = SparkContext._jvm.org.apache.spark.sql.internal.SQLConf()
+    for key, value in SparkConf().getAll():
+        if key.startswith("spark.sql."):
+            properties.setConfString(key, value)
 
 
 def open_table_session(

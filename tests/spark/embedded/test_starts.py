@@ -1,0 +1,106 @@
+"""Why Spark does not start is said by an error that is retried, or that names who must act."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+START = """
+from icdc_api.errors import IcdcError
+from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.session import create_application_session
+try:
+    session = create_application_session("start")
+    with source_errors("shop.orders"):
+        session.range(9).groupBy("id").count().collect()
+except IcdcError as error:
+    print(f"{type(error).__name__}: {error}")
+"""
+
+
+def start(master: str, **conf: str) -> str:
+    """Start Spark in a process of its own; return the name and the message of what it raises."""
+    properties = {
+        "spark.kubernetes.namespace": "shops",
+        "spark.kubernetes.driver.pod.name": "shop-c1-1-driver",
+        "spark.ui.enabled": "false",
+        **conf,
+    }
+    words = [f"--conf {name}={value}" for name, value in properties.items()]
+    env = {
+        **os.environ,
+        "PYSPARK_SUBMIT_ARGS": " ".join(["--master", master, *words, "pyspark-shell"]),
+        # Ten repetitions of a request that fails are of no use here.
+        "KUBERNETES_REQUEST_RETRY_BACKOFFLIMIT": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", START], env=env, capture_output=True, text=True, timeout=120
+    )
+    return done.stdout.strip()
+
+
+@contextmanager
+def api_server(code: int) -> Iterator[str]:
+    """An API server that answers every request with `code`, as Spark's master."""
+    status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code}
+    body = json.dumps(status | {"message": 'pods "shop-c1-1-driver": no'}).encode()
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(code)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"k8s://http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [(401, "Unauthorized"), (403, "Unauthorized"), (404, "DriverLost"), (503, "StartTimeout")],
+)
+def test_what_the_api_server_answers_to_the_driver_decides_who_acts(code: int, error: str) -> None:
+    with api_server(code) as master:
+        assert start(master).startswith(f"{error}: the ")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "kubernetes.invalid"])
+def test_an_api_server_that_is_not_reached_is_tried_again(host: str) -> None:
+    # Nobody listens at port 1.
+    said = start(f"k8s://http://{host}:1")
+    assert said.startswith("StartTimeout: the driver does not start"), said
+    assert "ConnectException" in said or "UnknownHostException" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("spark.executor.heartbeatInterval", "1.5s"),
+        ("spark.sql.shuffle.partitions", "many"),
+        ("spark.sql.shuffle.partitions", "0"),
+    ],
+    ids=["read at the start", "read by a job", "out of range"],
+)
+def test_a_property_that_spark_does_not_take_is_named_with_its_value(name: str, value: str) -> None:
+    assert start("local[1]", **{name: value}).startswith(
+        f"BadSpec: spec.spark.conf: {name}: '{value}': "
+    )
