@@ -14,6 +14,9 @@ cannot be read gives a reason, never an exception. Pure; knows neither a pod nor
     7     details of the result                     verdicts and counts of each table
     8     tables, those with a reason last          as many tables as fit
     9     the result, then step 8 again             the outcome of the run
+
+Of a run that takes questions, steps 6 and 7 come before step 2: its result is an answer for one
+person, who reads it within a minute, while the rest is the status of its tables for everybody.
 """
 
 import base64

@@ -27,6 +27,11 @@ def smaller_reports(report: RunReport) -> Iterator[tuple[RunReport, list[str]]]:
     """Yield the report with less and less in it, all tables included, and what was omitted."""
     omitted: list[str] = []
     yield report, omitted
+    if report.takes_questions:
+        # It follows tables: what is known of them is more than an answer, which is read once.
+        smaller = list(_smaller_results(report, omitted))
+        yield from smaller
+        report, omitted = smaller[-1] if smaller else (report, omitted)
     if any(table.last_batch for table in report.tables):
         tables = tuple(table.model_copy(update={"last_batch": None}) for table in report.tables)
         report = report.model_copy(update={"tables": tables})
@@ -45,11 +50,20 @@ def smaller_reports(report: RunReport) -> Iterator[tuple[RunReport, list[str]]]:
     report = report.model_copy(update={"tables": tuple(_without_samples(t) for t in tables)})
     omitted = [*omitted, "samples of duplicates"]
     yield report, omitted
-    if report.result is not None:
-        for result in fewer_dead_letters.smaller_results(report.result):
-            yield report.model_copy(update={"result": result}), [*omitted, DEAD_LETTERS_OMITTED]
-        bare = _without_details(report.result)
-        yield report.model_copy(update={"result": bare}), [*omitted, DETAILS_OMITTED]
+    if not report.takes_questions:
+        yield from _smaller_results(report, omitted)
+
+
+def _smaller_results(
+    report: RunReport, omitted: list[str]
+) -> Iterator[tuple[RunReport, list[str]]]:
+    """Yield the report with less and less of its result, the smallest last; none without one."""
+    if report.result is None:
+        return
+    for result in fewer_dead_letters.smaller_results(report.result):
+        yield report.model_copy(update={"result": result}), [*omitted, DEAD_LETTERS_OMITTED]
+    bare = _without_details(report.result)
+    yield report.model_copy(update={"result": bare}), [*omitted, DETAILS_OMITTED]
 
 
 def _replace_messages(table: TableStatus, replace: Callable[[str], str]) -> TableStatus:

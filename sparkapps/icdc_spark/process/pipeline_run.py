@@ -92,9 +92,8 @@ class PipelineRun:
         tests, lie between two attempts of a stalled table instead of STALLED_RECHECK_SECONDS.
         """
         self.request = request
-        if recheck_seconds is None:
-            recheck_seconds = max(STALLED_RECHECK_SECONDS, request.poll_seconds)
-        self._recheck_seconds = recheck_seconds
+        usual = max(STALLED_RECHECK_SECONDS, request.poll_seconds)
+        self._recheck_seconds = usual if recheck_seconds is None else recheck_seconds
         self.stop = stop or threading.Event()
         self._spark = spark
         self._pipeline = _pipeline(request)
@@ -197,6 +196,7 @@ class PipelineRun:
             newest_access=rotation.newest,
             catalog_call=partial(self._watch_catalog_call, table.name),
             step=partial(self._watch_step, table),
+            note_progress=partial(self._step_watch.note, table.name),
             open_session=lambda: self._open_session(table),
             reporter=self._reporter.table(table.name),
             stop=self.stop,

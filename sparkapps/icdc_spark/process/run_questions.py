@@ -8,12 +8,13 @@ meanwhile; the other tables go on. The answer is in the report, until there is a
     question a        orders answers, users is busy    question a, entry of orders
     question a        users answers                    question a, both entries, complete
     question b        none has answered yet            question b, no entry
-    none              orders skips b, or is cancelled  as before
+    none              orders skips b, or is cancelled  as before, a minute later none
 
 A table that hangs, or is no longer followed, is not waited for. It must not know how a question is
 answered, nor how the file came to be.
 """
 
+import json
 import logging
 import threading
 import time
@@ -30,6 +31,8 @@ LOG = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
 """Seconds between two reads of the file, which is a few hundred bytes."""
+ANSWER_SECONDS = 60.0
+"""How long an answer stays after its question was removed: whoever asked may still be reading."""
 
 _WRITES = (RunMode.REPAIR, RunMode.REPLAY)
 """Modes of questions that change documents."""
@@ -52,16 +55,19 @@ class RunQuestions:
         tags: Mapping[str, str],
         *,
         jobs: Jobs,
-        publish: Callable[[Entry], None],
+        publish: Callable[[Entry | None], None],
+        answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         """`tags` has the tag of each table's Spark jobs, `publish` takes the whole answer so far.
 
-        `jobs` is for this object alone.
+        `publish` gets None `answer_seconds` after the question was removed. `jobs` is for this
+        object alone.
         """
         self._path = None if path is None else Path(path)
         self._tags = tags
         self._jobs = jobs
         self._publish = publish
+        self._answer_seconds = answer_seconds
         # Guards all that follows.
         self._lock = threading.Lock()
         self._question: RunQuestion | None = None
@@ -73,6 +79,10 @@ class RunQuestions:
         # When a table that could not answer is asked again, by the monotonic clock.
         self._again_at: dict[str, float] = {}
         self._complaint: str | None = None
+        # When the answer is removed, by the monotonic clock; None while there is a question, or
+        # no answer.
+        self._forget_at: float | None = None
+        self._has_answer = False
 
     @contextmanager
     def watch(self) -> Iterator[None]:
@@ -100,6 +110,7 @@ class RunQuestions:
         """Take up what the file says now."""
         question = self._read()
         with self._lock:
+            self._forget_answer(is_asked=question is not None or self._complaint is not None)
             if question != self._question:
                 self._question = question
                 self._entries.clear()
@@ -172,15 +183,40 @@ class RunQuestions:
         try:
             question = RunQuestion.read(self._path)
         except FileNotFoundError:
+            self._complaint = None
             return None
         except (BadSpec, OSError) as error:
             # Said once: an image of another version may not know what it is asked.
             if str(error) != self._complaint:
                 LOG.warning("the question cannot be read: %s", error)
-            self._complaint = str(error)
+                self._complaint = str(error)
+                self._refuse(self._path, BadSpec(f"the question cannot be read: {error}"))
             return None
         self._complaint = None
         return question
+
+    def _refuse(self, path: Path, error: BadSpec) -> None:
+        """Answer for all tables that they cannot be asked: nobody shall wait for them."""
+        try:
+            identity = json.loads(path.read_bytes())["id"]
+        except (OSError, ValueError, RecursionError, TypeError, LookupError):
+            return
+        entries = [build_failed_entry(table, error) for table in self._tags]
+        with self._lock:
+            self._has_answer = True
+            self._publish({"question": identity, "complete": True, "tables": entries})
+
+    def _forget_answer(self, *, is_asked: bool) -> None:
+        """Remove the answer once nobody has asked for a while: it may be large, and holds ids."""
+        if is_asked or not self._has_answer:
+            self._forget_at = None
+            return
+        now = time.monotonic()
+        if self._forget_at is None:
+            self._forget_at = now + self._answer_seconds
+        if now >= self._forget_at:
+            self._has_answer = False
+            self._publish(None)
 
     def _is_asked(self, table: str, question: RunQuestion) -> bool:
         names = question.tables or question.only
@@ -195,4 +231,5 @@ class RunQuestions:
             if table not in self._entries and error is not None:
                 entries.append(build_failed_entry(table, error))
         complete = all(table in self._entries or table in self._silent for table in asked)
+        self._has_answer = True
         self._publish({"question": question.id, "complete": complete, "tables": entries})

@@ -8,6 +8,7 @@ their steps do; calls to catalogs have a limit of their own (`call_watch`).
 Example, steps may do nothing for 900 s, and the watch polls every 45 s:
 
     step A writes for an hour      nothing happens: requests are answered all the time
+    its driver plans for an hour   nothing happens, if it notes each plan that it has made
     step B, no row for 900 s       its jobs are cancelled; the step fails at once, with NoProgress
     step C waits for its catalog   nothing happens, however long: that is for the call watch
     its job waits for executors    nothing happens: they work for others
@@ -58,6 +59,8 @@ class _WatchedStep:
     """When progress was seen last, on the monotonic clock, in seconds."""
     progress: JobProgress | None = None
     """What was seen then; None where Spark did not say."""
+    has_progressed: bool = False
+    """It was noted since the last poll that the step goes on."""
     calls: int = 0
     """Calls under way that have a limit of their own."""
     error: NoProgress | None = None
@@ -133,6 +136,14 @@ class StepWatch:
                 step.calls -= 1
                 step.since = time.monotonic()
 
+    def note(self, table: str) -> None:
+        """Take it that the table's step has just done something, which no Spark job shows."""
+        with self._lock:
+            step = self._steps.get(table)
+        if step is not None:
+            with step.lock:
+                step.has_progressed = True
+
     def judge_all(self, now: float) -> None:
         """Observe all steps, and cancel those that have done nothing for too long by `now`."""
         with self._lock:
@@ -146,8 +157,8 @@ class StepWatch:
         if step.error is None:
             progress = self._observe(step)
             is_excused = step.calls > 0 or (progress is not None and progress.is_waiting)
-            if is_excused or progress != step.progress:
-                step.progress, step.since = progress, now
+            if is_excused or step.has_progressed or progress != step.progress:
+                step.progress, step.since, step.has_progressed = progress, now, False
             if now - step.since < self._seconds:
                 return
             step.error = _describe(step, now)

@@ -124,6 +124,8 @@ class TableFollower:
         self._run: TableRun | None = None
         # In a row.
         self._failures = 0
+        # The planned comparison before which one more step was made.
+        self._stepped_for = ""
         # The question that was tried last, and how often.
         self._tried: tuple[str, int] = ("", 0)
 
@@ -173,8 +175,12 @@ class TableFollower:
         """
         context, questions, name = self._context, self._questions, self._context.table.name
         question = questions.find(name)
-        # A planned comparison is of an index that is up to date, or that cannot be.
-        if question is None or (question.tables is not None and not is_settled):
+        if question is None:
+            return False
+        # A planned comparison is of an index that is up to date, or that cannot be. Of a table that
+        # never comes to rest, it is of one that a step has brought nearer since it was asked.
+        if question.tables is not None and not is_settled and self._stepped_for != question.id:
+            self._stepped_for = question.id
             return False
         # What it remembers of the state document would be older than a repair.
         self._end_attempt()

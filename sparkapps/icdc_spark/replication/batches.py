@@ -32,19 +32,22 @@ def find_end_of_batch(
     max_bytes: int,
     plan: Planner,
     documents_at: Callable[[int], DocumentSpec],
+    note_progress: Callable[[], None],
 ) -> int:
     """Return the snapshot up to which one batch reads at most `max_bytes` (compressed).
 
     It is `to_id` where that fits, or where the snapshots between are not retained; and the first
     snapshot after `from_id` where not even that one fits. A batch never ends at a snapshot whose
-    documents differ in form from those of `to_id`.
+    documents differ in form from those of `to_id`. `note_progress` is called after each plan.
     """
     chain = table.snapshots_between(from_id, to_id)
     if chain is None or len(chain) < 2:
         return to_id
 
     def fits(snapshot_id: int) -> bool:
-        return plan(table, from_id, snapshot_id).bytes <= max_bytes
+        planned = plan(table, from_id, snapshot_id).bytes
+        note_progress()
+        return planned <= max_bytes
 
     # First: nearly every batch fits, and that costs one plan.
     if fits(to_id):

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
-from icdc_api.errors import Bug, DataFileMissing, TargetUnavailable
+from icdc_api.errors import Bug, DataFileMissing
 from icdc_spark.diff.change_plan import ChangePlan, choose_planner
 from icdc_spark.diff.id_lookup import look_up_ids
 from icdc_spark.diff.strategies import build_change_lines, list_changed_ids
@@ -32,7 +32,7 @@ from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.mapping import build_index_mapping
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.opensearch.bulk.sink import BatchResult
-from icdc_spark.opensearch.stores import identity, indices
+from icdc_spark.opensearch.stores import indices
 from icdc_spark.opensearch.stores.identity import Identity
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.next_step import Step, StepKind
@@ -53,9 +53,6 @@ from icdc_spark.replication.duplicates import NO_DUPLICATES, DuplicateSummary
 from icdc_spark.replication.progress import Effort
 
 LOG = logging.getLogger(__name__)
-
-MAX_MOVES = 3
-"""How often a batch is written before an index whose primaries do not stay is given time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,8 +109,13 @@ def run(batch: Batch, stored: Stored, step: Step) -> Stored:
     if intent is None or intent.to is None:
         raise Bug(f"{context.table.name}: a changelog batch has no target snapshot")
     _extend_mapping(batch, intent)
-    written = write(batch, intent, stored.document, replay=replay)
-    stored, written, now = _settle(batch, stored, intent, written)
+    opened, document = intent, stored.document
+    stored, written, now = node_check.write_until_settled(
+        context,
+        stored,
+        intent,
+        lambda again: write(batch, opened, document, replay=replay or again),
+    )
     stored = duplicates.mark(context, stored, written.duplicates)
     stored = _advance(batch, stored, intent, written.result, now)
     progress.report_batch(context, intent, written.result, written.effort)
@@ -230,34 +232,6 @@ def _write_by_lookup(
     ids = reader.persist(list_changed_ids(reader, plan, spec))
     result = context.write(look_up_ids(reader, ids, spec, version=version).frame, intent, version)
     return WriteResult(result=result, duplicates=NO_DUPLICATES)
-
-
-def _settle(
-    batch: Batch, stored: Stored, intent: Intent, written: WriteResult
-) -> tuple[Stored, WriteResult, Identity]:
-    """Return once no request is left and all that was acknowledged is in the index as it is now.
-
-    Gap where the index was replaced meanwhile. Where a primary moved the batch is written again: a
-    primary that was cut off may acknowledge what its successor never had, as those of OpenSearch
-    2.19 do. What the index has is met as already applied.
-    """
-    context = batch.context
-    for _ in range(MAX_MOVES):
-        # After the last write: a shard that lost one has a lower number than was recorded.
-        now = identity.check_identity(
-            context.client, intent.index, intent.index_uuid, stored.document.shards
-        )
-        has_moved = node_check.has_moved(context, now)
-        stored = node_check.settle(context, stored, now)
-        if not has_moved:
-            return stored, written, now
-        LOG.warning("%s: a primary moved; the batch is written again", context.table.name)
-        context.nodes.see(now)
-        written = write(batch, intent, stored.document, replay=True)
-    raise TargetUnavailable(
-        f"A primary of {intent.index} moved each of the {MAX_MOVES} times that the batch was "
-        "written; it is written again."
-    )
 
 
 def _advance(

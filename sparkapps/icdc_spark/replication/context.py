@@ -81,6 +81,8 @@ class TableContext:
     """Inside it one call to the table's catalog is made. SourceUnavailable if it took too long."""
     step: Callable[[], AbstractContextManager[None]] = nullcontext
     """Inside it one step is made, or one question answered. NoProgress if it was cancelled."""
+    note_progress: Callable[[], None] = lambda: None
+    """Says that the present step goes on, where no Spark job shows it."""
     clients: list[Client] = field(default_factory=list)
     """The driver's client, once it was used; a list because the context is frozen."""
     closed: threading.Event = field(default_factory=threading.Event)

@@ -120,6 +120,7 @@ class TableRun:
             max_bytes=context.spec.changelog.max_bytes_per_batch,
             plan=choose_planner(observation.documents),
             documents_at=lambda number: self.observer.documents_at(observation, str(number)),
+            note_progress=context.note_progress,
         )
         return replace(step, to_id=str(end))
 

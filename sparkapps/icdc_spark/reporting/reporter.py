@@ -106,8 +106,8 @@ class Reporter:
         with self._lock:
             (self._open_sessions.add if is_open else self._open_sessions.discard)(name)
 
-    def set_result(self, result: dict[str, Any]) -> None:
-        """Write the answer so far of a run that goes on."""
+    def set_result(self, result: dict[str, Any] | None) -> None:
+        """Write the answer so far of a run that goes on; None removes it."""
         with self._lock:
             if self._report.finished:
                 return

@@ -245,13 +245,15 @@ def write_again(work: Batch, reader: SnapshotReader, stored: Stored, ids: DataFr
     stored = context.store.begin(stored, state.with_intent(intent, now=instant()))
     version = base_version(intent.ordinal)
     lines = look_up_ids(reader, reader.persist(ids), work.documents, version=version)
-    result = context.write(lines.frame, intent, version)
-    now = identity.check_identity(context.client, index, uuid, state.shards)
-    stored = node_check.settle(context, stored, now)
+    stored, result, _ = node_check.write_until_settled(
+        context, stored, intent, lambda _: context.write(lines.frame, intent, version)
+    )
+    # What is written again after a primary has moved is already there.
+    upserted = result.upserted + result.already_applied
     snapshot = work.table.require(int(applied)) if applied else None
     totals = Totals(
-        upserted=result.upserted, deleted=result.deleted, dead_letters=result.dead_letters_total
+        upserted=upserted, deleted=result.deleted, dead_letters=result.dead_letters_total
     )
     advanced = stored.document.advance(build_applied(snapshot, intent), now=instant(), batch=totals)
     context.store.replace(stored, advanced)
-    return result.upserted + result.deleted
+    return upserted + result.deleted

@@ -219,6 +219,9 @@ class _NoStepWatch(_NoWatch):
     def step(self, *_: Any) -> Iterator[None]:
         yield
 
+    def note(self, table: str) -> None:
+        """Nothing: no step is judged."""
+
 
 class _Sessions:
     """Stands for `icdc_spark.iceberg.jvm.session`."""

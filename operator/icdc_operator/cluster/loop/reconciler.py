@@ -31,7 +31,7 @@ from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey
 from icdc_operator.cluster.runs.observation import Observation
 from icdc_operator.core import decide, events, usage
-from icdc_operator.core.observed import Action, CreateRun, Decision
+from icdc_operator.core.observed import Action, AskRun, CreateRun, Decision
 
 WATCHED_SECONDS = 30.0
 """Between two reconciles of a running run. Its reports come by the watch of its driver pod, so this
@@ -143,6 +143,8 @@ class Reconciler:
         self._metrics.show_usage(key, usage.measure(observation.observed, decision.status, run))
         write_wait = self._seconds_until_write(key, observation, decision, now)
         if write_wait is not None:
+            for action in decision.actions:
+                await self._adapter.act(observation, action)
             self._last_versions[key] = _version(observation)
             return _earliest(_requeue_seconds(decision), write_wait)
         if decision.status != observation.observed.status:
@@ -194,7 +196,9 @@ class Reconciler:
     ) -> float | None:
         """Return the seconds until the status may be written; None if it may be now."""
         before, after = observation.observed.status, decision.status
-        if before == after or decision.actions or not changes.is_progress_only(before, after):
+        # A run is asked again with each decision, for hours, and no status says that it was.
+        must_be_durable = any(not isinstance(action, AskRun) for action in decision.actions)
+        if before == after or must_be_durable or not changes.is_progress_only(before, after):
             return None
         # Not written by this process: another operator or an earlier one did, nobody knows when.
         written = self._written.get(key)

@@ -19,11 +19,12 @@ of its own answers: what ends a driver must not end it again and again, while al
 """
 
 from datetime import datetime
+from typing import Any
 
 from icdc_api.errors import Bug, NodeLost
 from icdc_api.job.run_files import RunMode, RunQuestion
 from icdc_api.spec.pipeline import PipelineSpec, Trigger
-from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.pipeline_status import PipelineStatus, TableState
 from icdc_api.status.runs import Failure, ResyncMode, RunKind, RunState, RunStatus
 from icdc_api.status.triggers import Ask, ObservedAsk
 from icdc_operator.core.asked import asks, comparisons, resyncs, verification
@@ -61,17 +62,25 @@ def takes(ask: Ask, status: PipelineStatus, run: RunStatus, seen: RunSeen | None
     """Return whether the current run answers `ask` beside following its tables."""
     if ask.documents or seen is None or not seen.takes_questions:
         return False
+    asked = [table for table in status.tables if ask.tables is None or table.name in ask.tables]
+    # An export is one step, which may take hours; between two of its chunks the run can be stopped.
+    if any(table.state is TableState.EXPORTING for table in asked):
+        return False
     before = status.observed_ask
     return before is None or before.id != ask.id or before.run == run.name
 
 
 def must_make_room(status: PipelineStatus, observed: Observed, run: RunStatus) -> bool:
     """Return whether a question waits for the end of the current run, which has none by itself."""
+    spec, ask, seen = observed.spec, asks.find_pending(status, observed), observed.find_run(run)
     # Any other run ends by itself when its tables are done, and the question is answered next.
-    spec, ask = observed.spec, asks.find_pending(status, observed)
-    if ask is None or spec is None or spec.changelog.trigger != Trigger.CONTINUOUS:
+    if spec is None or spec.changelog.trigger != Trigger.CONTINUOUS or run.kind.inspects:
         return False
-    return not run.kind.inspects and not takes(ask, status, run, observed.find_run(run))
+    if ask is not None:
+        return not takes(ask, status, run, seen)
+    # The run has been adopted for the comparison that it cannot be asked for.
+    is_deaf = seen is not None and seen.deaf
+    return is_deaf and _build_compared(status, run, spec) is not None
 
 
 def advance(
@@ -87,7 +96,9 @@ def advance(
     status = _read_comparison(status, run, seen, spec, now=now)
     question = _choose(status, run, seen, observed, spec)
     if question is None:
-        return status, (AskRun(run),) if withdrawn else ()
+        # Until the report holds no question, nor its answer: the driver keeps that for a minute.
+        is_held = _result(seen).get("question") is not None
+        return status, (AskRun(run),) if withdrawn or is_held else ()
     if observed.ask is not None and observed.ask.id == question.id:
         ask = ObservedAsk(id=question.id, run=run.name)
         status = status.model_copy(update={"observed_ask": ask})
@@ -102,8 +113,7 @@ def _choose(
     begun = status.observed_ask
     if asked is not None and begun is not None and (begun.id, begun.run) == (asked.id, run.name):
         return asked
-    result = (seen.report and seen.report.result) or {}
-    if compared is not None and result.get("question") == compared.id:
+    if compared is not None and _result(seen).get("question") == compared.id:
         return compared
     return asked or compared
 
@@ -177,5 +187,10 @@ def _read_comparison(
 
 def _is_answered(seen: RunSeen, question: str) -> bool:
     """Return whether the run's report holds the complete answer to the question of that id."""
-    result = (seen.report and seen.report.result) or {}
+    result = _result(seen)
     return result.get("question") == question and result.get("complete") is True
+
+
+def _result(seen: RunSeen) -> dict[str, Any]:
+    """Return what the run's report holds of a question and its answer."""
+    return (seen.report and seen.report.result) or {}

@@ -6,9 +6,9 @@ must not know what the jobs are for, nor how long they may take.
 
 Example, what is read of a table with two jobs, one after the other:
 
-    job 11 has run, job 12 runs     jobs [11, 12], 3 of 8 tasks ended, 20,000 rows read
-    a minute later                  jobs [11, 12], 3 of 8 tasks ended, 30,000 rows read
-    and another                     jobs [11, 12], 3 of 8 tasks ended, 30,000 rows read: no progress
+    job 11 has run, job 12 runs     newest 12, 3 of 8 tasks ended, 20,000 rows read
+    a minute later                  newest 12, 3 of 8 tasks ended, 30,000 rows read
+    and another                     newest 12, 3 of 8 tasks ended, 30,000 rows read: no progress
 """
 
 import json
@@ -26,8 +26,9 @@ from icdc_spark.iceberg.jvm.errors import source_errors
 class JobProgress:
     """What the jobs of a table have done; equal to an earlier one if nothing was done since."""
 
-    jobs: str = "[]"
-    """Ids of all its jobs that Spark remembers."""
+    newest: int = -1
+    """Id of its newest job; -1 where Spark remembers none. Not all of them: Spark forgets old jobs
+    as those of other tables end, which is no progress of this one."""
     running: tuple[str, ...] = ()
     """The running ones for a person, with how many of their tasks have ended."""
     is_waiting: bool = False
@@ -68,12 +69,12 @@ class TableJobs:
         # As text: an element of a Java array is a call of its own, and there are hundreds.
         gateway: Any = self._application.sparkContext._gateway
         arrays = Statics("java.util.Arrays", gateway._gateway_client)
-        jobs = arrays.toString(tracker.getJobIdsForTag(tag))
+        jobs = set(json.loads(arrays.toString(tracker.getJobIdsForTag(tag))))
         active = set(json.loads(arrays.toString(tracker.getActiveJobIds())))
         running: list[str] = []
         metrics: list[str] = []
         active_tasks = 0
-        for number in sorted(active & set(json.loads(jobs))):
+        for number in sorted(active & jobs):
             found = store.jobWithAssociatedSql(number)
             job, query = found._1(), found._2()
             running.append(
@@ -83,4 +84,4 @@ class TableJobs:
             if query.isDefined():
                 metrics.append(queries.executionMetrics(query.get()).toString())
         is_waiting = bool(running) and active_tasks == 0
-        return JobProgress(jobs, tuple(running), is_waiting, tuple(metrics))
+        return JobProgress(max(jobs, default=-1), tuple(running), is_waiting, tuple(metrics))

@@ -8,7 +8,7 @@ that it runs none of them, or is recorded as absent:
     nothing written, as when a table begins empty   no question is asked
     primaries where they were, all answers there    nothing left: no question is asked
     a primary elsewhere, or an answer lost          the nodes are asked; absent ones are recorded
-    a primary elsewhere at the end of a changelog   and the batch is written again
+    a primary elsewhere at the end of a batch       and it is written again, an export is not
     a batch of another run is open                  the same, before it is repeated
     a batch of this process failed amid             the same, once it is repeated
 
@@ -17,19 +17,27 @@ It must not know what a batch writes.
 
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
+from typing import TypeVar
 
-from icdc_api.errors import Unauthorized
+from icdc_api.errors import TargetUnavailable, Unauthorized
 from icdc_spark.opensearch.client.nodes import read_processes
+from icdc_spark.opensearch.stores import identity
 from icdc_spark.opensearch.stores.identity import Identity
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.opensearch.stores.written_nodes import is_stale
 from icdc_spark.protocol.absent_nodes import judge_absent
+from icdc_spark.protocol.state_document import Intent
 from icdc_spark.protocol.state_parts import MAX_NODES
 from icdc_spark.replication.context import TableContext, instant
 
 LOG = logging.getLogger(__name__)
+
+MAX_MOVES = 3
+"""How often a batch is written before an index whose primaries do not stay is given time."""
+
+Written = TypeVar("Written")
 
 
 def list_nodes(context: TableContext) -> dict[str, int]:
@@ -54,6 +62,35 @@ def take_over(context: TableContext, stored: Stored) -> Stored:
     # Those of the batch stay members until they are asked, also one that is listed no more.
     context.nodes.members = left | list_nodes(context)
     return _record(context, stored, context.nodes.members)
+
+
+def write_until_settled(
+    context: TableContext, stored: Stored, intent: Intent, write: Callable[[bool], Written]
+) -> tuple[Stored, Written, Identity]:
+    """Write the batch of the open intent; return the state, what was written, and the index then.
+
+    When it returns, no request is left and all that was acknowledged is in the index as it is now.
+    Gap where the index was replaced meanwhile. Where a primary moved the batch is written again: a
+    primary that was cut off may acknowledge what its successor never had, as those of OpenSearch
+    2.19 do. `write` gets whether this is such a repetition; what the index has is met as already
+    applied.
+    """
+    for attempt in range(MAX_MOVES):
+        written = write(attempt > 0)
+        # After the last write: a shard that lost one has a lower number than was recorded.
+        now = identity.check_identity(
+            context.client, intent.index, intent.index_uuid, stored.document.shards
+        )
+        is_settled = not has_moved(context, now)
+        stored = settle(context, stored, now)
+        if is_settled:
+            return stored, written, now
+        LOG.warning("%s: a primary moved; the batch is written again", context.table.name)
+        context.nodes.see(now)
+    raise TargetUnavailable(
+        f"A primary of {intent.index} moved each of the {MAX_MOVES} times that the batch was "
+        "written; it is written again."
+    )
 
 
 def settle(context: TableContext, stored: Stored, now: Identity) -> Stored:

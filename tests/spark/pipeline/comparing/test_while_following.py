@@ -241,9 +241,32 @@ def test_refused_rows_are_listed_and_sent_again_while_commits_arrive(
     followed.assert_equal("users")
 
 
-def test_what_is_no_question_changes_nothing(followed: Followed) -> None:
+def test_a_table_that_does_not_come_to_rest_is_compared_after_one_more_batch(
+    followed: Followed, proxy: FaultProxy
+) -> None:
+    with followed.run():
+        first = proxy.hold("orders-000001/_bulk")
+        followed.insert("orders", 3)
+        first.wait()
+        second = proxy.hold("orders-000001/_bulk")
+        followed.insert("orders", 4)
+        compared = followed.lake.head(followed.tables["orders"])
+        followed.ask("a", RunMode.VERIFY, "orders")
+        until(lambda: followed.answer().get("question") == "a", "it is read")
+        first.release()
+        second.wait()
+        followed.insert("orders", 5)
+        second.release()
+        until(followed.is_answered("a"), "it is compared")
+        (entry,) = followed.answer()["tables"]
+        assert (entry["equal"], entry["snapshotId"]) == (True, str(compared))
+        until(lambda: followed.has("orders", 5), "it goes on")
+
+
+def test_what_is_no_question_changes_nothing_and_is_refused(followed: Followed) -> None:
     with followed.run():
         followed.question_path.write_text('{"id": "a", "mode": "delete", "tables": []}')
         followed.insert("orders", 3)
         until(lambda: followed.has("orders", 3), "it is followed")
-        assert followed.answer() == {}
+        until(followed.is_answered("a"), "it is refused")
+        assert {entry["reason"] for entry in followed.answer()["tables"]} == {"BadSpec"}

@@ -252,6 +252,22 @@ def test_what_a_primary_acknowledged_that_its_successor_never_had_is_written_aga
     assert set(oracle.read_index(clean_indices, ALIAS)) == {"1"}
 
 
+def test_a_repair_that_such_a_primary_acknowledged_is_written_again(
+    pipeline: Harness, proxy: FaultProxy, clean_indices: str
+) -> None:
+    pipeline.sync()
+    call(clean_indices, "DELETE", f"/{FIRST}/_doc/1?refresh=true")
+    guard = {"update": {"status": 404, "error": {"type": "index_not_found_exception"}}}
+    answer = {"errors": True, "items": [guard, {"index": {"status": 201}}]}
+    # The first request only asks whether the account sees the whole index.
+    lost = proxy.add(Status(200, body=json.dumps(answer).encode()), path="_bulk", skip=1)
+    # The answer before the batch.
+    proxy.add(Rewrite(on_another_node), path=f"{FIRST}.*/_stats", skip=2)
+    assert pipeline.inspect(RunMode.REPAIR)["repaired"] == 1
+    assert lost.hits == 1
+    assert set(oracle.read_index(clean_indices, ALIAS)) == {"1", "2"}
+
+
 def test_primaries_that_do_not_stay_where_they_are_are_given_time(
     pipeline: Harness, change: Callable[[], None], proxy: FaultProxy, clean_indices: str
 ) -> None:

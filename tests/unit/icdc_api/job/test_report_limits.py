@@ -290,3 +290,10 @@ def test_dead_letters_are_cut_off_after_the_newest_and_it_is_said(
     assert first.get("message") == (f"{hidden} more are not shown" if hidden else None)
     cut = first["letters"] != before
     assert (problem is not None and "dead letters" in problem) == cut
+
+
+def test_an_answer_takes_nothing_from_the_tables_that_a_run_follows() -> None:
+    asked = large_report(20, takes_questions=True, result=letters_result(1000, 1000))
+    read, problem = report_text.from_annotation(report_text.to_annotation(asked))
+    assert (read and read.tables, problem is None) == (asked.tables, False)
+    assert ((read and read.result) or {})["tables"][0]["count"] == 1000

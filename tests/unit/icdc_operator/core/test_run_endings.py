@@ -8,6 +8,7 @@ import pytest
 from icdc_api import errors
 from icdc_api.job.run_files import RunReport
 from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import TableState
 from icdc_api.status.runs import Failure, RunKind
 from icdc_api.status.triggers import Ask
 from icdc_operator.core.decide import decide
@@ -26,6 +27,7 @@ from .followed_pipeline import (
     TABLES,
     VERIFY,
     after,
+    asked_of,
     following,
     resync,
     seen,
@@ -36,27 +38,51 @@ pytestmark = pytest.mark.unit
 
 OLD = seen(takes_questions=False)
 DEAF = replace(seen(), deaf=True)
+EXPORTING = seen(
+    tables=[caught_up(TABLES[0]), caught_up(TABLES[1], state=TableState.EXPORTING)],
+)
+"""Re-exports a table, which may take hours: the run can be stopped between two chunks."""
+
+
+def reporting(ask: Ask, run: RunSeen) -> Observed:
+    """A pipeline that is asked, and whose status has what the run reports."""
+    world = following(ask)
+    tables = world.status.tables if run.report is None else run.report.tables
+    return replace(world, runs=(run,), status=world.status.model_copy(update={"tables": tables}))
 
 
 @pytest.mark.parametrize(
     ("ask", "run"),
     [
         (Ask(id="q1", mode=RunKind.DEAD_LETTERS, documents=True), seen()),
+        (VERIFY, EXPORTING),
+        (Ask(id="q1", mode=RunKind.REPLAY, tables=(TABLES[1],)), EXPORTING),
         (VERIFY, OLD),
         (VERIFY, DEAF),
         (VERIFY, replace(seen(), report=None)),
     ],
-    ids=["documents", "older driver", "refused", "not reporting"],
+    ids=["documents", "exporting", "its table", "older driver", "refused", "not reporting"],
 )
 def test_what_the_run_cannot_answer_is_answered_by_a_run_of_its_own(ask: Ask, run: RunSeen) -> None:
-    decision = decide(replace(following(ask), runs=(run,)), NOW)
-    assert decision.actions == (StopRun(RUN.name, graceful=True),)
+    assert decide(reporting(ask, run), NOW).actions == (StopRun(RUN.name, graceful=True),)
 
 
 @pytest.mark.parametrize("run", [OLD, DEAF, replace(seen(), report=None)])
 def test_a_comparison_ends_a_run_that_takes_no_questions(run: RunSeen) -> None:
     decision = decide(replace(resync(), runs=(run,)), NOW)
     assert decision.actions == (StopRun(RUN.name, graceful=True),)
+
+
+def test_a_run_that_was_adopted_for_a_comparison_and_cannot_be_asked_makes_room() -> None:
+    first = decide(resync(), NOW)
+    assert asked_of(first) is not None
+    second = decide(after(resync(), first, runs=(DEAF,)), NOW)
+    assert second.actions == (StopRun(RUN.name, graceful=True),)
+
+
+def test_a_question_about_tables_that_are_not_exported_now_leaves_the_run() -> None:
+    ask = Ask(id="q1", mode=RunKind.REPLAY, tables=(TABLES[0],))
+    assert asked_of(decide(reporting(ask, EXPORTING), NOW)) is not None
 
 
 def test_a_new_export_ends_the_run() -> None:

@@ -52,7 +52,7 @@ def test_a_person_is_answered_by_the_run_that_goes_on(kind: Any, mode: RunMode) 
     assert asked_of(second) == RunQuestion(id="q1", mode=mode), "until the answer is there"
     whole = {"question": "q1", "complete": True, "tables": EQUAL}
     last = decide(after(world, second, runs=(seen(result=whole),)), NOW)
-    assert not last.actions
+    assert asked_of(last) is None, "the run shall forget the answer in a while"
     ask = last.status.observed_ask
     assert ask is not None
     assert (ask.run, ask.finished, ask.failure) == (RUN.name, True, None)
@@ -84,14 +84,14 @@ def test_a_comparison_of_one_table_leaves_the_run_and_counts_as_of_its_generatio
     answer = {"question": asked.id, "complete": True, "tables": EQUAL}
     world = after(world, first, runs=(seen(result=answer),))
     last = decide(world, NOW)
-    assert not last.actions
+    assert asked_of(last) is None
     orders, users = last.status.tables
     assert orders.verification is None, "it was not asked for, whatever the report says"
     assert users.verification is not None
     assert (users.verification.nonce, users.verification.equal) == (1, True)
     assert last.status.holds(ConditionType.VERIFIED)
     assert [event.reason for event in derive_events(first.status, last.status)] == ["Verified"]
-    again = decide(after(world, last), NOW)
+    again = decide(after(world, last, runs=(seen(),)), NOW)
     assert not again.actions, "a nonce is honoured once"
     assert again.status.tables == last.status.tables
 
@@ -158,6 +158,17 @@ def test_a_question_that_is_withdrawn_is_taken_from_the_run() -> None:
     assert ask.failure is not None
     third = decide(after(following(None), second), NOW)
     assert not third.actions
+
+
+def test_a_question_is_taken_back_until_the_run_holds_it_no_more() -> None:
+    first = decide(following(VERIFY), NOW)
+    second = decide(after(following(None), first), NOW)
+    # The operator was ended before it could remove the question, and the driver has read it.
+    held = seen(result={"question": "q1", "complete": False, "tables": []})
+    third = decide(after(following(None), second, runs=(held,)), NOW)
+    assert asked_of(third) is None
+    last = decide(after(following(None), third, runs=(seen(),)), NOW)
+    assert not last.actions
 
 
 def test_a_question_in_place_of_another_is_asked_at_once() -> None:

@@ -39,10 +39,17 @@ class Asked:
 
     path: Path
     jobs: SparkJobs = field(default_factory=SparkJobs)
-    published: list[dict[str, Any]] = field(default_factory=list)
+    published: list[dict[str, Any] | None] = field(default_factory=list)
+    answer_seconds: float = 3600.0
 
     def __post_init__(self) -> None:
-        self.run = RunQuestions(str(self.path), TAGS, jobs=self.jobs, publish=self.published.append)
+        self.run = RunQuestions(
+            str(self.path),
+            TAGS,
+            jobs=self.jobs,
+            publish=self.published.append,
+            answer_seconds=self.answer_seconds,
+        )
 
     def ask(self, number: str, mode: RunMode = RunMode.VERIFY, *tables: str) -> RunQuestion:
         question = RunQuestion.model_validate(
@@ -54,7 +61,9 @@ class Asked:
 
     @property
     def last(self) -> dict[str, Any]:
-        return self.published[-1]
+        last = self.published[-1]
+        assert last is not None
+        return last
 
 
 @pytest.fixture
@@ -152,25 +161,54 @@ def test_a_table_is_asked_again_only_after_a_while(asked: Asked) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "is_answered"),
     [
-        "",
-        "no",
-        json.dumps({"id": "a", "mode": "delete"}),
-        json.dumps({"id": "a", "mode": "run"}),
-        json.dumps({"id": "a", "mode": "letters", "documents": True}),
-        json.dumps({"id": "a", "mode": "verify", "pipeline": {}}),
+        ("", False),
+        ("no", False),
+        ("[]", False),
+        ("{}", False),
+        (json.dumps({"id": "a", "mode": "delete"}), True),
+        (json.dumps({"id": "a", "mode": "run"}), True),
+        (json.dumps({"id": "a", "mode": "letters", "documents": True}), True),
+        (json.dumps({"id": "a", "mode": "verify", "pipeline": {}}), True),
     ],
 )
 def test_what_is_no_question_asks_nothing_and_is_said_once(
-    text: str, asked: Asked, caplog: pytest.LogCaptureFixture
+    text: str, is_answered: bool, asked: Asked, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked.path.write_text(text)
     asked.run.poll()
     asked.run.poll()
     assert asked.run.find(ORDERS) is None
-    assert not asked.published
+    assert len(asked.published) == is_answered
+    for answer in asked.published:
+        assert answer is not None
+        assert (answer["question"], answer["complete"]) == ("a", True)
+        said = [(entry["name"], entry["reason"]) for entry in answer["tables"]]
+        assert said == [(ORDERS, "BadSpec"), (USERS, "BadSpec")]
     assert caplog.text.count("the question cannot be read") == 1
+
+
+def test_an_answer_is_removed_some_time_after_its_question(tmp_path: Path) -> None:
+    asked = Asked(tmp_path / "question.json", answer_seconds=0.0)
+    question = asked.ask("a", RunMode.VERIFY, ORDERS)
+    asked.run.answer(ORDERS, question, GOOD)
+    asked.run.poll()
+    assert asked.last["complete"], "it stays as long as the question"
+    asked.path.unlink()
+    asked.run.poll()
+    asked.run.poll()
+    assert [entry is None for entry in asked.published] == [False, False, True]
+    asked.ask("b")
+    assert asked.last["question"] == "b"
+
+
+def test_whoever_asked_has_time_to_read_the_answer(asked: Asked) -> None:
+    asked.ask("a")
+    asked.path.unlink()
+    asked.run.poll()
+    asked.run.poll()
+    assert asked.last["question"] == "a"
 
 
 def test_the_file_is_read_while_the_run_goes_on(asked: Asked) -> None:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 
 SECONDS = 60.0
 RUNNING = JobProgress(
-    jobs="[7]", running=("Spark job 7, 3 of 8 tasks ended",), metrics=("rows -> 10",)
+    newest=7, running=("Spark job 7, 3 of 8 tasks ended",), metrics=("rows -> 10",)
 )
 READ_MORE = replace(RUNNING, metrics=("rows -> 20",))
 
@@ -125,6 +125,18 @@ def test_a_step_that_does_not_end_when_it_is_cancelled_is_reported_once(step: Wa
     assert "outside of Spark jobs. It is tried again as soon as it ends" in error.message
     # Whatever it has begun meanwhile.
     assert step.spark.cancelled == ["a", "a", "a"]
+    with pytest.raises(NoProgress):
+        step.end()
+
+
+def test_a_step_that_notes_what_no_job_shows_goes_on(step: Watched) -> None:
+    for _ in range(3):
+        step.watch.note("db.a")
+        step.wait(SECONDS - 1)
+    assert not step.spark.cancelled
+    step.wait(SECONDS - 1)
+    step.wait(2)
+    assert step.spark.cancelled == ["a"]
     with pytest.raises(NoProgress):
         step.end()
 

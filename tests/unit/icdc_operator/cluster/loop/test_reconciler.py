@@ -6,9 +6,7 @@ from dataclasses import replace
 import pytest
 
 from icdc_api.status.pipeline_status import TableStatus
-from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube.errors import Conflict, NotFound, Unavailable
-from icdc_operator.cluster.loop.changes import PROGRESS_SECONDS, TABLES_PER_SECOND
 from icdc_operator.cluster.loop.reconciler import TRIES, WATCHED_SECONDS
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.core.decide import OBSERVE_SECONDS
@@ -66,72 +64,6 @@ def test_nothing_is_written_when_nothing_changed(working: MemoryCluster) -> None
         asyncio.run(reconciler.reconcile(SHOP))
         working.pass_time(1)
     assert working.take_steps() == []
-
-
-def test_progress_alone_is_written_at_most_every_few_seconds(working: MemoryCluster) -> None:
-    reconciler = working.reconciler()
-    saves = []
-    for second in range(31):
-        working.see(report=report(behind(100 - second)))
-        wait = asyncio.run(reconciler.reconcile(SHOP))
-        assert wait is not None
-        if working.take_steps("save"):
-            saves.append(second)
-        else:
-            assert 0 < wait <= PROGRESS_SECONDS
-        working.pass_time(1)
-    assert saves == list(range(0, 31, int(PROGRESS_SECONDS)))
-
-
-def test_what_was_held_back_is_written_when_its_time_has_come(working: MemoryCluster) -> None:
-    reconciler = working.reconciler()
-    working.see(report=report(behind(8)))
-    asyncio.run(reconciler.reconcile(SHOP))
-    working.pass_time(1)
-    working.see(report=report(behind(7)))
-    wait = asyncio.run(reconciler.reconcile(SHOP))
-    assert wait == PROGRESS_SECONDS - 1
-    working.take_steps()
-    working.pass_time(wait)
-    asyncio.run(reconciler.reconcile(SHOP))
-    assert len(working.take_steps("save")) == 1
-    assert working.observed is not None
-    assert working.observed.status.tables[0].snapshots_behind == 7
-
-
-def test_progress_of_many_tables_waits_longer() -> None:
-    names = ("shop.orders", *(f"shop.t{number}" for number in range(299)))
-    seen = make_seen(RunPhase.RUNNING, report=report(behind(9)))
-    cluster = MemoryCluster(at_work(make_spec(*names), seen, run_id="r"))
-    reconciler = cluster.reconciler()
-    asyncio.run(reconciler.reconcile(SHOP))
-    cluster.pass_time(1)
-    cluster.see(report=report(behind(8)))
-    assert asyncio.run(reconciler.reconcile(SHOP)) == 300 / TABLES_PER_SECOND - 1
-
-
-def test_a_change_of_the_run_is_written_at_once(working: MemoryCluster) -> None:
-    reconciler = working.reconciler()
-    working.see(report=report(behind(8)))
-    asyncio.run(reconciler.reconcile(SHOP))
-    working.see(phase=RunPhase.SUCCEEDED, writer_alive=False, report=report(finished=True))
-    asyncio.run(reconciler.reconcile(SHOP))
-    assert len(working.take_steps("save")) == 2
-    assert working.observed is not None
-    assert working.observed.status.last_run is not None
-    assert working.observed.status.last_run.state == RunState.SUCCEEDED
-
-
-def test_a_clock_that_is_set_back_holds_nothing_back_for_long(working: MemoryCluster) -> None:
-    reconciler = working.reconciler()
-    working.see(report=report(behind(8)))
-    asyncio.run(reconciler.reconcile(SHOP))
-    # Not to before the run, whose times would then change, and be written at once.
-    working.pass_time(-10)
-    working.see(report=report(behind(7)))
-    wait = asyncio.run(reconciler.reconcile(SHOP))
-    assert wait is not None
-    assert wait <= PROGRESS_SECONDS
 
 
 def test_a_run_that_works_is_looked_at_less_often_than_one_that_starts(

@@ -1,0 +1,119 @@
+"""Progress alone is written seldom, and everything else at once."""
+
+import asyncio
+
+import pytest
+
+from icdc_api.status.pipeline_status import TableStatus
+from icdc_api.status.runs import RunState
+from icdc_operator.cluster.loop.changes import PROGRESS_SECONDS, TABLES_PER_SECOND
+from icdc_operator.core.observed import AskRun, RunPhase
+from icdc_testing.adapter.cluster_fakes import SHOP, MemoryCluster
+from icdc_testing.deciding.pipelines import (
+    at_work,
+    caught_up,
+    make_seen,
+    make_spec,
+    report,
+)
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def working() -> MemoryCluster:
+    """A pipeline whose run reports, and whose status says so."""
+    cluster = MemoryCluster(
+        at_work(make_spec(), make_seen(RunPhase.RUNNING, report=report(behind(9))), run_id="r")
+    )
+    asyncio.run(cluster.reconciler().reconcile(SHOP))
+    cluster.take_steps()
+    return cluster
+
+
+def behind(snapshots: int) -> TableStatus:
+    return caught_up(snapshots_behind=snapshots)
+
+
+def test_progress_alone_is_written_at_most_every_few_seconds(working: MemoryCluster) -> None:
+    reconciler = working.reconciler()
+    saves = []
+    for second in range(31):
+        working.see(report=report(behind(100 - second)))
+        wait = asyncio.run(reconciler.reconcile(SHOP))
+        assert wait is not None
+        if working.take_steps("save"):
+            saves.append(second)
+        else:
+            assert 0 < wait <= PROGRESS_SECONDS
+        working.pass_time(1)
+    assert saves == list(range(0, 31, int(PROGRESS_SECONDS)))
+
+
+def test_progress_of_a_run_that_is_asked_something_is_written_no_more_often(
+    working: MemoryCluster,
+) -> None:
+    reconciler = working.reconciler()
+    held = {"question": "q1", "complete": False, "tables": []}
+    saves, asked = [], 0
+    for second in range(11):
+        told = report(behind(100 - second), takes_questions=True, result=held)
+        working.see(report=told)
+        asyncio.run(reconciler.reconcile(SHOP))
+        steps = working.take_steps()
+        saves += [second for step in steps if step.what == "save"]
+        asked += sum(isinstance(step.detail, AskRun) for step in steps)
+        working.pass_time(1)
+    assert saves == list(range(0, 11, int(PROGRESS_SECONDS)))
+    assert asked == 11
+
+
+def test_what_was_held_back_is_written_when_its_time_has_come(working: MemoryCluster) -> None:
+    reconciler = working.reconciler()
+    working.see(report=report(behind(8)))
+    asyncio.run(reconciler.reconcile(SHOP))
+    working.pass_time(1)
+    working.see(report=report(behind(7)))
+    wait = asyncio.run(reconciler.reconcile(SHOP))
+    assert wait == PROGRESS_SECONDS - 1
+    working.take_steps()
+    working.pass_time(wait)
+    asyncio.run(reconciler.reconcile(SHOP))
+    assert len(working.take_steps("save")) == 1
+    assert working.observed is not None
+    assert working.observed.status.tables[0].snapshots_behind == 7
+
+
+def test_progress_of_many_tables_waits_longer() -> None:
+    names = ("shop.orders", *(f"shop.t{number}" for number in range(299)))
+    seen = make_seen(RunPhase.RUNNING, report=report(behind(9)))
+    cluster = MemoryCluster(at_work(make_spec(*names), seen, run_id="r"))
+    reconciler = cluster.reconciler()
+    asyncio.run(reconciler.reconcile(SHOP))
+    cluster.pass_time(1)
+    cluster.see(report=report(behind(8)))
+    assert asyncio.run(reconciler.reconcile(SHOP)) == 300 / TABLES_PER_SECOND - 1
+
+
+def test_a_change_of_the_run_is_written_at_once(working: MemoryCluster) -> None:
+    reconciler = working.reconciler()
+    working.see(report=report(behind(8)))
+    asyncio.run(reconciler.reconcile(SHOP))
+    working.see(phase=RunPhase.SUCCEEDED, writer_alive=False, report=report(finished=True))
+    asyncio.run(reconciler.reconcile(SHOP))
+    assert len(working.take_steps("save")) == 2
+    assert working.observed is not None
+    assert working.observed.status.last_run is not None
+    assert working.observed.status.last_run.state == RunState.SUCCEEDED
+
+
+def test_a_clock_that_is_set_back_holds_nothing_back_for_long(working: MemoryCluster) -> None:
+    reconciler = working.reconciler()
+    working.see(report=report(behind(8)))
+    asyncio.run(reconciler.reconcile(SHOP))
+    # Not to before the run, whose times would then change, and be written at once.
+    working.pass_time(-10)
+    working.see(report=report(behind(7)))
+    wait = asyncio.run(reconciler.reconcile(SHOP))
+    assert wait is not None
+    assert wait <= PROGRESS_SECONDS
