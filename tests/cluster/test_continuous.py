@@ -1,13 +1,37 @@
 """Continuous mode: one application follows a table, and the time from commit to search is told."""
 
+import json
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from real_cluster import latency
-from real_cluster.shop import Shop
+from real_cluster.shop import RUN_SECONDS, Shop
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
+
+
+def plan(site: Shop) -> tuple[float, dict[str, Any]]:
+    """Ask as a person does what the next batch would do; return the seconds, and the answer."""
+    began = time.monotonic()
+    icdc = Path(sys.executable).with_name("icdc")
+    done = subprocess.run(
+        [icdc, "plan", site.name, "-n", site.namespace, "-o", "json"],
+        env={**os.environ, "KUBECONFIG": str(site.cluster.kubectl.kubeconfig)},
+        capture_output=True,
+        text=True,
+        timeout=RUN_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return time.monotonic() - began, answer
 
 
 def test_a_hundred_commits_are_followed_by_one_application(
@@ -27,12 +51,17 @@ def test_a_hundred_commits_are_followed_by_one_application(
         lambda status: status.get("phase") == "Streaming" and "currentRun" in status,
         "the application goes on after the export",
     )["currentRun"]["name"]
-    with latency.Watch(site, table) as watch:
+    with ThreadPoolExecutor(1) as pool, latency.Watch(site, table) as watch:
+        planned = pool.submit(plan, site)
         watch.commit(latency.COMMITS, apart=1.0)
         delays = watch.delays()
+        seconds, answer = planned.result(RUN_SECONDS)
     site.until_applied(table)
     site.assert_equal(table, "id")
     assert site.status()["currentRun"]["name"] == run, "one application followed them all"
+    (entry,) = answer["tables"]
+    assert entry["mode"] in ("Changelog", "Idle"), answer
+    record_property("measured", f"icdc plan, asked to answered: {seconds:.1f} s")
     executor = site.until_pod_runs("executor", run)
     assert "at a time: 1, not 32 (maxInFlight)" in site.kubectl("logs", executor)
     record_property("measured", latency.format_delays("Continuous, commit to search", delays))
