@@ -49,10 +49,12 @@ def test_a_snapshot_has_the_same_chunks_whatever_was_committed_meanwhile(
     table = new_table(spark, version, merge_at=rng.choice([2, 3, 100]))
     history = MetadataHistory(table, rng, upgrades=upgrades)
     planned: dict[tuple[int, int, int], list[Any]] = {}
-    for _ in range(ROUNDS):
+    for left in reversed(range(ROUNDS)):
         for _ in range(STEPS):
             history.step()
-        if version == 1 and rng.random() < 0.5:
+        # Iceberg itself makes no commit of version 3 on manifests without counts.
+        may_forget = version == 1 and (left == 0 or not upgrades)
+        if may_forget and rng.random() < 0.5:
             forget_counts(table, rng.choice(history.snapshots))
         loaded = table.load()
         for snapshot in rng.sample(history.snapshots, k=2):
