@@ -29,9 +29,10 @@ def smaller_reports(report: RunReport) -> Iterator[tuple[RunReport, list[str]]]:
     yield report, omitted
     if report.takes_questions:
         # It follows tables: what is known of them is more than an answer, which is read once.
-        smaller = list(_smaller_results(report, omitted))
-        yield from smaller
-        report, omitted = smaller[-1] if smaller else (report, omitted)
+        smallest = report, omitted
+        for smallest in _smaller_results(report, omitted):
+            yield smallest
+        report, omitted = smallest
     if any(table.last_batch for table in report.tables):
         tables = tuple(table.model_copy(update={"last_batch": None}) for table in report.tables)
         report = report.model_copy(update={"tables": tables})

@@ -203,8 +203,7 @@ class RunQuestions:
             return
         entries = [build_failed_entry(table, error) for table in self._tags]
         with self._lock:
-            self._has_answer = True
-            self._publish({"question": identity, "complete": True, "tables": entries})
+            self._show_answer(identity, entries, complete=True)
 
     def _forget_answer(self, *, is_asked: bool) -> None:
         """Remove the answer once nobody has asked for a while: it may be large, and holds ids."""
@@ -231,5 +230,8 @@ class RunQuestions:
             if table not in self._entries and error is not None:
                 entries.append(build_failed_entry(table, error))
         complete = all(table in self._entries or table in self._silent for table in asked)
+        self._show_answer(question.id, entries, complete=complete)
+
+    def _show_answer(self, identity: str, entries: list[Entry], *, complete: bool) -> None:
         self._has_answer = True
-        self._publish({"question": question.id, "complete": complete, "tables": entries})
+        self._publish({"question": identity, "complete": complete, "tables": entries})

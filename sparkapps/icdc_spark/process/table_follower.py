@@ -201,7 +201,7 @@ class TableFollower:
     def _inspect(self, question: RunQuestion) -> Entry:
         """Return the table's entry in the answer. Raises what ends the run."""
         context, name = self._context, self._context.table.name
-        asked = {field: getattr(question, field) for field in ("mode", "tables", "only", "ids")}
+        asked = question.model_dump(by_alias=False, exclude={"id"})
         # All but the request is shared: what is still under way of this run is known to both.
         work = replace(context, request=context.request.model_copy(update=asked))
         try:

@@ -12,6 +12,7 @@ from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_cli.main import main
 from icdc_spark.iceberg.jvm.session import create_table_session
 from icdc_testing.runs.harness import Harness
+from icdc_testing.tables.long_values import LONG, UNLIMITED, mend
 from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
@@ -104,10 +105,9 @@ def test_dead_letters_are_listed_and_sent_again_once_the_index_takes_them(
 ) -> None:
     spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.cli")
     spark.sql("CREATE OR REPLACE TABLE lake.cli.long (id INT, t STRING) USING iceberg")
-    spark.sql(f"INSERT INTO lake.cli.long VALUES (1, 'a'), (2, '{'secret' * 6000}')")
-    unlimited = {"type": "keyword", "ignore_above": 100_000}
+    spark.sql(f"INSERT INTO lake.cli.long VALUES (1, 'a'), (2, '{LONG}')")
     entry = {"name": "cli.long", "identifierColumns": ["id"], "index": "long"}
-    harness = Harness(spark, clean_indices, tmp_path, [entry | {"mapping": {"t": unlimited}}])
+    harness = Harness(spark, clean_indices, tmp_path, [entry | {"mapping": {"t": UNLIMITED}}])
     harness.sync()
     path = tmp_path / "pipeline.yaml"
     path.write_text(json.dumps(harness.resource), encoding="utf-8")
@@ -116,8 +116,7 @@ def test_dead_letters_are_listed_and_sent_again_once_the_index_takes_them(
     printed = capsys.readouterr().out
     assert re.search(r"cli\.long +long +2 +illegal_argument_exception", printed), printed
     assert "secret" not in printed
-    mapping = {"properties": {"t": unlimited | {"ignore_above": 100}}}
-    oracle.request(f"{clean_indices}/long-000001/_mapping", "PUT", mapping)
+    mend(clean_indices, "long-000001", "t")
     assert main(["dead-letters", "replay", "-f", str(path)]) == 0
     assert re.search(r"cli\.long +long +1 +0", capsys.readouterr().out)
     assert set(oracle.read_index(clean_indices, "long")) == {"1", "2"}

@@ -1,15 +1,12 @@
 """Why Spark does not start is said by an error that is retried, or that names who must act."""
 
-import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
 import pytest
+
+from icdc_testing.kube.api_stub import ApiStub, serving
 
 pytestmark = pytest.mark.spark
 
@@ -47,40 +44,15 @@ def start(master: str, **conf: str) -> str:
     return done.stdout.strip()
 
 
-@contextmanager
-def api_server(code: int) -> Iterator[str]:
-    """An API server that answers every request with `code`, as Spark's master."""
-    status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code}
-    body = json.dumps(status | {"message": 'pods "shop-c1-1-driver": no'}).encode()
-
-    class Answer(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(code)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"k8s://http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 @pytest.mark.parametrize(
     ("code", "error"),
     [(401, "Unauthorized"), (403, "Unauthorized"), (404, "DriverLost"), (503, "StartTimeout")],
 )
 def test_what_the_api_server_answers_to_the_driver_decides_who_acts(code: int, error: str) -> None:
-    with api_server(code) as master:
-        assert start(master).startswith(f"{error}: the ")
+    stub = ApiStub()
+    stub.failure = code, 'pods "shop-c1-1-driver": no'
+    with serving(stub):
+        assert start(f"k8s://{stub.url}").startswith(f"{error}: the ")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "kubernetes.invalid"])

@@ -142,25 +142,23 @@ class Reconciler:
         self._metrics.show_sessions(key, run)
         self._metrics.show_usage(key, usage.measure(observation.observed, decision.status, run))
         write_wait = self._seconds_until_write(key, observation, decision, now)
-        if write_wait is not None:
-            for action in decision.actions:
-                await self._adapter.act(observation, action)
-            self._last_versions[key] = _version(observation)
-            return _earliest(_requeue_seconds(decision), write_wait)
-        if decision.status != observation.observed.status:
+        if write_wait is None and decision.status != observation.observed.status:
             try:
                 observation = await self._save(key, observation, decision.status, now)
             except NotFound:
                 self._forget(key)
                 return None
-        elif any(not isinstance(action, CreateRun) for action in decision.actions):
+        elif write_wait is None and any(
+            not isinstance(action, CreateRun) for action in decision.actions
+        ):
             # Runs are listed after the pipeline was read: another operator may have recorded one
             # and created it in between, which looks as if no record asked for it.
             await self._adapter.confirm(observation)
         for action in decision.actions:
             await self._adapter.act(observation, action)
         self._last_versions[key] = _version(observation)
-        return _requeue_seconds(decision)
+        requeue = _requeue_seconds(decision)
+        return requeue if write_wait is None else _earliest(requeue, write_wait)
 
     async def _save(
         self, key: PipelineKey, observation: Observation, status: PipelineStatus, now: datetime

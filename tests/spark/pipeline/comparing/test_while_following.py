@@ -17,6 +17,7 @@ from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
+from icdc_testing.tables.long_values import LONG, UNLIMITED, mend
 from icdc_testing.target import oracle
 from icdc_testing.waiting.wait import until
 
@@ -24,9 +25,6 @@ pytestmark = pytest.mark.spark
 
 SCAN = "orders-000001/_search/point_in_time"
 """The request with which the comparison of the table begins to read its index."""
-LONG = "secret" * 6_000
-"""More bytes than a term may have, unless the mapping says what to ignore."""
-UNLIMITED = {"type": "keyword", "ignore_above": 100_000}
 
 
 @dataclass
@@ -225,8 +223,7 @@ def test_refused_rows_are_listed_and_sent_again_while_commits_arrive(
         (orders,) = followed.ask_person("c", RunMode.DEAD_LETTERS, only=only, ids=("4",))
         assert [letter["id"] for letter in orders["letters"]] == ["4"]
 
-        mapping = {"properties": {"name": UNLIMITED | {"ignore_above": 100}}}
-        oracle.request(f"{clean_indices}/orders-000001/_mapping", "PUT", mapping)
+        mend(clean_indices, "orders-000001")
         (orders,) = followed.ask_person("d", RunMode.REPLAY, only=only, ids=("4",))
         assert (orders["resent"], orders["left"]) == (1, 0)
         until(is_refused(1), "the report counts it no more")

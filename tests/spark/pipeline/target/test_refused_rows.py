@@ -13,14 +13,11 @@ from icdc_spark.protocol.state_document import Intent, IntentKind
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
+from icdc_testing.tables.long_values import LONG, UNLIMITED, mend
 from icdc_testing.tables.scenarios import document_writes, list_operations
 from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
-
-LONG = "secret" * 6_000
-"""More bytes than a term may have, unless the mapping says what to ignore."""
-UNLIMITED = {"type": "keyword", "ignore_above": 100_000}
 
 
 def ask(harness: Harness, mode: RunMode, **details: Any) -> dict[str, Any]:
@@ -31,12 +28,6 @@ def ask(harness: Harness, mode: RunMode, **details: Any) -> dict[str, Any]:
     (entry,) = report.result["tables"]
     answer: dict[str, Any] = entry
     return answer
-
-
-def mend(url: str) -> None:
-    """As an administrator of the index does it."""
-    mapping = {"properties": {"name": UNLIMITED | {"ignore_above": 100}}}
-    oracle.request(f"{url}/things-000001/_mapping", "PUT", mapping)
 
 
 @pytest.fixture
@@ -98,7 +89,7 @@ def test_rows_are_sent_again_once_the_cause_was_mended(
     }
     assert set(oracle.read_index(clean_indices, "things")) == {"1", "4"}
 
-    mend(clean_indices)
+    mend(clean_indices, "things-000001")
     proxy.clear()
     answer = ask(harness, RunMode.REPLAY, ids=["2", "77"])
     assert (answer["resent"], answer["left"]) == (1, 0)
@@ -125,7 +116,7 @@ def test_rows_are_not_sent_again_while_something_else_comes_first(
     harness: Harness, clean_indices: str
 ) -> None:
     harness.sync()
-    mend(clean_indices)
+    mend(clean_indices, "things-000001")
     entry = harness.resource["spec"]["tables"][0]
     harness.resource["spec"]["tables"][0] = entry | {"rowFilter": "id < 9"}
     answer = ask(harness, RunMode.REPLAY)
@@ -162,7 +153,7 @@ def test_a_refused_event_that_a_compaction_moved_stays_known(
     harness.sync()
     lake.compact(table)
     harness.sync()
-    mend(clean_indices)
+    mend(clean_indices, "things-000001")
     assert ask(harness, RunMode.REPLAY)["left"] == 2
     assert harness.inspect(RunMode.REPAIR)["missing"]["count"] == 2
     assert harness.inspect(RunMode.VERIFY)["equal"] is True

@@ -63,6 +63,11 @@ def run_record(**more: Any) -> RunStatus:
     return RunStatus(**(fields | more))
 
 
+def behind(snapshots: int) -> TableStatus:
+    """The table so many snapshots behind."""
+    return caught_up(snapshots_behind=snapshots)
+
+
 def report(*tables: TableStatus, finished: bool = False, **more: Any) -> RunReport:
     return RunReport(
         run_id="shop-e1-1.1000",

@@ -17,6 +17,7 @@ from icdc_api.status.pipeline_status import TableState, TableStatus
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
+from icdc_testing.tables.long_values import UNLIMITED
 from icdc_testing.target.secure_node import SecureNode
 from icdc_testing.waiting.wait import WAIT_SECONDS, until
 
@@ -177,7 +178,7 @@ def make_site(spark: SparkSession, lake: Lake, node: SecureNode, folder: Path) -
         "name": table,
         "identifierColumns": ["id"],
         "index": "orders",
-        "mapping": {"name": {"type": "keyword", "ignore_above": 100_000}},
+        "mapping": {"name": UNLIMITED},
     }
     harness = Harness(spark, node.url, folder, [entry])
     sink = harness.resource["spec"]["sink"]["opensearch"]

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from icdc_api.status.pipeline_status import TableStatus
 from icdc_operator.cluster.kube.errors import Conflict, NotFound, Unavailable
 from icdc_operator.cluster.loop.reconciler import TRIES, WATCHED_SECONDS
 from icdc_operator.cluster.metrics import Metrics
@@ -13,12 +12,9 @@ from icdc_operator.core.decide import OBSERVE_SECONDS
 from icdc_operator.core.observed import CreateRun, RunPhase, StopRun
 from icdc_testing.adapter.cluster_fakes import SHOP, MemoryCluster
 from icdc_testing.deciding.pipelines import (
-    at_work,
-    caught_up,
     make_observed,
     make_seen,
     make_spec,
-    report,
 )
 
 pytestmark = pytest.mark.unit
@@ -28,21 +24,6 @@ pytestmark = pytest.mark.unit
 def fresh() -> MemoryCluster:
     """A pipeline that nobody has looked at yet."""
     return MemoryCluster(make_observed(make_spec()))
-
-
-@pytest.fixture
-def working() -> MemoryCluster:
-    """A pipeline whose run reports, and whose status says so."""
-    cluster = MemoryCluster(
-        at_work(make_spec(), make_seen(RunPhase.RUNNING, report=report(behind(9))), run_id="r")
-    )
-    asyncio.run(cluster.reconciler().reconcile(SHOP))
-    cluster.take_steps()
-    return cluster
-
-
-def behind(snapshots: int) -> TableStatus:
-    return caught_up(snapshots_behind=snapshots)
 
 
 def count(metrics: Metrics, name: str, **labels: str) -> float:

@@ -4,35 +4,19 @@ import asyncio
 
 import pytest
 
-from icdc_api.status.pipeline_status import TableStatus
 from icdc_api.status.runs import RunState
 from icdc_operator.cluster.loop.changes import PROGRESS_SECONDS, TABLES_PER_SECOND
 from icdc_operator.core.observed import AskRun, RunPhase
 from icdc_testing.adapter.cluster_fakes import SHOP, MemoryCluster
 from icdc_testing.deciding.pipelines import (
     at_work,
-    caught_up,
+    behind,
     make_seen,
     make_spec,
     report,
 )
 
 pytestmark = pytest.mark.unit
-
-
-@pytest.fixture
-def working() -> MemoryCluster:
-    """A pipeline whose run reports, and whose status says so."""
-    cluster = MemoryCluster(
-        at_work(make_spec(), make_seen(RunPhase.RUNNING, report=report(behind(9))), run_id="r")
-    )
-    asyncio.run(cluster.reconciler().reconcile(SHOP))
-    cluster.take_steps()
-    return cluster
-
-
-def behind(snapshots: int) -> TableStatus:
-    return caught_up(snapshots_behind=snapshots)
 
 
 def test_progress_alone_is_written_at_most_every_few_seconds(working: MemoryCluster) -> None:
