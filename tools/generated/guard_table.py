@@ -1,7 +1,8 @@
 """Writes the table of guards in docs/testing.md from the list that the tests take out.
 
 The list is code, since each entry takes a guard out of the product; a page by hand would soon name
-tests and guards of before. `--check` fails where the page differs, `--write` writes it.
+tests and guards of before. `--check` fails where the page differs or where a guard is no longer in
+the product as the list has it, `--write` writes the page.
 """
 
 import argparse
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from mutants.edits import edit_sources
 from mutants.guard import GuardKind
 from mutants.guards import LISTED
 
@@ -44,7 +46,7 @@ def _table(kind: GuardKind) -> Iterator[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write or check; 1 when the page differs."""
+    """Write or check; 1 when the page differs, StaleEditError when a guard is not found."""
     parser = argparse.ArgumentParser(description="writes the table of guards")
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--write", action="store_true", help="write the page")
@@ -59,6 +61,8 @@ def main(arguments: list[str] | None = None) -> int:
             "docs/testing.md differs from the list of guards: run `make guard-table`\n"
         )
         return 1
+    for guard in LISTED:
+        edit_sources(ROOT, guard.edits)
     return 0
 
 

@@ -63,7 +63,7 @@ LISTED = (
         kind=GuardKind.WAIT,
         name="a primary that moved is asked for",
         prevents="A request that was repeated elsewhere is applied again by the node that was cut.",
-        edits=(Edit(_NODES, " or moved", ""),),
+        edits=(Edit(_NODES, " or has_moved(context, now):", ":"),),
         tests=(
             f"{_ABSENT}::test_the_node_of_a_primary_that_moved_is_asked_although_every_answer_came",
         ),
@@ -89,12 +89,22 @@ LISTED = (
         ),
     ),
     Guard(
+        kind=GuardKind.WAIT,
+        name="a batch whose primary moved is written again",
+        prevents="What only the old primary acknowledged is in no index, and counts as applied.",
+        edits=(Edit(_NODES, "is_settled = not has_moved(context, now)", "is_settled = True"),),
+        tests=(
+            f"{_ABSENT}::test_what_a_primary_acknowledged_that_its_successor_never_had_is_written_again",
+            f"{_ABSENT}::test_a_repair_that_such_a_primary_acknowledged_is_written_again",
+        ),
+    ),
+    Guard(
         kind=GuardKind.IDENTITY,
         name="the index is compared before the advance",
         prevents="A batch counts as applied whose writes a restore took back.",
         edits=(
             Edit(
-                f"{_ROOM}/changelog.py",
+                _NODES,
                 "intent.index, intent.index_uuid, stored.document.shards",
                 "intent.index, intent.index_uuid",
             ),

@@ -173,8 +173,8 @@ LISTED = (
             Edit(
                 _RECONCILER,
                 "            except NotFound:\n                self._forget(key)\n"
-                "                return None\n        elif any(",
-                "            except Exception:\n                pass\n        elif any(",
+                "                return None\n        elif ",
+                "            except Exception:\n                pass\n        elif ",
             ),
         ),
         tests=(
