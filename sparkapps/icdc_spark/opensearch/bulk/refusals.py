@@ -1,8 +1,8 @@
 """Judges the refused rows of a whole batch, before anything is removed for them.
 
 A refused row is a dead letter, and the older document under its id is removed. Where most of a
-batch is refused for one reason the fault is hardly in the rows: an index that was emptied so would
-be lost to its readers, so the batch stops with everything in place. It must not know Spark.
+batch is refused for one reason the cause is probably not in the rows: an index that was emptied so
+would be lost to its readers, so the batch stops with everything in place. It must not know Spark.
 """
 
 from icdc_api.errors import DeadLetterLimit, TargetInvalid
@@ -44,7 +44,7 @@ def _check_share(total: PartitionResult, target: BulkTarget) -> None:
         if len(ids) > MANY_ROWS and len(ids) > MANY_SHARE * rows:
             raise TargetInvalid(
                 f"Index {target.index!r} refused {len(ids)} of {rows} rows of a batch for one "
-                f"reason ({kind}), so the fault is hardly in the rows. Nothing was removed. Look "
-                "at the reasons in its dead letters and mend the index's mapping or settings, or "
-                "raise spec.resync.nonce for a new index."
+                f"reason ({kind}), so the cause is probably not in the rows. Nothing was "
+                "removed. Look at the reasons in its dead letters and mend the index's mapping or "
+                "settings, or raise spec.resync.nonce for a new index."
             )
