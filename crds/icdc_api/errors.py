@@ -114,7 +114,7 @@ class TargetUnavailable(PassingError):
 
 
 class Throttled(PassingError):
-    """OpenSearch kept answering 429 until the retries were used up."""
+    """OpenSearch answered 429 again and again until the retries were used up."""
 
     failure_class = FailureClass.THROTTLED
 

@@ -9,7 +9,7 @@ when something happens, and silence otherwise.
     a file or a pipe      text          Lines, events on standard output
     anything              json, yaml    Lines without a stream: the one document comes at the end
 
-Shows what it is told and keeps nothing that matters.
+Shows the updates that it gets and stores nothing that matters.
 """
 
 import sys
@@ -40,7 +40,7 @@ MAX_BARS = 16
 
 
 class View(Protocol):
-    """A context manager that is told of every change.
+    """A context manager that gets every change.
 
     `show` is called by the thread that runs the pipeline, after the status is durable.
     """

@@ -130,7 +130,7 @@ def render_readme(chart: Path) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Write or check; 1 when a README differs, or has no place for the table.
 
-    All charts are gone through before that, so that one call names all problems.
+    All charts are read before that, so that one call names all problems.
     """
     parser = argparse.ArgumentParser(description="writes the tables of values of the charts")
     action = parser.add_mutually_exclusive_group(required=True)

@@ -35,7 +35,7 @@ def ensure(names: Sequence[str]) -> None:
             "system has in their place, or run as root on Debian, where they are installed."
         )
     sys.stderr.write(f"installing {' '.join(missing)}\n")
-    # Container images ship without package lists, and old lists name packages that are gone.
+    # Container images ship without package lists, and old lists name packages that were removed.
     _apt_get("update", "--quiet")
     _apt_get("install", "--quiet", "--yes", "--no-install-recommends", *missing)
 

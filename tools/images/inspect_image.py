@@ -57,7 +57,7 @@ def everything() -> Iterator[Path]:
     for folder, folders, files in os.walk("/"):
         if os.access(folder, os.X_OK):
             start = folder.rstrip("/")
-            # In place: that is how os.walk is told where not to go.
+            # In place: os.walk leaves out what is removed from its list.
             folders[:] = [name for name in folders if f"{start}/{name}" not in NOT_OURS]
             yield from (Path(folder, name) for name in (*folders, *files))
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-# Loaded by name alone: jlink leaves out a module that it is not told, and no other trial here would
+# Loaded by name alone: jlink leaves out a module that is not listed, and no other trial here would
 # touch these.
 _JAVA_CLASSES = (
     # Kerberos, and the user of Hadoop's own login

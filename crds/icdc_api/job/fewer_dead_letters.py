@@ -4,7 +4,7 @@ The answer has a list of dead letters for each table, newest batches first, and 
 `--documents` adds whole documents. What is dropped is counted in the table's message, so that an
 answer that was cut off says so. Pure; knows neither the form of a report nor its limits.
 
-    kept of each table      3 tables with 4, 1 and 0 dead letters
+    retained of each         3 tables with 4, 1 and 0 dead letters
     all                     4 1 0     the answer as it is, which did not fit
     2 of 3 of the most      2 1 0     "2 more are not shown"
     again                   1 1 0     "3 more are not shown"
@@ -26,14 +26,14 @@ Entry = Mapping[str, Any]
 def smaller_results(result: Result) -> Iterator[dict[str, Any]]:
     """Yield `result` with ever fewer dead letters, largest first; nothing where it has none.
 
-    Whole documents are dropped only where not even one letter of each table fits with them.
+    Whole documents are dropped only where not even one dead letter of each table fits with them.
     """
     entries = result.get("tables")
     if not isinstance(entries, list):
         return
     most = max((len(_list_dead_letters(entry)) for entry in entries), default=0)
     has_documents = any(
-        DOCUMENT in letter for entry in entries for letter in _list_dead_letters(entry)
+        DOCUMENT in dead_letter for entry in entries for dead_letter in _list_dead_letters(entry)
     )
     count = _fewer(most)
     while count:
@@ -47,8 +47,8 @@ def smaller_results(result: Result) -> Iterator[dict[str, Any]]:
 
 
 def _fewer(count: int) -> int:
-    # Packing is what costs, and two thirds find a fit in 17 attempts from the 1,000 letters that a
-    # table lists at most; the last attempt wastes at most a third of the room.
+    # Packing is what costs, and two thirds find a fit in 17 attempts from the 1,000 dead letters
+    # that a table lists at most; the last attempt wastes at most a third of the room.
     return count * 2 // 3
 
 
@@ -75,7 +75,7 @@ def _without_documents(entry: Entry) -> Entry:
     if not _list_dead_letters(entry):
         return entry
     bare = [
-        {key: letter[key] for key in letter if key != DOCUMENT}
-        for letter in _list_dead_letters(entry)
+        {key: dead_letter[key] for key in dead_letter if key != DOCUMENT}
+        for dead_letter in _list_dead_letters(entry)
     ]
     return {**entry, DEAD_LETTERS: bare}

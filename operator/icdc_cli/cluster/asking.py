@@ -13,8 +13,8 @@ read pods. The answer is in the report that the pod of the run's driver carries.
     remove annotation, print result
 
 The annotation is also what says that somebody still waits: the operator ends the run once it is
-gone. So nothing may end this command without removing it, but a kill, after which the run goes on
-to its end and costs what it costs.
+removed. So nothing may end this command without removing it, but a kill, after which the run goes
+on to its end and costs what it costs.
 """
 
 import argparse
@@ -47,8 +47,8 @@ right to watch pipelines, and ends with each restart of the API server; a run ta
 
 TAKEN_UP_SECONDS = 60.0
 """How long an operator may take to notice a question while no run is active: more than a new
-leader needs. Much less than --wait, so that a cluster without an operator is told apart soon from
-one whose run takes long."""
+leader needs. Much less than --wait, so that a cluster without an operator is distinguished soon
+from one whose run takes long."""
 
 MAX_WITHDRAWALS = 5
 """Attempts to remove the annotation while others write the pipeline at the same time."""

@@ -8,7 +8,7 @@ waited for; `icdc status` shows what came of it.
     resume    spec.suspend: false
     resync    spec.resync: {nonce: 1 + the greatest so far, tables, mode}
 
-A pipeline that is kept in Git is changed there: what is patched here would be put back.
+A pipeline that is stored in Git is changed there: what is patched here would be put back.
 """
 
 import argparse
@@ -117,7 +117,7 @@ async def _resync(target: Target, arguments: argparse.Namespace) -> Exit:
         try:
             await _patch(target, {"metadata": version, "spec": {"resync": resync}})
         except errors.Conflict:
-            # The last conflict is told as it is: somebody writes this pipeline all the time.
+            # The last conflict is reported as it is: somebody writes this pipeline all the time.
             if not tries_left:
                 raise
         else:

@@ -131,7 +131,7 @@ def _ssl_context(cluster: Entry, user: Entry) -> ssl.SSLContext:
 
 
 def _load_certificate(context: ssl.SSLContext, pem: bytes) -> None:
-    # OpenSSL reads it from a file alone; nobody else may, and it is gone right afterwards.
+    # OpenSSL reads it from a file alone; nobody else may, and it is deleted right afterwards.
     handle, path = tempfile.mkstemp(prefix="icdc-")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -212,7 +212,7 @@ def _run_plugin(plugin: Mapping[str, Any], folder: Path, cluster: Entry) -> dict
             f"the credential plugin {command} has the apiVersion {version}; known are "
             f"{', '.join(EXEC_VERSIONS)}"
         )
-    # Unless it says that it never asks, a plugin is told that it may: see standard input below.
+    # Unless it says that it never asks, `interactive` says that it may: see standard input below.
     spec: dict[str, Any] = {"interactive": plugin.get("interactiveMode") != "Never"}
     # Only on demand, as kubectl does it: a large authority would fill the environment.
     if plugin.get("provideClusterInfo"):

@@ -125,8 +125,8 @@ class OpenSearchNode:
         process, self._process = self._process, None
         if process is None:
             return
-        # The launcher ends with its input, as it does when this process dies; a node that is kept
-        # has no input and gets the signal.
+        # The launcher ends with its input, as it does when this process dies; a node that
+        # outlives it has no input and gets the signal.
         if process.stdin is not None:
             process.stdin.close()
         else:
@@ -280,7 +280,7 @@ def choose_version(
     else:
         candidates = [wanted]
     jdks_here = jdks.discover() if installed is None else list(installed)
-    # Only the last one's error is told: for `auto` on a new folder that is the oldest release,
+    # Only the last one's error is raised: for `auto` on a new folder that is the oldest release,
     # which runs on the most JDKs. Of a folder with data there is one candidate.
     for version in candidates[:-1]:
         with contextlib.suppress(Submission):

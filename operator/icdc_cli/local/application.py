@@ -2,7 +2,7 @@
 
 In a cluster the image fixes all of this and spark-operator calls spark-submit. A host has whatever
 its owner installed: another Spark in SPARK_HOME, a JDK that is too new, no jars at all. So
-JDK and jars are chosen by us, and variables that would change our Spark are kept from it.
+JDK and jars are chosen by us, and variables that would change our Spark are removed.
 
     icdc (python)                     holds the pipe of standard input
       python main.py request.json     the driver: our child, a session of its own

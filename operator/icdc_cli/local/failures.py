@@ -29,7 +29,7 @@ _TAKEN_AWAY = frozenset(
     {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
 )
 """Signals that somebody else sends; a crash of the process's own making is not one of them, such as
-SIGSEGV and SIGABRT, by which native code in Python ends itself: those are a Bug to be told."""
+SIGSEGV and SIGABRT, by which native code in Python ends itself: those are a Bug to report."""
 
 _JVM_LOST = ("Answer from Java side is empty", "Py4JNetworkError", "connect_to_java_server")
 """What the driver's Python says when the JVM beside it has vanished."""

@@ -38,7 +38,7 @@ def choose_secrets_dir(given: Path | None, local: LocalPipeline) -> Path | None:
 def with_node(local: LocalPipeline, state: StateDir, *, keep: bool) -> Iterator[LocalPipeline]:
     """Yield the pipeline with a real host: of a node under `state` where it says `embedded`.
 
-    The node ends with the context unless `keep`; one that was kept by an earlier run is joined and
+    The node ends with the context unless `keep`; one that an earlier run left is joined and
     stays. StartTimeout and Submission where it does not start.
     """
     if not local.pipeline.spec.sink.opensearch.embedded:

@@ -122,7 +122,7 @@ class LocalRuns:
                 self._children[name] = subprocess.Popen(
                     app.command(self._application, path),
                     # Never written to. The kernel closes it with this process, however that
-                    # ends, and its end tells the application that we are gone.
+                    # ends, and its end tells the application that we have ended.
                     stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=subprocess.STDOUT,

@@ -62,7 +62,7 @@ class StateDir:
         try:
             self.runs_path.mkdir(parents=True, exist_ok=True)
             # Without O_TRUNC, which would wipe the id of the holder. O_CLOEXEC: a lock belongs to
-            # the open file, and a driver that inherited it would hold it after we are gone.
+            # the open file, and a driver that inherited it would hold it after we have ended.
             descriptor = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise errors.BadSpec(

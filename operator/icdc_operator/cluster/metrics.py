@@ -200,7 +200,7 @@ class Metrics:
         _set(self.lag, key, lag)
         _set(self.snapshots_behind, key, behind)
         succeeded = _last_success(status)
-        # None: it is longer ago than `recentRuns` reaches, so the last value is kept.
+        # None: it is longer ago than `recentRuns` reaches, so the last value stays.
         if succeeded is not None:
             _set(self.last_success, key, succeeded.timestamp())
         _set(self.failures, key, status.consecutive_failures)

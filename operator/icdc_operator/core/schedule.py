@@ -14,7 +14,7 @@
     ExportOnly and complete                        never
 
 A stalled table is retried from time to time because its cause often lies outside of the pipeline,
-and nothing reports when it is gone. A table whose catalog the operator cannot read is polled by
+and nothing reports when it has ended. A table whose catalog the operator cannot read is polled by
 runs: unchanged for 1, 2, 4 minutes, it is polled again after 1, 2, 4 more.
 """
 
@@ -39,7 +39,7 @@ LOST_SECONDS = 7200.0
 change: the adapter has one of its own, and many idle pipelines must not cost requests."""
 
 CLOCK_TOLERANCE = timedelta(seconds=60)
-"""Clocks of two hosts, or of one that was set, differ by less where they are kept right."""
+"""Clocks of two hosts, or of one that was set, differ by less where they are synchronised."""
 
 
 @dataclass(frozen=True)

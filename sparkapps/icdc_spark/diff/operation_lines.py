@@ -48,7 +48,7 @@ class OperationLines:
     """The count of duplicate keys, filled likewise; None where they are not counted."""
 
     def counts(self) -> LineCounts:
-        """Return the counts. Blocks until an action has gone once through the whole of `frame`."""
+        """Return the counts. Blocks until an action has read the whole of `frame`."""
         written = self.written.get
         duplicates = None
         if self.keys_seen is not None:

@@ -119,7 +119,7 @@ class Schema:
 def has_names_differing_by_case(fields: Iterable[Field]) -> bool:
     """Return whether two fields of one struct, at any depth, have names equal but for case."""
     siblings = list(fields)
-    # Spark looks names up without case unless it is told to, and finds two columns for one.
+    # Spark looks names up without case by default, and finds two columns for one.
     if len({field.name.lower() for field in siblings}) < len(siblings):
         return True
     return any(has_names_differing_by_case(children(field.type)) for field in siblings)

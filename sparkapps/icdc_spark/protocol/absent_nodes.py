@@ -10,7 +10,7 @@ remembered until it is known what became of it:
     in the cluster, as the same process         what the index holds is uncertain: a gap
     a gap already                               stays one until an export into a new index
 
-Processes are told apart by their marks, never by comparing clocks: OpenSearch's may differ from
+Processes are distinguished by their marks, never by comparing clocks: OpenSearch's may differ from
 ours.
 """
 

@@ -265,7 +265,7 @@ class TableContext:
     def with_newest_access(self) -> Self:
         """Return this context, or one with the credentials that have replaced its own meanwhile."""
         access = self.newest_access() if self.newest_access else None
-        # The same store stands for an unchanged Secret: open connections are kept.
+        # The same store stands for an unchanged Secret: open connections stay.
         if access is None or access.store is self.store:
             return self
         self.close()

@@ -19,7 +19,7 @@ class GuardKind(Enum):
     ANCESTRY = "Ancestry: a difference is read only where both snapshots are known"
     COUNTS = "Counts: nothing is served or advanced that is not complete"
     ALIAS = "Alias: readers see our index, and nothing that they use is deleted"
-    LETTERS = "Dead letters: no row is lost without a trace"
+    DEAD_LETTERS = "Dead letters: no row is lost without a trace"
     OPERATOR = "Operator: one run at a time, from what is true now"
 
 

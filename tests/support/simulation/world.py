@@ -156,8 +156,8 @@ class World:
         if wrong:
             return f"{index.name} differs from the table under {sorted(wrong)}"
         refused = {f"k{key}" for key, value in self._head_rows().items() if value < 0}
-        letters = self.target.indices.get(f"{ALIAS}-dead-letters")
-        if set(letters.documents if letters else ()) - skipped != refused - skipped:
+        dead_letters = self.target.indices.get(f"{ALIAS}-dead-letters")
+        if set(dead_letters.documents if dead_letters else ()) - skipped != refused - skipped:
             return f"{sorted(refused)} are refused, and there are other dead letters"
         if self.export_asked_at is not None and self.oracle.exports <= self.export_asked_at:
             return "the export that was asked for has not come"

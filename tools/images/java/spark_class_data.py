@@ -11,7 +11,7 @@ reads them took 7.5 to 8.6 CPU seconds in place of 12.5 to 16.8, for 251 MB of t
 What the JVMs of driver and executor load at every start lies in the archive as they need it, read
 and checked. They map it only if their class path begins as it did here and the jars are as they
 were; so it begins with one jar without contents, whose manifest names all others in order: a `*`
-would mean the order of a directory, which is another on every file system. The list is kept, not
+would mean the order of a directory, which is another on every file system. The list is stored, not
 made in the build, so that the same build gives the same archive: one that is out of date costs
 time at the start and nothing else. Runs while the image is built, with nothing but Python.
 """

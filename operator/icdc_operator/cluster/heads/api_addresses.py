@@ -1,4 +1,4 @@
-"""Learn the API server's own addresses, so that readers of catalogs are kept from them.
+"""Learn the API server's own addresses, so that readers of catalogs never connect to them.
 
 A pod knows the address of the `kubernetes` Service; behind it are addresses of control-plane
 nodes, which answer as well. The endpoints of that Service take a right that the operator does not
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class DiscoveryApi(Protocol):
-    """The API server, as far as its own addresses are concerned."""
+    """The API server, as far as it names its own addresses."""
 
     async def server_hosts(self) -> Collection[str]:
         """Names and addresses at which the API server says that it answers."""

@@ -68,8 +68,8 @@ class CatalogSecrets:
 
     async def _secret(self, namespace: str, name: str) -> dict[str, str]:
         now = self._clock()
-        # All that have expired, not only this one: credentials of pipelines that are gone must not
-        # stay in memory.
+        # All that have expired, not only this one: credentials of pipelines that were deleted must
+        # not stay in memory.
         self._cache = {key: entry for key, entry in self._cache.items() if entry[0] > now}
         entry = self._cache.get((namespace, name))
         if entry is not None:

@@ -59,7 +59,7 @@ class CachedTable:
     def load(self) -> IcebergTable:
         """Return the table in its newest state. Raises what `IcebergTable.load` raises.
 
-        SessionClosedError after `close`: what is kept could still answer, from an older state.
+        SessionClosedError after `close`: what is cached could still answer, from an older state.
         """
         if self._closed:
             raise SessionClosedError(f"{self._name} is closed")

@@ -80,7 +80,7 @@ class Staging:
             if schema.getFieldIndex(column).isEmpty():
                 schema = schema.add(column, METADATA_TYPES[column].simpleString(), True)
         types = self._bridge.statics("org.apache.spark.sql.catalyst.types.DataTypeUtils")
-        # A case class: its first two parts are the table and the output, the rest is kept.
+        # A case class: its first two parts are the table and the output, the rest stays.
         output = types.toAttributes(schema)
         rest = [relation.productElement(index) for index in range(2, relation.productArity())]
         rebuilt = relation.copy(relation.table(), output, *rest)

@@ -33,7 +33,7 @@ from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.bulk.target import BulkTarget
 from icdc_spark.opensearch.client.connection import Client, client
 from icdc_spark.opensearch.stores import dead_letters
-from icdc_spark.opensearch.stores.dead_letters import Origin, StoredLetter
+from icdc_spark.opensearch.stores.dead_letters import Origin, StoredDeadLetter
 from icdc_spark.opensearch.stores.indices import Ownership
 from icdc_spark.opensearch.wire.operations import (
     CREATE,
@@ -175,7 +175,7 @@ class DeadLetterWriter:
             if stored is not None and stored.ordinal <= self._target.ordinal
         ]
 
-    def _is_of_newer_run(self, conflict: VersionConflict, stored: StoredLetter | None) -> bool:
+    def _is_of_newer_run(self, conflict: VersionConflict, stored: StoredDeadLetter | None) -> bool:
         if self._target.outranked_is_foreign:
             return False
         if stored is not None:
@@ -183,7 +183,7 @@ class DeadLetterWriter:
             return stored.ordinal > self._target.ordinal
         return conflict.current >= base_version(self._target.ordinal + 1) - 1
 
-    def _read_stored(self, ids: Sequence[str]) -> dict[str, StoredLetter | None]:
+    def _read_stored(self, ids: Sequence[str]) -> dict[str, StoredDeadLetter | None]:
         with self._lock:
             return dead_letters.read_stored(self._client(), self._target.alias, ids)
 
@@ -221,7 +221,7 @@ class DeadLetterWriter:
             self._index_exists = True
 
 
-def _above(conflict: VersionConflict, stored: StoredLetter | None) -> int:
+def _above(conflict: VersionConflict, stored: StoredDeadLetter | None) -> int:
     """One more than the highest version seen; only ever higher, so that a race is a conflict."""
     return max(conflict.current, stored.version if stored else 0) + 1
 

@@ -89,7 +89,7 @@ class Client(OpenSearch):
 def client(connection: Connection, *, pool: int = 4) -> Client:
     """Make a client that never retries by itself: the caller knows what may be repeated.
 
-    `pool` is the number of sockets kept per host.
+    `pool` is the number of sockets that stay open per host.
     """
     # The library logs whole bodies at DEBUG and stack traces at WARNING; rows are not to be logged.
     logging.getLogger("opensearch").setLevel(logging.ERROR)

@@ -1,1 +1,1 @@
-"""What is kept in OpenSearch: indices, aliases, state documents and dead letters."""
+"""What is stored in OpenSearch: indices, aliases, state documents and dead letters."""

@@ -58,7 +58,7 @@ def create_index(
     # Ours last: a setting of the request wins over one of a template.
     settings = {**body["settings"], **FIXED_SETTINGS}
     made = client.indices.create(index=name, body={**body, "settings": settings})
-    # Before it is read back: an index that is not there yet would be taken for one that is gone.
+    # Before it is read back: an index that is not there yet would be taken for a deleted one.
     require_acknowledged(made, f"index {name!r}")
     # Read back: index templates that match the name are merged in without a word.
     created = read_index(client, name)

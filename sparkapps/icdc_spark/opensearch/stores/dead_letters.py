@@ -65,7 +65,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class StoredLetter:
+class StoredDeadLetter:
     """A dead letter as the index has it."""
 
     version: int
@@ -129,9 +129,11 @@ def list_ids(client: Client, owner: Ownership) -> frozenset[str]:
 
 
 @repeats
-def read_stored(client: Client, alias: str, ids: Sequence[str]) -> dict[str, StoredLetter | None]:
+def read_stored(
+    client: Client, alias: str, ids: Sequence[str]
+) -> dict[str, StoredDeadLetter | None]:
     """Return the dead letters under `ids` as they are now, refreshed or not; None for no letter."""
-    stored: dict[str, StoredLetter | None] = {}
+    stored: dict[str, StoredDeadLetter | None] = {}
     # One request for each: rare, and a multi-get would need a permission of its own.
     for document_id in ids:
         try:
@@ -144,7 +146,7 @@ def read_stored(client: Client, alias: str, ids: Sequence[str]) -> dict[str, Sto
             stored[document_id] = None
         else:
             ordinal = int(answer["_source"]["ordinal"])
-            stored[document_id] = StoredLetter(answer["_version"], ordinal)
+            stored[document_id] = StoredDeadLetter(answer["_version"], ordinal)
     return stored
 
 

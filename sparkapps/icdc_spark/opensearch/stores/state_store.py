@@ -236,7 +236,7 @@ class StateStore:
                     index=STATE_INDEX, id=alias, params={**condition, "ignore": 404}
                 )
             except ConflictError as error:
-                # Also the answer for a document that is gone, such as by an attempt of our own.
+                # Also the answer for a document that was deleted, such as by an attempt of our own.
                 if self._load(alias) is not None:
                     raise Fenced(
                         f"The state document {alias!r} was changed by another run meanwhile."

@@ -171,13 +171,13 @@ class Growth:
     def _stored(self) -> Stored:
         documents: Any = node_calls.call(self._url, "GET", "/icdc-state/_stats/docs").json
         node_calls.call(self._url, "POST", "/*-dead-letters/_refresh")
-        letters: Any = node_calls.call(self._url, "GET", "/*-dead-letters/_count").json
+        dead_letters: Any = node_calls.call(self._url, "GET", "/*-dead-letters/_count").json
         run = self._folder / "run-1"
         return Stored(
             state_bytes=len(json.dumps(list(self._states().values()))),
             states=documents["_all"]["primaries"]["docs"]["count"],
             states_deleted=documents["_all"]["primaries"]["docs"]["deleted"],
-            dead_letters=letters["count"],
+            dead_letters=dead_letters["count"],
             report_bytes=(run / "report.json").stat().st_size,
             tags=self._tables.count_tags(),
             scratch_files=len(list((run / "scratch").rglob("*"))),

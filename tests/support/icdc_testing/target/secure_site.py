@@ -94,7 +94,7 @@ class Site:
         assert table.get("reason") is None, table
         return table
 
-    def letters(self) -> int:
+    def count_dead_letters(self) -> int:
         """Count the rows of the last run that were refused."""
         return sum(table.dead_letters for table in self.reports[-1].tables)
 
@@ -102,7 +102,7 @@ class Site:
         """Export for the first time, with a dead letter."""
         self.sql(f"insert into {{}} values (1, 'one'), (2, 'two'), (3, {TOO_LONG})")
         self.ok()
-        assert self.letters() == 1, self.reports[-1].tables
+        assert self.count_dead_letters() == 1, self.reports[-1].tables
 
     def follow(self) -> None:
         """Make a change of each kind, with a dead letter."""

@@ -8,10 +8,10 @@ _STORE = f"{_ROOM}/stores/state_store.py"
 _ALIASES = f"{_ROOM}/stores/aliases.py"
 _TASKS = f"{_ROOM}/client/tasks.py"
 _WATCH = f"{_ROOM}/bulk/owner_watch.py"
-_LETTERS = f"{_ROOM}/bulk/dead_letter_writer.py"
+_DEAD_LETTER_WRITER = f"{_ROOM}/bulk/dead_letter_writer.py"
 _TESTS = "tests/spark/opensearch"
 _STORE_TESTS = f"{_TESTS}/stores/test_state_store.py"
-_LETTERS_TESTS = f"{_TESTS}/stores/test_dead_letters.py"
+_DEAD_LETTER_TESTS = f"{_TESTS}/stores/test_dead_letters.py"
 
 LISTED = (
     Guard(
@@ -218,7 +218,7 @@ LISTED = (
         tests=(f"{_TESTS}/test_scan.py::test_an_answer_from_a_part_of_the_shards_is_asked_again",),
     ),
     Guard(
-        kind=GuardKind.LETTERS,
+        kind=GuardKind.DEAD_LETTERS,
         name="a refused row is stored",
         prevents="A row that the index refuses is lost without a trace.",
         edits=(
@@ -228,34 +228,38 @@ LISTED = (
                 "pass",
             ),
         ),
-        tests=(f"{_LETTERS_TESTS}::test_a_refused_row_is_a_dead_letter_and_its_old_document_goes",),
+        tests=(
+            f"{_DEAD_LETTER_TESTS}::test_a_refused_row_is_a_dead_letter_and_its_old_document_goes",
+        ),
     ),
     Guard(
-        kind=GuardKind.LETTERS,
+        kind=GuardKind.DEAD_LETTERS,
         name="limit of dead letters",
         prevents="Refused rows take away documents without end.",
-        edits=(Edit(_LETTERS, "if total > target.max_dead_letters:", "if False:"),),
-        tests=(f"{_LETTERS_TESTS}::test_more_letters_than_allowed_end_the_batch",),
+        edits=(Edit(_DEAD_LETTER_WRITER, "if total > target.max_dead_letters:", "if False:"),),
+        tests=(f"{_DEAD_LETTER_TESTS}::test_more_letters_than_allowed_end_the_batch",),
     ),
     Guard(
-        kind=GuardKind.LETTERS,
-        name="a newer letter stays",
+        kind=GuardKind.DEAD_LETTERS,
+        name="a newer dead letter stays",
         prevents="An older batch removes the only trace of a row that a newer one refused.",
         edits=(
             Edit(
-                _LETTERS,
+                _DEAD_LETTER_WRITER,
                 "if stored is not None and stored.ordinal <= self._target.ordinal",
                 "if stored is not None",
             ),
-            Edit(_LETTERS, "return stored.ordinal > self._target.ordinal", "return False"),
+            Edit(
+                _DEAD_LETTER_WRITER, "return stored.ordinal > self._target.ordinal", "return False"
+            ),
         ),
         tests=(
-            f"{_LETTERS_TESTS}"
+            f"{_DEAD_LETTER_TESTS}"
             "::test_the_letter_of_a_newer_batch_is_neither_overwritten_nor_removed",
         ),
     ),
     Guard(
-        kind=GuardKind.LETTERS,
+        kind=GuardKind.DEAD_LETTERS,
         name="mass refusals stop the batch",
         prevents="A changed mapping empties the index that readers use.",
         edits=(

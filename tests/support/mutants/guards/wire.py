@@ -100,7 +100,7 @@ LISTED = (
         tests=(f"{_CONFLICT}[the second pass finds the first]",),
     ),
     Guard(
-        kind=GuardKind.LETTERS,
+        kind=GuardKind.DEAD_LETTERS,
         name="a fault of the target is no fault of rows",
         prevents="Good rows become dead letters, and their documents are removed.",
         edits=(Edit(_OUTCOME, "if _is_of_the_target(answer):", "if False:"),),

@@ -4,7 +4,7 @@ Part 3 of `reader`: read. A REST catalog answers `GET /v1/config` with propertie
 lets them choose classes, files and servers. The author of a pipeline may run that catalog, so here
 they choose none of these.
 
-    answered                              kept
+    answered                              retained
     prefix: lakes/one                     yes: a part of the paths of requests
     uri: https://other/                   OutOfSight: another server, which only a run follows
     auth, ssl, token, header.X, s3.…      dropped
