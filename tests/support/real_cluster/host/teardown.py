@@ -2,6 +2,13 @@
 
 Works from what is on disk and in the kernel alone: the process that brought the cluster up may
 have been killed. What it ends is thrown away, so nothing gets time to end well.
+
+The order:
+1. spark-operator, so that it starts no driver again;
+2. on each node the kubelet, so that it starts no container again; then its pods, and containerd;
+3. all other programs of the cluster, kube-proxy included, which would write its rules again;
+4. rules of iptables, the bridge, mounts, cgroups;
+5. the folder that names the programs, then files outside of it.
 """
 
 import shlex
