@@ -31,7 +31,7 @@ from rich.progress import (
 from rich.text import Text
 
 from icdc_api.status.pipeline_status import TableState, TableStatus
-from icdc_cli import tables, terminal
+from icdc_cli import terminal, text_tables
 from icdc_cli.local.runner import Update
 from icdc_operator.core.events import Event
 
@@ -120,7 +120,7 @@ class Terminal:
             self._draw_bar(table)
         # Cut at the edge and not wrapped: a wrapped row would change the height with every message,
         # and the columns would no longer stand below their heads.
-        status = terminal.printable(tables.status_overview(update.status.tables, hint=""))
+        status = terminal.printable(text_tables.status_overview(update.status.tables, hint=""))
         listing = Text(status, no_wrap=True, overflow="ellipsis")
         self._live.update(Group(listing, self._progress))
 

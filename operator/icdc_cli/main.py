@@ -23,14 +23,14 @@ from collections.abc import Sequence
 from icdc_api.errors import IcdcError
 from icdc_cli import exits, options, terminal
 from icdc_cli.cluster import change, logs, status
-from icdc_cli.commands import crd, dead_letters, demo, questions, run
+from icdc_cli.commands import crd, dead_letters, demo, plan_verify, run
 from icdc_cli.exits import Exit
 
 # In the order of `icdc --help`: first what works on a file alone, the demo last.
 _COMMANDS = (
     run.add_parser,
-    questions.add_plan_parser,
-    questions.add_verify_parser,
+    plan_verify.add_plan_parser,
+    plan_verify.add_verify_parser,
     dead_letters.add_parser,
     status.add_parser,
     change.add_pause_parser,

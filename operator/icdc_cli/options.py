@@ -51,7 +51,7 @@ def add_pipeline(parser: argparse.ArgumentParser, *, required: bool = True) -> N
     """Add `-f`, `--state-dir`, `--secrets-dir` and `--output`.
 
     `required` is False for commands that take either `-f` or the NAME of a pipeline in a cluster;
-    `questions.is_of_file` sees to that, and can say what the two stand for.
+    `plan_verify.is_of_file` sees to that, and can say what the two stand for.
     """
     parser.add_argument(
         "-f",

@@ -11,7 +11,7 @@ from unittest.mock import patch
 from icdc_spark.iceberg.table import tags
 from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_spark.replication import changelog
-from icdc_spark.replication.checks.observation import TableObserver
+from icdc_spark.replication.checks.table_observation import TableObserver
 from icdc_spark.replication.context import TableContext
 
 _PHASES = (

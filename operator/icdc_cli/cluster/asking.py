@@ -35,7 +35,7 @@ from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import Failure
 from icdc_api.status.triggers import Ask, AskedKind
 from icdc_cli import options, terminal
-from icdc_cli.cluster import next_step, session, status
+from icdc_cli.cluster import explain_next, session, status
 from icdc_cli.cluster.session import Target
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.kinds import Resource
@@ -91,7 +91,7 @@ async def _ask(target: Target, question: Ask, *, seconds: float) -> ClusterAnswe
     options.check_tables(question.tables or (), spec, source=source)
     now = datetime.now(UTC)
     # Before the annotation is set: afterwards the next step would be to answer this question.
-    step = next_step.next_step(resource, status.parse_status_of(resource), spec, now=now)
+    step = explain_next.explain_next_step(resource, status.parse_status_of(resource), spec, now=now)
     # The right to read the answer is needed in the end; without it nothing is asked.
     await target.api.list_driver_pods(target.namespace, target.name)
     try:

@@ -51,7 +51,7 @@ Work = Callable[[Target, argparse.Namespace], Coroutine[Any, Any, Result]]
 def add_target(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add `NAME`, `-n` and `--context`, by which a cluster is chosen as with kubectl.
 
-    `required` is False for commands that also take a file; see `questions.is_of_file`.
+    `required` is False for commands that also take a file; see `plan_verify.is_of_file`.
     """
     parser.add_argument(
         "name",

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from icdc_api.errors import BadSpec
 from icdc_api.status.conditions import ConditionStatus, ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, parse_status
-from icdc_cli import exits, options, tables, terminal
+from icdc_cli import exits, options, terminal, text_tables
 from icdc_cli.cluster import session
 from icdc_cli.cluster.session import Target
 from icdc_cli.exits import Exit
@@ -49,8 +49,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--all",
         action="store_true",
-        help=f"a line for every table, where there are more than {tables.MAX_ROWS}; else those "
-        "that are stalled, not exported yet or behind come first, and the others are counted",
+        help=f"a line for every table, where there are more than {text_tables.MAX_ROWS}; else "
+        "those that are stalled, not exported yet or behind come first, and the others are counted",
     )
     options.add_verbose(parser)
     parser.set_defaults(command=session.carry_out(_status))
@@ -110,12 +110,12 @@ def text(resource: Resource, status: PipelineStatus, *, every: bool, now: dateti
     The line of the pipeline comes first, then what is strange about it, tables, conditions.
     `every`: a line for each table, however many there are.
     """
-    parts = [tables.align(_HEAD, [_row(resource, status, now)])]
+    parts = [text_tables.align(_HEAD, [_row(resource, status, now)])]
     parts += ["\n".join(notes)] if (notes := list(_notes(resource, status, now))) else []
     if status.tables:
         hint = f"icdc status {resource['metadata']['name']} --all shows every table"
-        overview = tables.status_overview(status.tables, hint=hint)
-        parts.append(tables.status_table(status.tables) if every else overview)
+        overview = text_tables.status_overview(status.tables, hint=hint)
+        parts.append(text_tables.status_table(status.tables) if every else overview)
     rows = [
         (
             condition.type.value,
@@ -126,7 +126,7 @@ def text(resource: Resource, status: PipelineStatus, *, every: bool, now: dateti
         )
         for condition in status.conditions
     ]
-    parts += [tables.align(_CONDITIONS_HEAD, rows)] if rows else []
+    parts += [text_tables.align(_CONDITIONS_HEAD, rows)] if rows else []
     return "\n\n".join(parts)
 
 
@@ -139,12 +139,12 @@ def _row(resource: Resource, status: PipelineStatus, now: datetime) -> tuple[str
     lag = summary.lag_seconds if summary else None
     return (
         resource["metadata"]["name"],
-        ready.status.value if ready else tables.NONE,
-        status.phase.value if seen else tables.NONE,
-        summary.tables if summary else tables.NONE,
-        tables.NONE if behind is None else str(behind),
-        tables.NONE if lag is None else tables.duration(lag),
-        run.name if run else tables.NONE,
+        ready.status.value if ready else text_tables.NONE,
+        status.phase.value if seen else text_tables.NONE,
+        summary.tables if summary else text_tables.NONE,
+        text_tables.NONE if behind is None else str(behind),
+        text_tables.NONE if lag is None else text_tables.duration(lag),
+        run.name if run else text_tables.NONE,
         _age(_parse_creation_time(resource), now),
     )
 
@@ -172,7 +172,7 @@ def _notes(resource: Resource, status: PipelineStatus, now: datetime) -> Iterato
         yield (
             "The next attempt is due."
             if wait <= 0
-            else (f"The next attempt starts in {tables.duration(wait)}.")
+            else (f"The next attempt starts in {text_tables.duration(wait)}.")
         )
 
 
@@ -184,5 +184,5 @@ def _parse_creation_time(resource: Resource) -> datetime | None:
 def _age(moment: datetime | None, now: datetime) -> str:
     # Clocks differ: what lies ahead happened just now.
     if moment is None:
-        return tables.NONE
-    return tables.duration(max(0, int((now - moment).total_seconds())))
+        return text_tables.NONE
+    return text_tables.duration(max(0, int((now - moment).total_seconds())))

@@ -17,9 +17,9 @@ from icdc_api.errors import BadSpec
 from icdc_api.job.run_files import RunMode
 from icdc_api.status.runs import Failure, RunKind
 from icdc_api.status.triggers import MAX_ASKED_IDS, AskedKind
-from icdc_cli import options, tables
+from icdc_cli import options, text_tables
 from icdc_cli.cluster import session
-from icdc_cli.commands import questions
+from icdc_cli.commands import plan_verify
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -66,13 +66,13 @@ def list_dead_letters(arguments: argparse.Namespace) -> int:
     """Carry out `icdc dead-letters list`; return the exit code."""
     details = {"documents": arguments.documents}
     answer = _ask(arguments, RunMode.DEAD_LETTERS, RunKind.DEAD_LETTERS, details)
-    return _show(answer, arguments, tables.dead_letters_table)
+    return _show(answer, arguments, text_tables.dead_letters_table)
 
 
 def replay_dead_letters(arguments: argparse.Namespace) -> int:
     """Carry out `icdc dead-letters replay`; return the exit code."""
     answer = _ask(arguments, RunMode.REPLAY, RunKind.REPLAY, {})
-    return _show(answer, arguments, tables.replay_table)
+    return _show(answer, arguments, text_tables.replay_table)
 
 
 def _ask(
@@ -83,12 +83,12 @@ def _ask(
     `mode` and `kind` are one question in two vocabularies: of requests and of annotations.
     """
     ids = arguments.id
-    if questions.is_of_file(arguments, "dead-letters"):
+    if plan_verify.is_of_file(arguments, "dead-letters"):
         from icdc_cli.local import resource
 
         local = resource.load(arguments.filename)
         options.check_tables(arguments.table or (), local.pipeline.spec, source=str(local.source))
-        return questions.answer(local, arguments, mode, only=arguments.table, ids=ids, **details)
+        return plan_verify.answer(local, arguments, mode, only=arguments.table, ids=ids, **details)
     # A file's request is a file and takes any number; an annotation shares 256 KiB with others.
     if ids is not None and len(ids) > MAX_ASKED_IDS:
         raise BadSpec(f"--id: at most {MAX_ASKED_IDS} at a time of a pipeline in a cluster")
@@ -107,4 +107,4 @@ def _show(
         # failure of the command.
         return bool(table.get("reason") or table.get("left"))
 
-    return questions.show_answer(answer, arguments, text, is_bad)
+    return plan_verify.show_answer(answer, arguments, text, is_bad)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from icdc_cli import exits, options, tables, terminal
+from icdc_cli import exits, options, terminal, text_tables
 from icdc_cli.options import Output
 
 
@@ -78,7 +78,9 @@ def run(arguments: argparse.Namespace) -> int:
         with view, _stopping_by_signal(runner.stop):
             status = runner.run()
     if arguments.output == Output.TEXT:
-        terminal.say(tables.status_overview(status.tables, hint="--output json shows every table"))
+        terminal.say(
+            text_tables.status_overview(status.tables, hint="--output json shows every table")
+        )
     else:
         # With placeholders as written: what is printed may end in a log that others read.
         options.write(runner.resource, arguments.output)

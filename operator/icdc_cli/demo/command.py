@@ -24,7 +24,7 @@ import yaml
 
 from icdc_api.errors import Bug, IcdcError
 from icdc_api.job.run_files import RunMode
-from icdc_cli import live, tables, terminal
+from icdc_cli import live, terminal, text_tables
 from icdc_cli.demo import scenario
 from icdc_cli.demo.scenario import Change
 from icdc_cli.demo.stage import Stage
@@ -130,7 +130,7 @@ class _Demo:
         heads = {name.removeprefix("lake."): lake.head(name) for name in scenario.TABLES}
         # By snapshot and not by counts: a compaction changes no count, and must be applied too.
         stage.wait_applied(heads)
-        terminal.say(tables.status_table(stage.status.tables))
+        terminal.say(text_tables.status_table(stage.status.tables))
         sys.stdout.flush()
 
     def _verify(self, path: Path) -> bool:
@@ -143,7 +143,7 @@ class _Demo:
         )
         if not isinstance(answer, dict):
             raise Bug(f"verify did not answer: {answer.message}")
-        terminal.say(tables.verify_table(answer))
+        terminal.say(text_tables.verify_table(answer))
         entries: list[dict[str, Any]] = answer["tables"]
         equal = all(entry.get("equal") for entry in entries)
         # From the saved resource: the runner has ended, and its status with it.

@@ -30,7 +30,7 @@ from icdc_api.spec.pipeline import Trigger
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunKind, RunState, RunStatus
 from icdc_operator.core import deletion, planning, progress, retry, run_log, status_size
-from icdc_operator.core.asked import asks, comparisons, resyncs, run_questions
+from icdc_operator.core.asked import asks, comparisons, continuous_run, resyncs
 from icdc_operator.core.conditions import summary
 from icdc_operator.core.observed import (
     Action,
@@ -102,7 +102,7 @@ def wants_stop(observed: Observed, run: RunStatus) -> bool:
         return asks.is_withdrawn(run, observed)  # a suspended pipeline answers questions too
     if observed.spec.suspend and not deletes:
         return True
-    return run_questions.must_make_room(observed.status, observed, run)
+    return continuous_run.must_make_room(observed.status, observed, run)
 
 
 def _merge_observations(observed: Observed, now: datetime) -> PipelineStatus:
@@ -112,7 +112,7 @@ def _merge_observations(observed: Observed, now: datetime) -> PipelineStatus:
         # The new spec may be the correction that the failures waited for: try it without backoff.
         generation = {"observed_generation": observed.generation}
         before = reset_failures(before).model_copy(update=generation)
-    before = run_questions.adopt_generation(before, observed)
+    before = continuous_run.adopt_generation(before, observed)
     before = retry.limit_wait(before, observed.spec, now=now)
     if observed.spec is None:
         tables = before.tables
@@ -216,7 +216,7 @@ def _handle_live_run(
         status = reset_failures(status)
     if stop is not None:
         return Draft(status, (stop[1],), OBSERVE_SECONDS)
-    return Draft(*run_questions.advance(status, run, seen, observed, now=now), OBSERVE_SECONDS)
+    return Draft(*continuous_run.advance(status, run, seen, observed, now=now), OBSERVE_SECONDS)
 
 
 def _find_stop(

@@ -18,7 +18,7 @@ from icdc_api.spec.spark_defaults import build_defaults
 from icdc_api.status.runs import RunKind
 from icdc_operator.manifests import metadata, spark_kind
 from icdc_operator.manifests.launch import Launch
-from icdc_operator.manifests.pods import pod_paths, refusals, templates
+from icdc_operator.manifests.pods import pod_paths, refused_values, templates
 
 API_VERSION = spark_kind.API_VERSION
 KIND = spark_kind.KIND
@@ -74,7 +74,7 @@ def build_spark_application(launch: Launch) -> dict[str, Any]:
 
     Its driver does not start before the ConfigMap of the same name exists.
     """
-    refusals.check(launch.spec.spark, trusted=launch.settings.trusts(launch.owner.namespace))
+    refused_values.check(launch.spec.spark, trusted=launch.settings.trusts(launch.owner.namespace))
     deletes = launch.run.kind == RunKind.DELETION
     if not launch.run.kind.needs_executors:
         launch = _without_executors(launch)

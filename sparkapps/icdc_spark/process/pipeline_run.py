@@ -38,7 +38,7 @@ from icdc_spark.process import table_modes
 from icdc_spark.process.call_watch import CallWatch
 from icdc_spark.process.fair_semaphore import FairSemaphore
 from icdc_spark.process.permits import count_permits, measure_lag
-from icdc_spark.process.run_questions import RunQuestions
+from icdc_spark.process.question_file import RunQuestions
 from icdc_spark.process.step_watch import StepWatch
 from icdc_spark.process.table_follower import (
     ENDS_RUN,

@@ -1,7 +1,7 @@
 """Brings one table up to date, and keeps it so in a continuous run. What fails is tried again.
 
 A continuous run may be asked something meanwhile, such as to compare or repair the table
-(`run_questions`). It answers between two steps: nothing else writes the table's index then, and
+(`question_file`). It answers between two steps: nothing else writes the table's index then, and
 other tables go on.
 
     failure                     run that ends         continuous run
@@ -46,7 +46,7 @@ from icdc_api.job.run_files import RunQuestion
 from icdc_spark.iceberg.jvm.errors import source_errors
 from icdc_spark.process import table_modes
 from icdc_spark.process.fair_semaphore import FairSemaphore
-from icdc_spark.process.run_questions import Entry, RunQuestions, build_failed_entry
+from icdc_spark.process.question_file import Entry, RunQuestions, build_failed_entry
 from icdc_spark.protocol.next_step import StepKind
 from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.table_run import TableRun

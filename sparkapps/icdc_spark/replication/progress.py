@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from icdc_api.status.pipeline_status import Duplicates, LastBatch
 from icdc_spark.opensearch.bulk.sink import BatchResult
 from icdc_spark.protocol.state_document import Intent, StateDocument
-from icdc_spark.replication.checks.observation import TableObservation
+from icdc_spark.replication.checks.table_observation import TableObservation
 from icdc_spark.replication.context import TableContext
 from icdc_spark.reporting.reporter import TableReporter, utc_now
 

@@ -53,7 +53,7 @@ from icdc_spark.replication import duplicates
 from icdc_spark.replication.changelog import Batch
 from icdc_spark.replication.checks import node_check
 from icdc_spark.replication.checks.alias_check import check_alias, keep_alias
-from icdc_spark.replication.checks.observation import TableObserver
+from icdc_spark.replication.checks.table_observation import TableObserver
 from icdc_spark.replication.context import TableContext, build_applied, instant
 from icdc_spark.replication.table_run import TableRun
 from icdc_spark.verification.digests import (

@@ -26,7 +26,7 @@ from icdc_spark.protocol.next_step import StepKind
 from icdc_spark.protocol.state_document import IntentKind
 from icdc_spark.readers.choose import can_read_lineage
 from icdc_spark.replication import export
-from icdc_spark.replication.checks.observation import TableObservation, TableObserver
+from icdc_spark.replication.checks.table_observation import TableObservation, TableObserver
 from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.table_run import TableRun
 from icdc_spark.verification import comparison, refused_rows

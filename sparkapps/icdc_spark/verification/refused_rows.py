@@ -27,7 +27,7 @@ from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 from icdc_spark.replication import progress
 from icdc_spark.replication.changelog import Batch
-from icdc_spark.replication.checks.observation import TableObservation, TableObserver
+from icdc_spark.replication.checks.table_observation import TableObservation, TableObserver
 from icdc_spark.replication.context import TableContext
 from icdc_spark.verification.comparison import write_again
 

@@ -129,11 +129,11 @@ def _replace_time() -> None:
 def _replace_spark() -> None:
     from icdc_spark.process import pipeline_run, table_modes
     from icdc_spark.replication import changelog, duplicates, export, pins, table_run
-    from icdc_spark.replication.checks import observation
+    from icdc_spark.replication.checks import table_observation
     from simulation import spark
     from simulation.model import lake
 
-    for module in (changelog, export, table_run, observation):
+    for module in (changelog, export, table_run, table_observation):
         for name in (
             "open_reader",
             "choose_planner",
@@ -147,7 +147,7 @@ def _replace_spark() -> None:
         ):
             if name in vars(module):
                 vars(module)[name] = getattr(spark, name)
-    vars(observation)["CachedTable"] = spark.TableCache
+    vars(table_observation)["CachedTable"] = spark.TableCache
     vars(duplicates)["settle"] = spark.settle
     vars(pins)["tags"] = lake.Tags
     vars(pipeline_run)["WorkerThreads"] = _Threads

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from icdc_api.job.run_files import RunQuestion
-from icdc_spark.process.run_questions import RunQuestions
+from icdc_spark.process.question_file import RunQuestions
 from icdc_spark.replication.context import TableContext
 from simulation import border
 

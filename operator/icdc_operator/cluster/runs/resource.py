@@ -25,7 +25,7 @@ from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import evidence
 from icdc_operator.core import status_size
 from icdc_operator.manifests.launch import InstallSettings
-from icdc_operator.manifests.pods import refusals
+from icdc_operator.manifests.pods import refused_values
 
 _SOURCE = naming.SINGULAR
 
@@ -52,7 +52,7 @@ def spec_of(
     }
     try:
         spec = loading.parse_pipeline(document, source=_SOURCE).spec
-        refusals.check(spec.spark, trusted=settings.trusts(metadata["namespace"]))
+        refused_values.check(spec.spark, trusted=settings.trusts(metadata["namespace"]))
         _check_room(spec, status_room(pipeline))
     except BadSpec as error:
         lines = (line.removeprefix(f"{_SOURCE}: ") for line in error.message.splitlines())

@@ -2,7 +2,7 @@
 
 A question stands beside what the spec asks for: it is answered whether the pipeline is suspended,
 stalled or waits for an attempt, and how its run ends changes none of these. No other run is active
-meanwhile. A continuous run answers by itself, see `run_questions`; where it cannot, it ends first
+meanwhile. A continuous run answers by itself, see `continuous_run`; where it cannot, it ends first
 and is planned again afterwards. The answer is in the report of the run; the status only names that
 run, and says whether it has ended.
 

@@ -1,6 +1,6 @@
 """Comparisons of index and table that `spec.resync` asks for: when one is due, how one ends. Pure.
 
-A continuous run makes one while it goes on, see `run_questions`. Any other comparison is a run of
+A continuous run makes one while it goes on, see `continuous_run`. Any other comparison is a run of
 its own that replicates no table, so neither its progress nor its failures count as the pipeline's.
 It comes after a successful run of the same generation: then the spec is in effect, exports are
 finished, and what is compared is up to date. Replication waits while it runs, so a comparison that

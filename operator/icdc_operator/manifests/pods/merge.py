@@ -8,7 +8,7 @@
                                         b]                              b]
     volumes: [v]                      volumes: null                  [v]
 
-Forbidden values are refused beforehand by `refusals`, so this module knows no reserved name.
+Forbidden values are refused beforehand by `refused_values`, so this module knows no reserved name.
 """
 
 from typing import Any

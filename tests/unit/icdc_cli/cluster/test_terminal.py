@@ -10,8 +10,8 @@ import pytest
 from icdc_api import errors
 from icdc_api.status.pipeline_status import PipelineStatus, TableReason
 from icdc_api.status.runs import Failure
-from icdc_cli import live, main, options, tables, terminal
-from icdc_cli.commands import questions
+from icdc_cli import live, main, options, terminal, text_tables
+from icdc_cli.commands import plan_verify
 from icdc_cli.options import Output
 from icdc_operator.core.conditions import summary as core
 from icdc_operator.core.events import Event
@@ -84,24 +84,24 @@ def test_a_refusal_of_the_cluster_commands_no_terminal(
 @pytest.mark.parametrize(
     "text",
     [
-        tables.plan_table({"tables": [{"name": "a", "mappingChanges": [HOSTILE]}]}),
-        tables.verify_table({"tables": [{"name": "a", "extra": {"samples": [HOSTILE]}}]}),
-        tables.verify_table({"tables": [{"name": HOSTILE, "reason": "Gap"}]}),
-        tables.dead_letters_table({"tables": [{"name": HOSTILE, "message": "m"}]}),
-        tables.replay_table({"tables": [{"name": "a", "samples": [HOSTILE]}]}),
+        text_tables.plan_table({"tables": [{"name": "a", "mappingChanges": [HOSTILE]}]}),
+        text_tables.verify_table({"tables": [{"name": "a", "extra": {"samples": [HOSTILE]}}]}),
+        text_tables.verify_table({"tables": [{"name": HOSTILE, "reason": "Gap"}]}),
+        text_tables.dead_letters_table({"tables": [{"name": HOSTILE, "message": "m"}]}),
+        text_tables.replay_table({"tables": [{"name": "a", "samples": [HOSTILE]}]}),
     ],
     ids=["plan", "verify", "name", "letters", "replay"],
 )
 def test_the_answer_of_a_run_commands_no_terminal(text: str, printed: Any) -> None:
     arguments = argparse.Namespace(output=Output.TEXT)
-    questions.show_answer({"tables": []}, arguments, lambda _: text, bool)
+    plan_verify.show_answer({"tables": []}, arguments, lambda _: text, bool)
     assert not unsafe(printed())
 
 
 def test_the_failure_of_a_run_commands_no_terminal(printed: Any) -> None:
     failure = Failure.of(errors.TargetUnavailable(HOSTILE))
     arguments = argparse.Namespace(output=Output.TEXT)
-    assert questions.show_answer(failure, arguments, str, bool) == 3
+    assert plan_verify.show_answer(failure, arguments, str, bool) == 3
     assert not unsafe(printed())
 
 
@@ -116,7 +116,7 @@ def test_programs_get_the_very_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_message_of_several_lines_looks_like_no_other_row() -> None:
     row = {"name": "a", "index": "a", "reason": "Gap", "message": "first\nshop.b   b   1   yes"}
-    assert len(tables.verify_table({"tables": [row]}).splitlines()) == 2
+    assert len(text_tables.verify_table({"tables": [row]}).splitlines()) == 2
 
 
 def test_tabs_lines_and_other_scripts_stay() -> None:

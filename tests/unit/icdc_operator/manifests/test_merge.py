@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icdc_operator.manifests.launch import InstallSettings, Launch, PipelineRef
-from icdc_operator.manifests.pods import refusals
+from icdc_operator.manifests.pods import refused_values
 from icdc_operator.manifests.pods.merge import LIST_KEYS, merge_values
 from icdc_operator.manifests.pods.templates import driver_template, executor_template
 from icdc_testing.deciding.pipelines import make_spec, run_record
@@ -149,7 +149,7 @@ def test_a_template_that_is_accepted_takes_nothing_from_the_run(
 ) -> None:
     role, theirs = case
     made = launch(role, theirs)
-    assert list(refusals.find_problems(made.spec.spark)) == []
+    assert list(refused_values.find_problems(made.spec.spark)) == []
     result = driver_template(made) if role == "driver" else executor_template(made)
     ours = OURS[role]
     assert ours["metadata"]["labels"].items() <= result["metadata"]["labels"].items()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from icdc_api.spec.spark import Spark
-from icdc_operator.manifests.pods import refusals, shapes
+from icdc_operator.manifests.pods import refused_values, shapes
 from icdc_testing.kube.pod_templates import (
     NO_QUANTITIES,
     NO_TIMES,
@@ -72,7 +72,7 @@ STRICTER = [
 @pytest.mark.parametrize(("template", "message"), [*UNREADABLE, *STRICTER])
 def test_a_value_that_cannot_be_read_is_refused(template: dict[str, Any], message: str) -> None:
     spark = Spark.model_validate({"driver": {"template": template}})
-    assert list(refusals.find_problems(spark)) == [f"spec.spark.driver.template.{message}"]
+    assert list(refused_values.find_problems(spark)) == [f"spec.spark.driver.template.{message}"]
 
 
 def test_a_template_with_every_field_that_kubernetes_has_is_read() -> None:

@@ -25,7 +25,7 @@ from icdc_api.spec.pipeline import PipelineSpec, Trigger
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunState, RunStatus
-from icdc_cli import tables
+from icdc_cli import text_tables
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.core import retry, schedule
 from icdc_operator.core.observed import Observed
@@ -39,7 +39,7 @@ _STALLING: tuple[type[errors.IcdcError], ...] = (*errors.TableError.__subclasses
 _WHO = {kind.__name__: kind.who_acts for kind in _STALLING}
 
 
-def next_step(
+def explain_next_step(
     resource: Resource, status: PipelineStatus, spec: PipelineSpec, *, now: datetime
 ) -> str:
     """Return the next step as one line of text; `now` has a time zone."""
@@ -122,7 +122,8 @@ def _by_schedule(
         why = f" (attempt after failure {status.consecutive_failures})" if failed else ""
         if wait <= 0:
             return f"starts the next run now{why}"
-        return f"waits {tables.duration(wait)}, until {due.at:%H:%M:%S} UTC, and starts a run{why}"
+        duration = text_tables.duration(wait)
+        return f"waits {duration}, until {due.at:%H:%M:%S} UTC, and starts a run{why}"
     if due.poll_after is None:
         return "nothing: every table is complete; only a change of the spec starts another run"
     seconds = spec.changelog.poll_interval_seconds

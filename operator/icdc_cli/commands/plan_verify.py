@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from icdc_api.errors import BadSpec
 from icdc_api.job.run_files import RunMode
 from icdc_api.status.runs import Failure, RunKind
-from icdc_cli import exits, options, tables, terminal
+from icdc_cli import exits, options, terminal, text_tables
 from icdc_cli.cluster import session
 from icdc_cli.exits import Exit
 from icdc_cli.options import Output
@@ -69,7 +69,7 @@ def add_verify_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
 def plan(arguments: argparse.Namespace) -> int:
     """Carry out `icdc plan`; return the exit code."""
     if is_of_file(arguments, "plan"):
-        return _ask(arguments, RunMode.PLAN, tables.plan_table)
+        return _ask(arguments, RunMode.PLAN, text_tables.plan_table)
     # Here and not above: it brings the models of a spec, which `icdc status` can do without.
     from icdc_cli.cluster import asking
 
@@ -83,18 +83,18 @@ def plan(arguments: argparse.Namespace) -> int:
     elif not isinstance(answer, Failure):
         # First, since dictionaries keep their order and it is what a reader looks for.
         answer = {"operator": reply.next_step, **answer}
-    return _show_tables(answer, arguments, RunMode.PLAN, tables.plan_table)
+    return _show_tables(answer, arguments, RunMode.PLAN, text_tables.plan_table)
 
 
 def verify(arguments: argparse.Namespace) -> int:
     """Carry out `icdc verify`; return the exit code."""
     mode = RunMode.REPAIR if arguments.repair else RunMode.VERIFY
     if is_of_file(arguments, "verify"):
-        return _ask(arguments, mode, tables.verify_table)
+        return _ask(arguments, mode, text_tables.verify_table)
     from icdc_cli.cluster import asking
 
     reply = asking.ask(arguments, RunKind.REPAIR if arguments.repair else RunKind.VERIFY)
-    return _show_tables(reply.answer, arguments, mode, tables.verify_table)
+    return _show_tables(reply.answer, arguments, mode, text_tables.verify_table)
 
 
 def is_of_file(arguments: argparse.Namespace, command: str) -> bool:

@@ -8,7 +8,7 @@ from icdc_api.errors import BadSpec
 from icdc_api.spec.spark import Spark
 from icdc_operator.manifests.application import build_spark_application
 from icdc_operator.manifests.launch import InstallSettings, Launch, PipelineRef
-from icdc_operator.manifests.pods import refusals
+from icdc_operator.manifests.pods import refused_values
 from icdc_testing.deciding.pipelines import make_spec, run_record
 
 pytestmark = pytest.mark.unit
@@ -209,7 +209,7 @@ def test_no_application_is_made_and_every_problem_is_named() -> None:
     launch = Launch(PipelineRef("a", "b", "c"), run_record(), spec, InstallSettings("spark:1"))
     with pytest.raises(BadSpec) as refused:
         build_spark_application(launch)
-    assert refused.value.message == "\n".join(refusals.find_problems(broken))
+    assert refused.value.message == "\n".join(refused_values.find_problems(broken))
     assert refused.value.message.count("\n") == 1
 
 
@@ -248,10 +248,10 @@ def test_a_trusted_namespace_may_set_it(trusted: tuple[str, ...]) -> None:
 def test_problems_beyond_ten_are_counted() -> None:
     volumes = [{"name": f"icdc-{number}", "emptyDir": {}} for number in range(13)]
     with pytest.raises(BadSpec) as refused:
-        refusals.check(spark("driver", pod(volumes=volumes)), trusted=False)
+        refused_values.check(spark("driver", pod(volumes=volumes)), trusted=False)
     lines = refused.value.message.splitlines()
     assert (len(lines), lines[-1]) == (11, "and 3 more problems")
 
 
 def find(role: str, template: dict[str, Any]) -> list[str]:
-    return list(refusals.find_problems(spark(role, template)))
+    return list(refused_values.find_problems(spark(role, template)))

@@ -10,7 +10,7 @@ import pytest
 from icdc_api.errors import SourceUnavailable
 from icdc_api.job.run_files import RunMode, RunQuestion
 from icdc_spark.iceberg.jvm.table_jobs import JobProgress
-from icdc_spark.process.run_questions import RunQuestions
+from icdc_spark.process.question_file import RunQuestions
 from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.unit

@@ -9,7 +9,7 @@ from icdc_api import errors
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus, TableReason, TableState
 from icdc_api.status.runs import Failure, RunState
-from icdc_cli.cluster.next_step import MAX_LINE, next_step
+from icdc_cli.cluster.explain_next import MAX_LINE, explain_next_step
 from icdc_operator.core import retry
 from icdc_operator.core.conditions import summary as core
 from icdc_testing.deciding.pipelines import (
@@ -37,7 +37,7 @@ def line(spec: PipelineSpec | None = None, *, generation: int = 1, **fields: Any
     conditions = core.build_conditions(value, make_observed(spec_or_default), now=NOW)
     value = value.model_copy(update={"conditions": conditions})
     metadata = {"name": "shop", "namespace": "default", "generation": generation}
-    return next_step({"metadata": metadata}, value, spec_or_default, now=NOW)
+    return explain_next_step({"metadata": metadata}, value, spec_or_default, now=NOW)
 
 
 RUN = run_record(state=RunState.RUNNING)
@@ -118,7 +118,7 @@ def test_a_line_is_one_line_and_bounded() -> None:
 
 def test_a_pipeline_that_is_being_deleted_gets_nothing_new() -> None:
     metadata = {"name": "shop", "namespace": "default", "deletionTimestamp": "2026-03-01T12:00:00Z"}
-    step = next_step({"metadata": metadata}, PipelineStatus(), make_spec(), now=NOW)
+    step = explain_next_step({"metadata": metadata}, PipelineStatus(), make_spec(), now=NOW)
     assert step == "nothing new: the pipeline is being deleted"
 
 
