@@ -26,7 +26,7 @@ from icdc_cli.embedded.lake import QUICK_START
 from icdc_testing.bench.changelog import session
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Reset, Status
-from icdc_testing.runs.kill_points import Kind
+from icdc_testing.runs.kill_points import BatchKind
 from icdc_testing.runs.spark_conf import UNCOMPILED
 from icdc_testing.target import node_calls
 from icdc_testing.target.nodes.faults import LOSING, PASSING
@@ -71,7 +71,7 @@ class World:
         tally: Tally,
     ) -> None:
         self.nodes, self.front, self.chance, self.tally = nodes, front, chance, tally
-        kinds = {"cow": Kind.COPY_ON_WRITE, "mor": Kind.MERGE_ON_READ}
+        kinds = {"cow": BatchKind.COPY_ON_WRITE, "mor": BatchKind.MERGE_ON_READ}
         self.followed = [
             Followed.make(spark, nodes, front, folder, kind, rows=ROWS, name=name)
             for name, kind in kinds.items()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from icdc_testing.adapter.stepping import Cluster
+from icdc_testing.adapter.stepping import SteppedCluster
 from icdc_testing.kube import rights
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.stored_pipelines import Pipelines
@@ -12,16 +12,16 @@ ACCOUNT = "icdc-operator"
 
 
 @pytest.fixture
-def admin(kube: KubeApi, pipelines: Pipelines, spark_applications: None) -> Cluster:
+def admin(kube: KubeApi, pipelines: Pipelines, spark_applications: None) -> SteppedCluster:
     """The cluster as an administrator sees it."""
     account = ("get", "serviceaccount", "default")
     wait.until(lambda: pipelines.run(*account).code == 0, "pods can be made")
-    return Cluster(kube.kubeconfig, pipelines)
+    return SteppedCluster(kube.kubeconfig, pipelines)
 
 
 @pytest.fixture
-def cluster(kube: KubeApi, admin: Cluster) -> Cluster:
+def cluster(kube: KubeApi, admin: SteppedCluster) -> SteppedCluster:
     """The cluster as the operator sees it, who may do what its Role grants and no more."""
     pipelines = admin.pipelines
     rights.account(pipelines, ACCOUNT, rights.OPERATOR)
-    return Cluster(kube.kubeconfig_for(pipelines.namespace, ACCOUNT), pipelines)
+    return SteppedCluster(kube.kubeconfig_for(pipelines.namespace, ACCOUNT), pipelines)

@@ -17,7 +17,7 @@ from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
 from icdc_operator.core.observed import CreateRun, ForgetRun, RunPhase, StopRun
-from icdc_testing.adapter.stepping import Cluster, carry_out, report_of
+from icdc_testing.adapter.stepping import SteppedCluster, carry_out, report_of
 from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.stored_pipelines import Resource, minimal
 from icdc_testing.waiting import wait
@@ -28,7 +28,7 @@ RUN = "shop-e1-1"
 GRACE = 120
 
 
-def plan_first_run(cluster: Cluster) -> CreateRun:
+def plan_first_run(cluster: SteppedCluster) -> CreateRun:
     """A pipeline whose first run is recorded and not made yet."""
     cluster.pipelines.apply(minimal())
     assert not cluster.step().actions
@@ -38,21 +38,21 @@ def plan_first_run(cluster: Cluster) -> CreateRun:
     return CreateRun(run, continuous=False)
 
 
-def create(cluster: Cluster, action: CreateRun) -> None:
+def create(cluster: SteppedCluster, action: CreateRun) -> None:
     seen = cluster.observe()
     cluster.adapt(lambda adapter: adapter.act(seen, action))
 
 
-def pod(cluster: Cluster) -> Resource:
+def pod(cluster: SteppedCluster) -> Resource:
     (pod_object,) = cluster.objects("pod")
     return pod_object
 
 
-def _is_empty(cluster: Cluster, kind: str) -> bool:
+def _is_empty(cluster: SteppedCluster, kind: str) -> bool:
     return not cluster.objects(kind)
 
 
-def test_a_run_lives_from_its_record_to_its_history(cluster: Cluster) -> None:
+def test_a_run_lives_from_its_record_to_its_history(cluster: SteppedCluster) -> None:
     plan_first_run(cluster)
     cluster.step()
     assert cluster.names("configmap") == cluster.names("sparkapplication") == [RUN]
@@ -78,7 +78,7 @@ def test_a_run_lives_from_its_record_to_its_history(cluster: Cluster) -> None:
     assert status.holds(ConditionType.READY)
 
 
-def test_an_operator_that_asks_twice_makes_one_run(cluster: Cluster) -> None:
+def test_an_operator_that_asks_twice_makes_one_run(cluster: SteppedCluster) -> None:
     action = plan_first_run(cluster)
     create(cluster, action)
     (first,) = cluster.objects("sparkapplication")
@@ -94,7 +94,9 @@ def test_an_operator_that_asks_twice_makes_one_run(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ConfigMap", "SparkApplication"])
-def test_a_name_that_a_stranger_has_fails_the_run_with_words(cluster: Cluster, kind: str) -> None:
+def test_a_name_that_a_stranger_has_fails_the_run_with_words(
+    cluster: SteppedCluster, kind: str
+) -> None:
     plan_first_run(cluster)
     version = {"ConfigMap": "v1", "SparkApplication": "sparkoperator.k8s.io/v1beta2"}[kind]
     stranger = {"apiVersion": version, "kind": kind, "metadata": {"name": RUN}}
@@ -118,7 +120,7 @@ def test_a_name_that_a_stranger_has_fails_the_run_with_words(cluster: Cluster, k
     assert cluster.pipelines.ok("get", kind, RUN, "-o", "name")
 
 
-def test_what_a_dropped_record_left_makes_way(cluster: Cluster) -> None:
+def test_what_a_dropped_record_left_makes_way(cluster: SteppedCluster) -> None:
     action = plan_first_run(cluster)
     old = replace(action, run=action.run.model_copy(update={"epoch": 5, "run_id": f"{RUN}.5"}))
     create(cluster, old)
@@ -133,7 +135,7 @@ def test_what_a_dropped_record_left_makes_way(cluster: Cluster) -> None:
         create(cluster, old)
 
 
-def test_a_run_is_asked_to_end_by_its_driver_and_keeps_its_record(cluster: Cluster) -> None:
+def test_a_run_is_asked_to_end_by_its_driver_and_keeps_its_record(cluster: SteppedCluster) -> None:
     create(cluster, plan_first_run(cluster))
     cluster.start_driver(RUN)
     seen = cluster.observe()
@@ -148,7 +150,7 @@ def test_a_run_is_asked_to_end_by_its_driver_and_keeps_its_record(cluster: Clust
     assert len([call for call in cluster.counted if call[0] == "delete"]) == deleted
 
 
-def test_a_run_that_shall_end_now_goes_with_its_application(cluster: Cluster) -> None:
+def test_a_run_that_shall_end_now_goes_with_its_application(cluster: SteppedCluster) -> None:
     create(cluster, plan_first_run(cluster))
     cluster.start_driver(RUN)
     seen = cluster.observe()
@@ -162,14 +164,14 @@ def test_a_run_that_shall_end_now_goes_with_its_application(cluster: Cluster) ->
     assert (run.name, run.writer_alive) == (RUN, True)
 
 
-def test_a_run_without_a_driver_is_stopped_by_its_application(cluster: Cluster) -> None:
+def test_a_run_without_a_driver_is_stopped_by_its_application(cluster: SteppedCluster) -> None:
     create(cluster, plan_first_run(cluster))
     seen = cluster.observe()
     cluster.adapt(lambda adapter: adapter.act(seen, StopRun(RUN, graceful=True)))
     assert not cluster.objects("sparkapplication")
 
 
-def test_a_forgotten_run_leaves_nothing(cluster: Cluster) -> None:
+def test_a_forgotten_run_leaves_nothing(cluster: SteppedCluster) -> None:
     create(cluster, plan_first_run(cluster))
     cluster.start_driver(RUN)
     cluster.pod_state(RUN, "Failed", {"terminated": {"exitCode": 1, "reason": "Error"}})
@@ -181,7 +183,7 @@ def test_a_forgotten_run_leaves_nothing(cluster: Cluster) -> None:
     wait.until(lambda: not cluster.objects("pod"), "the driver pod is collected")
 
 
-def test_a_deleted_pipeline_takes_its_runs_with_it(cluster: Cluster) -> None:
+def test_a_deleted_pipeline_takes_its_runs_with_it(cluster: SteppedCluster) -> None:
     create(cluster, plan_first_run(cluster))
     cluster.pipelines.ok("delete", "icdc", "shop")
     assert (
@@ -191,7 +193,7 @@ def test_a_deleted_pipeline_takes_its_runs_with_it(cluster: Cluster) -> None:
         wait.until(partial(_is_empty, cluster, kind), f"{kind} is collected")
 
 
-def test_runs_of_a_pipeline_that_was_made_anew_are_seen(cluster: Cluster) -> None:
+def test_runs_of_a_pipeline_that_was_made_anew_are_seen(cluster: SteppedCluster) -> None:
     create(cluster, plan_first_run(cluster))
     cluster.start_driver(RUN)
     cluster.pipelines.ok("delete", "icdc", "shop", "--cascade=orphan")
@@ -202,7 +204,7 @@ def test_runs_of_a_pipeline_that_was_made_anew_are_seen(cluster: Cluster) -> Non
     assert decision.actions == (StopRun(RUN, graceful=False),)
 
 
-def test_a_driver_that_spark_operator_lost_is_not_doubled(cluster: Cluster) -> None:
+def test_a_driver_that_spark_operator_lost_is_not_doubled(cluster: SteppedCluster) -> None:
     create(cluster, plan_first_run(cluster))
     cluster.start_driver(RUN)
     cluster.say(RUN, "FAILED", "driver pod already exists")
@@ -212,7 +214,7 @@ def test_a_driver_that_spark_operator_lost_is_not_doubled(cluster: Cluster) -> N
     assert cluster.names("sparkapplication") == [RUN]
 
 
-def test_a_stale_operator_writes_nothing(cluster: Cluster) -> None:
+def test_a_stale_operator_writes_nothing(cluster: SteppedCluster) -> None:
     plan_first_run(cluster)
     before = cluster.observe()
     cluster.pipelines.ok("annotate", "icdc", "shop", "touched=yes")
@@ -224,7 +226,7 @@ def test_a_stale_operator_writes_nothing(cluster: Cluster) -> None:
         cluster.adapt(lambda adapter: adapter.save(before, status))
 
 
-def test_a_template_that_no_run_could_have_is_said_before_a_run(cluster: Cluster) -> None:
+def test_a_template_that_no_run_could_have_is_said_before_a_run(cluster: SteppedCluster) -> None:
     bad = {"driver": {"template": {"spec": {"hostNetwork": True}}}}
     cluster.pipelines.apply(minimal(spark=bad))
     status = cluster.step().status
@@ -234,7 +236,7 @@ def test_a_template_that_no_run_could_have_is_said_before_a_run(cluster: Cluster
     assert valid.message.startswith("spec.spark.driver.template.spec.hostNetwork: True is not")
 
 
-def test_a_property_that_takes_trust_is_refused_before_a_run(cluster: Cluster) -> None:
+def test_a_property_that_takes_trust_is_refused_before_a_run(cluster: SteppedCluster) -> None:
     conf = {"spark.jars.packages": "a:b:1"}
     cluster.pipelines.apply(minimal(spark={"conf": conf}))
     status = cluster.step().status
@@ -245,7 +247,7 @@ def test_a_property_that_takes_trust_is_refused_before_a_run(cluster: Cluster) -
     assert "spec.spark.conf['spark.jars.packages']: allowed only in trusted" in valid.message
 
 
-def test_a_run_that_failed_to_be_submitted_says_why(cluster: Cluster) -> None:
+def test_a_run_that_failed_to_be_submitted_says_why(cluster: SteppedCluster) -> None:
     create(cluster, plan_first_run(cluster))
     cluster.say(RUN, "SUBMISSION_FAILED", "failed to submit: Caused by: no such thing")
     status = cluster.step().status
@@ -256,7 +258,7 @@ def test_a_run_that_failed_to_be_submitted_says_why(cluster: Cluster) -> None:
     assert status.holds(ConditionType.STALLED)
 
 
-def test_a_look_costs_three_requests(cluster: Cluster) -> None:
+def test_a_look_costs_three_requests(cluster: SteppedCluster) -> None:
     plan_first_run(cluster)
     cluster.counted.clear()
     seen = cluster.observe()

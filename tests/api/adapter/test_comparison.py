@@ -7,7 +7,7 @@ import pytest
 
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus
-from icdc_testing.adapter.stepping import Cluster, report_of
+from icdc_testing.adapter.stepping import SteppedCluster, report_of
 from icdc_testing.deciding.comparing import verdict
 from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.stored_pipelines import minimal
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.api
 TABLE = "shop.orders"
 
 
-def lives(cluster: Cluster, name: str, *tables: Any, **report: Any) -> PipelineStatus:
+def lives(cluster: SteppedCluster, name: str, *tables: Any, **report: Any) -> PipelineStatus:
     """The run is made, works and ends well, each look by another operator."""
     cluster.step()
     assert name in cluster.names("sparkapplication")
@@ -29,7 +29,7 @@ def lives(cluster: Cluster, name: str, *tables: Any, **report: Any) -> PipelineS
     return cluster.step().status
 
 
-def test_a_repair_is_asked_of_its_driver_and_its_verdict_is_kept(cluster: Cluster) -> None:
+def test_a_repair_is_asked_of_its_driver_and_its_verdict_is_kept(cluster: SteppedCluster) -> None:
     cluster.pipelines.apply(minimal(resync={"nonce": 3, "mode": "Repair", "tables": [TABLE]}))
     cluster.step()
     status = lives(cluster, "shop-e1-1", caught_up(TABLE))

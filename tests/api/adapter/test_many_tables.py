@@ -15,7 +15,7 @@ from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.runs.observation import Observation
 from icdc_operator.core import status_size
-from icdc_testing.adapter.stepping import Cluster, report_of
+from icdc_testing.adapter.stepping import SteppedCluster, report_of
 from icdc_testing.deciding.worst_cases import (
     full_status,
     full_table,
@@ -42,7 +42,7 @@ def entries(resource: Resource, text: str) -> list[TableStatus]:
     return [full_table(table["name"], table.get("index", table["name"]), text) for table in tables]
 
 
-def write_largest_status(cluster: Cluster, resource: Resource, text: str) -> Observation:
+def write_largest_status(cluster: SteppedCluster, resource: Resource, text: str) -> Observation:
     """Write the largest status that the operator would, and return what is there afterwards."""
     before = cluster.observe()
     status = full_status(entries(resource, text))
@@ -58,7 +58,7 @@ def stored(pipelines: Pipelines) -> int:
 
 
 def test_a_run_of_500_tables_with_the_longest_names_is_made_and_reported(
-    admin: Cluster, cluster: Cluster
+    admin: SteppedCluster, cluster: SteppedCluster
 ) -> None:
     resource = longest_names()
     names = [table["name"] for table in resource["spec"]["tables"]]
@@ -121,7 +121,7 @@ FULL = {
     ],
 )
 def test_the_largest_status_fits_beside_the_largest_spec_and_is_read_as_written(
-    cluster: Cluster, what: str, text: str
+    cluster: SteppedCluster, what: str, text: str
 ) -> None:
     cluster.pipelines.apply(FULL[what])
     seen = cluster.observe().observed
@@ -141,7 +141,7 @@ def test_the_largest_status_fits_beside_the_largest_spec_and_is_read_as_written(
     assert fields["f:status"]["f:tables"] == {}
 
 
-def test_a_pipeline_whose_status_may_not_fit_says_so_in_its_status(cluster: Cluster) -> None:
+def test_a_pipeline_whose_status_may_not_fit_says_so_in_its_status(cluster: SteppedCluster) -> None:
     """30,000 names of columns are twice as many bytes once more in the managed fields."""
     columns = [f"column_{number}" for number in range(60)]
     cluster.pipelines.apply(many_tables(columns=columns))

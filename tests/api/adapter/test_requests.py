@@ -8,19 +8,19 @@ import pytest
 from icdc_api import naming
 from icdc_operator.cluster.kube import api as cluster_api
 from icdc_operator.cluster.kube import errors, kinds
-from icdc_testing.adapter.stepping import Cluster
+from icdc_testing.adapter.stepping import SteppedCluster
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.stored_pipelines import Resource, minimal
 
 pytestmark = pytest.mark.api
 
 
-def _config_map(admin: Cluster, name: str = "one", **more: Any) -> Resource:
+def _config_map(admin: SteppedCluster, name: str = "one", **more: Any) -> Resource:
     metadata = {"name": name, "namespace": admin.pipelines.namespace, **more}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}}
 
 
-def test_a_status_is_replaced_whole_and_nothing_else_is(admin: Cluster) -> None:
+def test_a_status_is_replaced_whole_and_nothing_else_is(admin: SteppedCluster) -> None:
     before = admin.pipelines.apply(minimal())
     first = admin.ask(
         lambda api: api.replace_status(before, {"phase": "Pending", "mode": "Export"})
@@ -33,7 +33,7 @@ def test_a_status_is_replaced_whole_and_nothing_else_is(admin: Cluster) -> None:
     assert second["metadata"]["generation"] == before["metadata"]["generation"]
 
 
-def test_a_stale_writer_of_a_status_gets_a_conflict(admin: Cluster) -> None:
+def test_a_stale_writer_of_a_status_gets_a_conflict(admin: SteppedCluster) -> None:
     before = admin.pipelines.apply(minimal())
     admin.ask(lambda api: api.replace_status(before, {"phase": "Streaming"}))
     with pytest.raises(errors.Conflict):
@@ -41,7 +41,7 @@ def test_a_stale_writer_of_a_status_gets_a_conflict(admin: Cluster) -> None:
     assert admin.pipelines.get()["status"]["phase"] == "Streaming"
 
 
-def test_the_status_of_a_pipeline_that_was_made_anew_is_not_written(admin: Cluster) -> None:
+def test_the_status_of_a_pipeline_that_was_made_anew_is_not_written(admin: SteppedCluster) -> None:
     before = admin.pipelines.apply(minimal())
     admin.pipelines.ok("delete", "icdc", "shop")
     with pytest.raises(errors.NotFound):
@@ -52,13 +52,13 @@ def test_the_status_of_a_pipeline_that_was_made_anew_is_not_written(admin: Clust
     assert admin.pipelines.get()["status"] == {"observedGeneration": -1}
 
 
-def test_what_the_schema_refuses_is_invalid(admin: Cluster) -> None:
+def test_what_the_schema_refuses_is_invalid(admin: SteppedCluster) -> None:
     before = admin.pipelines.apply(minimal())
     with pytest.raises(errors.Invalid, match="phase"):
         admin.ask(lambda api: api.replace_status(before, {"phase": "Nonsense"}))
 
 
-def test_an_object_is_created_once(admin: Cluster) -> None:
+def test_an_object_is_created_once(admin: SteppedCluster) -> None:
     wanted = _config_map(admin)
     made = admin.ask(lambda api: api.create(wanted))
     with pytest.raises(errors.Conflict, match="already exists"):
@@ -69,7 +69,7 @@ def test_an_object_is_created_once(admin: Cluster) -> None:
 
 
 def test_only_the_object_of_that_uid_is_deleted_and_one_that_is_gone_is_fine(
-    admin: Cluster,
+    admin: SteppedCluster,
 ) -> None:
     made = admin.ask(lambda api: api.create(_config_map(admin)))
     namespace, uid = admin.pipelines.namespace, made["metadata"]["uid"]
@@ -84,7 +84,7 @@ def test_only_the_object_of_that_uid_is_deleted_and_one_that_is_gone_is_fine(
     assert admin.ask(lambda api: api.get(kinds.CONFIG_MAP, namespace, "one")) is None
 
 
-def test_a_stale_replacement_is_a_conflict_and_a_merge_is_not(admin: Cluster) -> None:
+def test_a_stale_replacement_is_a_conflict_and_a_merge_is_not(admin: SteppedCluster) -> None:
     made = admin.ask(lambda api: api.create(_config_map(admin)))
     namespace = admin.pipelines.namespace
     merged = admin.ask(
@@ -95,7 +95,9 @@ def test_a_stale_replacement_is_a_conflict_and_a_merge_is_not(admin: Cluster) ->
         admin.ask(lambda api: api.replace(made))
 
 
-def test_a_list_of_several_pages_is_whole(admin: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_of_several_pages_is_whole(
+    admin: SteppedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = [f"shop-{letter}" for letter in "abcde"]
     for name in names:
         admin.pipelines.apply(minimal(name))
@@ -118,7 +120,7 @@ def test_a_list_of_several_pages_is_whole(admin: Cluster, monkeypatch: pytest.Mo
     assert set(names) <= {item["metadata"]["name"] for item in everywhere}
 
 
-def test_an_event_is_shown_with_its_pipeline_and_told_once(admin: Cluster) -> None:
+def test_an_event_is_shown_with_its_pipeline_and_told_once(admin: SteppedCluster) -> None:
     pipeline = admin.pipelines.apply(minimal())
 
     def post() -> None:
@@ -140,9 +142,9 @@ def test_an_event_is_shown_with_its_pipeline_and_told_once(admin: Cluster) -> No
     assert "RunPlanned" in admin.pipelines.ok("describe", "icdc", "shop")
 
 
-def test_who_may_not_is_told_so(admin: Cluster, kube: KubeApi) -> None:
+def test_who_may_not_is_told_so(admin: SteppedCluster, kube: KubeApi) -> None:
     path = kube.kubeconfig_for(admin.pipelines.namespace, "default")
-    nobody = Cluster(path, admin.pipelines)
+    nobody = SteppedCluster(path, admin.pipelines)
     with pytest.raises(errors.Denied, match="cannot list"):
         nobody.ask(lambda api: api.list_objects(kinds.PIPELINE, admin.pipelines.namespace))
     assert nobody.counted == [("list", naming.PLURAL, 403)]
@@ -156,12 +158,12 @@ def test_who_may_not_is_told_so(admin: Cluster, kube: KubeApi) -> None:
         nobody.ask(lambda api: api.list_objects(kinds.PIPELINE, admin.pipelines.namespace))
 
 
-def test_the_log_of_a_pod_that_is_not_there_is_not_found(admin: Cluster) -> None:
+def test_the_log_of_a_pod_that_is_not_there_is_not_found(admin: SteppedCluster) -> None:
     with pytest.raises(errors.NotFound):
         admin.ask(lambda api: api.read_log(admin.pipelines.namespace, "none", 10))
 
 
-def test_the_api_server_says_where_it_is(admin: Cluster) -> None:
+def test_the_api_server_says_where_it_is(admin: SteppedCluster) -> None:
     hosts = admin.ask(lambda api: api.server_hosts())
     assert hosts
     assert all(host and ":6443" not in host for host in hosts)

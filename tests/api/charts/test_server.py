@@ -16,7 +16,7 @@ import yaml
 
 from icdc_api import naming
 from icdc_testing.charts import helm
-from icdc_testing.charts.chart_site import RELEASE, Site
+from icdc_testing.charts.chart_site import RELEASE, ChartSite
 from icdc_testing.charts.files import OPERATOR, PIPELINES
 from icdc_testing.charts.helm import Helm
 from icdc_testing.kube import operator_process, rights
@@ -58,13 +58,13 @@ def of(namespace: str, name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def site(helm: Helm) -> Iterator[Site]:
+def site(helm: Helm) -> Iterator[ChartSite]:
     with KubeApi(own=True) as kube:
-        yield Site(kube, helm.on(kube.kubeconfig))
+        yield ChartSite(kube, helm.on(kube.kubeconfig))
 
 
 @pytest.fixture
-def two(site: Site) -> Iterator[tuple[str, str]]:
+def two(site: ChartSite) -> Iterator[tuple[str, str]]:
     with site.kube.namespace() as first, site.kube.namespace() as second:
         yield first, second
 
@@ -75,7 +75,7 @@ def two(site: Site) -> Iterator[tuple[str, str]]:
     ids=lambda more: ",".join(more) or "namespaced",
 )
 def test_the_server_takes_every_object_of_the_chart(
-    more: dict[str, Any], site: Site, two: tuple[str, str]
+    more: dict[str, Any], site: ChartSite, two: tuple[str, str]
 ) -> None:
     site.kube.kubectl.ok("apply", "--server-side", "-f", str(MONITORS))
     for kind in ("servicemonitors", "podmonitors", "prometheusrules"):
@@ -87,7 +87,7 @@ def test_the_server_takes_every_object_of_the_chart(
     site.dry_run(site.helm.render(OPERATOR, values, RELEASE, two[0]))
 
 
-def test_the_pods_are_fit_for_the_restricted_profile(site: Site, two: tuple[str, str]) -> None:
+def test_the_pods_are_fit_for_the_restricted_profile(site: ChartSite, two: tuple[str, str]) -> None:
     namespace = two[0]
     label = "pod-security.kubernetes.io/enforce=restricted"
     site.kube.kubectl.ok("label", "namespace", namespace, label)
@@ -105,7 +105,9 @@ def test_the_pods_are_fit_for_the_restricted_profile(site: Site, two: tuple[str,
         site.dry_run([pod, *(item for item in objects if item["kind"] == "Pod")])
 
 
-def test_rights_end_at_the_namespaces_that_are_watched(site: Site, two: tuple[str, str]) -> None:
+def test_rights_end_at_the_namespaces_that_are_watched(
+    site: ChartSite, two: tuple[str, str]
+) -> None:
     home, watched = two
     with site.release(home, watchNamespaces=[watched], replicaCount=2):
         operator, driver = of(home, RELEASE), of(watched, "icdc-spark")
@@ -117,7 +119,7 @@ def test_rights_end_at_the_namespaces_that_are_watched(site: Site, two: tuple[st
     site.check_rights(operator, watched, set())
 
 
-def test_two_releases_keep_to_their_namespaces(site: Site, two: tuple[str, str]) -> None:
+def test_two_releases_keep_to_their_namespaces(site: ChartSite, two: tuple[str, str]) -> None:
     first, second = two
     with site.release(first, readCatalogSecrets=True), site.release(second):
         account = of(first, RELEASE)
@@ -131,7 +133,7 @@ def test_two_releases_keep_to_their_namespaces(site: Site, two: tuple[str, str])
 
 
 def test_with_all_namespaces_the_operator_may_work_in_each_and_drivers_are_bound_by_hand(
-    site: Site, two: tuple[str, str]
+    site: ChartSite, two: tuple[str, str]
 ) -> None:
     home, other = two
     with site.release(home, watchAllNamespaces=True):
@@ -147,7 +149,7 @@ def test_with_all_namespaces_the_operator_may_work_in_each_and_drivers_are_bound
 
 
 def test_people_get_their_rights_by_the_roles_of_the_cluster(
-    site: Site, two: tuple[str, str]
+    site: ChartSite, two: tuple[str, str]
 ) -> None:
     namespace = two[0]
     reads = {"get", "list", "watch"}
@@ -178,7 +180,7 @@ def test_people_get_their_rights_by_the_roles_of_the_cluster(
 
 
 def test_the_operator_is_ready_with_the_flags_and_the_rights_of_the_chart(
-    site: Site, two: tuple[str, str], tmp_path: Path
+    site: ChartSite, two: tuple[str, str], tmp_path: Path
 ) -> None:
     namespace = two[0]
     values = {"replicaCount": 2, "crds.install": True, "crds.keep": False}
@@ -205,7 +207,7 @@ def test_the_operator_is_ready_with_the_flags_and_the_rights_of_the_chart(
             assert answer.strip() == "ok"
 
 
-def versions(site: Site, namespace: str) -> dict[str, str]:
+def versions(site: ChartSite, namespace: str) -> dict[str, str]:
     """The version of every object of the release, by kind and name."""
     release = f"app.kubernetes.io/instance={RELEASE}"
     kinds = "deployments,services,serviceaccounts,roles,rolebindings,clusterroles,crds"
@@ -226,7 +228,7 @@ def shops(**pipelines: Any) -> dict[str, Any]:
     return {**shop_values, "pipelines": {**shop_values["pipelines"], **pipelines}}
 
 
-def test_the_life_of_a_release(site: Site, two: tuple[str, str]) -> None:
+def test_the_life_of_a_release(site: ChartSite, two: tuple[str, str]) -> None:
     namespace = two[0]
     helm, here = site.helm, ("-n", namespace)
     pipelines = Pipelines(site.kube.kubectl, namespace)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from icdc_testing.charts.chart_site import RELEASE, Site
+from icdc_testing.charts.chart_site import RELEASE, ChartSite
 from icdc_testing.charts.files import OPERATOR
 from icdc_testing.charts.helm import Helm
 from icdc_testing.kube.api_server import KubeApi
@@ -38,7 +38,7 @@ def test_an_upgrade_brings_the_new_definition_and_keeps_the_pipelines(
 ) -> None:
     with KubeApi(own=True) as kube, kube.namespace() as namespace:
         here, release = ("-n", namespace), helm.on(kube.kubeconfig)
-        site, pipelines = Site(kube, release), Pipelines(kube.kubectl, namespace)
+        site, pipelines = ChartSite(kube, release), Pipelines(kube.kubectl, namespace)
         release.ok("install", RELEASE, str(older), *here)
         wait.until(lambda: site.serves(namespace), "the kind is served")
         before = pipelines.apply(minimal())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from icdc_api import naming
-from icdc_testing.adapter.stepping import Cluster
+from icdc_testing.adapter.stepping import SteppedCluster
 from icdc_testing.kube import operator_process, rights
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.operator_process import OperatorProcess
@@ -40,15 +40,15 @@ def start(
 
 
 @pytest.fixture
-def cluster(kube: KubeApi, pipelines: Pipelines) -> Cluster:
+def cluster(kube: KubeApi, pipelines: Pipelines) -> SteppedCluster:
     """The namespace, with spark-operator played by hand."""
     account = ("get", "serviceaccount", "default")
     wait.until(lambda: pipelines.run(*account).code == 0, "pods can be made")
-    return Cluster(kube.kubeconfig, pipelines)
+    return SteppedCluster(kube.kubeconfig, pipelines)
 
 
 @pytest.fixture
-def person(kube: KubeApi, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def person(kube: KubeApi, cluster: SteppedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody who may read and patch pipelines and list pods, and no Secret."""
     pipelines = cluster.pipelines
     pipelines.ok("create", "serviceaccount", "jane")

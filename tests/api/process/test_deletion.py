@@ -11,7 +11,7 @@ from icdc_api.job.run_files import RunMode, RunRequest
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, TableStatus, parse_status
 from icdc_operator.manifests.pods import pod_paths
-from icdc_testing.adapter.stepping import Cluster, report_of
+from icdc_testing.adapter.stepping import SteppedCluster, report_of
 from icdc_testing.kube import operator_process
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.operator_process import OperatorProcess
@@ -25,36 +25,36 @@ RUN, DELETION = "shop-e1-1", "shop-d2-1"
 Start = Callable[..., OperatorProcess]
 
 
-def status(cluster: Cluster) -> PipelineStatus:
+def status(cluster: SteppedCluster) -> PipelineStatus:
     return parse_status(cluster.pipelines.get().get("status") or {})
 
 
-def finalizers(cluster: Cluster) -> list[str]:
+def finalizers(cluster: SteppedCluster) -> list[str]:
     names: list[str] = cluster.pipelines.get()["metadata"].get("finalizers", [])
     return names
 
 
-def is_gone(cluster: Cluster) -> bool:
+def is_gone(cluster: SteppedCluster) -> bool:
     return cluster.pipelines.run("get", "icdc", "shop").code != 0
 
 
-def events(cluster: Cluster) -> dict[str, str]:
+def events(cluster: SteppedCluster) -> dict[str, str]:
     listed = json.loads(cluster.pipelines.ok("get", "events.events.k8s.io", "-o", "json"))
     return {event["reason"]: event["note"] for event in listed["items"]}
 
 
-def create_first_run(cluster: Cluster, operator: OperatorProcess) -> None:
+def create_first_run(cluster: SteppedCluster, operator: OperatorProcess) -> None:
     """A pipeline whose first run is created."""
     cluster.pipelines.apply(minimal(deletionPolicy="DeleteIndices"))
     operator.until(lambda: cluster.names("sparkapplication") == [RUN], "the run is created")
     assert finalizers(cluster) == [naming.FINALIZER]
 
 
-def delete(cluster: Cluster, how: str) -> None:
+def delete(cluster: SteppedCluster, how: str) -> None:
     cluster.pipelines.ok("delete", "icdc", "shop", "--wait=false", f"--cascade={how}")
 
 
-def end_driver(cluster: Cluster, operator: OperatorProcess, run: str) -> None:
+def end_driver(cluster: SteppedCluster, operator: OperatorProcess, run: str) -> None:
     """The kubelet ends a driver that was asked to end."""
 
     def has_driver() -> bool:
@@ -67,14 +67,14 @@ def end_driver(cluster: Cluster, operator: OperatorProcess, run: str) -> None:
     cluster.pipelines.ok("delete", "pod", f"{run}-driver", *how)
 
 
-def nothing_is_left(cluster: Cluster) -> bool:
+def nothing_is_left(cluster: SteppedCluster) -> bool:
     kinds = ("sparkapplication", "configmap", "pod")
     return not any(cluster.objects(kind) for kind in kinds)
 
 
 @pytest.mark.parametrize("how", ["background", "foreground"])
 def test_the_indices_go_before_the_pipeline_however_it_is_deleted(
-    how: str, cluster: Cluster, start: Start
+    how: str, cluster: SteppedCluster, start: Start
 ) -> None:
     operator = start()
     create_first_run(cluster, operator)
@@ -104,7 +104,7 @@ def test_the_indices_go_before_the_pipeline_however_it_is_deleted(
 
 
 def test_an_annotation_lets_it_go_while_it_cannot_be_deleted(
-    cluster: Cluster, start: Start
+    cluster: SteppedCluster, start: Start
 ) -> None:
     operator = start()
     cluster.pipelines.apply(minimal(deletionPolicy="DeleteIndices", suspend=True))
@@ -120,7 +120,7 @@ def test_an_annotation_lets_it_go_while_it_cannot_be_deleted(
     assert "shop.orders" in events(cluster)["IndicesRetained"]
 
 
-def test_a_namespace_is_not_held_up(cluster: Cluster, kube: KubeApi, tmp_path: Path) -> None:
+def test_a_namespace_is_not_held_up(cluster: SteppedCluster, kube: KubeApi, tmp_path: Path) -> None:
     # An operator whose rights do not go with the namespace.
     flags = ["--namespace", cluster.pipelines.namespace]
     with operator_process.running(kube.kubeconfig, tmp_path, "operator", flags) as operator:

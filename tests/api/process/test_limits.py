@@ -9,7 +9,7 @@ import pytest
 from icdc_api import naming
 from icdc_api.status.pipeline_status import TableState, parse_status
 from icdc_api.status.runs import RunStatus
-from icdc_testing.adapter.stepping import Cluster, report_of
+from icdc_testing.adapter.stepping import SteppedCluster, report_of
 from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import Resource, minimal
@@ -29,7 +29,7 @@ def is_looked_at(resource: Resource) -> bool:
 class Watched:
     """The pipelines, and every look at them compared with the limit."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: SteppedCluster) -> None:
         self._cluster = cluster
         self.ended: set[str] = set()
 
@@ -64,7 +64,7 @@ class Watched:
 
 
 def test_pipelines_take_turns_and_a_restart_keeps_to_the_limit(
-    cluster: Cluster, start: Start
+    cluster: SteppedCluster, start: Start
 ) -> None:
     watched = Watched(cluster)
     items = [minimal(name, mode="ExportOnly") for name in NAMES]

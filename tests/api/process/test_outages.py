@@ -20,7 +20,7 @@ from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_api.status.runs import RunState
 from icdc_operator.cluster.loop import relist
 from icdc_operator.manifests.pods import pod_paths
-from icdc_testing.adapter.stepping import Cluster, report_of
+from icdc_testing.adapter.stepping import SteppedCluster, report_of
 from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import Resource, minimal
@@ -56,11 +56,11 @@ def quiet(name: str = "shop", **spec: Any) -> Resource:
     return minimal(name, changelog={"pollIntervalSeconds": 86400}, **spec)
 
 
-def status(cluster: Cluster, name: str = "shop") -> PipelineStatus:
+def status(cluster: SteppedCluster, name: str = "shop") -> PipelineStatus:
     return parse_status(cluster.pipelines.get(name).get("status") or {})
 
 
-def uids(cluster: Cluster) -> dict[str, str]:
+def uids(cluster: SteppedCluster) -> dict[str, str]:
     metadata = [application["metadata"] for application in cluster.objects("sparkapplication")]
     return {entry["name"]: entry["uid"] for entry in metadata}
 
@@ -73,7 +73,7 @@ def until(
     assert operator.ended is None, operator.messages[-20:]
 
 
-def begin(cluster: Cluster, operator: OperatorProcess, run: str) -> None:
+def begin(cluster: SteppedCluster, operator: OperatorProcess, run: str) -> None:
     """The run of that name is created, and its driver reports."""
     name = run.rsplit("-", 2)[0]
     until(operator, lambda: run in cluster.names("sparkapplication"), f"{run} is created")
@@ -84,12 +84,12 @@ def begin(cluster: Cluster, operator: OperatorProcess, run: str) -> None:
     until(operator, lambda: _is_running(cluster, name), f"{run} is seen to run")
 
 
-def _is_running(cluster: Cluster, name: str) -> bool:
+def _is_running(cluster: SteppedCluster, name: str) -> bool:
     current = status(cluster, name).current_run
     return current is not None and current.state == RunState.RUNNING
 
 
-def end(cluster: Cluster, run: str) -> None:
+def end(cluster: SteppedCluster, run: str) -> None:
     """The driver says its last word and ends."""
     current = status(cluster, run.rsplit("-", 2)[0]).current_run
     assert current is not None
@@ -97,7 +97,7 @@ def end(cluster: Cluster, run: str) -> None:
     cluster.pod_state(run, "Succeeded", {"terminated": {"exitCode": 0}})
 
 
-def finish(cluster: Cluster, operator: OperatorProcess, run: str) -> int:
+def finish(cluster: SteppedCluster, operator: OperatorProcess, run: str) -> int:
     """The run comes to a good end; return its epoch."""
     begin(cluster, operator, run)
     end(cluster, run)
@@ -108,12 +108,12 @@ def finish(cluster: Cluster, operator: OperatorProcess, run: str) -> int:
     return last.epoch
 
 
-def _ended(cluster: Cluster, name: str) -> str | None:
+def _ended(cluster: SteppedCluster, name: str) -> str | None:
     last = status(cluster, name).last_run
     return None if last is None or last.state != RunState.SUCCEEDED else last.name
 
 
-def restart(cluster: Cluster, name: str = "shop", nonce: int = 1) -> None:
+def restart(cluster: SteppedCluster, name: str = "shop", nonce: int = 1) -> None:
     cluster.pipelines.apply(quiet(name, restartNonce=nonce))
 
 
@@ -123,7 +123,7 @@ def failures(operator: OperatorProcess) -> int:
 
 
 def test_an_api_server_that_is_away_ends_no_run_and_loses_no_report(
-    kube: FailingKubeApi, cluster: Cluster, start: Start
+    kube: FailingKubeApi, cluster: SteppedCluster, start: Start
 ) -> None:
     operator = start()
     for name in ("idle", "exporting", "ending"):
@@ -165,7 +165,7 @@ def test_an_api_server_that_is_away_ends_no_run_and_loses_no_report(
 
 
 def test_a_store_that_was_restored_is_followed_by_a_run_that_fences_what_it_forgot(
-    kube: FailingKubeApi, cluster: Cluster, start: Start
+    kube: FailingKubeApi, cluster: SteppedCluster, start: Start
 ) -> None:
     operator = start()
     cluster.pipelines.apply(quiet())
@@ -197,14 +197,14 @@ def test_a_store_that_was_restored_is_followed_by_a_run_that_fences_what_it_forg
         finish(cluster, operator, "shop-c2-1")
 
 
-def _request(cluster: Cluster, run: str) -> dict[str, Any]:
+def _request(cluster: SteppedCluster, run: str) -> dict[str, Any]:
     (config_map,) = [m for m in cluster.objects("configmap") if m["metadata"]["name"] == run]
     request: dict[str, Any] = json.loads(config_map["data"][pod_paths.REQUEST_KEY])
     return request
 
 
 def test_a_definition_that_was_deleted_and_restored_is_watched_again(
-    kube: FailingKubeApi, cluster: Cluster, start: Start
+    kube: FailingKubeApi, cluster: SteppedCluster, start: Start
 ) -> None:
     operator = start()
     cluster.pipelines.apply(quiet())

@@ -12,7 +12,7 @@ from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import ExportProgress, PipelineStatus, parse_status
 from icdc_api.status.runs import RunState
 from icdc_operator.cluster.leader import Timing
-from icdc_testing.adapter.stepping import Cluster, report_of
+from icdc_testing.adapter.stepping import SteppedCluster, report_of
 from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import minimal
@@ -27,23 +27,23 @@ HAND_OVER_SECONDS = 30.0
 Start = Callable[..., OperatorProcess]
 
 
-def status(cluster: Cluster, name: str = "shop") -> PipelineStatus:
+def status(cluster: SteppedCluster, name: str = "shop") -> PipelineStatus:
     return parse_status(cluster.pipelines.get(name).get("status") or {})
 
 
-def reasons(cluster: Cluster) -> set[str]:
+def reasons(cluster: SteppedCluster) -> set[str]:
     events = json.loads(cluster.pipelines.ok("get", "events.events.k8s.io", "-o", "json"))
     return {event["reason"] for event in events["items"]}
 
 
-def holder(cluster: Cluster) -> str:
+def holder(cluster: SteppedCluster) -> str:
     lease: dict[str, Any] = json.loads(cluster.pipelines.ok("get", "lease", "-o", "json"))
     held = [str(item["spec"].get("holderIdentity", "")) for item in lease["items"]]
     return held[0] if held else ""
 
 
 def test_a_pipeline_gets_its_run_and_the_report_becomes_its_status(
-    cluster: Cluster, start: Start
+    cluster: SteppedCluster, start: Start
 ) -> None:
     operator = start()
     cluster.pipelines.apply(minimal())
@@ -63,7 +63,9 @@ def test_a_pipeline_gets_its_run_and_the_report_becomes_its_status(
     assert status(cluster).holds(ConditionType.READY)
 
 
-def test_the_process_ends_in_order_and_the_next_one_goes_on(cluster: Cluster, start: Start) -> None:
+def test_the_process_ends_in_order_and_the_next_one_goes_on(
+    cluster: SteppedCluster, start: Start
+) -> None:
     first = start("first")
     cluster.pipelines.apply(minimal())
     first.until(lambda: bool(cluster.names("sparkapplication")), "the run is created")
@@ -81,7 +83,7 @@ def test_both_signals_end_it_at_any_time(start: Start, number: signal.Signals) -
     assert operator.end(number) == 0
 
 
-def test_probes_and_metrics_tell_how_it_does(cluster: Cluster, start: Start) -> None:
+def test_probes_and_metrics_tell_how_it_does(cluster: SteppedCluster, start: Start) -> None:
     operator = start()
     cluster.pipelines.apply(minimal(suspend=True))
     operator.until(lambda: operator.ask("health", "/readyz")[0] == 200, "it is ready")
@@ -97,7 +99,7 @@ def test_probes_and_metrics_tell_how_it_does(cluster: Cluster, start: Start) -> 
 
 
 def test_a_pipeline_at_rest_is_written_once_and_then_left_alone(
-    cluster: Cluster, start: Start
+    cluster: SteppedCluster, start: Start
 ) -> None:
     operator = start()
     cluster.pipelines.apply(minimal(suspend=True))
@@ -121,7 +123,7 @@ def test_a_pipeline_at_rest_is_written_once_and_then_left_alone(
 
 
 def test_a_lease_changes_hands_whether_its_holder_ends_or_dies(
-    cluster: Cluster, start: Start, record_property: Callable[[str, object], None]
+    cluster: SteppedCluster, start: Start, record_property: Callable[[str, object], None]
 ) -> None:
     first = start("first", "--leader-elect")
     first.says("leading as")
@@ -146,7 +148,7 @@ def test_a_lease_changes_hands_whether_its_holder_ends_or_dies(
 
 
 def take_over(
-    cluster: Cluster, leader: OperatorProcess, other: OperatorProcess, number: signal.Signals
+    cluster: SteppedCluster, leader: OperatorProcess, other: OperatorProcess, number: signal.Signals
 ) -> float:
     """Ends the leader with that signal: seconds until the other one leads."""
     one = holder(cluster)
@@ -158,7 +160,7 @@ def take_over(
     return seconds
 
 
-def test_a_leader_whose_lease_is_taken_ends_at_once(cluster: Cluster, start: Start) -> None:
+def test_a_leader_whose_lease_is_taken_ends_at_once(cluster: SteppedCluster, start: Start) -> None:
     operator = start("first", "--leader-elect")
     operator.says("leading as")
     taken = json.dumps({"spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 3600}})
@@ -169,7 +171,7 @@ def test_a_leader_whose_lease_is_taken_ends_at_once(cluster: Cluster, start: Sta
 
 
 def test_a_leader_that_was_frozen_past_its_lease_does_nothing_more(
-    cluster: Cluster, start: Start
+    cluster: SteppedCluster, start: Start
 ) -> None:
     first = start("first", "--leader-elect")
     first.says("leading as")
@@ -197,12 +199,12 @@ def test_a_leader_that_was_frozen_past_its_lease_does_nothing_more(
     assert second.ended is None
 
 
-def _current(cluster: Cluster) -> tuple[str, RunState] | None:
+def _current(cluster: SteppedCluster) -> tuple[str, RunState] | None:
     run = status(cluster).current_run
     return None if run is None else (run.name, run.state)
 
 
-def test_missing_rights_are_said_and_gotten_over(cluster: Cluster, start: Start) -> None:
+def test_missing_rights_are_said_and_gotten_over(cluster: SteppedCluster, start: Start) -> None:
     role = cluster.pipelines.ok("get", "rolebinding", "operator", "-o", "json")
     cluster.pipelines.ok("delete", "rolebinding", "operator")
     operator = start()

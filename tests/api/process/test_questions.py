@@ -16,7 +16,7 @@ from icdc_api.status.pipeline_status import parse_status
 from icdc_api.status.runs import RunStatus
 from icdc_cli import main
 from icdc_operator.manifests.pods import pod_paths
-from icdc_testing.adapter.stepping import Cluster, report_of
+from icdc_testing.adapter.stepping import SteppedCluster, report_of
 from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import minimal
@@ -52,11 +52,11 @@ class Asked:
         return self.code
 
 
-def current(cluster: Cluster) -> RunStatus | None:
+def current(cluster: SteppedCluster) -> RunStatus | None:
     return parse_status(cluster.pipelines.get("shop").get("status") or {}).current_run
 
 
-def ends_well(cluster: Cluster, run: str, **report: Any) -> None:
+def ends_well(cluster: SteppedCluster, run: str, **report: Any) -> None:
     """The driver of that run says its last words, and ends."""
     cluster.start_driver(run)
     record = current(cluster)
@@ -65,7 +65,7 @@ def ends_well(cluster: Cluster, run: str, **report: Any) -> None:
     cluster.pod_state(run, "Succeeded", {"terminated": {"exitCode": 0}})
 
 
-def request_of(cluster: Cluster, run: str) -> RunRequest:
+def request_of(cluster: SteppedCluster, run: str) -> RunRequest:
     (config_map,) = [
         item for item in cluster.objects("configmap") if item["metadata"]["name"] == run
     ]
@@ -89,7 +89,7 @@ def test_a_run_in_the_cluster_answers_under_the_account_of_the_driver(
     mode: RunMode,
     entry: dict[str, Any],
     shown: str,
-    cluster: Cluster,
+    cluster: SteppedCluster,
     start: Start,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -132,7 +132,7 @@ def test_a_run_in_the_cluster_answers_under_the_account_of_the_driver(
 
 
 @pytest.mark.usefixtures("person")
-def test_who_does_not_wait_any_more_ends_the_run(cluster: Cluster, start: Start) -> None:
+def test_who_does_not_wait_any_more_ends_the_run(cluster: SteppedCluster, start: Start) -> None:
     operator = start()
     cluster.pipelines.apply(minimal(suspend=True))
     asked = Asked(["plan", "shop", "--wait", str(PATIENCE_SECONDS)])

@@ -8,7 +8,7 @@ import pytest
 
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import parse_status
-from icdc_testing.adapter.stepping import Cluster, report_of
+from icdc_testing.adapter.stepping import SteppedCluster, report_of
 from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.operator_process import OperatorProcess
 
@@ -31,7 +31,7 @@ def without_age(shown: str) -> list[list[str]]:
 
 
 def test_kubectl_shows_the_readmes_pipeline_as_the_readme_does(
-    cluster: Cluster, start: Start
+    cluster: SteppedCluster, start: Start
 ) -> None:
     operator = start()
     cluster.pipelines.ok("apply", "-f", "-", stdin=block("yaml cluster"))

@@ -7,7 +7,7 @@ import pytest
 
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, parse_status
-from icdc_testing.adapter.stepping import Cluster
+from icdc_testing.adapter.stepping import SteppedCluster
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import Resource, minimal
 from icdc_testing.waiting import wait
@@ -25,11 +25,11 @@ APPLICATIONS = {
 }
 
 
-def status(cluster: Cluster) -> PipelineStatus:
+def status(cluster: SteppedCluster) -> PipelineStatus:
     return parse_status(cluster.pipelines.get("shop").get("status") or {})
 
 
-def quota(cluster: Cluster) -> list[Resource]:
+def quota(cluster: SteppedCluster) -> list[Resource]:
     """No SparkApplication may be created; the controller that counts is played."""
     full = {"hard": {KIND: "0"}, "used": {KIND: "0"}}
     named = {"name": "runs"}
@@ -41,7 +41,7 @@ def quota(cluster: Cluster) -> list[Resource]:
     return created
 
 
-def policy(cluster: Cluster) -> list[Resource]:
+def policy(cluster: SteppedCluster) -> list[Resource]:
     """A rule of the API server's own that refuses every run of the namespace."""
     name = f"runs-{cluster.pipelines.namespace}"
     version = "admissionregistration.k8s.io/v1"
@@ -68,7 +68,7 @@ def policy(cluster: Cluster) -> list[Resource]:
     return _created(cluster, rule, binding)
 
 
-def webhook(cluster: Cluster) -> list[Resource]:
+def webhook(cluster: SteppedCluster) -> list[Resource]:
     """A webhook that fails closed, and whose server is away."""
     name = f"runs-{cluster.pipelines.namespace}"
     here = {"matchLabels": {"kubernetes.io/metadata.name": cluster.pipelines.namespace}}
@@ -92,7 +92,7 @@ def webhook(cluster: Cluster) -> list[Resource]:
     )
 
 
-def _created(cluster: Cluster, *resources: Resource) -> list[Resource]:
+def _created(cluster: SteppedCluster, *resources: Resource) -> list[Resource]:
     for resource in resources:
         cluster.pipelines.ok("create", "-f", "-", stdin=json.dumps(resource))
     return list(resources)
@@ -104,7 +104,10 @@ def _created(cluster: Cluster, *resources: Resource) -> list[Resource]:
     ids=["a full quota", "an admission rule", "a webhook that is away"],
 )
 def test_a_run_that_was_refused_is_created_once_it_may_be(
-    cluster: Cluster, start: Start, refuse: Callable[[Cluster], list[Resource]], said: str
+    cluster: SteppedCluster,
+    start: Start,
+    refuse: Callable[[SteppedCluster], list[Resource]],
+    said: str,
 ) -> None:
     made = refuse(cluster)
     try:
@@ -120,7 +123,7 @@ def test_a_run_that_was_refused_is_created_once_it_may_be(
     operator.until(lambda: bool(cluster.names("sparkapplication")), "nobody had to edit anything")
 
 
-def _read_messages(cluster: Cluster, operator: OperatorProcess) -> str:
+def _read_messages(cluster: SteppedCluster, operator: OperatorProcess) -> str:
     """Return all messages of the conditions and of the log.
 
     The log too: while a run is tried with the same record, only the log has the reason.
@@ -129,7 +132,7 @@ def _read_messages(cluster: Cluster, operator: OperatorProcess) -> str:
     return "\n".join([*said, *operator.messages])
 
 
-def _until_in_force(cluster: Cluster, said: str) -> None:
+def _until_in_force(cluster: SteppedCluster, said: str) -> None:
     """Rules are read by the API server a moment after they are stored."""
     tried = {
         "apiVersion": "sparkoperator.k8s.io/v1beta2",

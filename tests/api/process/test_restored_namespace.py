@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from icdc_operator.manifests.pods import pod_paths
-from icdc_testing.adapter.stepping import Cluster
+from icdc_testing.adapter.stepping import SteppedCluster
 from icdc_testing.kube import operator_process
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.operator_process import OperatorProcess
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.api
 def live_once(kube: KubeApi, namespace: str, operator: OperatorProcess) -> int:
     """Make the namespace and a pipeline, delete it once it has a run; return the run's epoch."""
     kube.kubectl.ok("create", "namespace", namespace)
-    cluster = Cluster(kube.kubeconfig, Pipelines(kube.kubectl, namespace))
+    cluster = SteppedCluster(kube.kubeconfig, Pipelines(kube.kubectl, namespace))
     account = ("get", "serviceaccount", "default")
     wait.until(lambda: cluster.pipelines.run(*account).code == 0, "pods can be made")
     cluster.pipelines.apply(minimal())

@@ -15,7 +15,7 @@ from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
-from icdc_testing.adapter.stepping import Cluster, carry_out, report_of
+from icdc_testing.adapter.stepping import SteppedCluster, carry_out, report_of
 from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube import rights
 from icdc_testing.kube.api_server import KubeApi
@@ -38,11 +38,13 @@ SECONDS = 120.0
 Start = Callable[..., OperatorProcess]
 
 
-def status(cluster: Cluster) -> PipelineStatus:
+def status(cluster: SteppedCluster) -> PipelineStatus:
     return parse_status(cluster.pipelines.get("shop").get("status") or {})
 
 
-def one_run_ends_and_the_next_is_stopped(cluster: Cluster, operator: OperatorProcess) -> None:
+def one_run_ends_and_the_next_is_stopped(
+    cluster: SteppedCluster, operator: OperatorProcess
+) -> None:
     """The whole life of two runs, until nothing of the first is left."""
     cluster.pipelines.apply(minimal(history={"successful": 0, "failed": 0}))
     operator.until(lambda: cluster.names("sparkapplication") == [EXPORT], "the run is created")
@@ -72,7 +74,7 @@ async def a_name_has_passed_to_another(api: ClusterApi, namespace: str) -> None:
 
 
 def test_the_operator_needs_each_right_and_no_other(
-    cluster: Cluster, start: Start, kube: KubeApi, account: Path
+    cluster: SteppedCluster, start: Start, kube: KubeApi, account: Path
 ) -> None:
     if not kube.is_audited:
         pytest.skip("a given cluster keeps its audit log to itself")
@@ -80,7 +82,7 @@ def test_the_operator_needs_each_right_and_no_other(
     operator = start("operator", "--leader-elect")
     one_run_ends_and_the_next_is_stopped(cluster, operator)
     assert operator.end() == 0
-    Cluster(account, cluster.pipelines).ask(
+    SteppedCluster(account, cluster.pipelines).ask(
         lambda api: a_name_has_passed_to_another(api, namespace)
     )
     granted = rights.rights(rights.OPERATOR, rights.LEASE)
@@ -122,9 +124,9 @@ async def stall_in_the_end(adapter: ClusterAdapter, namespace: str) -> PipelineS
 
 @pytest.mark.parametrize("right", LACKING, ids=" ".join)
 def test_a_right_that_lacks_is_named_in_the_status_as_a_rule(
-    right: Right, cluster: Cluster, account: Path
+    right: Right, cluster: SteppedCluster, account: Path
 ) -> None:
-    operator = Cluster(account, cluster.pipelines)
+    operator = SteppedCluster(account, cluster.pipelines)
     cluster.pipelines.apply(minimal())
     if right[2] == "delete":
         operator.step()
@@ -147,6 +149,6 @@ def test_a_right_that_lacks_is_named_in_the_status_as_a_rule(
     wait.until(lambda: _goes_on(operator), "it goes on once the right is there")
 
 
-def _goes_on(operator: Cluster) -> bool:
+def _goes_on(operator: SteppedCluster) -> bool:
     seen = operator.observe().observed
     return seen.denied is None and not seen.blind

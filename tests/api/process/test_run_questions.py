@@ -16,7 +16,7 @@ from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_api.status.runs import RunState
 from icdc_cli import main
 from icdc_operator.manifests.pods import pod_paths
-from icdc_testing.adapter.stepping import Cluster, report_of
+from icdc_testing.adapter.stepping import SteppedCluster, report_of
 from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import minimal
@@ -35,11 +35,11 @@ CONTINUOUS: dict[str, Any] = {
 }
 
 
-def status_of(cluster: Cluster) -> PipelineStatus:
+def status_of(cluster: SteppedCluster) -> PipelineStatus:
     return parse_status(cluster.pipelines.get("shop").get("status") or {})
 
 
-def says(cluster: Cluster, **more: Any) -> None:
+def says(cluster: SteppedCluster, **more: Any) -> None:
     """The driver of the continuous run writes a report."""
     record = status_of(cluster).current_run
     assert record is not None
@@ -47,7 +47,7 @@ def says(cluster: Cluster, **more: Any) -> None:
     cluster.report(RUN, report_of(record, *tables, takes_questions=True, **more))
 
 
-def asked(cluster: Cluster) -> RunQuestion | None:
+def asked(cluster: SteppedCluster) -> RunQuestion | None:
     """The question in the ConfigMap that the driver has mounted."""
     found = [map_ for map_ in cluster.objects("configmap") if map_["metadata"]["name"] == QUESTION]
     if not found:
@@ -63,7 +63,7 @@ def answer(question: RunQuestion, *names: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def operator(cluster: Cluster, start: Start) -> OperatorProcess:
+def operator(cluster: SteppedCluster, start: Start) -> OperatorProcess:
     """An operator, and a pipeline that a continuous run follows."""
     running = start()
     cluster.pipelines.apply(minimal(**CONTINUOUS))
@@ -79,12 +79,12 @@ def operator(cluster: Cluster, start: Start) -> OperatorProcess:
     return running
 
 
-def annotations(cluster: Cluster) -> dict[str, str]:
+def annotations(cluster: SteppedCluster) -> dict[str, str]:
     found: dict[str, str] = cluster.pipelines.get("shop")["metadata"].get("annotations") or {}
     return found
 
 
-def assert_undisturbed(cluster: Cluster) -> None:
+def assert_undisturbed(cluster: SteppedCluster) -> None:
     """The run was neither stopped nor replaced."""
     assert cluster.names("sparkapplication") == [RUN]
     (pod,) = cluster.objects("pod")
@@ -94,7 +94,7 @@ def assert_undisturbed(cluster: Cluster) -> None:
 
 
 def test_a_driver_has_a_place_for_questions_and_no_further_right(
-    cluster: Cluster, operator: OperatorProcess
+    cluster: SteppedCluster, operator: OperatorProcess
 ) -> None:
     (application,) = cluster.objects("sparkapplication")
     pod = application["spec"]["driver"]["template"]["spec"]
@@ -110,7 +110,7 @@ def test_a_driver_has_a_place_for_questions_and_no_further_right(
 
 
 def test_a_table_is_verified_by_the_run_that_goes_on(
-    cluster: Cluster, operator: OperatorProcess
+    cluster: SteppedCluster, operator: OperatorProcess
 ) -> None:
     resync = {"nonce": 1, "mode": "Verify", "tables": [TABLES[1]]}
     cluster.pipelines.apply(minimal(**CONTINUOUS, resync=resync))
@@ -162,7 +162,7 @@ def test_a_table_is_verified_by_the_run_that_goes_on(
     ids=["plan", "list", "replay"],
 )
 def test_what_a_person_asks_is_answered_by_the_run_that_goes_on(
-    cluster: Cluster,
+    cluster: SteppedCluster,
     operator: OperatorProcess,
     words: str,
     asks: dict[str, Any],
@@ -181,7 +181,7 @@ def test_what_a_person_asks_is_answered_by_the_run_that_goes_on(
 
 
 def test_who_does_not_wait_any_more_takes_the_question_back(
-    cluster: Cluster, operator: OperatorProcess, capsys: pytest.CaptureFixture[str]
+    cluster: SteppedCluster, operator: OperatorProcess, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.main(["verify", "shop", "--wait", str(PATIENCE_SECONDS)]) == 3
     assert f"the run {RUN} answers while it follows its tables" in capsys.readouterr().err
@@ -190,7 +190,7 @@ def test_who_does_not_wait_any_more_takes_the_question_back(
 
 
 def test_a_table_that_the_spec_does_not_have_is_refused_before_anything_is_asked(
-    cluster: Cluster, operator: OperatorProcess
+    cluster: SteppedCluster, operator: OperatorProcess
 ) -> None:
     resync = {"nonce": 1, "mode": "Verify", "tables": ["shop.nothing"]}
     refused = cluster.pipelines.try_to_apply(minimal(**CONTINUOUS, resync=resync))
@@ -200,7 +200,7 @@ def test_a_table_that_the_spec_does_not_have_is_refused_before_anything_is_asked
 
 
 def test_a_name_that_is_somebody_elses_is_left_and_a_run_of_its_own_answers(
-    cluster: Cluster, operator: OperatorProcess
+    cluster: SteppedCluster, operator: OperatorProcess
 ) -> None:
     cluster.pipelines.ok("create", "configmap", QUESTION, "--from-literal=mine=1")
     person = threading.Thread(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from icdc_api.status.pipeline_status import PipelineStatus, parse_status
-from icdc_testing.adapter.stepping import Cluster, report_of
+from icdc_testing.adapter.stepping import SteppedCluster, report_of
 from icdc_testing.catalogs import rest_catalog
 from icdc_testing.catalogs.head_lake import HeadLake
 from icdc_testing.deciding.pipelines import caught_up
@@ -33,7 +33,7 @@ def lake(tmp_path: Path) -> Iterator[HeadLake]:
     made.close()
 
 
-def status(cluster: Cluster) -> PipelineStatus:
+def status(cluster: SteppedCluster) -> PipelineStatus:
     return parse_status(cluster.pipelines.get("shop").get("status") or {})
 
 
@@ -41,12 +41,12 @@ def reads(operator: OperatorProcess, result: str = "read") -> float:
     return operator.metric(f'icdc_head_reads_total{{result="{result}"}}')
 
 
-def count_unseen(operator: OperatorProcess, cluster: Cluster) -> float:
+def count_unseen(operator: OperatorProcess, cluster: SteppedCluster) -> float:
     labels = f'name="shop",namespace="{cluster.pipelines.namespace}"'
     return operator.metric(f"icdc_tables_without_head{{{labels}}}")
 
 
-def idle(cluster: Cluster, operator: OperatorProcess, head: str) -> None:
+def idle(cluster: SteppedCluster, operator: OperatorProcess, head: str) -> None:
     """The first run takes in `head` and ends well."""
     operator.until(lambda: cluster.names("sparkapplication") == [FIRST], "the run is created")
     cluster.start_driver(FIRST)
@@ -65,7 +65,7 @@ def pipeline(properties: dict[str, str], **catalog: object) -> dict[str, object]
 
 
 def test_an_idle_pipeline_has_no_run_until_its_table_has_a_new_snapshot(
-    cluster: Cluster, start: Start, lake: HeadLake
+    cluster: SteppedCluster, start: Start, lake: HeadLake
 ) -> None:
     head = lake.commit()
     operator = start()
@@ -82,7 +82,7 @@ def test_an_idle_pipeline_has_no_run_until_its_table_has_a_new_snapshot(
 
 
 def test_secrets_are_read_only_with_the_flag_and_a_run_looks_without_it(
-    cluster: Cluster, start: Start, lake: HeadLake, kube: KubeApi
+    cluster: SteppedCluster, start: Start, lake: HeadLake, kube: KubeApi
 ) -> None:
     head = lake.commit()
     granted = rights.rules(rights.OPERATOR, rights.CATALOG_SECRETS)
@@ -118,7 +118,7 @@ def test_secrets_are_read_only_with_the_flag_and_a_run_looks_without_it(
     ],
 )
 def test_a_catalog_that_leads_elsewhere_is_polled_by_runs(
-    uri: str, words: str, cluster: Cluster, start: Start
+    uri: str, words: str, cluster: SteppedCluster, start: Start
 ) -> None:
     with rest_catalog.running() as hostile:
         impl = {"type": "custom", "impl": "subprocess.Popen", "custom": {"args": ["true"]}}
@@ -133,6 +133,6 @@ def test_a_catalog_that_leads_elsewhere_is_polled_by_runs(
         operator.until(lambda: SECOND in cluster.names("sparkapplication"), "a run looks instead")
 
 
-def asks_for_secrets(kube: KubeApi, cluster: Cluster) -> bool:
+def asks_for_secrets(kube: KubeApi, cluster: SteppedCluster) -> bool:
     granted = rights.rights(rights.CATALOG_SECRETS)
     return granted <= set(kube.list_requests(cluster.pipelines.namespace, "operator"))

@@ -15,7 +15,7 @@ from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.manifests.pods import pod_paths
 from icdc_testing.kills.cuts import Cut
 from icdc_testing.kills.stories import LONG, Story
-from icdc_testing.kills.trial import QUIET_SECONDS, SETTLED_SECONDS, Site, Trial
+from icdc_testing.kills.trial import QUIET_SECONDS, SETTLED_SECONDS, Trial, TrialSite
 from icdc_testing.kills.witness import identity
 from icdc_testing.kube.kstatus import verdict
 from icdc_testing.kube.stored_pipelines import Resource, minimal
@@ -119,7 +119,7 @@ def is_settled(generation: int) -> Callable[[PipelineStatus], bool]:
 class MutationTrial(Trial):
     """A pipeline that is given one spec after the other, each once the one before has settled."""
 
-    def __init__(self, site: Site, name: str, specs: Sequence[Spec]) -> None:
+    def __init__(self, site: TrialSite, name: str, specs: Sequence[Spec]) -> None:
         story = Story(name, runs=(), kept=(), done=lambda status: True, verdicts=(), spec=specs[0])
         super().__init__(site, story, Cut(), name)
         self._specs = specs

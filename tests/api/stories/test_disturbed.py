@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from icdc_testing.kills.cuts import DISTURBANCES, Cut, Fault, Journal
+from icdc_testing.kills.cuts import DISTURBANCES, CallFault, Cut, Journal
 from icdc_testing.kills.playing import (
     SOAK_VARIABLE,
     Place,
@@ -27,7 +27,7 @@ from icdc_testing.kills.playing import (
     run_to_end,
     share,
 )
-from icdc_testing.kills.trial import Site, Trial
+from icdc_testing.kills.trial import Trial, TrialSite
 
 pytestmark = pytest.mark.api
 
@@ -44,18 +44,18 @@ def faults(calls: list[str]) -> Iterator[Cut]:
     A read leaves nothing on the server: to die with its answer is to die before the next call.
     """
     for at, call in enumerate(calls, 1):
-        yield Cut(at, Fault.KILLED_BEFORE)
+        yield Cut(at, CallFault.KILLED_BEFORE)
         if not call.startswith("GET"):
-            yield Cut(at, Fault.KILLED_AFTER)
+            yield Cut(at, CallFault.KILLED_AFTER)
         yield Cut(at, DISTURBANCES[at % len(DISTURBANCES)])
 
 
 def stale(calls: list[str]) -> Iterator[Cut]:
     """An old view from each call on; after a write also of an operator that starts anew."""
     for at, call in enumerate(calls, 1):
-        yield Cut(at, Fault.STALE)
+        yield Cut(at, CallFault.STALE)
         if not call.startswith("GET"):
-            yield Cut(at, Fault.KILLED_STALE)
+            yield Cut(at, CallFault.KILLED_STALE)
 
 
 class TogetherTrial(Trial):
@@ -104,7 +104,7 @@ def test_what_no_event_tells_is_found_out(
     of = f"{len(tried)} of {len(everything)} pairs of lost events"
     record_property("tried", f"{of}: {place.story}")
 
-    async def play(site: Site, name: str, lost: range) -> None:
+    async def play(site: TrialSite, name: str, lost: range) -> None:
         trial = Trial(site, place.story, Cut(), name, model.seed)
         trial.swallowed = lost
         assert await run_to_end(trial, f"events {lost} lost") == model.ending, (
@@ -121,7 +121,7 @@ def test_two_operators_at_once_make_the_same_of_it(
     seeds = [rng.random() for _ in range(SOAK_TIMES if os.environ.get(SOAK_VARIABLE) else TIMES)]
     record_property("tried", f"{len(seeds)} times two operators at once: {story}")
 
-    async def play(site: Site, name: str, seed: float) -> None:
+    async def play(site: TrialSite, name: str, seed: float) -> None:
         trial = TogetherTrial(site, story, Cut(), name, model.seed)
         trial.rng = random.Random(seed)
         outcome = await run_to_end(trial, f"two operators, {seed}")

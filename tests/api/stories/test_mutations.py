@@ -12,7 +12,7 @@ import pytest
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_testing.kills.playing import Place, play_all
 from icdc_testing.kills.stories import STORIES, Story
-from icdc_testing.kills.trial import Site
+from icdc_testing.kills.trial import TrialSite
 from icdc_testing.kube.kstatus import Verdict
 from icdc_testing.kube.stored_pipelines import Resource
 
@@ -45,7 +45,7 @@ def live(place: Place, specs: Mapping[str, Sequence[Spec]]) -> Lived:
     """A pipeline for each list of specs, which it is given one after the other."""
     lived = Lived()
 
-    async def play(site: Site, name: str, what: str) -> None:
+    async def play(site: TrialSite, name: str, what: str) -> None:
         trial = MutationTrial(site, name, specs[what])
         try:
             await trial.run()

@@ -20,7 +20,7 @@ from icdc_testing.kills.cuts import Cut, client, connector_to
 from icdc_testing.kills.endings import Ending, check
 from icdc_testing.kills.playing import SOAK_VARIABLE
 from icdc_testing.kills.stories import STORIES, Story
-from icdc_testing.kills.trial import Site, Trial
+from icdc_testing.kills.trial import Trial, TrialSite
 from icdc_testing.kube import operator_process
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.kubectl import write_kubeconfig
@@ -46,7 +46,7 @@ class ProcessTrial(Trial):
     """A story with an operator that is a process of its own."""
 
     def __init__(
-        self, site: Site, story: Story, rng: random.Random, account: Path, folder: Path
+        self, site: TrialSite, story: Story, rng: random.Random, account: Path, folder: Path
     ) -> None:
         super().__init__(site, story, Cut(), "shop")
         self.player.step_seconds = STEP_SECONDS
@@ -113,7 +113,7 @@ def test_a_process_that_is_killed_again_and_again_makes_the_same_of_it(
 ) -> None:
     async def main(clock: Clock) -> None:
         async with client(kube.kubeconfig) as admin, client(account) as operator:
-            site = Site(clock, pipelines.namespace, admin, operator)
+            site = TrialSite(clock, pipelines.namespace, admin, operator)
             undisturbed = Trial(site, SUSPENDED, Cut(), "undisturbed")
             await undisturbed.run()
             wanted = await check(undisturbed)

@@ -29,9 +29,9 @@ from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
 from icdc_testing.runs.kill_points import (
     BULK_BYTES,
-    Kind,
+    BatchKind,
+    KillPoint,
     Plot,
-    Step,
     assert_written_once,
     end_holds,
     hold,
@@ -112,7 +112,7 @@ class Losses:
         self.proxy = FaultProxy(url)
         self.spark, self.folder = spark, folder
 
-    def play(self, kind: Kind, turns: int) -> list[dict[str, Any]]:
+    def play(self, kind: BatchKind, turns: int) -> list[dict[str, Any]]:
         """Lose executors in so many batches of a kind; return what came of each."""
         with self.proxy:
             pipeline = Harness(self.spark, self.proxy.url, self.folder, [])
@@ -125,14 +125,14 @@ class Losses:
         return results
 
     def _lose_in_a_batch(
-        self, pipeline: Harness, table: Plot, kind: Kind, turn: int
+        self, pipeline: Harness, table: Plot, kind: BatchKind, turn: int
     ) -> dict[str, Any]:
         until(lambda: len(find_executors()) == EXECUTORS, "there are executors")
         table.change(turn)
-        if kind is Kind.EXPORT:
+        if kind is BatchKind.EXPORT:
             pipeline.resource["spec"]["resync"] = {"nonce": turn}
         passing, begun = self.chance.randint(0, 3), time.monotonic()
-        held = hold(self.proxy, table.next_batch(kind), Step.SOME_BULK, skip=passing)
+        held = hold(self.proxy, table.next_batch(kind), KillPoint.SOME_BULK, skip=passing)
         with ThreadPoolExecutor(1) as pool:
             running = pool.submit(pipeline.sync)
             held.wait()
@@ -149,7 +149,7 @@ def main(url: str, folder: Path, seed: int, turns: int) -> None:
     spark = begin_spark(folder)
     try:
         losses = Losses(spark, url, folder, seed)
-        for kind in Kind:
+        for kind in BatchKind:
             for result in losses.play(kind, turns):
                 sys.stdout.write(json.dumps(result) + "\n")
                 sys.stdout.flush()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from icdc_testing import SOURCES
-from icdc_testing.runs.kill_points import Kind
+from icdc_testing.runs.kill_points import BatchKind
 from icdc_testing.waiting.seeds import choose_seed
 
 pytestmark = pytest.mark.spark
@@ -40,4 +40,4 @@ def test_a_run_survives_executors_that_are_killed_while_they_hand_over_their_blo
     lost = [json.loads(line) for line in done.stdout.splitlines()]
     sys.stdout.write(done.stdout)
     assert done.returncode == 0, f"{lost}\n{done.stderr[-6000:]}"
-    assert [entry["kind"] for entry in lost] == [kind for kind in Kind for _ in range(LOSSES)]
+    assert [entry["kind"] for entry in lost] == [kind for kind in BatchKind for _ in range(LOSSES)]

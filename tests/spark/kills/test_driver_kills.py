@@ -21,17 +21,17 @@ from icdc_testing.network.faults import Hold
 from icdc_testing.runs.harness import Harness
 from icdc_testing.runs.kill_points import (
     BULK_BYTES,
-    Batch,
+    AwaitedBatch,
+    BatchKind,
     KillList,
-    Kind,
+    KillPoint,
     Plot,
-    Step,
     assert_written_once,
     end_holds,
     hold,
     plot,
 )
-from icdc_testing.runs.processes import END_SECONDS, ChildRun, ChildRuns, Victim
+from icdc_testing.runs.processes import END_SECONDS, ChildRun, ChildRuns, KilledProcess
 from icdc_testing.waiting.seeds import choose_seed
 from icdc_testing.waiting.wait import until
 
@@ -42,34 +42,36 @@ pytestmark = pytest.mark.spark
 class Round:
     """Where the three tables are when their run is killed; one at most holds a slot of Spark."""
 
-    export: Step
-    copy_on_write: Step
-    merge_on_read: Step
+    export: KillPoint
+    copy_on_write: KillPoint
+    merge_on_read: KillPoint
     again: int | None = None
     """The round whose exported table is exported again; None: one never exported before."""
     large: bool = False
     """Whether the export takes more than one Spark job."""
 
     @property
-    def steps(self) -> tuple[Step, Step, Step]:
+    def steps(self) -> tuple[KillPoint, KillPoint, KillPoint]:
         """In the order of the kinds."""
         return self.export, self.copy_on_write, self.merge_on_read
 
 
 CHAINS = {
     "early steps": (
-        Round(Step.BEFORE_INTENT, Step.SOME_BULK, Step.AFTER_ADVANCE),
-        Round(Step.AFTER_INTENT, Step.BEFORE_INTENT, Step.SOME_BULK_LOST),
-        Round(Step.SOME_BULK, Step.AFTER_INTENT, Step.BEFORE_INTENT),
-        Round(Step.FIRST_CHUNKS, Step.ALL_BULK, Step.AFTER_INTENT, again=0, large=True),
-        Round(Step.BEFORE_ALIAS, Step.SOME_BULK_LOST, Step.ALL_BULK),
+        Round(KillPoint.BEFORE_INTENT, KillPoint.SOME_BULK, KillPoint.AFTER_ADVANCE),
+        Round(KillPoint.AFTER_INTENT, KillPoint.BEFORE_INTENT, KillPoint.SOME_BULK_LOST),
+        Round(KillPoint.SOME_BULK, KillPoint.AFTER_INTENT, KillPoint.BEFORE_INTENT),
+        Round(
+            KillPoint.FIRST_CHUNKS, KillPoint.ALL_BULK, KillPoint.AFTER_INTENT, again=0, large=True
+        ),
+        Round(KillPoint.BEFORE_ALIAS, KillPoint.SOME_BULK_LOST, KillPoint.ALL_BULK),
     ),
     "late steps": (
-        Round(Step.ALL_BULK, Step.AFTER_ADVANCE, Step.SOME_BULK),
-        Round(Step.AFTER_ALIAS, Step.AFTER_INTENT, Step.AFTER_ADVANCE),
-        Round(Step.BEFORE_SWAPPING, Step.SOME_BULK, Step.BEFORE_INTENT, again=0),
-        Round(Step.AFTER_ADVANCE, Step.ALL_BULK, Step.SOME_BULK_LOST, again=1),
-        Round(Step.SOME_BULK_LOST, Step.BEFORE_INTENT, Step.AFTER_INTENT, again=2),
+        Round(KillPoint.ALL_BULK, KillPoint.AFTER_ADVANCE, KillPoint.SOME_BULK),
+        Round(KillPoint.AFTER_ALIAS, KillPoint.AFTER_INTENT, KillPoint.AFTER_ADVANCE),
+        Round(KillPoint.BEFORE_SWAPPING, KillPoint.SOME_BULK, KillPoint.BEFORE_INTENT, again=0),
+        Round(KillPoint.AFTER_ADVANCE, KillPoint.ALL_BULK, KillPoint.SOME_BULK_LOST, again=1),
+        Round(KillPoint.SOME_BULK_LOST, KillPoint.BEFORE_INTENT, KillPoint.AFTER_INTENT, again=2),
     ),
 }
 LARGE_FILES, LARGE_ROWS, LARGE_HASHES = 3, 900, 64
@@ -100,7 +102,7 @@ class Chain:
     recorded: list[Key] = field(default_factory=list)
     """Documents of chunks that were recorded as done: nobody may send them again."""
 
-    def round(self, number: int, now: Round, victim: Victim) -> None:
+    def round(self, number: int, now: Round, victim: KilledProcess) -> None:
         """Starts a run, lets it recover, stops it at three steps, kills it, checks the rest."""
         export = self._next_export(now)
         followed = (export, self.copy_on_write, self.merge_on_read)
@@ -119,7 +121,7 @@ class Chain:
         self._wait(run, held)
         self._check_recovered()
         late = self.chance.random() < 0.5
-        if now.export is Step.FIRST_CHUNKS:
+        if now.export is KillPoint.FIRST_CHUNKS:
             self.recorded = self._list_operations(export)
             intent = export.state()["intent"]
             assert intent["chunksDone"] < intent["chunksTotal"], "the export fits into one job"
@@ -154,7 +156,7 @@ class Chain:
 
     def _next_export(self, now: Round) -> Plot:
         if now.again is None:
-            self.exported.append(plot(self.spark, self.url, Kind.EXPORT, "export"))
+            self.exported.append(plot(self.spark, self.url, BatchKind.EXPORT, "export"))
         else:
             self.exported.append(self.exported[now.again])
         return self.exported[-1]
@@ -168,7 +170,7 @@ class Chain:
         else:
             del spec["resync"]
 
-    def _change(self, number: int, now: Round, export: Plot) -> list[Batch]:
+    def _change(self, number: int, now: Round, export: Plot) -> list[AwaitedBatch]:
         """New content for the three, while the run starts; no run may write meanwhile."""
         if now.large:
             export.append(2_000_000, LARGE_ROWS, files=LARGE_FILES, hashes=LARGE_HASHES)
@@ -177,12 +179,12 @@ class Chain:
         self.copy_on_write.change(number + 1)
         self.merge_on_read.change(number + 1)
         return [
-            export.next_batch(Kind.EXPORT),
-            self.copy_on_write.next_batch(Kind.COPY_ON_WRITE),
-            self.merge_on_read.next_batch(Kind.MERGE_ON_READ),
+            export.next_batch(BatchKind.EXPORT),
+            self.copy_on_write.next_batch(BatchKind.COPY_ON_WRITE),
+            self.merge_on_read.next_batch(BatchKind.MERGE_ON_READ),
         ]
 
-    def _skip(self, step: Step) -> int:
+    def _skip(self, step: KillPoint) -> int:
         return self.chance.randint(1, 3) if step.in_a_task else 0
 
     def _wait(self, run: ChildRun, held: list[Hold]) -> None:
@@ -201,9 +203,9 @@ class Chain:
             return
         self.recovering[0].check(self.recovering[1])
 
-    def _check_end(self, run: ChildRun, victim: Victim) -> None:
+    def _check_end(self, run: ChildRun, victim: KilledProcess) -> None:
         """Nothing of a killed run goes on, and the reconcile core is told what happened."""
-        if victim is Victim.DRIVER_JVM:
+        if victim is KilledProcess.DRIVER_JVM:
             outcome = run.end().outcome
             assert outcome is not None
             assert outcome.failure_class is FailureClass.NODE_LOST, f"{outcome}\n{run.log[-4000:]}"
@@ -226,13 +228,16 @@ def test_a_driver_killed_at_any_step_is_followed_by_one_that_makes_the_index_rig
     tmp_path: Path,
 ) -> None:
     seed, chance = choose_seed(name)
-    followed = (Kind.COPY_ON_WRITE, "cow"), (Kind.MERGE_ON_READ, "mor")
+    followed = (BatchKind.COPY_ON_WRITE, "cow"), (BatchKind.MERGE_ON_READ, "mor")
     cow, mor = (plot(spark, clean_indices, kind, short) for kind, short in followed)
     harness = Harness(spark, proxy.url, tmp_path, [cow.entry, mor.entry])
     harness.resource["spec"]["sink"]["opensearch"]["bulk"] = {"maxBytes": BULK_BYTES}
     assert harness.run().outcome is None
     chain = Chain(spark, proxy, clean_indices, harness, runs, kills, seed, chance, cow, mor)
-    victims = [*Victim, *chance.sample([*Victim], len(CHAINS[name]) - len(Victim))]
+    victims = [
+        *KilledProcess,
+        *chance.sample([*KilledProcess], len(CHAINS[name]) - len(KilledProcess)),
+    ]
     chance.shuffle(victims)
     for number, (now, victim) in enumerate(zip(CHAINS[name], victims, strict=True)):
         chain.round(number, now, victim)

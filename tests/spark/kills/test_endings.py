@@ -11,7 +11,15 @@ from icdc_api.status.pipeline_status import TableState
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
-from icdc_testing.runs.kill_points import BULK_BYTES, Kind, Plot, Step, end_holds, hold, plot
+from icdc_testing.runs.kill_points import (
+    BULK_BYTES,
+    BatchKind,
+    KillPoint,
+    Plot,
+    end_holds,
+    hold,
+    plot,
+)
 from icdc_testing.runs.processes import END_SECONDS, ChildRuns
 from icdc_testing.target.node_calls import call
 from icdc_testing.target.upgrading import forget_cut
@@ -25,7 +33,7 @@ LARGE = {"count": 900, "files": 3, "hashes": 64}
 @pytest.fixture
 def table(spark: SparkSession, clean_indices: str) -> Plot:
     """A table whose batches are several requests."""
-    return plot(spark, clean_indices, Kind.COPY_ON_WRITE, "ending")
+    return plot(spark, clean_indices, BatchKind.COPY_ON_WRITE, "ending")
 
 
 @pytest.fixture
@@ -42,7 +50,7 @@ def test_sigterm_lets_a_run_finish_its_batch_and_say_so(
     pipeline: Harness, table: Plot, proxy: FaultProxy, runs: ChildRuns
 ) -> None:
     head = table.head()
-    held = hold(proxy, table.next_batch(Kind.COPY_ON_WRITE), Step.SOME_BULK, skip=1)
+    held = hold(proxy, table.next_batch(BatchKind.COPY_ON_WRITE), KillPoint.SOME_BULK, skip=1)
     run = runs.start(pipeline.request(continuous=True))
     held.wait(END_SECONDS)
     run.terminate()
@@ -59,7 +67,7 @@ def test_sigterm_lets_a_run_finish_its_batch_and_say_so(
 def test_an_export_that_is_asked_to_stop_goes_on_in_the_next_run_where_it_was(
     spark: SparkSession, clean_indices: str, proxy: FaultProxy, tmp_path: Path
 ) -> None:
-    table = plot(spark, clean_indices, Kind.EXPORT, "stopped", rows=10)
+    table = plot(spark, clean_indices, BatchKind.EXPORT, "stopped", rows=10)
     pipeline = stop_amid_export(table, proxy, tmp_path)
     pipeline.sync()
     table.check()
@@ -70,7 +78,7 @@ def test_an_export_that_is_asked_to_stop_goes_on_in_the_next_run_where_it_was(
 def test_an_export_that_an_older_version_cut_is_begun_anew(
     spark: SparkSession, clean_indices: str, proxy: FaultProxy, tmp_path: Path
 ) -> None:
-    table = plot(spark, clean_indices, Kind.EXPORT, "recut", rows=10)
+    table = plot(spark, clean_indices, BatchKind.EXPORT, "recut", rows=10)
     pipeline = stop_amid_export(table, proxy, tmp_path)
     # As if the chunks that are done had been cut with a row less: the next ones have it neither.
     row = proxy.writes(f"{table.alias}-000001")[0].id
@@ -86,7 +94,7 @@ def stop_amid_export(table: Plot, proxy: FaultProxy, folder: Path) -> Harness:
     """Have a run stop between two Spark jobs of an export; return the pipeline."""
     table.append(1000, **LARGE)
     pipeline = Harness(table.spark, proxy.url, folder, [table.entry])
-    held = hold(proxy, table.next_batch(Kind.EXPORT), Step.FIRST_CHUNKS)
+    held = hold(proxy, table.next_batch(BatchKind.EXPORT), KillPoint.FIRST_CHUNKS)
     request, stop = pipeline.request(), threading.Event()
     with ThreadPoolExecutor(1) as pool:
         stopped = pool.submit(PipelineRun(request, table.spark, stop).run)
@@ -106,7 +114,7 @@ def stop_amid_export(table: Plot, proxy: FaultProxy, folder: Path) -> Harness:
 def test_a_run_whose_starter_died_ends_amid_its_batch(
     pipeline: Harness, table: Plot, proxy: FaultProxy, runs: ChildRuns
 ) -> None:
-    held = hold(proxy, table.next_batch(Kind.COPY_ON_WRITE), Step.SOME_BULK, skip=1)
+    held = hold(proxy, table.next_batch(BatchKind.COPY_ON_WRITE), KillPoint.SOME_BULK, skip=1)
     run, parent = runs.start_by_parent(pipeline.request(continuous=True))
     held.wait(END_SECONDS)
     parent.die()

@@ -11,8 +11,8 @@ from icdc_testing.network.faults import EndAfterApply, Reset
 from icdc_testing.runs.harness import Harness
 from icdc_testing.runs.kill_points import (
     BULK_BYTES,
-    Kind,
-    Step,
+    BatchKind,
+    KillPoint,
     assert_written_once,
     match_requests,
     plot,
@@ -21,40 +21,48 @@ from icdc_testing.runs.kill_points import (
 pytestmark = pytest.mark.spark
 
 LOST = {
-    Kind.EXPORT: (
-        Step.AFTER_INTENT,
-        Step.SOME_BULK_LOST,
-        Step.FIRST_CHUNKS,
-        Step.BEFORE_SWAPPING,
-        Step.AFTER_ALIAS,
-        Step.AFTER_ADVANCE,
+    BatchKind.EXPORT: (
+        KillPoint.AFTER_INTENT,
+        KillPoint.SOME_BULK_LOST,
+        KillPoint.FIRST_CHUNKS,
+        KillPoint.BEFORE_SWAPPING,
+        KillPoint.AFTER_ALIAS,
+        KillPoint.AFTER_ADVANCE,
     ),
-    Kind.COPY_ON_WRITE: (Step.AFTER_INTENT, Step.SOME_BULK_LOST, Step.AFTER_ADVANCE),
-    Kind.MERGE_ON_READ: (Step.AFTER_INTENT, Step.SOME_BULK_LOST, Step.AFTER_ADVANCE),
+    BatchKind.COPY_ON_WRITE: (
+        KillPoint.AFTER_INTENT,
+        KillPoint.SOME_BULK_LOST,
+        KillPoint.AFTER_ADVANCE,
+    ),
+    BatchKind.MERGE_ON_READ: (
+        KillPoint.AFTER_INTENT,
+        KillPoint.SOME_BULK_LOST,
+        KillPoint.AFTER_ADVANCE,
+    ),
 }
 
 
 @pytest.mark.parametrize(
     ("kind", "fault"),
     [
-        (Kind.EXPORT, Reset(after=True)),
-        (Kind.COPY_ON_WRITE, EndAfterApply()),
-        (Kind.MERGE_ON_READ, Reset(after=True)),
+        (BatchKind.EXPORT, Reset(after=True)),
+        (BatchKind.COPY_ON_WRITE, EndAfterApply()),
+        (BatchKind.MERGE_ON_READ, Reset(after=True)),
     ],
-    ids=[kind.value for kind in Kind],
+    ids=[kind.value for kind in BatchKind],
 )
 def test_a_batch_whose_every_kind_of_answer_gets_lost_comes_through(
     spark: SparkSession,
     proxy: FaultProxy,
     clean_indices: str,
     tmp_path: Path,
-    kind: Kind,
+    kind: BatchKind,
     fault: Reset | EndAfterApply,
 ) -> None:
     table = plot(spark, clean_indices, kind, "lost")
     pipeline = Harness(spark, proxy.url, tmp_path, [table.entry])
     pipeline.resource["spec"]["sink"]["opensearch"]["bulk"] = {"maxBytes": BULK_BYTES}
-    if kind is not Kind.EXPORT:
+    if kind is not BatchKind.EXPORT:
         pipeline.sync()
         table.change(1)
     batch = table.next_batch(kind)

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Reset
 from icdc_testing.runs.harness import Harness
-from icdc_testing.runs.kill_points import BULK_BYTES, Kind, Step, hold, plot
+from icdc_testing.runs.kill_points import BULK_BYTES, BatchKind, KillPoint, hold, plot
 from icdc_testing.runs.processes import END_SECONDS, ChildRuns
 from icdc_testing.waiting.wait import until
 
@@ -51,7 +51,7 @@ def runs(tmp_path: Path, names: Path) -> Iterator[ChildRuns]:
         yield started
 
 
-@pytest.mark.parametrize("kind", [Kind.EXPORT, Kind.MERGE_ON_READ])
+@pytest.mark.parametrize("kind", [BatchKind.EXPORT, BatchKind.MERGE_ON_READ])
 def test_a_batch_goes_on_once_the_name_of_its_target_is_known_again(
     spark: SparkSession,
     clean_indices: str,
@@ -59,18 +59,18 @@ def test_a_batch_goes_on_once_the_name_of_its_target_is_known_again(
     runs: ChildRuns,
     names: Path,
     tmp_path: Path,
-    kind: Kind,
+    kind: BatchKind,
 ) -> None:
     table = plot(spark, clean_indices, kind, "named")
     pipeline = Harness(spark, proxy.url, tmp_path, [table.entry])
     pipeline.resource["spec"]["sink"]["opensearch"]["bulk"] = {"maxBytes": BULK_BYTES}
-    if kind is not Kind.EXPORT:
+    if kind is not BatchKind.EXPORT:
         pipeline.sync()
         table.change(1)
     head = table.head()
     port = proxy.url.rpartition(":")[2]
     pipeline.resource["spec"]["sink"]["opensearch"]["hosts"] = [f"http://{NAME}:{port}"]
-    held = hold(proxy, table.next_batch(kind), Step.SOME_BULK, skip=1)
+    held = hold(proxy, table.next_batch(kind), KillPoint.SOME_BULK, skip=1)
     run = runs.start(pipeline.request())
     held.wait(END_SECONDS)
     names.write_text(UNKNOWN)

@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from icdc_api.errors import FailureClass
 from icdc_testing.network.faultproxy import FaultProxy, Seen
 from icdc_testing.runs.harness import Harness
-from icdc_testing.runs.kill_points import BULK_BYTES, Kind, Plot, plot
+from icdc_testing.runs.kill_points import BULK_BYTES, BatchKind, Plot, plot
 from icdc_testing.runs.processes import END_SECONDS, ChildRun, ChildRuns
 from icdc_testing.target import oracle
 from icdc_testing.waiting.seeds import choose_seed
@@ -107,7 +107,7 @@ class Stage:
 
     def create(self, name: str) -> Plot:
         """Create a table with its first rows."""
-        return plot(self.spark, self.url, Kind.COPY_ON_WRITE, name, rows=ROWS)
+        return plot(self.spark, self.url, BatchKind.COPY_ON_WRITE, name, rows=ROWS)
 
     def ask(self, tables: list[Plot], nonce: int = 0, again: list[Plot] | None = None) -> None:
         """Let the pipeline have these tables, and a re-export of all or of `again`."""

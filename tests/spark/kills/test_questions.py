@@ -10,7 +10,7 @@ from icdc_api.status.pipeline_status import TableState
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
-from icdc_testing.runs.processes import ChildRuns, Victim
+from icdc_testing.runs.processes import ChildRuns, KilledProcess
 from icdc_testing.target import oracle
 from icdc_testing.waiting.wait import until
 
@@ -62,7 +62,7 @@ def test_a_repair_in_which_the_driver_was_killed_is_repeated_by_the_next_run(
     held.wait()
     lake.sql(f"insert into lake.{tables['users']} values (3, 'c')")
     until(lambda: "3" in oracle.read_index(clean_indices, "users"), "the other one goes on")
-    driver.kill(Victim.DRIVER_PYTHON)
+    driver.kill(KilledProcess.DRIVER_PYTHON)
     driver.wait_dead()
     held.release()
     state = oracle.request(f"{clean_indices}/icdc-state/_doc/orders")["_source"]

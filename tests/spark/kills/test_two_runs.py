@@ -17,9 +17,9 @@ from icdc_testing.network.faults import Hold
 from icdc_testing.runs.harness import Harness
 from icdc_testing.runs.kill_points import (
     BULK_BYTES,
-    Kind,
+    BatchKind,
+    KillPoint,
     Plot,
-    Step,
     assert_written_once,
     hold,
     plot,
@@ -61,17 +61,22 @@ def contents(table: Plot) -> dict[str, tuple[int, str]]:
 @pytest.mark.parametrize(
     ("kind", "step"),
     [
-        (Kind.EXPORT, Step.SOME_BULK),
-        (Kind.COPY_ON_WRITE, Step.SOME_BULK_LOST),
-        (Kind.MERGE_ON_READ, Step.SOME_BULK),
+        (BatchKind.EXPORT, KillPoint.SOME_BULK),
+        (BatchKind.COPY_ON_WRITE, KillPoint.SOME_BULK_LOST),
+        (BatchKind.MERGE_ON_READ, KillPoint.SOME_BULK),
     ],
 )
 def test_a_run_that_was_replaced_amid_its_writes_is_fenced_and_changes_nothing(
-    make: Make, proxy: FaultProxy, clean_indices: str, spark: SparkSession, kind: Kind, step: Step
+    make: Make,
+    proxy: FaultProxy,
+    clean_indices: str,
+    spark: SparkSession,
+    kind: BatchKind,
+    step: KillPoint,
 ) -> None:
     table = plot(spark, clean_indices, kind, "fence")
     pipeline = make(table)
-    if kind is not Kind.EXPORT:
+    if kind is not BatchKind.EXPORT:
         pipeline.sync()
         table.change(1)
     skip = choose_seed(f"fence {kind} {step}")[1].randint(0, 2)
@@ -95,15 +100,15 @@ def test_a_run_that_was_replaced_amid_its_writes_is_fenced_and_changes_nothing(
     table.check()
 
 
-@pytest.mark.parametrize("step", [Step.BEFORE_INTENT, Step.ALL_BULK])
+@pytest.mark.parametrize("step", [KillPoint.BEFORE_INTENT, KillPoint.ALL_BULK])
 def test_a_run_that_was_replaced_before_it_records_is_fenced(
-    make: Make, proxy: FaultProxy, clean_indices: str, spark: SparkSession, step: Step
+    make: Make, proxy: FaultProxy, clean_indices: str, spark: SparkSession, step: KillPoint
 ) -> None:
-    table = plot(spark, clean_indices, Kind.COPY_ON_WRITE, "record")
+    table = plot(spark, clean_indices, BatchKind.COPY_ON_WRITE, "record")
     pipeline = make(table)
     pipeline.sync()
     table.change(1)
-    held = hold(proxy, table.next_batch(Kind.COPY_ON_WRITE), step)
+    held = hold(proxy, table.next_batch(BatchKind.COPY_ON_WRITE), step)
     older, newer = _run_past(pipeline, held)
     assert newer.outcome is None
     assert_fenced(older)
@@ -113,7 +118,7 @@ def test_a_run_that_was_replaced_before_it_records_is_fenced(
 def test_two_first_runs_make_one_state_document(
     make: Make, proxy: FaultProxy, clean_indices: str, spark: SparkSession
 ) -> None:
-    table = plot(spark, clean_indices, Kind.EXPORT, "first")
+    table = plot(spark, clean_indices, BatchKind.EXPORT, "first")
     pipeline = make(table)
     held = proxy.hold(f"^/icdc-state/_(doc|create)/{table.alias}", method="PUT")
     older, newer = _run_past(pipeline, held)
@@ -139,7 +144,7 @@ def _run_past(pipeline: Harness, held: Hold) -> tuple[RunReport, RunReport]:
 def test_a_continuous_run_that_was_replaced_ends_at_its_next_step(
     make: Make, clean_indices: str, spark: SparkSession
 ) -> None:
-    table = plot(spark, clean_indices, Kind.COPY_ON_WRITE, "idle")
+    table = plot(spark, clean_indices, BatchKind.COPY_ON_WRITE, "idle")
     pipeline = make(table)
     request, stop = pipeline.request(continuous=True), threading.Event()
     with ThreadPoolExecutor(1) as pool:
@@ -160,7 +165,7 @@ def test_a_continuous_run_that_was_replaced_ends_at_its_next_step(
 def test_a_run_of_an_older_or_the_same_epoch_ends_at_once_and_writes_nothing(
     make: Make, proxy: FaultProxy, clean_indices: str, spark: SparkSession, lower_by: int
 ) -> None:
-    table = plot(spark, clean_indices, Kind.COPY_ON_WRITE, "older", rows=10)
+    table = plot(spark, clean_indices, BatchKind.COPY_ON_WRITE, "older", rows=10)
     pipeline = make(table)
     pipeline.sync()
     owner = table.state()["owner"]
@@ -179,7 +184,7 @@ def test_a_run_of_an_older_or_the_same_epoch_ends_at_once_and_writes_nothing(
 def test_a_second_pipeline_on_one_alias_stalls_and_writes_nothing(
     proxy: FaultProxy, clean_indices: str, spark: SparkSession, tmp_path: Path
 ) -> None:
-    table = plot(spark, clean_indices, Kind.COPY_ON_WRITE, "shared", rows=10)
+    table = plot(spark, clean_indices, BatchKind.COPY_ON_WRITE, "shared", rows=10)
     first, second = (
         Harness(spark, proxy.url, tmp_path, [table.entry], name=name) for name in ("one", "two")
     )

@@ -16,10 +16,10 @@ from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
 from icdc_testing.runs.kill_points import (
     BULK_BYTES,
+    BatchKind,
     KillList,
-    Kind,
+    KillPoint,
     Plot,
-    Step,
     assert_written_once,
     end_holds,
     hold,
@@ -32,13 +32,18 @@ pytestmark = pytest.mark.spark
 
 AT_WORK = (
     # Step, and how many bulk requests pass before; None: the seed chooses.
-    (Step.SOME_BULK, 0),
-    (Step.SOME_BULK_LOST, 0),
-    (Step.SOME_BULK, None),
-    (Step.SOME_BULK_LOST, None),
+    (KillPoint.SOME_BULK, 0),
+    (KillPoint.SOME_BULK_LOST, 0),
+    (KillPoint.SOME_BULK, None),
+    (KillPoint.SOME_BULK_LOST, None),
 )
-IDLE = (Step.BEFORE_INTENT, Step.AFTER_INTENT, Step.ALL_BULK, Step.AFTER_ADVANCE)
-IDLE_OF_EXPORT = (*IDLE, Step.BEFORE_ALIAS, Step.AFTER_ALIAS)
+IDLE = (
+    KillPoint.BEFORE_INTENT,
+    KillPoint.AFTER_INTENT,
+    KillPoint.ALL_BULK,
+    KillPoint.AFTER_ADVANCE,
+)
+IDLE_OF_EXPORT = (*IDLE, KillPoint.BEFORE_ALIAS, KillPoint.AFTER_ALIAS)
 
 
 @pytest.fixture
@@ -49,23 +54,23 @@ def pipeline(spark: SparkSession, proxy: FaultProxy, tmp_path: Path) -> Harness:
     return harness
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", BatchKind)
 def test_a_run_survives_its_python_workers(
-    pipeline: Harness, proxy: FaultProxy, clean_indices: str, kills: KillList, kind: Kind
+    pipeline: Harness, proxy: FaultProxy, clean_indices: str, kills: KillList, kind: BatchKind
 ) -> None:
     seed, chance = choose_seed(f"worker {kind}")
     table = plot(pipeline.spark, clean_indices, kind, "worker")
     pipeline.resource["spec"]["tables"] = [table.entry]
-    if kind is not Kind.EXPORT:
+    if kind is not BatchKind.EXPORT:
         pipeline.sync()
-    idle = IDLE_OF_EXPORT if kind is Kind.EXPORT else IDLE
+    idle = IDLE_OF_EXPORT if kind is BatchKind.EXPORT else IDLE
     for turn, (step, skip) in enumerate([*AT_WORK, *((step, 0) for step in idle)], 1):
         table.change(turn)
-        if kind is Kind.EXPORT:
+        if kind is BatchKind.EXPORT:
             pipeline.resource["spec"]["resync"] = {"nonce": turn}
         passing = chance.randint(1, 3) if skip is None else skip
 
-        def killing(step: Step = step) -> None:
+        def killing(step: KillPoint = step) -> None:
             workers = python_workers()
             busy = find_connected(workers, proxy.port)
             if step.in_a_task:
@@ -83,8 +88,8 @@ def _run_with(
     pipeline: Harness,
     proxy: FaultProxy,
     table: Plot,
-    kind: Kind,
-    step: Step,
+    kind: BatchKind,
+    step: KillPoint,
     skip: int,
     act: Callable[[], None],
     *,

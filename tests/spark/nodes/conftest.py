@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_testing.network.faultproxy import FaultProxy
-from icdc_testing.runs.kill_points import Kind
+from icdc_testing.runs.kill_points import BatchKind
 from icdc_testing.target import node_calls
 from icdc_testing.target.nodes.followed import Followed
 from icdc_testing.target.nodes.three_nodes import ThreeNodes
@@ -56,7 +56,7 @@ def front(nodes: ThreeNodes) -> Iterator[FaultProxy]:
 def follow(spark: SparkSession, nodes: ThreeNodes, front: FaultProxy, tmp_path: Path) -> Follow:
     """Makes a table whose index is on the nodes."""
 
-    def made(kind: Kind = Kind.COPY_ON_WRITE, *, replicas: int = 1) -> Followed:
+    def made(kind: BatchKind = BatchKind.COPY_ON_WRITE, *, replicas: int = 1) -> Followed:
         return Followed.make(spark, nodes, front, tmp_path, kind, replicas=replicas)
 
     return made

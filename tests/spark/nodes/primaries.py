@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from icdc_api.errors import FailureClass
 from icdc_testing.network.faultproxy import FaultProxy
-from icdc_testing.runs.kill_points import Kind, Step, assert_written_once, hold
+from icdc_testing.runs.kill_points import BatchKind, KillPoint, assert_written_once, hold
 from icdc_testing.runs.processes import END_SECONDS
 from icdc_testing.target.nodes.faults import PASSING
 from icdc_testing.target.nodes.followed import Followed
@@ -21,7 +21,7 @@ def lose_primary(nodes: ThreeNodes, followed: Followed, front: FaultProxy, fault
     # An export ends before its replicas are complete, and one that is not is never promoted.
     nodes.wait_until_settled()
     table.change(1)
-    held = hold(front, table.next_batch(Kind.MERGE_ON_READ), Step.SOME_BULK, skip=1)
+    held = hold(front, table.next_batch(BatchKind.MERGE_ON_READ), KillPoint.SOME_BULK, skip=1)
     index = followed.index
     before = nodes.holder(index)
     with ThreadPoolExecutor(1) as pool:

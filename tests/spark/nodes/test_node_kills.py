@@ -15,7 +15,7 @@ import pytest
 
 from icdc_api.errors import FailureClass
 from icdc_testing.kills.playing import SOAK_VARIABLE
-from icdc_testing.runs.kill_points import Kind, Step, assert_written_once, hold
+from icdc_testing.runs.kill_points import BatchKind, KillPoint, assert_written_once, hold
 from icdc_testing.runs.processes import END_SECONDS
 from icdc_testing.target.nodes.followed import Followed
 from icdc_testing.target.nodes.member import Member
@@ -28,29 +28,29 @@ pytestmark = pytest.mark.spark
 
 VICTIMS = ("primary's node", "node that is asked", "all nodes")
 CHANGELOG_STEPS = (
-    Step.BEFORE_INTENT,
-    Step.AFTER_INTENT,
-    Step.SOME_BULK,
-    Step.SOME_BULK_LOST,
-    Step.ALL_BULK,
-    Step.AFTER_ADVANCE,
+    KillPoint.BEFORE_INTENT,
+    KillPoint.AFTER_INTENT,
+    KillPoint.SOME_BULK,
+    KillPoint.SOME_BULK_LOST,
+    KillPoint.ALL_BULK,
+    KillPoint.AFTER_ADVANCE,
 )
 STEPS = {
-    Kind.EXPORT: tuple(step for step in Step if step is not Step.FIRST_CHUNKS),
-    Kind.COPY_ON_WRITE: CHANGELOG_STEPS,
-    Kind.MERGE_ON_READ: CHANGELOG_STEPS,
+    BatchKind.EXPORT: tuple(step for step in KillPoint if step is not KillPoint.FIRST_CHUNKS),
+    BatchKind.COPY_ON_WRITE: CHANGELOG_STEPS,
+    BatchKind.MERGE_ON_READ: CHANGELOG_STEPS,
 }
-CHOSEN = [(kind, None, who) for kind, who in zip(Kind, VICTIMS, strict=True)]
-ALL = [(kind, step, who) for kind in Kind for step in STEPS[kind] for who in VICTIMS]
+CHOSEN = [(kind, None, who) for kind, who in zip(BatchKind, VICTIMS, strict=True)]
+ALL = [(kind, step, who) for kind in BatchKind for step in STEPS[kind] for who in VICTIMS]
 
 
-def victims(nodes: ThreeNodes, followed: Followed, who: str, step: Step) -> list[Member]:
+def victims(nodes: ThreeNodes, followed: Followed, who: str, step: KillPoint) -> list[Member]:
     if who == "all nodes":
         return list(nodes.members)
     if who == "node that is asked":
         return [nodes.members[0]]
     # Before the first intent of an export there is no index but that of the state documents.
-    early = step is Step.BEFORE_INTENT and not followed.table.state().get("applied")
+    early = step is KillPoint.BEFORE_INTENT and not followed.table.state().get("applied")
     return [nodes.holder("icdc-state" if early else followed.index)]
 
 
@@ -61,8 +61,8 @@ def test_nodes_killed_at_any_step_neither_lose_nor_resurrect_a_row(
     nodes: ThreeNodes,
     follow: Follow,
     record_property: Callable[[str, object], None],
-    kind: Kind,
-    step: Step | None,
+    kind: BatchKind,
+    step: KillPoint | None,
     who: str,
 ) -> None:
     seed, chance = choose_seed(f"{kind} {step} {who}")
@@ -70,12 +70,12 @@ def test_nodes_killed_at_any_step_neither_lose_nor_resurrect_a_row(
     record_property("kill", f"seed {seed}: {who} at {kind} {step}")
     followed = follow(kind)
     table, front = followed.table, followed.front
-    if kind is not Kind.EXPORT:
+    if kind is not BatchKind.EXPORT:
         followed.settle()
         # An export ends before its replicas are complete, and one that is not is never promoted.
         nodes.wait_until_settled()
         table.change(1)
-    index = None if kind is Kind.EXPORT else followed.index
+    index = None if kind is BatchKind.EXPORT else followed.index
     held = hold(front, table.next_batch(kind), step, skip=chance.randint(0, 2) * step.in_a_task)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(followed.pipeline.run)

@@ -13,7 +13,7 @@ from icdc_spark.opensearch.client.connection import Connection, client
 from icdc_spark.opensearch.client.tasks import wait_until_quiet
 from icdc_testing.kills.playing import SOAK_VARIABLE
 from icdc_testing.network.faultproxy import FaultProxy
-from icdc_testing.runs.kill_points import Kind, Step, assert_written_once, hold
+from icdc_testing.runs.kill_points import BatchKind, KillPoint, assert_written_once, hold
 from icdc_testing.runs.processes import END_SECONDS
 from icdc_testing.target import oracle
 from icdc_testing.target.nodes.faults import PASSING
@@ -54,7 +54,7 @@ def test_a_driver_cut_off_from_the_target_writes_nothing_once_a_newer_run_has_go
     table = followed.table
     followed.settle()
     table.change(1)
-    held = hold(front, table.next_batch(Kind.COPY_ON_WRITE), Step.SOME_BULK, skip=1)
+    held = hold(front, table.next_batch(BatchKind.COPY_ON_WRITE), KillPoint.SOME_BULK, skip=1)
     with ThreadPoolExecutor(1) as pool:
         older = pool.submit(followed.pipeline.run)
         held.wait(END_SECONDS)
@@ -84,7 +84,7 @@ def test_a_request_inside_a_node_that_was_cut_off_is_made_good_once_the_node_is_
     index = followed.index
     primary = nodes.holder(index)
     (node,) = nodes.do("GET", f"/_nodes/{primary.name}/jvm")["nodes"]
-    held = hold(front, table.next_batch(Kind.COPY_ON_WRITE), Step.SOME_BULK, skip=1)
+    held = hold(front, table.next_batch(BatchKind.COPY_ON_WRITE), KillPoint.SOME_BULK, skip=1)
     with ThreadPoolExecutor(1) as pool:
         older = pool.submit(pipeline.run)
         held.wait(END_SECONDS)
@@ -135,7 +135,7 @@ def test_a_request_inside_a_primary_that_is_cut_off_is_made_good_although_its_ru
     asked = nodes.without(index)
     followed.ask_through(asked)
     table.change(1)
-    held = hold(front, table.next_batch(Kind.COPY_ON_WRITE), Step.SOME_BULK, skip=1)
+    held = hold(front, table.next_batch(BatchKind.COPY_ON_WRITE), KillPoint.SOME_BULK, skip=1)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(followed.pipeline.run)
         held.wait(END_SECONDS)

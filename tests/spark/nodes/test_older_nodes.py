@@ -9,7 +9,7 @@ import pytest
 
 from icdc_cli.embedded.jars import OPENSEARCH_VERSIONS
 from icdc_testing.network.faultproxy import FaultProxy
-from icdc_testing.runs.kill_points import Kind
+from icdc_testing.runs.kill_points import BatchKind
 from icdc_testing.target.nodes.three_nodes import ThreeNodes
 
 from .conftest import Follow, begin_nodes
@@ -29,4 +29,4 @@ def three_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodes
 def test_what_a_lost_primary_of_the_oldest_version_acknowledged_is_in_the_index(
     nodes: ThreeNodes, follow: Follow, front: FaultProxy, fault: str
 ) -> None:
-    lose_primary(nodes, follow(Kind.MERGE_ON_READ), front, fault)
+    lose_primary(nodes, follow(BatchKind.MERGE_ON_READ), front, fault)

@@ -7,7 +7,7 @@ import pytest
 from icdc_api.errors import FailureClass
 from icdc_api.status.pipeline_status import TableReason
 from icdc_testing.network.faultproxy import FaultProxy
-from icdc_testing.runs.kill_points import Kind, Step, hold
+from icdc_testing.runs.kill_points import BatchKind, KillPoint, hold
 from icdc_testing.runs.processes import END_SECONDS
 from icdc_testing.target import oracle
 from icdc_testing.target.nodes.faults import LOSING, kill_primary
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spark
 def test_a_primary_that_is_cut_off_or_moved_amid_a_batch_loses_nothing(
     nodes: ThreeNodes, follow: Follow, front: FaultProxy, fault: str
 ) -> None:
-    lose_primary(nodes, follow(Kind.MERGE_ON_READ), front, fault)
+    lose_primary(nodes, follow(BatchKind.MERGE_ON_READ), front, fault)
 
 
 @pytest.mark.parametrize("what", LOSING)
@@ -68,9 +68,9 @@ def test_a_loss_by_force_stops_the_table_where_that_is_asked_for(
 def test_an_index_without_replicas_that_turns_red_amid_its_export_is_waited_for(
     nodes: ThreeNodes, follow: Follow, front: FaultProxy
 ) -> None:
-    followed = follow(Kind.EXPORT, replicas=0)
+    followed = follow(BatchKind.EXPORT, replicas=0)
     table = followed.table
-    held = hold(front, table.next_batch(Kind.EXPORT), Step.SOME_BULK, skip=2)
+    held = hold(front, table.next_batch(BatchKind.EXPORT), KillPoint.SOME_BULK, skip=2)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(followed.pipeline.run)
         held.wait(END_SECONDS)

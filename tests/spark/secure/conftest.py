@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from icdc_testing.lake.lake import Lake
 from icdc_testing.target.secure_node import SecureNode
-from icdc_testing.target.secure_site import Site, make_site
+from icdc_testing.target.secure_site import SecureSite, make_site
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +19,6 @@ def secure_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureNode
 
 
 @pytest.fixture
-def site(spark: SparkSession, lake: Lake, secure_node: SecureNode, tmp_path: Path) -> Site:
+def site(spark: SparkSession, lake: Lake, secure_node: SecureNode, tmp_path: Path) -> SecureSite:
     """A pipeline whose user has the documented role and no other."""
     return make_site(spark, lake, secure_node, tmp_path)

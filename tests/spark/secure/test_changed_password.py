@@ -2,13 +2,13 @@
 
 import pytest
 
-from icdc_testing.target.secure_site import SECRET, Site
+from icdc_testing.target.secure_site import SECRET, SecureSite
 from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.spark
 
 
-def test_a_run_goes_on_with_the_password_that_the_secret_has_now(site: Site) -> None:
+def test_a_run_goes_on_with_the_password_that_the_secret_has_now(site: SecureSite) -> None:
     site.sql("insert into {} values (1, 'one')")
     with site.follow_continuously() as status:
         _, password = site.node.user(site.role, site.role)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from icdc_api.job.run_files import RunMode, RunReport
-from icdc_testing.target.secure_site import ROLE, Site
+from icdc_testing.target.secure_site import ROLE, SecureSite
 
 pytestmark = pytest.mark.spark
 
@@ -22,7 +22,7 @@ HIDDEN: dict[str, dict[str, Any]] = {
 }
 
 
-def hide(site: Site, what: str) -> None:
+def hide(site: SecureSite, what: str) -> None:
     role = deepcopy(ROLE)
     of_orders = next(one for one in role["index_permissions"] if "orders" in one["index_patterns"])
     of_orders.update(HIDDEN[what])
@@ -38,7 +38,7 @@ def assert_refused(report: RunReport) -> None:
 
 @pytest.mark.parametrize("what", HIDDEN)
 def test_a_role_that_hides_a_part_of_the_index_is_refused_by_name_until_it_does_not(
-    site: Site, what: str
+    site: SecureSite, what: str
 ) -> None:
     site.sql("insert into {} values (1, 'one'), (2, 'two')")
     site.ok()
@@ -54,7 +54,7 @@ def test_a_role_that_hides_a_part_of_the_index_is_refused_by_name_until_it_does_
     assert site.ok(RunMode.VERIFY)["equal"]
 
 
-def test_a_first_export_by_such_a_role_is_refused_by_name(site: Site) -> None:
+def test_a_first_export_by_such_a_role_is_refused_by_name(site: SecureSite) -> None:
     site.sql("insert into {} values (1, 'one'), (2, 'two')")
     hide(site, "documents")
     assert_refused(site.run())

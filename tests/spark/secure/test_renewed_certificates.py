@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from icdc_testing.network.tls import Authority
-from icdc_testing.target.secure_site import AUTHORITY, Site
+from icdc_testing.target.secure_site import AUTHORITY, SecureSite
 from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.spark
 
 
 def test_a_run_follows_new_certificates_of_its_authority_and_of_another_one(
-    site: Site, tmp_path: Path
+    site: SecureSite, tmp_path: Path
 ) -> None:
     site.sql("insert into {} values (1, 'one')")
     with site.follow_continuously() as status:

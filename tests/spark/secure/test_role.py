@@ -11,7 +11,7 @@ from icdc_spark.opensearch.client.connection import Connection, client
 from icdc_spark.opensearch.client.http import BulkEndpoint
 from icdc_spark.opensearch.stores import dead_letters
 from icdc_spark.opensearch.wire import responses
-from icdc_testing.target.secure_site import ROLE, SECRET, Site
+from icdc_testing.target.secure_site import ROLE, SECRET, SecureSite
 from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.spark
@@ -63,7 +63,7 @@ BEFORE = frozenset({"follow", "extend", "verify", "reexport", "delete"})
 """Which of them need an index that was exported before."""
 
 
-def test_the_documented_role_is_enough_for_the_whole_life_of_a_pipeline(site: Site) -> None:
+def test_the_documented_role_is_enough_for_the_whole_life_of_a_pipeline(site: SecureSite) -> None:
     site.export()
     site.follow()
     site.extend()
@@ -90,7 +90,9 @@ def permissions(role: dict[str, Any]) -> dict[str, list[str]]:
     ("pattern", "action", "step"),
     [(pattern, *needed) for pattern, all_of in NEEDED.items() for needed in all_of.items()],
 )
-def test_a_missing_permission_is_named(site: Site, pattern: str, action: str, step: str) -> None:
+def test_a_missing_permission_is_named(
+    site: SecureSite, pattern: str, action: str, step: str
+) -> None:
     if step in BEFORE:
         site.export()
     role = deepcopy(ROLE)
@@ -107,7 +109,7 @@ def test_a_missing_permission_is_named(site: Site, pattern: str, action: str, st
 
 
 def test_without_the_permission_to_list_nodes_all_else_works_and_the_log_asks_for_it_once(
-    site: Site, caplog: pytest.LogCaptureFixture
+    site: SecureSite, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As with the role of an earlier version, which did not have it."""
     role = deepcopy(ROLE)
@@ -130,7 +132,7 @@ def test_the_role_has_no_permission_that_nothing_needs() -> None:
     assert {pattern: sorted(actions) for pattern, actions in permissions(ROLE).items()} == needed
 
 
-def connect(site: Site) -> Connection:
+def connect(site: SecureSite) -> Connection:
     """As a run connects, with the documented role."""
     folder = site.harness.folder / "secrets" / SECRET
     return Connection(
@@ -141,7 +143,7 @@ def connect(site: Site) -> Connection:
     )
 
 
-def test_with_the_role_a_dead_letter_that_conflicts_is_read(site: Site) -> None:
+def test_with_the_role_a_dead_letter_that_conflicts_is_read(site: SecureSite) -> None:
     site.export()
     through = client(connect(site))
     letters = dead_letters.read_stored(through, "orders", ["3", "9"])
@@ -150,7 +152,9 @@ def test_with_the_role_a_dead_letter_that_conflicts_is_read(site: Site) -> None:
     assert letters["9"] is None
 
 
-def test_with_the_role_a_bulk_request_finds_out_that_its_index_is_an_alias_now(site: Site) -> None:
+def test_with_the_role_a_bulk_request_finds_out_that_its_index_is_an_alias_now(
+    site: SecureSite,
+) -> None:
     connection = connect(site)
     made = site.node.call("PUT", "/orders-000007", {"aliases": {"orders-000001": {}}})
     assert made.status == 200, made.body

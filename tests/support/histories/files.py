@@ -31,7 +31,7 @@ _DEFAULT_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stored:
+class StoredFile:
     """A live data file."""
 
     java: Any = field(repr=False)
@@ -74,7 +74,7 @@ class Files:
         columns: Sequence[Column],
         *,
         keep_lineage: bool = False,
-    ) -> list[Stored]:
+    ) -> list[StoredFile]:
         """Write the rows as one file for each partition of the current spec that they are in."""
         parts: dict[str, list[tuple[Cells, Lineage]]] = {}
         spec = self.spec()
@@ -91,7 +91,7 @@ class Files:
         spec: dict[str, Any] = json.loads(parser.toJson(self._table.java.spec()))
         return spec
 
-    def position_deletes(self, of: Sequence[Stored], positions: Sequence[Sequence[int]]) -> Any:
+    def position_deletes(self, of: Sequence[StoredFile], positions: Sequence[Sequence[int]]) -> Any:
         """Write one delete file for positions in data files of one partition; return it."""
         pairs = [
             {"file_path": stored.location, "pos": position}
@@ -113,7 +113,7 @@ class Files:
             self._table, builder.withPartition(of[0].java.partition()), file, config
         )
 
-    def vectors(self, wanted: Mapping[str, tuple[Stored, Sequence[int]]]) -> dict[str, Any]:
+    def vectors(self, wanted: Mapping[str, tuple[StoredFile, Sequence[int]]]) -> dict[str, Any]:
         """Write deletion vectors, all in one file; return them by the data file's location."""
         factory = self._bridge.statics("org.apache.iceberg.io.OutputFileFactory")
         number = next(self._numbers)
@@ -132,7 +132,9 @@ class Files:
         vectors = self._bridge.elements(writer.result().deleteFiles())
         return {str(vector.referencedDataFile()): vector for vector in vectors}
 
-    def equality_deletes(self, like: Stored, by: Sequence[Column], values: Sequence[Cells]) -> Any:
+    def equality_deletes(
+        self, like: StoredFile, by: Sequence[Column], values: Sequence[Cells]
+    ) -> Any:
         """Write a delete file for rows with these values in the columns `by`, and return it.
 
         Iceberg's writer writes it, into the partition of the data file `like`.
@@ -163,7 +165,7 @@ class Files:
         spec: Mapping[str, Any],
         *,
         keep_lineage: bool,
-    ) -> Stored:
+    ) -> StoredFile:
         schema = self._arrow_schema()
         values = [
             {c.name: to_arrow(cells.get(c.id, c.default)) for c in columns} for cells, _ in rows
@@ -180,7 +182,7 @@ class Files:
         if self._table.java.spec().isPartitioned():
             builder = builder.withPartitionPath(partition)
         java = describe_file(self._table, builder, file, config)
-        return Stored(
+        return StoredFile(
             java=java,
             # As Iceberg has it, with the scheme: deletes name their data file by it.
             location=str(java.location()),
@@ -213,7 +215,7 @@ class Files:
             self._arrow[text] = pa.schema(fields)
         return self._arrow[text]
 
-    def _spec_of(self, stored: Stored) -> Any:
+    def _spec_of(self, stored: StoredFile) -> Any:
         return self._table.java.specs().get(stored.spec_id)
 
 

@@ -20,14 +20,14 @@ from histories.columns import (
     random_value,
     since_version,
 )
-from histories.files import Files, Lineage, Stored
-from histories.kinds import Kind
+from histories.files import Files, Lineage, StoredFile
+from histories.kinds import TableKind
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.table.tables import MAIN, SCHEMA_PARSER, IcebergTable
 from icdc_testing.lake.lake import CATALOG
 from icdc_testing.lake.schemas import fields_json
 
-State = Mapping[str, Stored]
+State = Mapping[str, StoredFile]
 """The live data files of a snapshot by location."""
 
 _REINSERTED, _NULL_KEYS, _REPEATED = 0.2, 0.05, 0.3
@@ -51,7 +51,7 @@ class History:
         self,
         session: SparkSession,
         name: str,
-        kind: Kind,
+        kind: TableKind,
         types: Mapping[str, Any],
         rng: random.Random,
         number: int,
@@ -106,9 +106,9 @@ class History:
         self,
         update: Any,
         *,
-        deleted: Iterable[Stored] = (),
-        new: Iterable[Stored] = (),
-        changed: Iterable[Stored] = (),
+        deleted: Iterable[StoredFile] = (),
+        new: Iterable[StoredFile] = (),
+        changed: Iterable[StoredFile] = (),
     ) -> None:
         """Commit a snapshot to the branch being written, and record the state that it leaves."""
         (update if self.branch == MAIN else update.toBranch(self.branch)).commit()
@@ -148,7 +148,7 @@ class History:
         """The column of the key."""
         return next(column for column in self.columns if column.name == KEY)
 
-    def some_files(self, most: int = 2) -> list[Stored]:
+    def some_files(self, most: int = 2) -> list[StoredFile]:
         """Return a few live files."""
         files = list(self.live.values())
         return self.rng.sample(files, k=min(len(files), self.rng.randint(1, most)))
@@ -157,7 +157,7 @@ class History:
         """Return whether this rewrite retains row lineage; never where there is none."""
         return self.version >= 3 and self.rng.random() < _LINEAGE_RETAINED
 
-    def live_rows(self, files: Sequence[Stored]) -> list[tuple[Cells, Lineage]]:
+    def live_rows(self, files: Sequence[StoredFile]) -> list[tuple[Cells, Lineage]]:
         """Return the live rows of these files, with their lineage, inherited or not."""
         inherited = self._list_inherited_lineage() if self.version >= 3 else {}
         return [
@@ -237,7 +237,7 @@ class History:
             for path, task in self._tasks().items()
         }
 
-    def _as_listed(self, written: list[Stored]) -> list[Stored]:
+    def _as_listed(self, written: list[StoredFile]) -> list[StoredFile]:
         """Return the files and their deletes as manifests list them.
 
         They differ where every partition field of the first format version was removed: writers
@@ -278,7 +278,7 @@ def _delete_key(delete: Any) -> tuple[str, int | None]:
     return str(delete.location()), delete.contentOffset()
 
 
-def _derive_lineage(stored: Stored, position: int, inherited: Lineage | None) -> Lineage:
+def _derive_lineage(stored: StoredFile, position: int, inherited: Lineage | None) -> Lineage:
     """Return the lineage to write for a rewritten row; none where the file has no row ids."""
     row_id, updated_at = stored.lineage[position]
     first, sequence = inherited or (None, None)

@@ -6,7 +6,7 @@ from icdc_testing.lake.lake import MERGE_ON_READ
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class TableKind:
     """A table at its beginning."""
 
     mode: str

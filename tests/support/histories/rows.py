@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from histories.columns import HISTORY, KEY, PART, TEXT, Cells
-from histories.files import Lineage, Stored
+from histories.files import Lineage, StoredFile
 from histories.history import History
 
 Description = str | None
@@ -154,7 +154,7 @@ def drop_files(history: History) -> Description:
 
 def delete_positions(
     history: History, update: Any, chosen: Mapping[str, Sequence[int]]
-) -> tuple[Any, list[Stored]]:
+) -> tuple[Any, list[StoredFile]]:
     """Add the deletion of these positions to a row delta, as the format version does it."""
     files = [history.live[path] for path in chosen]
     if history.version >= 3:
@@ -183,18 +183,18 @@ def delete_positions(
 
 
 def _hide_positions(
-    stored: Stored, chosen: Mapping[str, Sequence[int]], own: tuple[Any, ...]
-) -> Stored:
+    stored: StoredFile, chosen: Mapping[str, Sequence[int]], own: tuple[Any, ...]
+) -> StoredFile:
     mine = frozenset(chosen[stored.location])
     return replace(stored, dead=stored.dead | mine, marked=stored.marked | mine, own_deletes=own)
 
 
-def _groups(history: History, files: Sequence[Stored]) -> list[list[Stored]]:
+def _groups(history: History, files: Sequence[StoredFile]) -> list[list[StoredFile]]:
     """Group the files whose deletes are in one delete file: one file, or those of a partition."""
     # Both granularities of Spark: `write.delete.granularity` file and partition.
     if history.rng.random() < 0.5:
         return [[stored] for stored in files]
-    parts: dict[tuple[int, str], list[Stored]] = {}
+    parts: dict[tuple[int, str], list[StoredFile]] = {}
     for stored in files:
         parts.setdefault((stored.spec_id, stored.partition), []).append(stored)
     return list(parts.values())
@@ -235,5 +235,5 @@ def _keys(history: History, rows: Sequence[Cells]) -> list[Any]:
     return [row.get(history.key_column.id) for row in rows]
 
 
-def _names(files: Sequence[Stored]) -> list[str]:
+def _names(files: Sequence[StoredFile]) -> list[str]:
     return [stored.location.rpartition("/")[2].removesuffix(".parquet") for stored in files]

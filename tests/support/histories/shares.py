@@ -6,7 +6,7 @@ together.
 
 import os
 
-from histories.kinds import Kind
+from histories.kinds import TableKind
 from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ
 
 TOGETHER = {"plain": 10, "all-types": 5, "not-for-spark": 5}
@@ -21,9 +21,9 @@ ROUNDS = range(-(-_WANTED // (_ROUND * TIMES)))
 """Of all kinds; together they play ICDC_HISTORIES or a few more."""
 
 KINDS = (
-    Kind(mode=COPY_ON_WRITE, version=1),
-    Kind(mode=MERGE_ON_READ, version=1, upgrades=True),
-    Kind(mode=COPY_ON_WRITE, version=2),
-    Kind(mode=MERGE_ON_READ, version=2, upgrades=True),
-    Kind(mode=MERGE_ON_READ, version=3),
+    TableKind(mode=COPY_ON_WRITE, version=1),
+    TableKind(mode=MERGE_ON_READ, version=1, upgrades=True),
+    TableKind(mode=COPY_ON_WRITE, version=2),
+    TableKind(mode=MERGE_ON_READ, version=2, upgrades=True),
+    TableKind(mode=MERGE_ON_READ, version=3),
 )

@@ -6,7 +6,7 @@ The positions that Spark gave the rows are read afterwards, by key alone, for la
 from typing import Any
 
 from histories.columns import HISTORY, KEY, PART, TEXT, Cells
-from histories.files import Lineage, Stored
+from histories.files import Lineage, StoredFile
 from histories.history import History, list_rows
 from histories.rows import Description
 from icdc_testing.lake.lake import CATALOG, rows_one_by_one
@@ -77,7 +77,7 @@ def _run(history: History, statement: str, rows: list[Cells]) -> Description:
     return text
 
 
-def _list_files(history: History, rows: list[Cells]) -> dict[str, Stored]:
+def _list_files(history: History, rows: list[Cells]) -> dict[str, StoredFile]:
     """Return the live files, with the rows that the model says are in the table."""
     lineage = ["_row_id", "_last_updated_sequence_number"] if history.version >= 3 else []
     names = ", ".join(["_file", "_pos", KEY, *lineage])
@@ -99,7 +99,7 @@ def _list_files(history: History, rows: list[Cells]) -> dict[str, Stored]:
 
 def _describe_file(
     history: History, task: Any, by_file: dict[str, dict[int, tuple[Cells, Lineage]]]
-) -> Stored:
+) -> StoredFile:
     file = task.file()
     location, spec_id = str(file.location()), int(file.specId())
     spec = history.java.specs().get(spec_id)
@@ -109,7 +109,7 @@ def _describe_file(
     deletes = history.table.bridge.elements(task.deletes())
     own = [delete for delete in deletes if delete.referencedDataFile() is not None]
     old = history.live.get(location)
-    return Stored(
+    return StoredFile(
         java=file,
         location=location,
         spec_id=spec_id,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from mutants.edits import Edit
-from mutants.trying import Outcome
+from mutants.trying import ProcessOutcome
 
 
 class GuardKind(Enum):
@@ -50,7 +50,7 @@ class Guard:
         return tuple(dict.fromkeys(functions))
 
 
-def find_blind_tests(outcome: Outcome, tests: Iterable[str]) -> list[str]:
+def find_blind_tests(outcome: ProcessOutcome, tests: Iterable[str]) -> list[str]:
     """Return those of `tests` in which nothing failed as it is written to fail."""
     return [test for test in tests if not any(is_of(node, test) for node in outcome.failed)]
 

@@ -27,7 +27,7 @@ class ChildError(AssertionError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class ProcessOutcome:
     """How the tests of one child process ended, by node id."""
 
     passed: frozenset[str]
@@ -42,7 +42,7 @@ class Outcome:
     """The end of what it printed."""
 
 
-def run_tests(tree: SourceTree, edits: Sequence[Edit], tests: Sequence[str]) -> Outcome:
+def run_tests(tree: SourceTree, edits: Sequence[Edit], tests: Sequence[str]) -> ProcessOutcome:
     """Run pytest on the node ids `tests` in a child process that imports `tree` with `edits`.
 
     Raises StaleEditError, and ChildError where pytest itself failed, no test ran or time ran out.
@@ -74,7 +74,7 @@ def run_tests(tree: SourceTree, edits: Sequence[Edit], tests: Sequence[str]) -> 
     return _judge(endings, time.monotonic() - begun, ended.stdout[-3000:])
 
 
-def _judge(endings: Mapping[str, list[str]], seconds: float, output: str) -> Outcome:
+def _judge(endings: Mapping[str, list[str]], seconds: float, output: str) -> ProcessOutcome:
     if not endings:
         raise ChildError(f"no test ran:\n{output}")
     passed = frozenset(test for test, way in endings.items() if way == ["passed"])
@@ -82,4 +82,6 @@ def _judge(endings: Mapping[str, list[str]], seconds: float, output: str) -> Out
     broken = {
         test: " ".join(way[:2]) for test, way in endings.items() if test not in passed | failed
     }
-    return Outcome(passed=passed, failed=failed, broken=broken, seconds=seconds, output=output)
+    return ProcessOutcome(
+        passed=passed, failed=failed, broken=broken, seconds=seconds, output=output
+    )

@@ -67,7 +67,7 @@ class Application:
             self.report = report
 
 
-class Cluster:
+class SimulatedCluster:
     """The API server's objects of one pipeline."""
 
     def __init__(self, world: "World", resource: dict[str, Any]) -> None:
@@ -218,7 +218,7 @@ def _drive(world: "World", run: Application, request: RunRequest) -> None:
     world.tell(f"{run.name} ended {outcome}: {result.outcome or ''}")
 
 
-class Operator:
+class SimulatedOperator:
     """The operator's loop around `decide`, with a status that is durable before it acts."""
 
     def __init__(self, world: "World") -> None:

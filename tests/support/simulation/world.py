@@ -10,8 +10,8 @@ from icdc_operator.core.asked import comparisons
 from simulation import border
 from simulation.befalling import hands
 from simulation.befalling.events import ACTS, Event
-from simulation.control import Cluster, Operator
-from simulation.model.lake import TABLE, Lake
+from simulation.control import SimulatedCluster, SimulatedOperator
+from simulation.model.lake import TABLE, SimulatedLake
 from simulation.model.network import Network
 from simulation.model.stored_index import StoredIndex
 from simulation.model.target import Answer, Target
@@ -36,12 +36,12 @@ class World:
         self.seed = seed
         self.random = border.make_random(seed, "world")
         self.schedule = Schedule()
-        self.lake = Lake(border.make_random(seed, "lake"))
+        self.lake = SimulatedLake(border.make_random(seed, "lake"))
         self.target = Target(lambda: self.schedule.now)
         self.network = Network(self)
         self.oracle = Oracle(self)
-        self.cluster = Cluster(self, _resource(seed))
-        self.operator = Operator(self)
+        self.cluster = SimulatedCluster(self, _resource(seed))
+        self.operator = SimulatedOperator(self)
         self.steps = 0
         self.ambushes: list[float] = []
         """Other hands that wait for an export."""

@@ -24,7 +24,7 @@ from icdc_testing.tables.hands import (
     to_node,
 )
 from icdc_testing.tables.playing import Stages, assert_played
-from icdc_testing.tables.scenarios import Act, Op, Scenario, Step, put
+from icdc_testing.tables.scenarios import Act, Op, Scenario, ScenarioStep, put
 
 pytestmark = pytest.mark.spark
 
@@ -44,8 +44,10 @@ def stalls(
     return [
         first_export(),
         # Undone right after the run: readers of some of them would see nothing before.
-        Step(do=[*acts, ADDED], reason=reason, message_part=message_part, check=healed, **more),
-        Step(writes=writes, into=then, check=check_served(then)),
+        ScenarioStep(
+            do=[*acts, ADDED], reason=reason, message_part=message_part, check=healed, **more
+        ),
+        ScenarioStep(writes=writes, into=then, check=check_served(then)),
     ]
 
 
@@ -110,12 +112,12 @@ CASES: dict[str, Any] = {
     "alias removed": goes_on(alias("remove", "000001")),
     "alias filtered": [
         first_export(),
-        Step(
+        ScenarioStep(
             do=[alias("add", "000001", **FILTER), ADDED],
             writes=[NEW],
             documents={"1": ROWS[0][2] or {}},
         ),
-        Step(do=[UPDATED], writes=[UPDATE], documents=X, check=check_served(1)),
+        ScenarioStep(do=[UPDATED], writes=[UPDATE], documents=X, check=check_served(1)),
     ],
     "alias on an index of somebody else": stalls(
         "AliasTaken",

@@ -11,7 +11,7 @@ import pytest
 
 from icdc_testing.tables.hands import alias, all_of, anew, goes_on, setting, to_index, to_node
 from icdc_testing.tables.playing import Stages, assert_played
-from icdc_testing.tables.scenarios import Act, Scenario, Stage, Step
+from icdc_testing.tables.scenarios import Act, Scenario, ScenarioStep, Stage
 from icdc_testing.target.node_calls import call
 
 pytestmark = pytest.mark.spark
@@ -39,7 +39,7 @@ def two_shards(stage: Stage) -> None:
     assert call(stage.url, "PUT", f"/_index_template/{mine}", body).status == 200
 
 
-def of_two_shards(steps: list[Step]) -> list[Step]:
+def of_two_shards(steps: list[ScenarioStep]) -> list[ScenarioStep]:
     first, second, *rest = steps
     no_template = to_node("DELETE", "/_index_template/{alias}")
     return [

@@ -21,11 +21,11 @@ from icdc_testing.tables.acts import (
     remove_tags,
 )
 from icdc_testing.tables.playing import Stages, assert_played
-from icdc_testing.tables.scenarios import Scenario, Stage, Step, remove
+from icdc_testing.tables.scenarios import Scenario, ScenarioStep, Stage, remove
 
 pytestmark = pytest.mark.spark
 
-FIRST = Step(do=[FILL], writes=FILLED)
+FIRST = ScenarioStep(do=[FILL], writes=FILLED)
 
 UNKNOWN = (
     ", so the changes since the last applied snapshot are unknown. Raise spec.resync.nonce to "
@@ -71,13 +71,13 @@ def corrupt(alias: str, problem: str) -> str:
 STORIES = [
     Scenario(
         name="healthy",
-        steps=[FIRST, Step(do=[INSERT_FOUR], writes=[FOUR]), Step()],
+        steps=[FIRST, ScenarioStep(do=[INSERT_FOUR], writes=[FOUR]), ScenarioStep()],
     ),
     Scenario(
         name="expired",
         steps=[
             FIRST,
-            Step(
+            ScenarioStep(
                 do=[
                     note_snapshot,
                     INSERT_FOUR,
@@ -87,7 +87,7 @@ STORIES = [
                 reason="Gap",
                 message="Table {n}: snapshot {noted} has expired or was removed" + UNKNOWN,
             ),
-            Step(
+            ScenarioStep(
                 do=["insert into {t} values (5,'e',5)"],
                 reason="Gap",
                 message="Table {n}: snapshot {noted} has expired or was removed" + UNKNOWN,
@@ -98,7 +98,7 @@ STORIES = [
         name="recreated",
         steps=[
             FIRST,
-            Step(
+            ScenarioStep(
                 do=[recreate_table, INSERT_FOUR],
                 reason="Gap",
                 message="Table {n}: the table was dropped and created again (its uuid changed)"
@@ -110,7 +110,7 @@ STORIES = [
         name="deleted_index",
         steps=[
             FIRST,
-            Step(
+            ScenarioStep(
                 do=[delete_index],
                 documents={},
                 reason="Gap",
@@ -122,7 +122,7 @@ STORIES = [
         name="dropped",
         steps=[
             FIRST,
-            Step(
+            ScenarioStep(
                 do=["alter table {t} drop column age", "insert into {t} values (4,'d')"],
                 reason="IncompatibleSchema",
                 message="Table {n}: column `age` is no longer there" + DIFFER,
@@ -133,13 +133,13 @@ STORIES = [
         name="renamed",
         steps=[
             FIRST,
-            Step(
+            ScenarioStep(
                 do=["alter table {t} rename column age to years", INSERT_FOUR],
                 reason="IncompatibleSchema",
                 message="Table {n}: column `age` is now called `years`" + DIFFER,
             ),
             # Named back, the documents are again what was written.
-            Step(
+            ScenarioStep(
                 do=["alter table {t} rename column years to age", "delete from {t} where id = 1"],
                 writes=[FOUR, remove("1")],
             ),
@@ -149,7 +149,7 @@ STORIES = [
         name="other_filter",
         steps=[
             FIRST,
-            Step(
+            ScenarioStep(
                 entry={"rowFilter": "age < 3"},
                 reason="IncompatibleSchema",
                 message="Table {n}: rowFilter changed" + DIFFER,
@@ -160,7 +160,7 @@ STORIES = [
         name="other_key",
         steps=[
             FIRST,
-            Step(
+            ScenarioStep(
                 entry={"identifierColumns": ["name"]},
                 reason="IncompatibleSchema",
                 message="Table {n}: the identifier columns changed" + DIFFER,
@@ -171,7 +171,7 @@ STORIES = [
         name="edited_state",
         steps=[
             FIRST,
-            Step(
+            ScenarioStep(
                 do=[corrupt_state, INSERT_FOUR],
                 reason="StateCorrupt",
                 message=corrupt("edited-state-cow2", "its checksum does not match its content"),
@@ -183,7 +183,7 @@ STORIES = [
         name="cut_state",
         steps=[
             FIRST,
-            Step(
+            ScenarioStep(
                 do=[truncate],
                 reason="StateCorrupt",
                 message=corrupt("cut-state-cow2", "its checksum does not match its content"),
@@ -195,7 +195,7 @@ STORIES = [
         name="edited_meta",
         steps=[
             FIRST,
-            Step(
+            ScenarioStep(
                 do=[
                     meta_removed,
                     "alter table {t} add column note string",
@@ -211,8 +211,8 @@ STORIES = [
         name="dropped_table",
         steps=[
             FIRST,
-            Step(do=[COMPACT]),
-            Step(
+            ScenarioStep(do=[COMPACT]),
+            ScenarioStep(
                 do=["drop table {t}"],
                 reason="TableNotFound",
                 message="{n}: the catalog has no such table (org.apache.iceberg.exceptions."

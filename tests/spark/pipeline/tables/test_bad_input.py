@@ -10,7 +10,7 @@ from icdc_testing.lake.schemas import fields_json
 from icdc_testing.runs.harness import Harness
 from icdc_testing.tables.acts import FILL, FILLED
 from icdc_testing.tables.playing import Stages, assert_played
-from icdc_testing.tables.scenarios import MOR3, Scenario, Stage, Step
+from icdc_testing.tables.scenarios import MOR3, Scenario, ScenarioStep, Stage
 
 pytestmark = pytest.mark.spark
 
@@ -32,7 +32,7 @@ def nothing_made(stage: Stage) -> None:
 
 def refusal_of(name: str, reason: str, message: str, *do: Any, **story: Any) -> Scenario:
     """A table that stalls at its first run."""
-    step = Step(do=do, reason=reason, message=message, documents={}, check=nothing_made)
+    step = ScenarioStep(do=do, reason=reason, message=message, documents={}, check=nothing_made)
     return Scenario(name=name, steps=[step], **story)
 
 
@@ -76,7 +76,7 @@ def feed_by_another_pipeline(folder: Path) -> Callable[[Stage], None]:
 
 
 MISSING_NAMES = [
-    Scenario(name="fine", steps=[Step(do=[FILL], writes=FILLED)]),
+    Scenario(name="fine", steps=[ScenarioStep(do=[FILL], writes=FILLED)]),
     refusal_of(
         "missing",
         "TableNotFound",
@@ -175,7 +175,7 @@ UNUSABLE_COLUMNS = [
         format=MOR3,
         columns=fields_json({"id": "int", "g": "geometry", "a.b": "int"}),
         entry={"columns": ["id"]},
-        steps=[Step(documents={})],
+        steps=[ScenarioStep(documents={})],
     ),
     refusal_of(
         "bad_filter",
@@ -222,7 +222,7 @@ def list_taken_names(folder: Path) -> list[Scenario]:
         Scenario(
             name="other_pipeline",
             steps=[
-                Step(
+                ScenarioStep(
                     do=[FILL, feed_by_another_pipeline(folder)],
                     documents={key: doc or {} for _, key, doc in FILLED},
                     reason="AliasTaken",

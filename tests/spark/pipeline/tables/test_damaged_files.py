@@ -39,8 +39,8 @@ from icdc_testing.tables.scenarios import (
     Format,
     Op,
     Scenario,
+    ScenarioStep,
     Stage,
-    Step,
     put,
     remove,
     rows,
@@ -116,9 +116,9 @@ def damage_scenario(
         name=name,
         format=table,
         steps=[
-            Step(do=[*before, FILL], writes=FILLED),
-            Step(do=[statement, damage.do], reason=reason, message=message, check=check),
-            Step(do=[damage.undo], writes=[write]),
+            ScenarioStep(do=[*before, FILL], writes=FILLED),
+            ScenarioStep(do=[statement, damage.do], reason=reason, message=message, check=check),
+            ScenarioStep(do=[damage.undo], writes=[write]),
         ],
     )
 
@@ -143,8 +143,8 @@ def answer_of(stage: Stage, mode: RunMode) -> dict[str, Any]:
 def never_exported(name: str, how: How, reason: str, message: str) -> Scenario:
     """A table whose export meets a damaged file."""
     damage = Damage(ADDED, how)
-    step = Step(do=[FILL, damage.do], reason=reason, message=message, documents={})
-    return Scenario(name=name, steps=[step, Step(do=[damage.undo], writes=FILLED)])
+    step = ScenarioStep(do=[FILL, damage.do], reason=reason, message=message, documents={})
+    return Scenario(name=name, steps=[step, ScenarioStep(do=[damage.undo], writes=FILLED)])
 
 
 def taken_out() -> Scenario:
@@ -153,11 +153,11 @@ def taken_out() -> Scenario:
     return Scenario(
         name="added_taken_out",
         steps=[
-            Step(do=[FILL], writes=FILLED),
-            Step(do=[INSERT[0], damage.do], reason=BAD, message=SHORT),
+            ScenarioStep(do=[FILL], writes=FILLED),
+            ScenarioStep(do=[INSERT[0], damage.do], reason=BAD, message=SHORT),
             # Of the whole file, so that nobody has to read it.
-            Step(do=["delete from {t} where id = 4"], reason=BAD, message=SHORT),
-            Step(do=[damage.undo], writes=[INSERT[1], remove("4")]),
+            ScenarioStep(do=["delete from {t} where id = 4"], reason=BAD, message=SHORT),
+            ScenarioStep(do=[damage.undo], writes=[INSERT[1], remove("4")]),
         ],
     )
 
@@ -165,16 +165,16 @@ def taken_out() -> Scenario:
 def without_hint() -> Scenario:
     """Nothing that is needed is gone: the catalog finds the newest metadata by its name."""
     damage = Damage(version_hint, lose)
-    second = Step(do=[INSERT[0], damage.do], writes=[INSERT[1]])
-    return Scenario(name="hint_missing", steps=[Step(do=[FILL], writes=FILLED), second])
+    second = ScenarioStep(do=[INSERT[0], damage.do], writes=[INSERT[1]])
+    return Scenario(name="hint_missing", steps=[ScenarioStep(do=[FILL], writes=FILLED), second])
 
 
 HEALTHY = Scenario(
     name="healthy",
     steps=[
-        Step(do=[FILL], writes=FILLED),
-        Step(do=[UPDATE[0]], writes=[UPDATE[1]]),
-        Step(do=[DELETE[0]], writes=[DELETE[1]]),
+        ScenarioStep(do=[FILL], writes=FILLED),
+        ScenarioStep(do=[UPDATE[0]], writes=[UPDATE[1]]),
+        ScenarioStep(do=[DELETE[0]], writes=[DELETE[1]]),
     ],
 )
 GONE, BAD = "DataFileMissing", "FileUnreadable"

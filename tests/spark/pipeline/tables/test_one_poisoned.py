@@ -13,7 +13,7 @@ from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_testing.lake.schemas import fields_json
 from icdc_testing.tables.acts import FILL, FILLED, FOUR, INSERT_FOUR
 from icdc_testing.tables.playing import Stages, assert_played
-from icdc_testing.tables.scenarios import Scenario, Stage, Step, put, rows
+from icdc_testing.tables.scenarios import Scenario, ScenarioStep, Stage, put, rows
 
 pytestmark = pytest.mark.spark
 
@@ -78,14 +78,14 @@ NAMES_BY_CASE = Scenario(
     columns=fields_json({"id": "int", "a": "string", "A": "string", "s": BY_CASE}),
     entry={"rowFilter": "a <> 'hidden'"},
     steps=[
-        Step(
+        ScenarioStep(
             do=[
                 by_case("insert into {t} values (1,'b','c',struct('d','e')), (2,'hidden','',null)")
             ],
             writes=[put("1", id=1, a="b", A="c", s={"x": "d", "X": "e"})],
             documents={"1": {"id": 1, "a": "b", "A": "c", "s": {"x": "d", "X": "e"}}},
         ),
-        Step(
+        ScenarioStep(
             do=[by_case("update {t} set A = 'f' where a = 'b'")],
             writes=[put("1", id=1, a="b", A="f", s={"x": "d", "X": "e"})],
             documents={"1": {"id": 1, "a": "b", "A": "f", "s": {"x": "d", "X": "e"}}},
@@ -98,7 +98,7 @@ WIDE = Scenario(
     name="wide",
     columns=fields_json({"id": "int", **{f"c{n}": "int" for n in range(1000)}}),
     steps=[
-        Step(
+        ScenarioStep(
             reason="MappingInvalid",
             message="{n}: OpenSearch refused to make index 'wide-cow2-000001', check "
             "sink.opensearch.indexSettings and tables[].mapping: Limit of total fields "
@@ -111,8 +111,8 @@ WIDE = Scenario(
 WIDENED = Scenario(
     name="widened",
     steps=[
-        Step(do=[FILL], writes=FILLED),
-        Step(
+        ScenarioStep(do=[FILL], writes=FILLED),
+        ScenarioStep(
             do=[few_fields, NEW_COLUMNS, INSERT],
             reason="MappingInvalid",
             message="{n}: OpenSearch refused the fields `c1`, `c2` for index "
@@ -127,7 +127,7 @@ CAST = Scenario(
     name="cast",
     entry={"rowFilter": "cast(name as int) > 0"},
     steps=[
-        Step(
+        ScenarioStep(
             do=["insert into {t} " + rows("(1,'1',1), (2,'secret-4711',2)")],
             reason="FilterInvalid",
             message="{n}: rowFilter fails on a row of the table ([CAST_INVALID_INPUT]): "
@@ -140,9 +140,9 @@ CAST = Scenario(
 
 
 def stories(folder: Path) -> list[Scenario]:
-    healthy = Step(do=[FILL], writes=FILLED)
+    healthy = ScenarioStep(do=[FILL], writes=FILLED)
     return [
-        Scenario(name="first", steps=[healthy, Step()]),
+        Scenario(name="first", steps=[healthy, ScenarioStep()]),
         WIDE,
         WIDENED,
         CAST,
@@ -150,7 +150,7 @@ def stories(folder: Path) -> list[Scenario]:
             name="key_twice",
             columns="id int, m map<int,string>",
             steps=[
-                Step(
+                ScenarioStep(
                     do=[key_twice(folder / "files")],
                     reason="FileUnreadable",
                     message="{n}: a map in a row holds the same key more than once "
@@ -165,11 +165,11 @@ def stories(folder: Path) -> list[Scenario]:
         Scenario(
             name="nanoseconds",
             steps=[
-                Step(do=[FILL, in_nanoseconds], writes=FILLED),
-                Step(do=[INSERT_FOUR], writes=[FOUR]),
+                ScenarioStep(do=[FILL, in_nanoseconds], writes=FILLED),
+                ScenarioStep(do=[INSERT_FOUR], writes=[FOUR]),
             ],
         ),
-        Scenario(name="last", steps=[healthy, Step()]),
+        Scenario(name="last", steps=[healthy, ScenarioStep()]),
     ]
 
 

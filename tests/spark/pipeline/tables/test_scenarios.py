@@ -20,8 +20,8 @@ from icdc_testing.tables.scenarios import (
     Format,
     Op,
     Scenario,
+    ScenarioStep,
     Stage,
-    Step,
     put,
     remove,
     rows,
@@ -37,21 +37,21 @@ PEOPLE = "insert into {t} " + rows("(1,'Alice',30), (2,'Bob',25), (3,'Carol',35)
 INTEGRATION = Scenario(
     name="people",
     steps=[
-        Step(do=[PEOPLE], writes=[ALICE, BOB, CAROL]),
-        Step(do=["insert into {t} values (4,'Dave',40)"], writes=[DAVE]),
-        Step(
+        ScenarioStep(do=[PEOPLE], writes=[ALICE, BOB, CAROL]),
+        ScenarioStep(do=["insert into {t} values (4,'Dave',40)"], writes=[DAVE]),
+        ScenarioStep(
             do=["update {t} set age = 26 where id = 2"],
             writes=[put("2", id=2, name="Bob", age=26)],
         ),
-        Step(do=["delete from {t} where id = 2"], writes=[remove("2")]),
-        Step(writes=[]),
+        ScenarioStep(do=["delete from {t} where id = 2"], writes=[remove("2")]),
+        ScenarioStep(writes=[]),
     ],
 )
 # Scenario 3: a table with a catalog of its own beside tables of the shared one.
 ELSEWHERE = Scenario(
     name="elsewhere",
     catalog="second",
-    steps=[Step(do=["insert into {t} values (1,'Alice',30)"], writes=[ALICE])],
+    steps=[ScenarioStep(do=["insert into {t} values (1,'Alice',30)"], writes=[ALICE])],
 )
 # Scenario 7: one commit removes both files; Bob's row is rewritten as it was. Merge-on-read marks
 # his old row as deleted, and what a marked row held is not read: it is written once more.
@@ -72,16 +72,16 @@ def regions(form: Format, moved: Sequence[Op]) -> Scenario:
         columns="id int, name string, region string",
         partitioned="region",
         steps=[
-            Step(
+            ScenarioStep(
                 do=[
                     "insert into {t} values (1,'Alice','US')",
                     "insert into {t} values (2,'Bob','EU')",
                 ],
                 writes=[US_ALICE, EU_BOB],
             ),
-            Step(do=[TO_EUROPE], writes=moved),
+            ScenarioStep(do=[TO_EUROPE], writes=moved),
             # ... and back, touching her file alone where files are not rewritten
-            Step(do=["update {t} set region = 'US' where id = 1"], writes=[US_ALICE]),
+            ScenarioStep(do=["update {t} set region = 'US' where id = 1"], writes=[US_ALICE]),
         ],
     )
 
@@ -92,7 +92,7 @@ USERS = Scenario(
     columns="id int, name string, region string, age int",
     partitioned="region",
     steps=[
-        Step(
+        ScenarioStep(
             do=[
                 "insert into {t} "
                 + rows(
@@ -107,7 +107,7 @@ USERS = Scenario(
                 put("4", id=4, name="Dave", region="EU", age=28),
             ],
         ),
-        Step(
+        ScenarioStep(
             do=["update {t} set name = 'Bobby' where id = 2", "delete from {t} where id = 4"],
             writes=[put("2", id=2, name="Bobby", region="US", age=25), remove("4")],
         ),
@@ -127,27 +127,27 @@ CARRY_OVER = Scenario(
     columns="id int, name string, age int, mail string",
     steps=[
         # no rows at all [0]: a commit without a file
-        Step(do=["insert into {t} select 1, 'x', 1, 'x' where false"], writes=[]),
+        ScenarioStep(do=["insert into {t} select 1, 'x', 1, 'x' where false"], writes=[]),
         # two inserts [2]
-        Step(
+        ScenarioStep(
             do=["insert into {t} " + rows("(1,'Alice',30,null), (2,'Bob',25,null)")],
             writes=[ALICE, BOB],
         ),
         # one delete [1], of a whole file
-        Step(do=["delete from {t} where id > 0"], writes=[remove("1"), remove("2")]),
-        Step(
+        ScenarioStep(do=["delete from {t} where id > 0"], writes=[remove("1"), remove("2")]),
+        ScenarioStep(
             do=["insert into {t} " + rows("(1,'Alice',30,null)")],
             writes=[ALICE],
         ),
         # the same row removed and added [0]
-        Step(do=[overwrite("(1,'Alice',30,null)")], writes=[]),
+        ScenarioStep(do=[overwrite("(1,'Alice',30,null)")], writes=[]),
     ],
 )
 REWRITES = Scenario(
     name="rewrites",
     columns="id int, name string, age int, mail string",
     steps=[
-        Step(
+        ScenarioStep(
             do=[
                 "insert into {t} " + rows("(1,'Alice',30,'a'), (2,'Bob',25,null), (3,null,35,null)")
             ],
@@ -158,16 +158,16 @@ REWRITES = Scenario(
             ],
         ),
         # identical rows that hold nulls [0]
-        Step(do=[overwrite("(3,null,35,null), (1,'Alice',30,'a'), (2,'Bob',25,null)")]),
+        ScenarioStep(do=[overwrite("(3,null,35,null), (1,'Alice',30,'a'), (2,'Bob',25,null)")]),
         # a changed row [2], alone among three rewritten ones [2]
-        Step(
+        ScenarioStep(
             do=[overwrite("(1,'Alice',30,'a'), (2,'Bobby',25,null), (3,null,35,null)")],
             writes=[put("2", id=2, name="Bobby", age=25)],
         ),
         # two removed, one of them added again [1]
-        Step(do=[overwrite("(1,'Alice',30,'a'), (3,null,35,null)")], writes=[remove("2")]),
+        ScenarioStep(do=[overwrite("(1,'Alice',30,'a'), (3,null,35,null)")], writes=[remove("2")]),
         # null becomes a value, as after a new column [2]
-        Step(
+        ScenarioStep(
             do=[overwrite("(1,'Alice',30,'a'), (3,null,35,'carol@example.com')")],
             writes=[put("3", id=3, age=35, mail="carol@example.com")],
         ),
@@ -188,7 +188,7 @@ def check_duplicates(stage: Stage) -> None:
 TWINS = Scenario(
     name="twins",
     steps=[
-        Step(
+        ScenarioStep(
             do=["insert into {t} " + rows("(5,'Eve',50), (5,'Eve',50)")],
             writes=[EVE, EVE, EVE],
             documents=ONE_EVE,
@@ -196,12 +196,12 @@ TWINS = Scenario(
         ),
         # both removed and both added [0]: of a key that is known to occur twice each batch writes
         # what the snapshot says, here the same document again
-        Step(do=[overwrite("(5,'Eve',50), (5,'Eve',50)")], writes=[EVE], documents=ONE_EVE),
+        ScenarioStep(do=[overwrite("(5,'Eve',50), (5,'Eve',50)")], writes=[EVE], documents=ONE_EVE),
         # two removed and one added [1]: the document stays, because a row of its key does
-        Step(
+        ScenarioStep(
             do=[overwrite("(5,'Eve',50)")], writes=[EVE], documents=ONE_EVE, check=check_duplicates
         ),
-        Step(do=["delete from {t} where id = 5"], writes=[remove("5")]),
+        ScenarioStep(do=["delete from {t} where id = 5"], writes=[remove("5")]),
     ],
 )
 

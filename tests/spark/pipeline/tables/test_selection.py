@@ -6,33 +6,42 @@ import pytest
 
 from icdc_testing.tables.acts import FILL, FILLED, FOUR, INSERT_FOUR
 from icdc_testing.tables.playing import Stages, assert_played
-from icdc_testing.tables.scenarios import COW2, MOR2, MOR3, Scenario, Step, put, remove, rows
+from icdc_testing.tables.scenarios import (
+    COW2,
+    MOR2,
+    MOR3,
+    Scenario,
+    ScenarioStep,
+    put,
+    remove,
+    rows,
+)
 
 pytestmark = pytest.mark.spark
 
-FIRST = Step(do=[FILL], writes=FILLED)
+FIRST = ScenarioStep(do=[FILL], writes=FILLED)
 
 STORIES = [
     Scenario(
         name="absent",
         steps=[
             FIRST,
-            Step(do=[INSERT_FOUR], absent=True),
-            Step(do=["delete from {t} where id = 1"], writes=[FOUR, remove("1")]),
+            ScenarioStep(do=[INSERT_FOUR], absent=True),
+            ScenarioStep(do=["delete from {t} where id = 1"], writes=[FOUR, remove("1")]),
         ],
     ),
     Scenario(
         name="branch",
         entry={"branch": "dev"},
         steps=[
-            Step(do=[FILL, "alter table {t} create branch dev"], writes=FILLED),
-            Step(do=[INSERT_FOUR]),
-            Step(
+            ScenarioStep(do=[FILL, "alter table {t} create branch dev"], writes=FILLED),
+            ScenarioStep(do=[INSERT_FOUR]),
+            ScenarioStep(
                 do=["insert into {t}.branch_dev values (5,'e',5)"],
                 writes=[put("5", id=5, name="e", age=5)],
             ),
             # Another branch is another snapshot: the difference is applied.
-            Step(entry={"branch": "main"}, writes=[FOUR, remove("5")]),
+            ScenarioStep(entry={"branch": "main"}, writes=[FOUR, remove("5")]),
         ],
     ),
     *(
@@ -42,17 +51,17 @@ STORIES = [
             entry={"rowFilter": "age < 10"},
             where="age < 10",
             steps=[
-                Step(
+                ScenarioStep(
                     do=[
                         "insert into {t} " + rows("(1,'a',1), (2,'b',20), (3,'c',3), (4,'d',null)")
                     ],
                     writes=[FILLED[0], FILLED[2]],
                 ),
-                Step(
+                ScenarioStep(
                     do=["update {t} set age = case id when 1 then 10 else 2 end where id < 3"],
                     writes=[remove("1"), FILLED[1]],
                 ),
-                Step(do=["delete from {t} where id = 1"], writes=[]),
+                ScenarioStep(do=["delete from {t} where id = 1"], writes=[]),
             ],
         )
         for table_format in (COW2, MOR3)
@@ -64,12 +73,14 @@ STORIES = [
             entry={"columns": ["name"]},
             projection=["name"],
             steps=[
-                Step(do=[FILL], writes=[put(str(n), name="abc"[n - 1]) for n in (1, 2, 3)]),
-                Step(
+                ScenarioStep(do=[FILL], writes=[put(str(n), name="abc"[n - 1]) for n in (1, 2, 3)]),
+                ScenarioStep(
                     do=["update {t} set age = 9 where id = 1"],
                     writes=[] if table_format is COW2 else [put("1", name="a")],
                 ),
-                Step(do=["update {t} set name = 'x' where id = 1"], writes=[put("1", name="x")]),
+                ScenarioStep(
+                    do=["update {t} set name = 'x' where id = 1"], writes=[put("1", name="x")]
+                ),
             ],
         )
         for table_format in (COW2, MOR2)

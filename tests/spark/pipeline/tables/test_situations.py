@@ -25,23 +25,23 @@ from icdc_testing.tables.scenarios import (
     MOR2,
     MOR3,
     Scenario,
-    Step,
+    ScenarioStep,
     put,
     remove,
 )
 
 pytestmark = pytest.mark.spark
 
-FIRST = Step(do=[FILL], writes=FILLED)
+FIRST = ScenarioStep(do=[FILL], writes=FILLED)
 
 STORIES = [
     Scenario(
         name="empty",
         steps=[
-            Step(check=points_to(1)),
-            Step(),
-            Step(do=[FILL], writes=FILLED),
-            Step(do=["delete from {t}"], writes=[remove("1"), remove("2"), remove("3")]),
+            ScenarioStep(check=points_to(1)),
+            ScenarioStep(),
+            ScenarioStep(do=[FILL], writes=FILLED),
+            ScenarioStep(do=["delete from {t}"], writes=[remove("1"), remove("2"), remove("3")]),
         ],
     ),
     *(
@@ -50,13 +50,13 @@ STORIES = [
             format=table_format,
             steps=[
                 FIRST,
-                Step(
+                ScenarioStep(
                     do=[INSERT_FOUR, "update {t} set name = 'x' where id = 2"],
                     writes=[FOUR, put("2", id=2, name="x", age=2)],
                 ),
-                Step(do=[to_snapshot(0)], writes=[remove("4"), FILLED[1]]),
+                ScenarioStep(do=[to_snapshot(0)], writes=[remove("4"), FILLED[1]]),
                 # ... and forward again, to a snapshot that is no descendant
-                Step(do=[to_snapshot(1)], writes=[FOUR]),
+                ScenarioStep(do=[to_snapshot(1)], writes=[FOUR]),
             ],
         )
         for table_format in (COW2, MOR3)
@@ -66,13 +66,15 @@ STORIES = [
             name="compaction",
             format=table_format,
             steps=[
-                Step(do=[FILL, "delete from {t} where id = 2"], writes=[FILLED[0], FILLED[2]]),
-                Step(do=[COMPACT, "call {c}.system.rewrite_manifests('{n}')"]),
-                Step(
+                ScenarioStep(
+                    do=[FILL, "delete from {t} where id = 2"], writes=[FILLED[0], FILLED[2]]
+                ),
+                ScenarioStep(do=[COMPACT, "call {c}.system.rewrite_manifests('{n}')"]),
+                ScenarioStep(
                     do=[INSERT_FOUR, COMPACT, "update {t} set age = 9 where id = 1", COMPACT],
                     writes=[FOUR, put("1", id=1, name="a", age=9)],
                 ),
-                Step(do=[EXPIRE]),
+                ScenarioStep(do=[EXPIRE]),
             ],
         )
         for table_format in EVERY_FORMAT
@@ -83,12 +85,12 @@ STORIES = [
             format=table_format,
             steps=[
                 FIRST,
-                Step(
+                ScenarioStep(
                     do=["update {t} set id = 9 where id = 1"],
                     writes=[remove("1"), put("9", id=9, name="a", age=1)],
                 ),
                 # There and back between two runs is no change at all.
-                Step(
+                ScenarioStep(
                     do=["delete from {t} where id = 2", "insert into {t} values (2,'b',2)"],
                     writes=[FILLED[1]] if table_format is not COW2 else [],
                 ),
@@ -102,7 +104,7 @@ STORIES = [
             format=table_format,
             steps=[
                 FIRST,
-                Step(
+                ScenarioStep(
                     do=[
                         "alter table {t} add column note string",
                         "insert into {t} values (4,'d',4,'new')",
@@ -111,11 +113,11 @@ STORIES = [
                     check=has_field("note", "keyword"),
                 ),
                 # Rewritten under the new schema, the other rows stay what they were.
-                Step(
+                ScenarioStep(
                     do=["update {t} set note = 'x' where id = 1", COMPACT],
                     writes=[put("1", id=1, name="a", age=1, note="x")],
                 ),
-                Step(
+                ScenarioStep(
                     do=[
                         "alter table {t} alter column age type bigint",
                         "delete from {t} where id = 2",
@@ -131,7 +133,7 @@ STORIES = [
         partitioned="id",
         steps=[
             FIRST,
-            Step(
+            ScenarioStep(
                 do=[
                     "alter table {t} drop partition field id",
                     "alter table {t} add partition field bucket(4, name)",
@@ -139,7 +141,7 @@ STORIES = [
                 ],
                 writes=[put("1", id=1, name="a", age=9)],
             ),
-            Step(
+            ScenarioStep(
                 do=[
                     "alter table {t} set tblproperties ('format-version' = '3')",
                     "update {t} set age = 1 where id = 1",

@@ -13,7 +13,16 @@ from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_testing.lake.java_writers import JavaWriter
 from icdc_testing.lake.schemas import fields_json
 from icdc_testing.tables.playing import Stages, assert_played
-from icdc_testing.tables.scenarios import MOR2, MOR3, Document, Scenario, Stage, Step, put, remove
+from icdc_testing.tables.scenarios import (
+    MOR2,
+    MOR3,
+    Document,
+    Scenario,
+    ScenarioStep,
+    Stage,
+    put,
+    remove,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -82,9 +91,13 @@ def story(version: int) -> Scenario:
         format=MOR3 if version == 3 else MOR2,
         columns=fields_json({"id": "int", **kinds}),
         steps=[
-            Step(do=[append], writes=[put(k, **d) for k, d in first.items()], documents=first),
-            Step(do=[rewrite], writes=[put("2", **second["2"])], documents=second, check=search),
-            Step(do=[delete], writes=[remove("1"), remove("3")], documents=third),
+            ScenarioStep(
+                do=[append], writes=[put(k, **d) for k, d in first.items()], documents=first
+            ),
+            ScenarioStep(
+                do=[rewrite], writes=[put("2", **second["2"])], documents=second, check=search
+            ),
+            ScenarioStep(do=[delete], writes=[remove("1"), remove("3")], documents=third),
         ],
     )
 

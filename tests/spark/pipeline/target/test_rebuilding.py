@@ -19,18 +19,18 @@ from icdc_testing.tables.acts import (
     remove_tags,
 )
 from icdc_testing.tables.playing import Stages, assert_played
-from icdc_testing.tables.scenarios import Scenario, Step, put, remove, rows
+from icdc_testing.tables.scenarios import Scenario, ScenarioStep, put, remove, rows
 
 pytestmark = pytest.mark.spark
 
-FIRST = Step(do=[FILL], writes=FILLED)
+FIRST = ScenarioStep(do=[FILL], writes=FILLED)
 
 STORIES = [
     Scenario(
         name="dropped_column",
         steps=[
             FIRST,
-            Step(
+            ScenarioStep(
                 do=["alter table {t} drop column age", "insert into {t} values (4,'d')"],
                 writes=[
                     *(put(str(n), id=n, name="abc"[n - 1]) for n in (1, 2, 3)),
@@ -45,14 +45,14 @@ STORIES = [
         name="renamed_column",
         steps=[
             FIRST,
-            Step(
+            ScenarioStep(
                 do=["alter table {t} rename column age to years", "delete from {t} where id > 1"],
                 writes=[put("1", id=1, name="a", years=1)],
                 into=2,
                 check=points_to(2, retained=(1,)),
             ),
             # The third index leaves one older one.
-            Step(
+            ScenarioStep(
                 do=[
                     "alter table {t} rename column years to age",
                     "insert into {t} values (2,'b',2)",
@@ -67,14 +67,14 @@ STORIES = [
         name="expired",
         steps=[
             FIRST,
-            Step(
+            ScenarioStep(
                 do=[INSERT_FOUR, remove_tags, EXPIRE],
                 writes=[*FILLED, FOUR],
                 into=2,
                 check=points_to(2, retained=(1,)),
             ),
             # The tag keeps what was applied: the same expiry does no harm.
-            Step(
+            ScenarioStep(
                 do=["delete from {t} where id = 1", EXPIRE],
                 writes=[remove("1")],
                 into=2,
@@ -83,13 +83,13 @@ STORIES = [
     ),
     Scenario(
         name="recreated",
-        steps=[FIRST, Step(do=[recreate_table, INSERT_FOUR], writes=[FOUR], into=2)],
+        steps=[FIRST, ScenarioStep(do=[recreate_table, INSERT_FOUR], writes=[FOUR], into=2)],
     ),
     Scenario(
         name="replaced",
         steps=[
             FIRST,
-            Step(
+            ScenarioStep(
                 do=[
                     "create or replace table {t} using iceberg as "
                     + rows("(1,'a',1), (2,'x',2), (4,'d',4) as v(id, name, age)")
@@ -103,8 +103,8 @@ STORIES = [
         steps=[
             FIRST,
             # Under a new number: a late write for the old one finds no index.
-            Step(do=[delete_index], writes=FILLED, into=2),
-            Step(do=[INSERT_FOUR], writes=[FOUR], into=2),
+            ScenarioStep(do=[delete_index], writes=FILLED, into=2),
+            ScenarioStep(do=[INSERT_FOUR], writes=[FOUR], into=2),
         ],
     ),
 ]

@@ -19,7 +19,7 @@ SHOP = PipelineKey("default", "shop")
 
 
 @dataclass
-class Step:
+class ClusterCall:
     """One thing that was asked of the cluster."""
 
     what: str
@@ -33,7 +33,7 @@ class MemoryCluster:
         self.observed: Observed | None = observed
         self.version = 1
         self.now = NOW
-        self.steps: list[Step] = []
+        self.steps: list[ClusterCall] = []
         self.before: Callable[[str], None] = lambda _: None
         self.after: Callable[[str], None] = lambda _: None
 
@@ -55,7 +55,7 @@ class MemoryCluster:
         version = observation.pipeline["metadata"]["resourceVersion"]
         if self.observed is None or version != str(self.version):
             raise Conflict("it was written since")
-        self.steps.append(Step("save", status))
+        self.steps.append(ClusterCall("save", status))
         self.touch()
         # As it is when it comes back from the API server.
         self.observed = replace(self.observed, status=parse_status(status.to_resource()))
@@ -72,7 +72,7 @@ class MemoryCluster:
     async def act(self, observation: Observation, action: Action) -> None:
         self._request("act")
         assert self.observed is not None
-        self.steps.append(Step("act", action))
+        self.steps.append(ClusterCall("act", action))
         if isinstance(action, CreateRun):
             run = action.run
             seen = RunSeen(run.name, run.epoch, RunPhase.PENDING, writer_alive=True)
@@ -84,7 +84,7 @@ class MemoryCluster:
         self.after("act")
 
     async def post(self, observation: Observation, events: Sequence[Event]) -> None:
-        self.steps.append(Step("events", tuple(event.reason for event in events)))
+        self.steps.append(ClusterCall("events", tuple(event.reason for event in events)))
 
     def touch(self) -> None:
         """Write the pipeline as somebody else would."""
@@ -114,7 +114,7 @@ class MemoryCluster:
             admission=admission,
         )
 
-    def take_steps(self, *what: str) -> list[Step]:
+    def take_steps(self, *what: str) -> list[ClusterCall]:
         """Return the steps of these kinds so far, and forget them with all others."""
         steps, self.steps = self.steps, []
         return [step for step in steps if step.what in (what or ("save", "events", "act"))]

@@ -23,7 +23,7 @@ PLANNED = run_record(state=RunState.PLANNED, started_at=None)
 CREATE = CreateRun(PLANNED, continuous=False)
 
 
-class World:
+class FakeWorld:
     """A pipeline on a fake server, and an adapter that stays."""
 
     def __init__(

@@ -15,14 +15,14 @@ from icdc_api.status.runs import RunStatus
 from icdc_operator.core.observed import CreateRun, Decision
 from icdc_testing.adapter.cluster_objects import NOW, RUN, Resource, ago
 from icdc_testing.adapter.fake_api import FakeAnswer, FakeServer
-from icdc_testing.adapter.fake_world import APPLICATION, PLANNED, POD, World
+from icdc_testing.adapter.fake_world import APPLICATION, PLANNED, POD, FakeWorld
 
 LIMIT_SECONDS = 4 * 3600.0
 GRACE_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
-class Step:
+class Moment:
     """What somebody writes `at` so many seconds after the run was planned."""
 
     at: float
@@ -87,7 +87,7 @@ def works(pod: Resource) -> bool:
 
 
 @dataclass
-class Played:
+class PlayedSequence:
     """What the operator made of a sequence."""
 
     ended: RunStatus | None = None
@@ -101,15 +101,15 @@ class Played:
     looks: int = 0
 
 
-def play(steps: Sequence[Step], *, node_dead: bool = False) -> Played:
+def play(steps: Sequence[Moment], *, node_dead: bool = False) -> PlayedSequence:
     """Play until another run is created, or nothing more will happen by itself.
 
     Asserts at each look that no run is created while a driver of another works.
     """
     server = Server(node_dead=node_dead)
     begun = PLANNED.model_copy(update={"planned_at": NOW})
-    world = World(run=begun, server=server)
-    played, left = Played(), list(steps)
+    world = FakeWorld(run=begun, server=server)
+    played, left = PlayedSequence(), list(steps)
     while (world.now - NOW).total_seconds() < LIMIT_SECONDS:
         server.now = world.now
         while left and NOW + timedelta(seconds=left[0].at) <= world.now:
@@ -122,7 +122,7 @@ def play(steps: Sequence[Step], *, node_dead: bool = False) -> Played:
     return played
 
 
-def _note(played: Played, decision: Decision, world: World) -> bool:
+def _note(played: PlayedSequence, decision: Decision, world: FakeWorld) -> bool:
     """Take note of one look; return whether another run was created by it."""
     status, seconds = decision.status, (world.now - NOW).total_seconds()
     played.looks += 1
@@ -141,7 +141,7 @@ def _note(played: Played, decision: Decision, world: World) -> bool:
     return False
 
 
-def _next(now: datetime, decision: Decision, server: Server, left: Sequence[Step]) -> datetime:
+def _next(now: datetime, decision: Decision, server: Server, left: Sequence[Moment]) -> datetime:
     moments = [NOW + timedelta(seconds=left[0].at)] if left else []
     if decision.requeue_after is not None:
         moments.append(now + timedelta(seconds=max(decision.requeue_after, 0.01)))
@@ -151,7 +151,7 @@ def _next(now: datetime, decision: Decision, server: Server, left: Sequence[Step
     return max(min(moments), now)
 
 
-def _write(world: World, step: Step) -> None:
+def _write(world: FakeWorld, step: Moment) -> None:
     objects = world.server.objects
     application = objects.get(APPLICATION)
     if application is not None and step.state is not None:

@@ -22,7 +22,7 @@ def _spec(host: str) -> PipelineSpec:
 
 
 @dataclass
-class Pipeline:
+class ClusterPipeline:
     """What a cluster knows of one."""
 
     host: str = HOST
@@ -39,7 +39,7 @@ class Site:
 
     limits: Limits
     counted: bool = True
-    pipelines: dict[PipelineKey, Pipeline] = field(default_factory=dict)
+    pipelines: dict[PipelineKey, ClusterPipeline] = field(default_factory=dict)
     woken: list[PipelineKey] = field(default_factory=list)
     waited: list[float] = field(default_factory=list)
     seconds: float = 0.0
@@ -71,7 +71,7 @@ class Site:
         answers = []
         for key in keys:
             self.seconds += 1
-            self.pipelines.setdefault(key, Pipeline(host, kind)).wants = True
+            self.pipelines.setdefault(key, ClusterPipeline(host, kind)).wants = True
             answers.append(self.look(key))
         return answers
 

@@ -20,7 +20,7 @@ from icdc_testing.adapter.cluster_objects import (
     termination,
     waiting,
 )
-from icdc_testing.adapter.sequences import Step
+from icdc_testing.adapter.sequences import Moment
 from icdc_testing.deciding.pipelines import caught_up
 
 
@@ -29,19 +29,19 @@ def report(*, finished: bool = False, **more: Any) -> RunReport:
     return RunReport(**fields, tables=(caught_up("shop.orders"),), **more)
 
 
-def begun(*more: Step) -> tuple[Step, ...]:
+def begun(*more: Moment) -> tuple[Moment, ...]:
     """Return a run that works 12 seconds after it was planned, and what follows."""
     return (
-        Step(1, ""),
-        Step(5, "SUBMITTED", pod=driver_pod("Pending", state=waiting("ContainerCreating"))),
-        Step(10, pod=driver_pod("Running", state=running())),
-        Step(12, "RUNNING", pod=WORKS),
+        Moment(1, ""),
+        Moment(5, "SUBMITTED", pod=driver_pod("Pending", state=waiting("ContainerCreating"))),
+        Moment(10, pod=driver_pod("Running", state=running())),
+        Moment(12, "RUNNING", pod=WORKS),
         *more,
     )
 
 
-def submit(*more: Step) -> tuple[Step, ...]:
-    return (Step(1, ""), Step(5, "SUBMITTED"), *more)
+def submit(*more: Moment) -> tuple[Moment, ...]:
+    return (Moment(1, ""), Moment(5, "SUBMITTED"), *more)
 
 
 WORKS = driver_pod("Running", state=running(), report=report())
@@ -62,21 +62,21 @@ SUBMIT = "failed to submit spark application: failed to run spark-submit: {}"
 THERE = SUBMIT.format("driver pod already exist")
 
 
-def fails(at: float, message: str, **more: Any) -> tuple[Step, ...]:
-    return (Step(at, "FAILING", message, **more), Step(at + 1, "FAILED", message))
+def fails(at: float, message: str, **more: Any) -> tuple[Moment, ...]:
+    return (Moment(at, "FAILING", message, **more), Moment(at + 1, "FAILED", message))
 
 
-def fail_submission(message: str) -> tuple[Step, ...]:
+def fail_submission(message: str) -> tuple[Moment, ...]:
     text = SUBMIT.format(f"failed to run spark-submit: {message}")
-    return (Step(1, ""), Step(6, "SUBMISSION_FAILED", text), Step(7, "FAILED", text))
+    return (Moment(1, ""), Moment(6, "SUBMISSION_FAILED", text), Moment(7, "FAILED", text))
 
 
-def pulling() -> tuple[Step, ...]:
+def pulling() -> tuple[Moment, ...]:
     """Return one of the kubelet's two words for it, which take turns."""
     words = ("ErrImagePull", "ImagePullBackOff")
     return submit(
         *(
-            Step(at, pod=driver_pod("Pending", state=waiting(words[at // 20 % 2], "not found")))
+            Moment(at, pod=driver_pod("Pending", state=waiting(words[at // 20 % 2], "not found")))
             for at in range(6, 400, 20)
         )
     )

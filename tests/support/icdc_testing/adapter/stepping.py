@@ -28,7 +28,7 @@ Answer = TypeVar("Answer")
 
 
 @dataclass
-class Cluster:
+class SteppedCluster:
     """One namespace of an API server with an operator that works when it is told to."""
 
     kubeconfig: Path

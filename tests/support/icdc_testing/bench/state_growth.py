@@ -102,7 +102,7 @@ def _rows(number: int) -> pa.Table:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stored:
+class StoredSizes:
     """What is stored for the pipeline at one moment."""
 
     state_bytes: int
@@ -168,12 +168,12 @@ class Growth:
         found: Any = answer.get("docs", [])
         return {one["_id"]: one.get("_source", {}) for one in found}
 
-    def _stored(self) -> Stored:
+    def _stored(self) -> StoredSizes:
         documents: Any = node_calls.call(self._url, "GET", "/icdc-state/_stats/docs").json
         node_calls.call(self._url, "POST", "/*-dead-letters/_refresh")
         dead_letters: Any = node_calls.call(self._url, "GET", "/*-dead-letters/_count").json
         run = self._folder / "run-1"
-        return Stored(
+        return StoredSizes(
             state_bytes=len(json.dumps(list(self._states().values()))),
             states=documents["_all"]["primaries"]["docs"]["count"],
             states_deleted=documents["_all"]["primaries"]["docs"]["deleted"],

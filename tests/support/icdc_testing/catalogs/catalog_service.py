@@ -72,7 +72,7 @@ _OF_AWS: dict[str, tuple[int, dict[str, Any]]] = {
 
 
 @dataclass(frozen=True)
-class Request:
+class CatalogRequest:
     """What somebody asked for."""
 
     what: str
@@ -90,7 +90,7 @@ class CatalogService:
     """
 
     def __init__(self) -> None:
-        self.requests: list[Request] = []
+        self.requests: list[CatalogRequest] = []
         self.url = ""
         self.denied = False
         self.vends = False
@@ -105,11 +105,11 @@ class CatalogService:
         ]
 
     @property
-    def all(self) -> list[Request]:
+    def all(self) -> list[CatalogRequest]:
         """A copy: requests may still come."""
         return list(self.requests)
 
-    def answer(self, request: Request) -> tuple[int, dict[str, Any]]:
+    def answer(self, request: CatalogRequest) -> tuple[int, dict[str, Any]]:
         """Note the request."""
         self.requests.append(request)
         operation = request.headers.get(_TARGET)
@@ -146,13 +146,13 @@ def running() -> Iterator[CatalogService]:
     """Serve one on loopback."""
     service = CatalogService()
 
-    class Handler(BaseHTTPRequestHandler):
+    class CatalogServiceHandler(BaseHTTPRequestHandler):
         def _any(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
             headers = {name.lower(): value for name, value in self.headers.items()}
             what = " ".join(filter(None, (self.command, self.path, headers.get(_TARGET))))
             status, document = service.answer(
-                Request(what, headers, self.rfile.read(length).decode())
+                CatalogRequest(what, headers, self.rfile.read(length).decode())
             )
             body = json.dumps(document).encode()
             self.send_response(status)
@@ -167,7 +167,7 @@ def running() -> Iterator[CatalogService]:
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), CatalogServiceHandler)
     service.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()

@@ -56,7 +56,7 @@ def running() -> Iterator[RestCatalog]:
     """Serve one on loopback."""
     catalog = RestCatalog()
 
-    class Handler(BaseHTTPRequestHandler):
+    class RestCatalogHandler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             catalog.requests.append((self.path, dict(self.headers)))
             missing = {"error": {"message": "not there", "type": "NoSuchTable", "code": 404}}
@@ -85,7 +85,7 @@ def running() -> Iterator[RestCatalog]:
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), RestCatalogHandler)
     catalog.port = server.server_port
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()

@@ -19,7 +19,7 @@ RELEASE = "iceberg-cdc-operator"
 
 
 @dataclass(frozen=True)
-class Site:
+class ChartSite:
     """The server, and Helm for it."""
 
     kube: KubeApi

@@ -47,7 +47,7 @@ def verdict(name: str, *missing: str, **more: Any) -> dict[str, Any]:
 
 
 @dataclass
-class World:
+class ComparingWorld:
     """A pipeline of two tables that are followed well, and what its runs do."""
 
     spec: PipelineSpec
@@ -147,9 +147,9 @@ class World:
         return [event.reason for event in self.recorded]
 
 
-def make_exported() -> World:
+def make_exported() -> ComparingWorld:
     """Return two tables that a run has exported."""
-    world = World(make_spec(ORDERS, ITEMS))
+    world = ComparingWorld(make_spec(ORDERS, ITEMS))
     assert world.start() == "e1-1"
     world.follows()
     world.look()
@@ -157,7 +157,7 @@ def make_exported() -> World:
     return world
 
 
-def comparing(world: World, mode: str = "Verify", **spec: Any) -> None:
+def comparing(world: ComparingWorld, mode: str = "Verify", **spec: Any) -> None:
     """Ask for a comparison, and let it be at work."""
     world.edit(**asking(mode), **spec)
     assert world.start() == "c2-1"

@@ -1,6 +1,6 @@
 """A model of the world for `decide`: tables are counters, an index follows them, runs end.
 
-Every decision is checked for what must hold of all of them: see `World.step`.
+Every decision is checked for what must hold of all of them: see `DecideWorld.step`.
 """
 
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ QUEUED = Queued(60.0, "--max-active-runs", allowed=1, position=1, waiting=1)
 
 
 @dataclass
-class World:
+class DecideWorld:
     """A pipeline whose tables are counters, an index that follows them, and what runs."""
 
     def __post_init__(self) -> None:

@@ -17,7 +17,7 @@ from icdc_api.status.pipeline_status import TableState, TableStatus
 from icdc_api.status.runs import Failure, RunKind, RunState
 from icdc_api.status.triggers import Ask
 from icdc_operator.core.observed import CreateRun, Decision, Observed, Queued, RunSeen
-from icdc_testing.deciding.decide_world import QUEUED, World, compares
+from icdc_testing.deciding.decide_world import QUEUED, DecideWorld, compares
 from icdc_testing.deciding.pipelines import NOW
 from icdc_testing.kube.stored_pipelines import minimal
 
@@ -27,7 +27,7 @@ LOOKS = 40
 Spec = Mapping[str, Any]
 
 
-class EditedWorld(World):
+class EditedWorld(DecideWorld):
     """A world whose spec is what users write, also where it is refused."""
 
     def __init__(self, spec: Spec) -> None:

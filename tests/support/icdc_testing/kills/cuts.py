@@ -31,7 +31,7 @@ SLOW_SECONDS = 20.0
 RETRY_AFTER_SECONDS = 2
 
 
-class Fault(StrEnum):
+class CallFault(StrEnum):
     """What becomes of one call."""
 
     KILLED_BEFORE = "killed before the call was sent"
@@ -45,9 +45,15 @@ class Fault(StrEnum):
     KILLED_STALE = "killed after the call was applied, then reads as before it"
 
 
-KILLS = (Fault.KILLED_BEFORE, Fault.KILLED_AFTER, Fault.KILLED_STALE)
-DISTURBANCES = (Fault.LOST, Fault.CONFLICT, Fault.THROTTLED, Fault.BROKEN, Fault.SLOW)
-VIEWS = (Fault.STALE, Fault.KILLED_STALE)
+KILLS = (CallFault.KILLED_BEFORE, CallFault.KILLED_AFTER, CallFault.KILLED_STALE)
+DISTURBANCES = (
+    CallFault.LOST,
+    CallFault.CONFLICT,
+    CallFault.THROTTLED,
+    CallFault.BROKEN,
+    CallFault.SLOW,
+)
+VIEWS = (CallFault.STALE, CallFault.KILLED_STALE)
 """Those of a server that lags behind what was written to another one."""
 
 
@@ -56,7 +62,7 @@ class Cut:
     """At which call, counted from 1, what happens; at none by 0."""
 
     at: int = 0
-    fault: Fault = Fault.LOST
+    fault: CallFault = CallFault.LOST
 
     def __str__(self) -> str:
         return f"call {self.at}: {self.fault}" if self.at else "undisturbed"
@@ -75,7 +81,7 @@ class Journal:
     view: StaleView | None = None
     """What reads are answered from while it lasts."""
 
-    def enter(self, call: str) -> Fault | None:
+    def enter(self, call: str) -> CallFault | None:
         """Note a call; return what becomes of it."""
         self.calls.append(call)
         return self.cut.fault if len(self.calls) == self.cut.at else None
@@ -123,13 +129,13 @@ class Line:
         path = urlsplit(url).path
         fault = self._journal.enter(f"{method} {path}") if self._journal else None
         await asyncio.sleep(self._seconds())
-        if fault is Fault.KILLED_BEFORE:
+        if fault is CallFault.KILLED_BEFORE:
             self.end()
             raise CutError
         played = _refusal_of(fault) or await self._answer_from_the_past(fault, method, url)
         if played is not None:
             return played
-        if fault is Fault.SLOW:
+        if fault is CallFault.SLOW:
             await asyncio.sleep(SLOW_SECONDS)
         with self._clock.hold():
             answer = await self._client.call_api(
@@ -139,15 +145,15 @@ class Line:
         # What was to be deleted and is gone was deleted by somebody else, whom a watch tells of.
         if 200 <= answer.status <= 299 or (method, answer.status) == ("DELETE", 404):
             self._applied(method, path, body, data)
-        if fault in (Fault.KILLED_AFTER, Fault.KILLED_STALE):
+        if fault in (CallFault.KILLED_AFTER, CallFault.KILLED_STALE):
             self.end()
             raise CutError
-        if fault is Fault.LOST:
+        if fault is CallFault.LOST:
             raise aiohttp.ServerDisconnectedError
         return answer
 
     async def _answer_from_the_past(
-        self, fault: Fault | None, method: str, url: str
+        self, fault: CallFault | None, method: str, url: str
     ) -> FakeAnswer | None:
         """Return the answer of a server that lags behind, while one does."""
         if self._journal is None:
@@ -162,14 +168,14 @@ class Line:
         self._dead = True
 
 
-def _refusal_of(fault: Fault | None) -> FakeAnswer | None:
+def _refusal_of(fault: CallFault | None) -> FakeAnswer | None:
     match fault:
-        case Fault.CONFLICT:
+        case CallFault.CONFLICT:
             return refusal(409, "played by the test")
-        case Fault.THROTTLED:
+        case CallFault.THROTTLED:
             headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
             return FakeAnswer(429, {"kind": "Status", "message": "played by the test"}, headers)
-        case Fault.BROKEN:
+        case CallFault.BROKEN:
             return refusal(500, "played by the test")
     return None
 

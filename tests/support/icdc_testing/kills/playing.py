@@ -16,7 +16,7 @@ from icdc_testing.kills.cuts import KILLS, Cut, Journal, client
 from icdc_testing.kills.endings import Ending, check
 from icdc_testing.kills.seeds import Seed
 from icdc_testing.kills.stories import Story
-from icdc_testing.kills.trial import Site, Trial
+from icdc_testing.kills.trial import Trial, TrialSite
 from icdc_testing.waiting import leaping_clock
 from icdc_testing.waiting.leaping_clock import Clock
 
@@ -76,7 +76,7 @@ def play_undisturbed(place: Place) -> Undisturbed:
 
     async def play_planted(clock: Clock) -> Undisturbed:
         async with client(place.admin) as admin, client(place.operator) as operator:
-            site = Site(clock, place.namespace, admin, operator)
+            site = TrialSite(clock, place.namespace, admin, operator)
             whole = Trial(site, place.story, Cut(), "killnone")
             wanted = await run_to_end(whole, "undisturbed")
             planted = Trial(site, place.story, Cut(), "killseed", whole.seed)
@@ -87,7 +87,7 @@ def play_undisturbed(place: Place) -> Undisturbed:
     return leaping_clock.run(play_planted)
 
 
-Play = Callable[[Site, str, Each], Coroutine[Any, Any, None]]
+Play = Callable[[TrialSite, str, Each], Coroutine[Any, Any, None]]
 """Plays the story with one disturbance, by a pipeline of that name."""
 
 
@@ -97,7 +97,7 @@ def play_all(place: Place, everything: Sequence[Each], play: Play[Each]) -> None
 
     async def one_by_one(clock: Clock) -> None:
         async with client(place.admin) as admin, client(place.operator) as operator:
-            site = Site(clock, place.namespace, admin, operator)
+            site = TrialSite(clock, place.namespace, admin, operator)
             while left:
                 await play(site, f"kill{next(place.numbers)}y", left.pop())
 
@@ -116,7 +116,7 @@ def play_cuts(place: Place, model: Undisturbed, cuts: Sequence[Cut]) -> list[Jou
     """Play the story with each cut: until it, calls are those of `model`, and so is the ending."""
     journals: list[Journal] = []
 
-    async def play(site: Site, name: str, cut: Cut) -> None:
+    async def play(site: TrialSite, name: str, cut: Cut) -> None:
         trial = Trial(site, place.story, cut, name, model.seed)
         ending = await run_to_end(trial, cut)
         assert trial.calls[: cut.at] == model.calls[: cut.at], f"{place.story}; {cut}"

@@ -42,7 +42,7 @@ COLLECTED_SECONDS = 180.0
 
 
 @dataclass(frozen=True)
-class Site:
+class TrialSite:
     """A namespace, and the ways to its API server."""
 
     clock: Clock
@@ -57,7 +57,7 @@ class Trial:
     """One pipeline through one story."""
 
     def __init__(
-        self, site: Site, story: Story, cut: Cut, name: str, seed: Seed | None = None
+        self, site: TrialSite, story: Story, cut: Cut, name: str, seed: Seed | None = None
     ) -> None:
         self.site, self.story, self.name = site, story, name
         self.seed: Seed | None = seed

@@ -121,7 +121,7 @@ def driver_pod(name: str, run: str, *, created: str, pipeline: str = "shop") -> 
 def serving(stub: ApiStub) -> Iterator[None]:
     """Answer on a free port of loopback, which is then in `stub.url`."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class ApiStubHandler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -145,7 +145,7 @@ def serving(stub: ApiStub) -> Iterator[None]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), ApiStubHandler)
     server.daemon_threads = True
     server.block_on_close = False
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))

@@ -25,7 +25,7 @@ BULK_BYTES = 65536
 """The smallest that a pipeline may ask for: a batch of some hundred rows is several requests."""
 
 
-class Kind(StrEnum):
+class BatchKind(StrEnum):
     """The kind of a batch."""
 
     EXPORT = "export"
@@ -33,7 +33,7 @@ class Kind(StrEnum):
     MERGE_ON_READ = "merge-on-read changelog"
 
 
-class Step(StrEnum):
+class KillPoint(StrEnum):
     """A point in a batch."""
 
     BEFORE_INTENT = "before the intent"
@@ -50,14 +50,14 @@ class Step(StrEnum):
     @property
     def in_a_task(self) -> bool:
         """True if a Python worker is writing: its task holds a core of Spark."""
-        return self in (Step.SOME_BULK, Step.SOME_BULK_LOST)
+        return self in (KillPoint.SOME_BULK, KillPoint.SOME_BULK_LOST)
 
 
 @dataclass(frozen=True)
-class Batch:
+class AwaitedBatch:
     """The next new batch of an alias."""
 
-    kind: Kind
+    kind: BatchKind
     alias: str
     head: int
     """The snapshot that the batch ends at."""
@@ -73,56 +73,56 @@ class RequestRule(TypedDict):
     body: str
 
 
-def match_requests(batch: Batch, step: Step) -> RequestRule:
+def match_requests(batch: AwaitedBatch, step: KillPoint) -> RequestRule:
     """Return the requests of the step."""
     if step.in_a_task:
         version = f'"version":{batch.ordinal * VERSIONS_PER_ORDINAL}\\b'
         return RequestRule(
             path=rf"^/{re.escape(batch.alias)}-\d+/_bulk", method="POST", body=version
         )
-    if step in (Step.BEFORE_ALIAS, Step.AFTER_ALIAS):
+    if step in (KillPoint.BEFORE_ALIAS, KillPoint.AFTER_ALIAS):
         moved = f'"add":.*"{re.escape(batch.alias)}"'
         return RequestRule(path="^/_aliases", method="POST", body=moved)
     path = rf"^/icdc-state/_doc/{re.escape(batch.alias)}\b"
     return RequestRule(path=path, method="PUT", body=_match_record(batch, step))
 
 
-def hold(proxy: FaultProxy, batch: Batch, step: Step, *, skip: int = 0) -> Hold:
+def hold(proxy: FaultProxy, batch: AwaitedBatch, step: KillPoint, *, skip: int = 0) -> Hold:
     """Stop the batch at the step; `skip` lets so many of its bulk requests pass."""
     return proxy.hold(**match_requests(batch, step), after=step in _APPLIED, skip=skip)
 
 
 _APPLIED = frozenset(
     {
-        Step.AFTER_INTENT,
-        Step.SOME_BULK_LOST,
-        Step.FIRST_CHUNKS,
-        Step.AFTER_ALIAS,
-        Step.AFTER_ADVANCE,
+        KillPoint.AFTER_INTENT,
+        KillPoint.SOME_BULK_LOST,
+        KillPoint.FIRST_CHUNKS,
+        KillPoint.AFTER_ALIAS,
+        KillPoint.AFTER_ADVANCE,
     }
 )
 _FIRST_RECORD = '"phase":"Writing","chunksTotal":[0-9]+,"cut":[^}]*"chunksDone":0'
 
 
-def _match_record(batch: Batch, step: Step) -> str:
+def _match_record(batch: AwaitedBatch, step: KillPoint) -> str:
     """Return the state document that is stored at the step, as a regular expression."""
-    kind = "Export" if batch.kind is Kind.EXPORT else "Changelog"
+    kind = "Export" if batch.kind is BatchKind.EXPORT else "Changelog"
     open_intent = rf'"intent":\{{"kind":"{kind}","from":[^,]+,"to":"{batch.head}",[^}}]*'
     match step:
-        case Step.BEFORE_INTENT | Step.AFTER_INTENT:
+        case KillPoint.BEFORE_INTENT | KillPoint.AFTER_INTENT:
             return open_intent + _FIRST_RECORD
-        case Step.ALL_BULK if batch.kind is not Kind.EXPORT:
+        case KillPoint.ALL_BULK if batch.kind is not BatchKind.EXPORT:
             return _match_advanced(batch)
-        case Step.ALL_BULK | Step.FIRST_CHUNKS:
+        case KillPoint.ALL_BULK | KillPoint.FIRST_CHUNKS:
             return open_intent + '"phase":"Writing",[^}]*"chunksDone":[1-9]'
-        case Step.BEFORE_SWAPPING:
+        case KillPoint.BEFORE_SWAPPING:
             return open_intent + '"phase":"Swapping"'
-        case Step.AFTER_ADVANCE:
+        case KillPoint.AFTER_ADVANCE:
             return _match_advanced(batch)
     raise AssertionError(f"{step} is not a state of the document")
 
 
-def _match_advanced(batch: Batch) -> str:
+def _match_advanced(batch: AwaitedBatch) -> str:
     return rf'"applied":\{{"snapshotId":"{batch.head}".*"ordinal":{batch.ordinal}\}},"intent":null'
 
 
@@ -193,9 +193,11 @@ class Plot:
         source: dict[str, Any] = answer["_source"]
         return source
 
-    def next_batch(self, kind: Kind) -> Batch:
+    def next_batch(self, kind: BatchKind) -> AwaitedBatch:
         """Return the batch that a run begins once it has repeated an open one."""
-        return Batch(kind, self.alias, self.head(), int(self.state().get("lastOrdinal", 0)) + 1)
+        return AwaitedBatch(
+            kind, self.alias, self.head(), int(self.state().get("lastOrdinal", 0)) + 1
+        )
 
     def is_applied(self, snapshot_id: int) -> bool:
         """Return whether the state document says so, without an open batch."""
@@ -209,9 +211,9 @@ class Plot:
         oracle.assert_equal(oracle.read_index(self.url, self.alias), wanted)
 
 
-def plot(spark: SparkSession, url: str, kind: Kind, name: str, *, rows: int = 1600) -> Plot:
+def plot(spark: SparkSession, url: str, kind: BatchKind, name: str, *, rows: int = 1600) -> Plot:
     """Create a table for batches of that kind."""
-    mode = MERGE_ON_READ if kind is Kind.MERGE_ON_READ else COPY_ON_WRITE
+    mode = MERGE_ON_READ if kind is BatchKind.MERGE_ON_READ else COPY_ON_WRITE
     return Plot(spark, url, f"{name}{next(_NUMBERS)}", mode, rows).create()
 
 
@@ -277,7 +279,7 @@ class KillList:
     def __init__(self, record: Callable[[str], object]) -> None:
         self._record = record
 
-    def add(self, seed: int, victim: str, *points: tuple[Kind, Step]) -> Kill:
+    def add(self, seed: int, victim: str, *points: tuple[BatchKind, KillPoint]) -> Kill:
         """Record a kill, and the batches that it hit."""
         kill = Kill(seed, victim, tuple(f"{kind} {step}" for kind, step in points))
         self._record(str(kill))

@@ -47,7 +47,7 @@ SMALL = Spark.model_validate(
 """A JVM that starts quickly is worth more here than one that peaks high."""
 
 
-class Victim(StrEnum):
+class KilledProcess(StrEnum):
     """The processes of a run that are killed."""
 
     EVERYTHING = "everything"
@@ -117,11 +117,11 @@ class ChildRun:
         (pid,) = [pid for pid in self.pids() if name_of(pid) == "java"]
         return pid
 
-    def kill(self, victim: Victim) -> None:
+    def kill(self, victim: KilledProcess) -> None:
         """Send SIGKILL, and return at once."""
-        if victim is Victim.EVERYTHING:
+        if victim is KilledProcess.EVERYTHING:
             processes.kill(self.marker)
-        elif victim is Victim.DRIVER_PYTHON:
+        elif victim is KilledProcess.DRIVER_PYTHON:
             kill(self.driver_python())
         else:
             kill(self.driver_jvm())

@@ -7,7 +7,7 @@ and the runs after that write what they must.
 from collections.abc import Callable
 from typing import Any
 
-from icdc_testing.tables.scenarios import Act, Op, Stage, Step, put
+from icdc_testing.tables.scenarios import Act, Op, ScenarioStep, Stage, put
 from icdc_testing.target.node_calls import call
 
 MADE = "create table {t} using iceberg as select /*+ coalesce(1) */ * from values "
@@ -75,20 +75,23 @@ def check_served(number: int) -> Callable[[Stage], None]:
     return check
 
 
-def first_export(**more: Any) -> Step:
+def first_export(**more: Any) -> ScenarioStep:
     """Return the first step: a table of three rows is made and exported."""
-    return Step(do=[MADE], writes=ROWS, check=check_served(1), **more)
+    return ScenarioStep(do=[MADE], writes=ROWS, check=check_served(1), **more)
 
 
 def goes_on(*acts: Act, change: str = ADDED, writes: tuple[Op, ...] = (NEW,), **more: Any) -> Any:
     """Return steps after which the next batch is in the same index, which readers see."""
-    return [first_export(), Step(do=[*acts, change], writes=writes, check=check_served(1), **more)]
+    return [
+        first_export(),
+        ScenarioStep(do=[*acts, change], writes=writes, check=check_served(1), **more),
+    ]
 
 
 def anew(*acts: Act, into: int = 2) -> Any:
     """Return steps by which the table is exported into the next index, which is then followed."""
     return [
         first_export(),
-        Step(do=[*acts, ADDED], writes=[*ROWS, NEW], into=into, check=check_served(into)),
-        Step(do=[LATER], writes=[LAST], into=into, check=check_served(into)),
+        ScenarioStep(do=[*acts, ADDED], writes=[*ROWS, NEW], into=into, check=check_served(into)),
+        ScenarioStep(do=[LATER], writes=[LAST], into=into, check=check_served(into)),
     ]

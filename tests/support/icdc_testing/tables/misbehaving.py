@@ -22,7 +22,7 @@ SCHEMA = "changes its schema"
 
 
 @dataclass(frozen=True)
-class Victim:
+class MisbehavingTable:
     """A table that misbehaves, and what is around it."""
 
     lake: Lake
@@ -65,18 +65,18 @@ def _damaged(location: str, how: Callable[[bytes], bytes]) -> Iterator[None]:
         path.write_bytes(content)
 
 
-def _planning(victim: Victim) -> AbstractContextManager[None]:
+def _planning(victim: MisbehavingTable) -> AbstractContextManager[None]:
     """A manifest is cut short."""
     return _damaged(victim.manifest(), cut)
 
 
-def _reading(victim: Victim) -> AbstractContextManager[None]:
+def _reading(victim: MisbehavingTable) -> AbstractContextManager[None]:
     """A data file holds something else."""
     return _damaged(victim.data_file(), garbage)
 
 
 @contextmanager
-def _sink(victim: Victim) -> Iterator[None]:
+def _sink(victim: MisbehavingTable) -> Iterator[None]:
     """The index refuses every write."""
     block = {"index.blocks.write": True}
     path = f"/{victim.index}-000001/_settings"
@@ -84,13 +84,13 @@ def _sink(victim: Victim) -> Iterator[None]:
     yield
 
 
-def _hangs(victim: Victim) -> AbstractContextManager[None]:
+def _hangs(victim: MisbehavingTable) -> AbstractContextManager[None]:
     """A task opens the data file, and nothing comes."""
     return silent_file(victim.data_file())
 
 
 @contextmanager
-def _slow(victim: Victim) -> Iterator[None]:
+def _slow(victim: MisbehavingTable) -> Iterator[None]:
     """OpenSearch takes its time for each bulk request."""
     rule = victim.proxy.add(Delay(victim.slow_seconds), path=victim.bulk, times=None)
     yield
@@ -98,7 +98,7 @@ def _slow(victim: Victim) -> Iterator[None]:
 
 
 @contextmanager
-def _cancelled(victim: Victim) -> Iterator[None]:
+def _cancelled(victim: MisbehavingTable) -> Iterator[None]:
     """The table's jobs are cancelled while a bulk request of theirs is under way."""
     held = victim.proxy.hold(victim.bulk)
 
@@ -115,7 +115,7 @@ def _cancelled(victim: Victim) -> Iterator[None]:
 
 
 @contextmanager
-def _schema(victim: Victim) -> Iterator[None]:
+def _schema(victim: MisbehavingTable) -> Iterator[None]:
     """A column gets another name, and a row follows: documents would differ."""
     name = f"{victim.lake.catalog}.{victim.table}"
     victim.lake.sql(f"alter table {name} rename column name to title")
@@ -124,27 +124,27 @@ def _schema(victim: Victim) -> Iterator[None]:
 
 
 @contextmanager
-def _removed(_: Victim) -> Iterator[None]:
+def _removed(_: MisbehavingTable) -> Iterator[None]:
     """What happens to it is not done to the table."""
     yield
 
 
 @dataclass(frozen=True)
-class Fault:
+class Misbehaviour:
     """One way to misbehave."""
 
-    begin: Callable[[Victim], AbstractContextManager[None]]
+    begin: Callable[[MisbehavingTable], AbstractContextManager[None]]
     reason: str | None
     """What the table's status says then; None where it is followed all the same."""
 
 
 FAULTS = {
-    "fails in planning": Fault(_planning, "FileUnreadable"),
-    "fails in reading": Fault(_reading, "FileUnreadable"),
-    "fails in the sink": Fault(_sink, "TargetReadOnly"),
-    HANG: Fault(_hangs, "NoProgress"),
-    "has a slow index": Fault(_slow, None),
-    "is cancelled": Fault(_cancelled, None),
-    SCHEMA: Fault(_schema, "IncompatibleSchema"),
-    REMOVED: Fault(_removed, None),
+    "fails in planning": Misbehaviour(_planning, "FileUnreadable"),
+    "fails in reading": Misbehaviour(_reading, "FileUnreadable"),
+    "fails in the sink": Misbehaviour(_sink, "TargetReadOnly"),
+    HANG: Misbehaviour(_hangs, "NoProgress"),
+    "has a slow index": Misbehaviour(_slow, None),
+    "is cancelled": Misbehaviour(_cancelled, None),
+    SCHEMA: Misbehaviour(_schema, "IncompatibleSchema"),
+    REMOVED: Misbehaviour(_removed, None),
 }

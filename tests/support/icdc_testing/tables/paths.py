@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from icdc_testing.tables.playing import Stages
-from icdc_testing.tables.scenarios import Document, Format, Op, Scenario, Step
+from icdc_testing.tables.scenarios import Document, Format, Op, Scenario, ScenarioStep
 
 
 def build_paths(
@@ -16,18 +16,18 @@ def build_paths(
 ) -> list[Scenario]:
     """Return the scenarios of the same rows: exported, appended, and updated."""
 
-    def fill(marker: str) -> Step:
-        return Step(do=[insert(marker)], writes=expect(marker), documents=documents(marker))
+    def fill(marker: str) -> ScenarioStep:
+        return ScenarioStep(do=[insert(marker)], writes=expect(marker), documents=documents(marker))
 
     def documents(marker: str) -> dict[str, Document]:
         return {key: document or {} for _, key, document in expect(marker)}
 
-    change = Step(
+    change = ScenarioStep(
         do=["update {t} set marker = 'new'"], writes=expect("new"), documents=documents("new")
     )
     paths = {
         "exported": [fill("new")],
-        "appended": [Step(documents={}), fill("new")],
+        "appended": [ScenarioStep(documents={}), fill("new")],
         "updated": [fill("old"), change],
     }
     return [

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
-from icdc_testing.tables.scenarios import Document, Scenario, Stage, Step
+from icdc_testing.tables.scenarios import Document, Scenario, ScenarioStep, Stage
 from icdc_testing.target import oracle
 
 SQL_THREADS = 4
@@ -42,7 +42,7 @@ def play_scenarios(
     return {stage.scenario.alias: stage for stage in stages}
 
 
-def _step(stage: Stage, number: int) -> Step | None:
+def _step(stage: Stage, number: int) -> ScenarioStep | None:
     steps = stage.scenario.steps
     return steps[number] if number < len(steps) else None
 
@@ -51,7 +51,7 @@ def _run(
     spark: SparkSession,
     proxy: FaultProxy,
     folder: Path,
-    acting: Sequence[tuple[Stage, Step | None]],
+    acting: Sequence[tuple[Stage, ScenarioStep | None]],
     spec: Mapping[str, Any],
 ) -> None:
     entries = []

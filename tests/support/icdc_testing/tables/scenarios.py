@@ -60,7 +60,7 @@ def rows(values: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class ScenarioStep:
     """What happens to a table before a run, and everything that the run must write."""
 
     do: Sequence[Act] = ()
@@ -91,7 +91,7 @@ class Scenario:
 
     name: str
     """Names the table and its alias, together with the format."""
-    steps: Sequence[Step]
+    steps: Sequence[ScenarioStep]
     """One for each run."""
     columns: str = "id int, name string, age int"
     """Columns in SQL, or an Iceberg schema in JSON."""
@@ -212,7 +212,7 @@ class Stage:
             "'write.distribution-mode'='none')"
         )
 
-    def act(self, step: Step) -> None:
+    def act(self, step: ScenarioStep) -> None:
         """Do what happens before the run."""
         for act in step.do:
             if isinstance(act, str):
@@ -229,7 +229,7 @@ class Stage:
                 raise
             return {}
 
-    def compute_expected(self, step: Step) -> dict[str, Document] | None:
+    def compute_expected(self, step: ScenarioStep) -> dict[str, Document] | None:
         """Return what the oracle says that readers must see; None if that nothing changed."""
         scenario = self.scenario
         if step.documents is not None:
@@ -245,7 +245,7 @@ class Stage:
             where=scenario.where,
         )
 
-    def settle(self, step: Step, status: TableStatus | None) -> None:
+    def settle(self, step: ScenarioStep, status: TableStatus | None) -> None:
         """Record the outcome, right after a run."""
         # Raised at the end, by `assert_played`: a failed check must not end the other scenarios.
         problem: BaseException | None = None

@@ -24,7 +24,7 @@ from icdc_testing.lake.lake import Lake
 from icdc_testing.lake.schemas import with_time
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
-from icdc_testing.tables.misbehaving import FAULTS, HANG, REMOVED, SCHEMA, Victim
+from icdc_testing.tables.misbehaving import FAULTS, HANG, REMOVED, SCHEMA, MisbehavingTable
 from icdc_testing.target import node_calls
 from icdc_testing.waiting.wait import until
 
@@ -96,7 +96,7 @@ class SideBySide:
         victims = [*self._victims.values()]
         for table in (*self._healthy, *victims):
             self._set_current(table, table.first)
-        with _Application(self, [*victims, *self._healthy]) as application, ExitStack() as begun:
+        with _ContinuousRun(self, [*victims, *self._healthy]) as application, ExitStack() as begun:
             self._await_applied([*victims, *self._healthy], second=False)
             self._proxy.clear()
             self._advance(begun, self._faults if faults else ())
@@ -170,8 +170,8 @@ class SideBySide:
         for table in self._healthy:
             self._set_current(table, table.second)
 
-    def _victim(self, table: SideTable) -> Victim:
-        return Victim(
+    def _victim(self, table: SideTable) -> MisbehavingTable:
+        return MisbehavingTable(
             lake=self._lake,
             proxy=self._proxy,
             table=table.name,
@@ -202,13 +202,13 @@ class SideBySide:
 
         until(are_applied, f"applied: {sorted(wanted)}", seconds=_SECONDS)
 
-    def _are_met(self, application: "_Application", faults: Sequence[str]) -> bool:
+    def _are_met(self, application: "_ContinuousRun", faults: Sequence[str]) -> bool:
         application.read()
         met = application.reasons
         return all(FAULTS[f].reason in met[self._victims[f].name] for f in faults)
 
 
-class _Application:
+class _ContinuousRun:
     """A context manager: a continuous run of all tables, one after the other where they change."""
 
     def __init__(self, site: SideBySide, tables: Sequence[SideTable]) -> None:
@@ -226,7 +226,7 @@ class _Application:
         """Of each table, by its name: all reasons that were read."""
         self._costs: dict[str, LastBatch] = {}
 
-    def __enter__(self) -> "_Application":
+    def __enter__(self) -> "_ContinuousRun":
         self._begin()
         return self
 

@@ -31,7 +31,7 @@ _USERS = itertools.count(1)
 
 
 @dataclass
-class Site:
+class SecureSite:
     """A pipeline whose user has one role, and its table."""
 
     harness: Harness
@@ -158,7 +158,7 @@ class Site:
         assert report.outcome is None, report.outcome
 
 
-def make_site(spark: SparkSession, lake: Lake, node: SecureNode, folder: Path) -> Site:
+def make_site(spark: SparkSession, lake: Lake, node: SecureNode, folder: Path) -> SecureSite:
     """Return a pipeline whose user has the documented role and no other; its index is orders."""
     lake.sql("create namespace if not exists lake.db")
     table = lake.create("id int, name string")
@@ -185,4 +185,4 @@ def make_site(spark: SparkSession, lake: Lake, node: SecureNode, folder: Path) -
     sink["credentialsFrom"] = {"secretRef": {"name": SECRET}}
     sink["tls"] = {"caFrom": {"secretRef": {"name": AUTHORITY}}}
     node.call("DELETE", "/orders-*,icdc-state?expand_wildcards=all")
-    return Site(harness, lake, table, node, role)
+    return SecureSite(harness, lake, table, node, role)

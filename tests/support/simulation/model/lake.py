@@ -26,7 +26,7 @@ Rows = Mapping[int, int]
 
 
 @dataclass
-class Lake:
+class SimulatedLake:
     """The table as the catalog has it now."""
 
     random: Random
@@ -85,7 +85,7 @@ class Lake:
 class LoadedTable(IcebergTable):
     """The table as a driver loaded it: later commits are not in it."""
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: SimulatedLake) -> None:
         self.name = TABLE
         self.lake = lake
         self._load()

@@ -17,7 +17,7 @@ from icdc_operator.core.observed import RunPhase, StopRun
 from icdc_testing.deciding.comparing import (
     ITEMS,
     ORDERS,
-    World,
+    ComparingWorld,
     asking,
     comparing,
     make_exported,
@@ -32,14 +32,14 @@ PASSING = {"name": ORDERS, "reason": "TargetUnavailable", "message": "down"}
 
 
 @pytest.fixture
-def world() -> World:
+def world() -> ComparingWorld:
     """Two tables that a run has exported."""
     return make_exported()
 
 
 @pytest.mark.parametrize("mode", ["Verify", "Repair"])
 def test_a_raised_nonce_is_answered_by_one_run_after_one_that_follows(
-    world: World, mode: str
+    world: ComparingWorld, mode: str
 ) -> None:
     comparing(world, mode)
     assert world.status.mode == mode
@@ -74,7 +74,7 @@ def test_a_raised_nonce_is_answered_by_one_run_after_one_that_follows(
     ids=["the run fails", "one table cannot be reached", "the node is lost"],
 )
 def test_a_comparison_that_fails_is_retried_and_then_given_up(
-    world: World, entries: tuple[dict[str, Any], ...], outcome: Failure | None
+    world: ComparingWorld, entries: tuple[dict[str, Any], ...], outcome: Failure | None
 ) -> None:
     comparing(world)
     began = world.now
@@ -105,7 +105,7 @@ def test_a_comparison_that_fails_is_retried_and_then_given_up(
     ids=["not retryable", "waits for a person"],
 )
 def test_a_comparison_that_cannot_be_made_does_not_hold_up_the_tables(
-    world: World, failure: Failure
+    world: ComparingWorld, failure: Failure
 ) -> None:
     comparing(world, changelog={"trigger": "Continuous"})
     world.answers(outcome=failure)
@@ -115,7 +115,9 @@ def test_a_comparison_that_cannot_be_made_does_not_hold_up_the_tables(
     assert failure.message in world.verified[2]
 
 
-def test_a_continuous_run_makes_room_for_the_comparison_and_comes_back(world: World) -> None:
+def test_a_continuous_run_makes_room_for_the_comparison_and_comes_back(
+    world: ComparingWorld,
+) -> None:
     world.edit(changelog={"trigger": "Continuous"})
     assert world.start() == "c2-1"
     world.look()
@@ -130,8 +132,8 @@ def test_a_continuous_run_makes_room_for_the_comparison_and_comes_back(world: Wo
 
 
 @pytest.mark.parametrize("state", [TableState.EXPORTING, TableState.PENDING])
-def test_exports_come_first(world: World, state: TableState) -> None:
-    world = World(make_spec(ORDERS, ITEMS, **asking()))
+def test_exports_come_first(world: ComparingWorld, state: TableState) -> None:
+    world = ComparingWorld(make_spec(ORDERS, ITEMS, **asking()))
     assert world.start() == "e1-1"
     world.follows(state)
     name = world.start()
@@ -140,7 +142,7 @@ def test_exports_come_first(world: World, state: TableState) -> None:
     assert world.start() == "v3-1"
 
 
-def test_a_run_that_fails_is_retried_before_anything_is_compared(world: World) -> None:
+def test_a_run_that_fails_is_retried_before_anything_is_compared(world: ComparingWorld) -> None:
     world.edit(**asking())
     assert world.start() == "c2-1"
     world.end(world.report((), outcome=OUT_OF_MEMORY))
@@ -159,7 +161,7 @@ def test_a_run_that_fails_is_retried_before_anything_is_compared(world: World) -
     ids=["another comparison", "another image", "an export instead"],
 )
 def test_a_comparison_of_a_spec_that_was_changed_is_stopped_and_has_no_say(
-    world: World, spec: dict[str, Any], then: list[str]
+    world: ComparingWorld, spec: dict[str, Any], then: list[str]
 ) -> None:
     comparing(world)
     world.edit(**spec)
@@ -178,7 +180,9 @@ def test_a_comparison_of_a_spec_that_was_changed_is_stopped_and_has_no_say(
     assert world.verified[:2] == ("True", "Equal")
 
 
-def test_a_pipeline_that_is_suspended_meanwhile_compares_when_it_is_resumed(world: World) -> None:
+def test_a_pipeline_that_is_suspended_meanwhile_compares_when_it_is_resumed(
+    world: ComparingWorld,
+) -> None:
     comparing(world)
     world.edit(**asking(), suspend=True)
     world.look()
@@ -190,7 +194,7 @@ def test_a_pipeline_that_is_suspended_meanwhile_compares_when_it_is_resumed(worl
     assert world.start() == "v5-1"
 
 
-def test_one_that_is_stopped_because_the_operator_ends_is_made_later(world: World) -> None:
+def test_one_that_is_stopped_because_the_operator_ends_is_made_later(world: ComparingWorld) -> None:
     comparing(world)
     world.look(closing=True)
     world.look(closing=True)
@@ -199,7 +203,7 @@ def test_one_that_is_stopped_because_the_operator_ends_is_made_later(world: Worl
     assert world.start() == "v4-1"
 
 
-def test_one_that_takes_longer_than_the_time_limit_is_given_up(world: World) -> None:
+def test_one_that_takes_longer_than_the_time_limit_is_given_up(world: ComparingWorld) -> None:
     comparing(world, timeouts={"runSeconds": 60})
     assert world.run is not None
     world.run = replace(world.run, phase=RunPhase.RUNNING, started_at=world.now)
@@ -215,7 +219,7 @@ def test_one_that_takes_longer_than_the_time_limit_is_given_up(world: World) -> 
 @pytest.mark.parametrize("crash", ["before status", "before actions"])
 def test_a_crash_at_any_step_changes_nothing_of_the_story(crash: str) -> None:
     """Each decision is made twice: what the first one said is lost, or never carried out."""
-    world = World(make_spec(ORDERS, ITEMS, **asking("Repair")))
+    world = ComparingWorld(make_spec(ORDERS, ITEMS, **asking("Repair")))
     for _ in range(40):
         decision = decide(world.observe(), world.now)
         if crash == "before actions":

@@ -11,7 +11,7 @@ from icdc_api.status.runs import Failure
 from icdc_testing.deciding.comparing import (
     ITEMS,
     ORDERS,
-    World,
+    ComparingWorld,
     asking,
     comparing,
     make_exported,
@@ -24,12 +24,12 @@ OUT_OF_MEMORY = Failure.of(errors.OutOfMemory("heap"))
 
 
 @pytest.fixture
-def world() -> World:
+def world() -> ComparingWorld:
     """Two tables that a run has exported."""
     return make_exported()
 
 
-def test_a_comparison_touches_neither_ready_nor_reconciling(world: World) -> None:
+def test_a_comparison_touches_neither_ready_nor_reconciling(world: ComparingWorld) -> None:
     comparing(world)
     world.answers(outcome=OUT_OF_MEMORY)
     for _ in range(2):
@@ -44,7 +44,7 @@ def test_a_comparison_touches_neither_ready_nor_reconciling(world: World) -> Non
     assert not world.status.holds(ConditionType.STALLED)
 
 
-def test_what_differs_is_told_with_counts_and_bounded_samples(world: World) -> None:
+def test_what_differs_is_told_with_counts_and_bounded_samples(world: ComparingWorld) -> None:
     comparing(world)
     ids = [f"{number:0300}" for number in range(30)]
     more = {"extra": {"count": 1, "samples": ["9"]}}
@@ -99,7 +99,7 @@ def test_what_differs_is_told_with_counts_and_bounded_samples(world: World) -> N
     ids=["mended", "a row is refused", "under way", "no index", "unreadable", "a newer driver"],
 )
 def test_nothing_is_called_equal_that_was_not_compared(
-    world: World, entry: dict[str, Any], expected: tuple[str, str, str]
+    world: ComparingWorld, entry: dict[str, Any], expected: tuple[str, str, str]
 ) -> None:
     comparing(world, "Repair")
     world.answers(entry, verdict(ITEMS))
@@ -109,7 +109,7 @@ def test_nothing_is_called_equal_that_was_not_compared(
     assert world.status.current_run is None
 
 
-def test_only_the_tables_that_were_named_are_compared(world: World) -> None:
+def test_only_the_tables_that_were_named_are_compared(world: ComparingWorld) -> None:
     world.edit(**asking(tables=(ITEMS,)))
     world.start()
     world.follows()
@@ -120,7 +120,7 @@ def test_only_the_tables_that_were_named_are_compared(world: World) -> None:
     assert world.status.tables[0].verification is None
 
 
-def test_a_new_export_takes_back_what_was_found_in_the_old_index(world: World) -> None:
+def test_a_new_export_takes_back_what_was_found_in_the_old_index(world: ComparingWorld) -> None:
     comparing(world)
     world.answers(verdict(ORDERS, "1"), verdict(ITEMS))
     world.look()

@@ -9,7 +9,7 @@ from icdc_api.errors import FailureClass
 from icdc_api.job.run_files import RunReport
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
-from icdc_testing.runs.kill_points import BULK_BYTES, Kind, Plot, plot
+from icdc_testing.runs.kill_points import BULK_BYTES, BatchKind, Plot, plot
 from icdc_testing.target.nodes.member import Member
 from icdc_testing.target.nodes.three_nodes import ThreeNodes
 
@@ -33,7 +33,7 @@ class Followed:
         nodes: ThreeNodes,
         front: FaultProxy,
         folder: Path,
-        kind: Kind,
+        kind: BatchKind,
         *,
         replicas: int = 1,
         rows: int = 800,

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from icdc_operator.cluster.loop.admission import EVERY_ELDEST
 from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.queue import PipelineKey
-from icdc_testing.adapter.site import Pipeline, Site
+from icdc_testing.adapter.site import ClusterPipeline, Site
 
 LIMITS = Limits(total=3, per_namespace=2, per_target=2)
 KEYS = [PipelineKey(namespace, f"shop-{number}") for namespace in "abc" for number in range(3)]
@@ -22,7 +22,7 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.site = Site(LIMITS)
         for number, key in enumerate(KEYS):
-            self.site.pipelines[key] = Pipeline(HOSTS[number % len(HOSTS)])
+            self.site.pipelines[key] = ClusterPipeline(HOSTS[number % len(HOSTS)])
 
     @rule(key=st.sampled_from(KEYS), wants=st.sampled_from([True, True, True, False]))
     def a_run_is_due_or_not(self, key: PipelineKey, wants: bool) -> None:

@@ -26,7 +26,7 @@ from icdc_testing.adapter.cluster_objects import (
     termination,
 )
 from icdc_testing.adapter.fake_api import on, refusal
-from icdc_testing.adapter.fake_world import APPLICATION, CREATE, PIPELINE, PLANNED, POD, World
+from icdc_testing.adapter.fake_world import APPLICATION, CREATE, PIPELINE, PLANNED, POD, FakeWorld
 from icdc_testing.deciding.pipelines import run_record
 from icdc_testing.deciding.worst_cases import many_tables
 from icdc_testing.kube.stored_pipelines import Resource, minimal
@@ -35,28 +35,28 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> FakeWorld:
+    return FakeWorld()
 
 
-def test_a_cluster_without_spark_operator_can_be_looked_at(world: World) -> None:
+def test_a_cluster_without_spark_operator_can_be_looked_at(world: FakeWorld) -> None:
     world.server.fault = on("GET", "sparkapplications", refusal(404, "not found"))
     assert not world.look().observed.runs
 
 
-def test_a_pod_is_read_after_its_application(world: World) -> None:
+def test_a_pod_is_read_after_its_application(world: FakeWorld) -> None:
     world.look()
     kinds_asked = [path.rpartition("/")[2] for _, path in world.server.requests]
     assert kinds_asked == ["shop", "sparkapplications", "pods"]
 
 
-def test_a_pipeline_that_is_gone_is_none(world: World) -> None:
+def test_a_pipeline_that_is_gone_is_none(world: FakeWorld) -> None:
     del world.server.objects[PIPELINE]
     assert asyncio.run(world.adapter.observe("default", "shop")) is None
 
 
 def test_a_pipeline_that_is_being_deleted_starts_nothing() -> None:
-    world = World(run=None)
+    world = FakeWorld(run=None)
     world.server.objects[PIPELINE]["metadata"]["deletionTimestamp"] = ago(1)
     assert world.look().observed.closing
     assert world.step().status.current_run is None
@@ -75,7 +75,7 @@ LAST_WORDS = [
 
 @pytest.mark.parametrize("pod", LAST_WORDS)
 def test_last_words_that_a_watch_heard_are_not_lost(pod: Resource) -> None:
-    world = World(run=run_record())
+    world = FakeWorld(run=run_record())
     world.server.add(APPLICATION, spark_application("FAILED", "driver pod not found"))
     assert world.run().phase == RunPhase.MISSING
     world.adapter.note_driver_pod(pod)
@@ -89,7 +89,7 @@ def test_last_words_that_a_watch_heard_are_not_lost(pod: Resource) -> None:
 
 
 def test_last_words_of_an_older_run_do_not_replace_those_of_a_newer() -> None:
-    world = World(run=run_record())
+    world = FakeWorld(run=run_record())
     world.server.add(APPLICATION, spark_application("RUNNING"))
     world.adapter.note_driver_pod(LAST_WORDS[1])
     world.adapter.note_driver_pod(driver_pod("Failed", state=termination(1), epoch=EPOCH - 1))
@@ -112,7 +112,7 @@ def test_last_words_of_an_older_run_do_not_replace_those_of_a_newer() -> None:
 def test_a_driver_is_given_the_time_that_is_due(
     graceful: bool, metadata: Resource, late: float, expected: list[int | None]
 ) -> None:
-    world = World(run=run_record())
+    world = FakeWorld(run=run_record())
     world.now += timedelta(seconds=late)
     world.server.add(POD, driver_pod("Running", state=running(), **metadata))
     world.act(StopRun(RUN, graceful))
@@ -120,7 +120,7 @@ def test_a_driver_is_given_the_time_that_is_due(
 
 
 def test_a_driver_whose_node_does_not_answer_is_given_no_time_once_it_was_evicted() -> None:
-    world = World(run=run_record())
+    world = FakeWorld(run=run_record())
     evicted: Resource = {
         "deletionTimestamp": ago(-120),
         "deletionGracePeriodSeconds": 120,
@@ -131,7 +131,7 @@ def test_a_driver_whose_node_does_not_answer_is_given_no_time_once_it_was_evicte
 
 
 def test_a_wrong_spec_is_said_in_one_line_and_nothing_is_planned() -> None:
-    world = World(run=None)
+    world = FakeWorld(run=None)
     spec = {**minimal()["spec"], "tables": [], "mode": "Sometimes"}
     world.put_pipeline(spec=spec)
     observed = world.look().observed
@@ -142,7 +142,9 @@ def test_a_wrong_spec_is_said_in_one_line_and_nothing_is_planned() -> None:
     assert world.step().status.current_run is None
 
 
-def test_the_status_has_the_room_that_spec_and_metadata_leave_of_the_object(world: World) -> None:
+def test_the_status_has_the_room_that_spec_and_metadata_leave_of_the_object(
+    world: FakeWorld,
+) -> None:
     pipeline = world.server.objects[PIPELINE]
     room = world.look().observed.status_room
     assert room == MAX_OBJECT_BYTES - stored_bytes({**pipeline, "status": None}) + len(
@@ -154,7 +156,7 @@ def test_the_status_has_the_room_that_spec_and_metadata_leave_of_the_object(worl
 
 
 def test_a_spec_whose_status_may_not_fit_beside_it_is_refused() -> None:
-    world = World(run=None)
+    world = FakeWorld(run=None)
     world.put_pipeline(spec=many_tables()["spec"])
     assert world.look().observed.spec is not None
     # Two that apply the spec on the server's side are in there twice.
@@ -182,14 +184,16 @@ DAMAGED = [
 
 @pytest.mark.parametrize(("damage", "kept"), DAMAGED)
 def test_a_status_is_read_as_far_as_it_can_be(damage: Resource, kept: bool) -> None:
-    world = World()
+    world = FakeWorld()
     world.server.objects[PIPELINE]["status"] |= damage
     status = world.look().observed.status
     assert status.observed_generation == 1
     assert status.current_run == (PLANNED if kept else None)
 
 
-def test_a_newer_run_of_the_name_is_left_alone_by_an_operator_that_is_behind(world: World) -> None:
+def test_a_newer_run_of_the_name_is_left_alone_by_an_operator_that_is_behind(
+    world: FakeWorld,
+) -> None:
     behind = world.look()
     newer = replace(CREATE, run=PLANNED.model_copy(update={"epoch": 2000, "run_id": "newer"}))
     world.act(newer)
@@ -198,7 +202,7 @@ def test_a_newer_run_of_the_name_is_left_alone_by_an_operator_that_is_behind(wor
     assert APPLICATION in world.server.objects
 
 
-def test_times_are_those_of_the_given_clock(world: World) -> None:
+def test_times_are_those_of_the_given_clock(world: FakeWorld) -> None:
     world.server.add(APPLICATION, spark_application(creationTimestamp=ago(0)))
     assert world.run().failure is None
     world.now = _later(world.now)

@@ -10,7 +10,7 @@ from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.core.observed import Action, AddFinalizer, RemoveFinalizer
 from icdc_testing.adapter.cluster_objects import ago, spark_application
 from icdc_testing.adapter.fake_api import FakeAnswer, on, refusal
-from icdc_testing.adapter.fake_world import PIPELINE, World
+from icdc_testing.adapter.fake_world import PIPELINE, FakeWorld
 
 pytestmark = pytest.mark.unit
 
@@ -19,20 +19,20 @@ ENDING = "unable to create new content in namespace x because it is being termin
 
 
 @pytest.fixture
-def world() -> World:
-    return World(run=None)
+def world() -> FakeWorld:
+    return FakeWorld(run=None)
 
 
-def metadata(world: World) -> dict[str, Any]:
+def metadata(world: FakeWorld) -> dict[str, Any]:
     metadata_of_pipeline: dict[str, Any] = world.server.objects[PIPELINE]["metadata"]
     return metadata_of_pipeline
 
 
-def delete(world: World) -> None:
+def delete(world: FakeWorld) -> None:
     metadata(world)["deletionTimestamp"] = ago(1)
 
 
-def test_only_our_finalizer_comes_and_goes(world: World) -> None:
+def test_only_our_finalizer_comes_and_goes(world: FakeWorld) -> None:
     metadata(world)["finalizers"] = [OTHERS]
     steps: list[tuple[Action, list[str]]] = [
         (AddFinalizer(), [OTHERS, naming.FINALIZER]),
@@ -52,7 +52,7 @@ def test_only_our_finalizer_comes_and_goes(world: World) -> None:
 
 
 @pytest.mark.parametrize(("value", "asked"), [("true", True), ("false", False), ("", False)])
-def test_the_annotation_says_true(value: str, asked: bool, world: World) -> None:
+def test_the_annotation_says_true(value: str, asked: bool, world: FakeWorld) -> None:
     metadata(world)["annotations"] = {naming.ANNOTATION_RETAIN: value}
     assert world.look().observed.retain_asked is asked
 
@@ -68,7 +68,7 @@ def test_the_annotation_says_true(value: str, asked: bool, world: World) -> None
     ],
 )
 def test_a_namespace_that_ends_is_known_before_a_run_is_tried(
-    answer: FakeAnswer | None, ends: bool, world: World
+    answer: FakeAnswer | None, ends: bool, world: FakeWorld
 ) -> None:
     delete(world)
     if answer is not None:
@@ -83,7 +83,9 @@ def test_a_namespace_that_ends_is_known_before_a_run_is_tried(
 @pytest.mark.parametrize(
     ("name", "ours"), [("shop-d1-1", True), ("shop-e1-1", False), ("shop-x-d1-1", False)]
 )
-def test_a_run_that_nobody_owns_is_ours_if_it_deletes(name: str, ours: bool, world: World) -> None:
+def test_a_run_that_nobody_owns_is_ours_if_it_deletes(
+    name: str, ours: bool, world: FakeWorld
+) -> None:
     made = spark_application("RUNNING", ownerReferences=[])
     made["metadata"]["name"] = name
     made["metadata"]["annotations"][f"{naming.LABEL_PREFIX}run-id"] = f"{name}.1000"

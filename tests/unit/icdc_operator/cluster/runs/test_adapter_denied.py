@@ -13,7 +13,7 @@ from icdc_operator.core import decide
 from icdc_operator.core.observed import Decision, StopRun
 from icdc_testing.adapter.cluster_objects import RUN, driver_pod, running, spark_application
 from icdc_testing.adapter.fake_api import on, refusal
-from icdc_testing.adapter.fake_world import APPLICATION, POD, World
+from icdc_testing.adapter.fake_world import APPLICATION, POD, FakeWorld
 from icdc_testing.deciding.pipelines import run_record
 
 pytestmark = pytest.mark.unit
@@ -31,7 +31,7 @@ def conditions_of(decision: Decision) -> dict[str, tuple[str, str]]:
 
 @pytest.mark.parametrize("kind", ["sparkapplications", "pods"])
 def test_runs_that_may_not_be_looked_at_are_left_alone(kind: str) -> None:
-    world = World(run=SUBMITTED)
+    world = FakeWorld(run=SUBMITTED)
     world.server.add(APPLICATION, spark_application("FAILED", "driver pod not found"))
     world.server.fault = on("GET", kind, NO)
     for _ in range(2):
@@ -49,7 +49,7 @@ def test_runs_that_may_not_be_looked_at_are_left_alone(kind: str) -> None:
 
 
 def test_a_run_that_may_not_be_ended_is_told_of_until_it_is_ended() -> None:
-    world = World(run=SUBMITTED)
+    world = FakeWorld(run=SUBMITTED)
     world.server.add(POD, driver_pod("Running", state=running()))
     world.server.fault = on("DELETE", "pods", NO)
     stop = StopRun(RUN, graceful=True)
@@ -65,7 +65,7 @@ def test_a_run_that_may_not_be_ended_is_told_of_until_it_is_ended() -> None:
 
 
 def test_what_nobody_asks_for_any_more_is_not_told_of_for_ever() -> None:
-    world = World(run=SUBMITTED)
+    world = FakeWorld(run=SUBMITTED)
     world.server.add(POD, driver_pod("Running", state=running()))
     world.server.fault = on("DELETE", "pods", NO)
     with pytest.raises(errors.Denied):
@@ -77,7 +77,7 @@ def test_what_nobody_asks_for_any_more_is_not_told_of_for_ever() -> None:
 
 
 def test_a_status_that_may_not_be_written_is_an_error_of_the_look() -> None:
-    world = World(run=None)
+    world = FakeWorld(run=None)
     world.server.fault = on("PATCH", "status", NO)
     with pytest.raises(errors.Denied):
         world.step()

@@ -10,14 +10,14 @@ from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.core.observed import RunPhase
 from icdc_testing.adapter.cluster_objects import EPOCH, RUN
 from icdc_testing.adapter.fake_api import FakeAnswer, on, refusal
-from icdc_testing.adapter.fake_world import APPLICATION, CONFIG_MAP, CREATE, PIPELINE, World
+from icdc_testing.adapter.fake_world import APPLICATION, CONFIG_MAP, CREATE, PIPELINE, FakeWorld
 
 pytestmark = pytest.mark.unit
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> FakeWorld:
+    return FakeWorld()
 
 
 POLICY = "ValidatingAdmissionPolicy 'runs' with binding 'runs' denied request: not now"
@@ -34,7 +34,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("code", "text", "reason", "retryable"), REFUSALS)
 def test_a_run_that_is_refused_is_seen_to_have_failed(
-    world: World, code: int, text: str, reason: str, retryable: bool
+    world: FakeWorld, code: int, text: str, reason: str, retryable: bool
 ) -> None:
     world.server.fault = on("POST", "sparkapplications", refusal(code, text))
     world.act(CREATE)
@@ -63,7 +63,7 @@ def test_a_run_that_is_refused_is_seen_to_have_failed(
     ],
 )
 def test_what_others_refuse_and_may_permit_is_tried_again_and_again(
-    world: World, code: int, text: str
+    world: FakeWorld, code: int, text: str
 ) -> None:
     world.server.fault = on("POST", "configmaps", refusal(code, text))
     world.act(CREATE)
@@ -90,7 +90,7 @@ PASSING: dict[str, FakeAnswer | BaseException] = {
 
 @pytest.mark.parametrize("trouble", PASSING.values(), ids=PASSING)
 def test_a_run_that_could_not_be_made_for_now_is_made_later(
-    world: World, trouble: FakeAnswer | BaseException
+    world: FakeWorld, trouble: FakeAnswer | BaseException
 ) -> None:
     world.server.fault = on("POST", "sparkapplications", trouble)
     with pytest.raises(errors.Unavailable):
@@ -104,7 +104,7 @@ def test_a_run_that_could_not_be_made_for_now_is_made_later(
 @pytest.mark.parametrize("kind", ["configmaps", "sparkapplications"])
 @pytest.mark.parametrize("trouble", PASSING.values(), ids=PASSING)
 def test_a_run_whose_answer_was_lost_is_made_once(
-    world: World, kind: str, trouble: FakeAnswer | BaseException
+    world: FakeWorld, kind: str, trouble: FakeAnswer | BaseException
 ) -> None:
     world.server.lost = on("POST", kind, trouble)
     with pytest.raises(errors.Unavailable):
@@ -119,14 +119,14 @@ def test_a_run_whose_answer_was_lost_is_made_once(
 @pytest.mark.parametrize("trouble", PASSING.values(), ids=PASSING)
 @pytest.mark.parametrize("kind", ["icebergcdcpipelines", "sparkapplications", "pods"])
 def test_a_look_that_misses_something_is_none(
-    world: World, kind: str, trouble: FakeAnswer | BaseException
+    world: FakeWorld, kind: str, trouble: FakeAnswer | BaseException
 ) -> None:
     world.server.fault = on("GET", kind, trouble)
     with pytest.raises(errors.Unavailable):
         world.look()
 
 
-def test_an_expired_page_makes_the_list_begin_anew(world: World) -> None:
+def test_an_expired_page_makes_the_list_begin_anew(world: FakeWorld) -> None:
     pages = iter(
         [FakeAnswer(200, {"items": [], "metadata": {"continue": "x"}}), refusal(410, "old")]
     )
@@ -136,13 +136,13 @@ def test_an_expired_page_makes_the_list_begin_anew(world: World) -> None:
     assert len(world.server.requests) == 3
 
 
-def test_a_list_that_expires_for_ever_is_gone(world: World) -> None:
+def test_a_list_that_expires_for_ever_is_gone(world: FakeWorld) -> None:
     world.server.fault = on("GET", "icebergcdcpipelines", refusal(410, "old"))
     with pytest.raises(errors.Expired):
         asyncio.run(world.server.api().list_objects(kinds.PIPELINE, None))
 
 
-def test_every_request_is_counted(world: World) -> None:
+def test_every_request_is_counted(world: FakeWorld) -> None:
     counted: list[tuple[str, str, int | str]] = []
     api = world.server.api(lambda *request: counted.append(request))
     asyncio.run(api.get_pipeline("default", "shop"))

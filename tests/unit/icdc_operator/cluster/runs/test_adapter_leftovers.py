@@ -8,13 +8,13 @@ from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.core.observed import ForgetRun, StopRun
 from icdc_testing.adapter.cluster_objects import RUN, driver_pod, running, termination
 from icdc_testing.adapter.fake_api import on, refusal
-from icdc_testing.adapter.fake_world import APPLICATION, CONFIG_MAP, CREATE, POD, World
+from icdc_testing.adapter.fake_world import APPLICATION, CONFIG_MAP, CREATE, POD, FakeWorld
 
 
 @pytest.fixture
-def world() -> World:
+def world() -> FakeWorld:
     """A pipeline whose run is made, and has no driver yet."""
-    made = World()
+    made = FakeWorld()
     made.act(CREATE)
     assert {APPLICATION, CONFIG_MAP} <= made.server.objects.keys()
     return made
@@ -22,20 +22,20 @@ def world() -> World:
 
 @pytest.mark.parametrize("graceful", [True, False])
 def test_a_run_that_is_stopped_before_it_has_a_driver_leaves_no_config_map(
-    world: World, graceful: bool
+    world: FakeWorld, graceful: bool
 ) -> None:
     world.act(StopRun(RUN, graceful=graceful))
     assert not {APPLICATION, CONFIG_MAP} & world.server.objects.keys()
 
 
-def test_a_driver_that_is_asked_to_end_by_itself_keeps_its_config_map(world: World) -> None:
+def test_a_driver_that_is_asked_to_end_by_itself_keeps_its_config_map(world: FakeWorld) -> None:
     world.server.add(POD, driver_pod("Running", state=running(), epoch=CREATE.run.epoch))
     world.act(StopRun(RUN, graceful=True))
     assert {APPLICATION, CONFIG_MAP} <= world.server.objects.keys()
 
 
 @pytest.mark.parametrize("part", ["configmaps", "sparkapplications"])
-def test_what_could_not_be_forgotten_is_forgotten_later(world: World, part: str) -> None:
+def test_what_could_not_be_forgotten_is_forgotten_later(world: FakeWorld, part: str) -> None:
     ended = driver_pod("Failed", state=termination(1), epoch=CREATE.run.epoch)
     world.server.add(POD, ended)
     world.server.fault = on("DELETE", part, refusal(409, "another request was faster"))
@@ -49,7 +49,7 @@ def test_what_could_not_be_forgotten_is_forgotten_later(world: World, part: str)
     assert not {APPLICATION, CONFIG_MAP, POD} & world.server.objects.keys()
 
 
-def test_an_object_that_was_made_anew_is_left_alone(world: World) -> None:
+def test_an_object_that_was_made_anew_is_left_alone(world: FakeWorld) -> None:
     api = world.server.api()
     asyncio.run(api.delete(kinds.CONFIG_MAP, "default", RUN, uid="of one before"))
     assert CONFIG_MAP in world.server.objects

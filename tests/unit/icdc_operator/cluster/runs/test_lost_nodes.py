@@ -5,7 +5,7 @@ import pytest
 from icdc_api.errors import FailureClass
 from icdc_api.status.runs import RunState
 from icdc_testing.adapter.cluster_objects import NODE_SILENT, ago, driver_pod, running
-from icdc_testing.adapter.sequences import Step, play
+from icdc_testing.adapter.sequences import Moment, play
 from icdc_testing.adapter.spark_operator import WELL, WORKS, begun
 
 pytestmark = pytest.mark.unit
@@ -16,7 +16,7 @@ EVICTED = driver_pod("Running", state=running(), status=NODE_SILENT, deletionTim
 
 
 def test_a_run_whose_node_is_lost_is_over_as_soon_as_its_pod_is_evicted() -> None:
-    steps = begun(Step(60, pod=SILENT), Step(90, "UNKNOWN", pod=EVICTED))
+    steps = begun(Moment(60, pod=SILENT), Moment(90, "UNKNOWN", pod=EVICTED))
     played = play(steps, node_dead=True)
     assert any("once Kubernetes evicts the pod" in text for text in played.said)
     assert played.ended is not None
@@ -30,7 +30,9 @@ def test_a_run_whose_node_is_lost_is_over_as_soon_as_its_pod_is_evicted() -> Non
 
 
 def test_a_node_that_does_not_answer_for_a_while_ends_no_run() -> None:
-    steps = begun(Step(60, pod=SILENT), Step(85, pod=WORKS), Step(120, "SUCCEEDING", pod=WELL))
+    steps = begun(
+        Moment(60, pod=SILENT), Moment(85, pod=WORKS), Moment(120, "SUCCEEDING", pod=WELL)
+    )
     played = play(steps)
     assert any("does not answer" in text for text in played.said)
     assert played.ended is not None

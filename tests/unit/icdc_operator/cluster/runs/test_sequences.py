@@ -11,7 +11,7 @@ import pytest
 from icdc_api.errors import FailureClass
 from icdc_api.status.conditions import ConditionType
 from icdc_testing.adapter.cluster_objects import ago, driver_pod, running, termination, waiting
-from icdc_testing.adapter.sequences import Step, play
+from icdc_testing.adapter.sequences import Moment, play
 from icdc_testing.adapter.spark_operator import (
     CRASHED,
     DRAINED,
@@ -49,7 +49,7 @@ PERSON = None
 class Case:
     """A sequence, and what must become of it."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[Moment, ...]
     then: tuple[float, float] | None
     """Between so many seconds another run is created; PERSON: none before a person acts."""
     failure: tuple[FailureClass, str] | None = None
@@ -67,21 +67,21 @@ LOST = FailureClass.NODE_LOST
 
 CASES: dict[str, Case] = {
     "COMPLETED": Case(
-        begun(Step(60, pod=WELL), Step(61, "SUCCEEDING"), Step(62, "COMPLETED")),
+        begun(Moment(60, pod=WELL), Moment(61, "SUCCEEDING"), Moment(62, "COMPLETED")),
         then=POLL,
         closed=(60, 65),
     ),
     "killed after it had finished, FAILED (#2775)": Case(
-        begun(Step(60, pod=KILLED_DONE), *fails(61, EXITED.format(143, "Error"))),
+        begun(Moment(60, pod=KILLED_DONE), *fails(61, EXITED.format(143, "Error"))),
         then=POLL,
         closed=(60, 65),
     ),
     "driver pod not found after success, and the watch had told (#2755)": Case(
-        begun(Step(60, pod=WELL, reported=True), *fails(60.1, NOT_FOUND, pod_gone=True)),
+        begun(Moment(60, pod=WELL, reported=True), *fails(60.1, NOT_FOUND, pod_gone=True)),
         then=POLL,
     ),
     "driver pod not found after success, and nobody saw it end (#2755, #2302)": Case(
-        begun(Step(60, pod=WELL), *fails(60, NOT_FOUND, pod_gone=True)),
+        begun(Moment(60, pod=WELL), *fails(60, NOT_FOUND, pod_gone=True)),
         then=AT_ONCE,
         failure=(LOST, "NodeLost"),
         text="ended without reporting an outcome",
@@ -100,23 +100,23 @@ CASES: dict[str, Case] = {
     ),
     "FAILED while its driver works, which ends well (#2788)": Case(
         (
-            Step(1, ""),
-            Step(4, pod=driver_pod("Pending")),
-            Step(7, pod=WORKS),
-            Step(20, "SUBMISSION_FAILED", THERE),
-            Step(21, "FAILED", THERE),
-            Step(900, pod=WELL),
+            Moment(1, ""),
+            Moment(4, pod=driver_pod("Pending")),
+            Moment(7, pod=WORKS),
+            Moment(20, "SUBMISSION_FAILED", THERE),
+            Moment(21, "FAILED", THERE),
+            Moment(900, pod=WELL),
         ),
         then=POLL,
         closed=(900, 905),
     ),
     "FAILED while its driver works, which is evicted and collected (#2788)": Case(
         (
-            Step(1, ""),
-            Step(7, pod=WORKS),
-            Step(20, "SUBMISSION_FAILED", THERE),
-            Step(21, "FAILED", THERE),
-            Step(300, pod_gone=True),
+            Moment(1, ""),
+            Moment(7, pod=WORKS),
+            Moment(20, "SUBMISSION_FAILED", THERE),
+            Moment(21, "FAILED", THERE),
+            Moment(300, pod_gone=True),
         ),
         then=AT_ONCE,
         failure=(LOST, "NodeLost"),
@@ -131,7 +131,7 @@ CASES: dict[str, Case] = {
         meanwhile="not found; see spec.spark.image",
     ),
     "SUBMITTED for ever, no node has room (#1737)": Case(
-        submit(Step(6, pod=driver_pod("Pending", status=FULL))),
+        submit(Moment(6, pod=driver_pod("Pending", status=FULL))),
         then=BACKOFF,
         failure=(FailureClass.UNSCHEDULABLE, "Unschedulable"),
         text="0/3 nodes are available",
@@ -140,7 +140,7 @@ CASES: dict[str, Case] = {
     ),
     "SUBMITTED for ever, a Secret is missing": Case(
         submit(
-            Step(6, pod=driver_pod("Pending", state=waiting("CreateContainerConfigError", "no x")))
+            Moment(6, pod=driver_pod("Pending", state=waiting("CreateContainerConfigError", "x")))
         ),
         then=BACKOFF,
         failure=(FailureClass.BAD_SPEC, "CreateContainerConfigError"),
@@ -149,7 +149,7 @@ CASES: dict[str, Case] = {
     ),
     "SUBMITTED for ever, a volume is not mounted": Case(
         submit(
-            Step(
+            Moment(
                 6,
                 pod=driver_pod(
                     "Pending", state=waiting("ContainerCreating"), status={"startTime": ago(-6)}
@@ -161,13 +161,13 @@ CASES: dict[str, Case] = {
         closed=(120, 160),
     ),
     "RUNNING for ever, and never a word": Case(
-        (*begun()[:3], Step(12, "RUNNING")),
+        (*begun()[:3], Moment(12, "RUNNING")),
         then=BACKOFF,
         failure=(FailureClass.START_TIMEOUT, "StartTimeout"),
         closed=(600, 640),
     ),
     "NEW for ever": Case(
-        (Step(1, ""),),
+        (Moment(1, ""),),
         then=BACKOFF,
         failure=(FailureClass.SUBMISSION, "SparkOperatorNotWatching"),
         text="spark.jobNamespaces",
@@ -175,30 +175,30 @@ CASES: dict[str, Case] = {
         meanwhile="spark-operator has not taken up",
     ),
     "OOMKilled": Case(
-        begun(Step(60, pod=OOM), *fails(61, EXITED.format(137, "OOMKilled"))),
+        begun(Moment(60, pod=OOM), *fails(61, EXITED.format(137, "OOMKilled"))),
         then=BACKOFF,
         failure=(FailureClass.OUT_OF_MEMORY, "OOMKilled"),
         text="raise spec.spark.driver.memory",
     ),
     "OOMKilled, and its pod is gone": Case(
-        begun(Step(60, "FAILED", EXITED.format(137, "OOMKilled"), pod_gone=True)),
+        begun(Moment(60, "FAILED", EXITED.format(137, "OOMKilled"), pod_gone=True)),
         then=BACKOFF,
         failure=(FailureClass.OUT_OF_MEMORY, "OOMKilled"),
     ),
     "Evicted": Case(
-        begun(Step(60, pod=EVICTED), *fails(61, "driver container status missing")),
+        begun(Moment(60, pod=EVICTED), *fails(61, "driver container status missing")),
         then=AT_ONCE,
         failure=(LOST, "Evicted"),
         text="low on resource: memory",
     ),
     "Evicted, and its pod is gone": Case(
-        begun(Step(60, "FAILED", "driver container status missing", pod_gone=True)),
+        begun(Moment(60, "FAILED", "driver container status missing", pod_gone=True)),
         then=AT_ONCE,
         failure=(LOST, "NodeLost"),
     ),
     "drained": Case(
         begun(
-            Step(60, pod=driver_pod("Failed", state=termination(143), status=DRAINED)),
+            Moment(60, pod=driver_pod("Failed", state=termination(143), status=DRAINED)),
             *fails(61, EXITED.format(143, "Error")),
         ),
         then=AT_ONCE,
@@ -206,7 +206,7 @@ CASES: dict[str, Case] = {
     ),
     "the node is lost, its pod stays": Case(
         begun(
-            Step(
+            Moment(
                 300,
                 "UNKNOWN",
                 pod=driver_pod(
@@ -222,21 +222,21 @@ CASES: dict[str, Case] = {
     ),
     "UNKNOWN for a while, then all is well": Case(
         begun(
-            Step(60, "UNKNOWN", pod=UNKNOWN),
-            Step(240, "RUNNING", pod=WORKS),
-            Step(300, "SUCCEEDING", pod=WELL),
+            Moment(60, "UNKNOWN", pod=UNKNOWN),
+            Moment(240, "RUNNING", pod=WORKS),
+            Moment(300, "SUCCEEDING", pod=WELL),
         ),
         then=POLL,
         closed=(300, 305),
     ),
     "a driver that crashes without a word": Case(
-        (*begun()[:3], Step(60, pod=CRASHED), *fails(61, EXITED.format(1, "Error"))),
+        (*begun()[:3], Moment(60, pod=CRASHED), *fails(61, EXITED.format(1, "Error"))),
         then=PERSON,
         failure=(FailureClass.BUG, "NoOutcome"),
         text="read its log: ValueError",
     ),
     "a driver that says why": Case(
-        begun(Step(60, pod=REFUSED), *fails(61, EXITED.format(1, "Error"))),
+        begun(Moment(60, pod=REFUSED), *fails(61, EXITED.format(1, "Error"))),
         then=SLOWLY,
         failure=(FailureClass.AUTH, "Unauthorized"),
     ),
@@ -259,17 +259,17 @@ CASES: dict[str, Case] = {
     ),
     "INVALIDATING and PENDING_RERUN: somebody edited the run": Case(
         begun(
-            Step(60, "INVALIDATING"),
-            Step(90, "PENDING_RERUN", pod_gone=True),
-            Step(95, "SUBMITTED", pod=driver_pod("Pending")),
-            Step(100, "RUNNING", pod=WORKS),
-            Step(200, "SUCCEEDING", pod=WELL),
+            Moment(60, "INVALIDATING"),
+            Moment(90, "PENDING_RERUN", pod_gone=True),
+            Moment(95, "SUBMITTED", pod=driver_pod("Pending")),
+            Moment(100, "RUNNING", pod=WORKS),
+            Moment(200, "SUCCEEDING", pod=WELL),
         ),
         then=POLL,
         closed=(200, 205),
     ),
     "SUSPENDED by somebody else": Case(
-        begun(Step(60, "SUSPENDING"), Step(90, "SUSPENDED", pod_gone=True)),
+        begun(Moment(60, "SUSPENDING"), Moment(90, "SUSPENDED", pod_gone=True)),
         then=AT_ONCE,
         failure=(LOST, "ApplicationSuspended"),
         text="to stop a pipeline, set its spec.suspend",

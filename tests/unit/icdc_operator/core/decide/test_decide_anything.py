@@ -10,7 +10,7 @@ from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Observed, RunSeen
-from icdc_testing.deciding.decide_world import TABLES, World, check
+from icdc_testing.deciding.decide_world import TABLES, DecideWorld, check
 from icdc_testing.deciding.pipelines import NOW, make_spec
 
 from . import any_state
@@ -84,7 +84,7 @@ def test_looking_again_at_the_same_world_comes_to_rest(observed: Observed) -> No
 def test_from_any_state_a_calm_world_becomes_well(
     status: PipelineStatus, runs: tuple[RunSeen, ...], heads_known: bool
 ) -> None:
-    world = World()
+    world = DecideWorld()
     world.heads_known = heads_known
     world.status = status
     world.generation = 9  # somebody looks after the pipeline and edits it

@@ -13,7 +13,7 @@ from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import Failure, RunState, RunStatus
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import ForgetRun, RunPhase, RunSeen, StopRun
-from icdc_testing.deciding.decide_world import World
+from icdc_testing.deciding.decide_world import DecideWorld
 from icdc_testing.deciding.pipelines import (
     NOW,
     after_failure,
@@ -111,7 +111,7 @@ def test_a_passing_fault_that_outlasts_the_retries_stalls_and_is_tried_again_slo
 
 def test_an_outage_of_a_day_needs_nobody_once_it_is_over() -> None:
     """Stalled while it lasts, also during an attempt; Ready after it, without an edit."""
-    world = World()
+    world = DecideWorld()
     down_until, outages = NOW + timedelta(days=1), 0
     while not world.status.holds(ConditionType.READY):
         assert world.now < down_until + timedelta(hours=1), "it has not gone on"

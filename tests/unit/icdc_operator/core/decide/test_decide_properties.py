@@ -17,7 +17,7 @@ from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import ResyncMode, RunKind, RunState
 from icdc_api.status.triggers import Ask
 from icdc_operator.core.observed import Queued, RunPhase
-from icdc_testing.deciding.decide_world import QUEUED, TABLES, World
+from icdc_testing.deciding.decide_world import QUEUED, TABLES, DecideWorld
 
 FAILURES = (
     errors.TargetUnavailable("down"),
@@ -33,7 +33,7 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World()
+        self.world = DecideWorld()
         self.seen_applied = dict.fromkeys(TABLES, 0)
         self.older: dict[str, RunReport] = {}
         self.clock_is_right = True
@@ -226,7 +226,7 @@ TestMachine = pytest.mark.unit(Machine.TestCase)
 
 @pytest.mark.unit
 def test_a_run_that_others_removed_unseen_is_created_again_as_it_was_recorded() -> None:
-    world = World()
+    world = DecideWorld()
     world.step()
     world.step()
     (run,) = world.live
@@ -239,7 +239,7 @@ def test_a_run_that_others_removed_unseen_is_created_again_as_it_was_recorded() 
 
 @pytest.mark.unit
 def test_ready_does_not_flap_on_lag() -> None:
-    world = World()
+    world = DecideWorld()
     for _ in range(4):
         world.step()
         for run in world.live:
