@@ -10,7 +10,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
 from icdc_testing.waiting import wait
-from real_cluster.host.places import SECOND
+from real_cluster.host.layout import SECOND
 from real_cluster.used import Cluster
 
 pytestmark = pytest.mark.cluster

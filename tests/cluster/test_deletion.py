@@ -49,7 +49,7 @@ def until_gone(site: Shop, what: str) -> None:
     """Returns once there is no such pipeline, and no pod of it."""
     # Each look starts a kubectl.
     seldom = {"seconds": RUN_SECONDS, "pause": 1.0}
-    wait.until(site.is_gone, f"{what}: the pipeline is gone", **seldom)
+    wait.until(site.is_deleted, f"{what}: the pipeline is gone", **seldom)
     pods = ("get", "pods", "-l", f"{naming.LABEL_PIPELINE}={site.name}", "-o", "name")
     wait.until(lambda: not site.kubectl(*pods).strip(), f"{what}: no pod is left", **seldom)
 

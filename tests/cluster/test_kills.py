@@ -11,7 +11,7 @@ import pytest
 from pyiceberg.table import Table
 
 from icdc_testing.waiting import wait
-from real_cluster.host.places import FIRST
+from real_cluster.host.layout import FIRST
 from real_cluster.shop import RUN_SECONDS, Resource, Shop, rows
 from real_cluster.used import Cluster
 

@@ -15,7 +15,7 @@ from icdc_operator.manifests.pods.pod_paths import APPLICATION_FILE
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.waiting import wait
 from real_cluster.host import cgroups, programs
-from real_cluster.host.places import FIRST, SECOND, Places
+from real_cluster.host.layout import FIRST, SECOND, ClusterPaths
 from real_cluster.second_node import TAINT
 from real_cluster.shop import RUN_SECONDS, SMALL, Resource, Shop, rows
 from real_cluster.used import Cluster
@@ -70,11 +70,11 @@ def spark(site: Shop, *, driver: str, executor: str) -> Resource:
 
 
 @pytest.fixture(scope="module")
-def second(cluster: Cluster, installed: list[str]) -> Iterator[Places]:
+def second(cluster: Cluster, installed: list[str]) -> Iterator[ClusterPaths]:
     """The cluster's files, while a second node is attached."""
     (image,) = {image for image in cluster.facts["images"] if "/spark:" in image}
     command("attach-node", image)
-    yield cluster.starter.places
+    yield cluster.starter.paths
     command("detach-node")
 
 
@@ -136,7 +136,7 @@ def is_elsewhere(site: Shop, before: dict[Path, set[str]]) -> bool:
 
 
 def test_what_an_executor_has_shuffled_moves_on_when_its_node_is_drained(
-    cluster: Cluster, second: Places, shop: Callable[..., Shop]
+    cluster: Cluster, second: ClusterPaths, shop: Callable[..., Shop]
 ) -> None:
     site = shop("drained", "nodes")
     table = files(site)
@@ -181,7 +181,7 @@ def test_what_an_executor_has_shuffled_moves_on_when_its_node_is_drained(
 
 
 def test_a_run_goes_on_elsewhere_when_its_node_is_lost(
-    second: Places, shop: Callable[..., Shop]
+    second: ClusterPaths, shop: Callable[..., Shop]
 ) -> None:
     site = shop("lost", "nodes")
     table = site.table("orders", rows(1, 2_000, status=lambda n: f"state {n % 7}"))

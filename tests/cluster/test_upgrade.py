@@ -14,7 +14,7 @@ from pyiceberg.table import Table
 
 from icdc_testing.charts.files import OPERATOR
 from icdc_testing.charts.helm import Helm
-from real_cluster.host.places import FIRST
+from real_cluster.host.layout import FIRST
 from real_cluster.node import images
 from real_cluster.services import product
 from real_cluster.shop import Resource, Shop, rows
@@ -44,7 +44,7 @@ class Release:
         """The chart and the images with the lower version."""
         versions = ("--version", BEFORE, "--app-version", BEFORE)
         self._helm.ok("package", str(OPERATOR), *versions, "-d", str(self._folder))
-        node = self._cluster.starter.places.of(FIRST)
+        node = self._cluster.starter.paths.of(FIRST)
         (package,) = self._folder.glob("*.tgz")
         loaded = [images.tag(node, image, BEFORE) for image in self._cluster.facts["images"]]
         self._upgrade(package, loaded)

@@ -31,7 +31,7 @@ from sources import ROOT, list_python_files
 PRODUCT = ("crds", "operator", "sparkapps", "tools")
 """The folders whose names are checked; what is in backticks is checked everywhere."""
 SUPPORT = "tests/support/"
-"""What tests share: no class name stands twice here, either."""
+"""What tests share: names are checked here as well, apart from those of the product."""
 SOURCES = ("crds", "operator", "sparkapps", "tests/support")
 """The folders from which modules are imported."""
 GLOSSARY = "docs/glossary.md"
@@ -267,14 +267,14 @@ def problems() -> Iterator[str]:
         for path in list_python_files(ROOT)
     }
     trees = {path: ast.parse(text) for path, text in texts.items()}
-    # Not tests: their names are sentences, in which English needs some of these words.
+    # Not tests themselves: their names are sentences, in which English needs some of these words.
     product = {path: tree for path, tree in trees.items() if path.split("/")[0] in PRODUCT}
     yield from find_repeated_classes(product)
     shared = {path: tree for path, tree in trees.items() if path.startswith(SUPPORT)}
     yield from find_repeated_classes(shared)
     words = parse_old_words((ROOT / GLOSSARY).read_text(encoding="utf-8"))
-    yield from find_old_words(product, words)
-    yield from find_old_phrases(product, words)
+    yield from find_old_words(product | shared, words)
+    yield from find_old_phrases(product | shared, words)
     modules = Modules({path: tree for path, tree in trees.items() if path.startswith(SOURCES)})
     written = {path: list(list_prose(text)) for path, text in texts.items()}
     for page in sorted(page for pattern in PAGES for page in ROOT.glob(pattern)):

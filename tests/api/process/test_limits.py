@@ -50,7 +50,7 @@ class Watched:
         assert len(self.created - self.ended) <= LIMIT
         return active
 
-    def at_work(self, count: int) -> bool:
+    def are_active(self, count: int) -> bool:
         return len(self.active().keys() & self.created) == count
 
     def end_one(self) -> None:
@@ -72,7 +72,7 @@ def test_pipelines_take_turns_and_a_restart_keeps_to_the_limit(
     cluster.pipelines.ok("create", "-f", "-", stdin=json.dumps(listed))
     flags = ("--max-active-runs", str(LIMIT))
     operator = start("first", *flags)
-    operator.until(lambda: watched.at_work(LIMIT), "as many as may be are at work")
+    operator.until(lambda: watched.are_active(LIMIT), "as many as may be are at work")
     text = f"queue position 3 of 3: the limit --max-active-runs ({LIMIT}) is reached"
     operator.until(
         lambda: text in cluster.pipelines.ok("get", "icdc", "-o", "wide"), "the place is shown"
@@ -80,14 +80,14 @@ def test_pipelines_take_turns_and_a_restart_keeps_to_the_limit(
     assert operator.metric("icdc_runs_active") == LIMIT
     assert operator.metric("icdc_runs_waiting") == len(NAMES) - LIMIT
     watched.end_one()
-    operator.until(lambda: watched.at_work(LIMIT), "the next one has its turn")
+    operator.until(lambda: watched.are_active(LIMIT), "the next one has its turn")
     operator.end(signal.SIGKILL)
     watched.end_one()
     operator = start("second", *flags)
     for left in (2, 2, 1):
-        operator.until(lambda left=left: watched.at_work(left), f"{left} are at work")
+        operator.until(lambda left=left: watched.are_active(left), f"{left} are at work")
         watched.end_one()
-    assert not watched.at_work(1)
+    assert not watched.are_active(1)
     phases = ("get", "icdc", "-o", "jsonpath={.items[*].status.phase}")
     operator.until(
         lambda: set(cluster.pipelines.ok(*phases).split()) == {"Complete"}, "all are complete"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from icdc_testing.kills.playing import Place, Undisturbed, play_undisturbed
+from icdc_testing.kills.playing import StoryScope, Undisturbed, play_undisturbed
 from icdc_testing.kills.stories import STORIES, Story
 from icdc_testing.kube import rights
 from icdc_testing.kube.api_server import KubeApi
@@ -29,17 +29,17 @@ def story(request: pytest.FixtureRequest) -> Story:
 
 
 @pytest.fixture(scope="module")
-def place(kube: KubeApi, spark_applications: None, story: Story) -> Iterator[Place]:
+def scope(kube: KubeApi, spark_applications: None, story: Story) -> Iterator[StoryScope]:
     """A namespace for the story."""
     with kube.namespace() as name:
         account = _account(kube, Pipelines(kube.kubectl, name))
-        yield Place(story, name, kube.kubeconfig, account)
+        yield StoryScope(story, name, kube.kubeconfig, account)
 
 
 @pytest.fixture(scope="module")
-def model(place: Place) -> Undisturbed:
+def model(scope: StoryScope) -> Undisturbed:
     """The story as it should go: played once for all tests that disturb it."""
-    return play_undisturbed(place)
+    return play_undisturbed(scope)
 
 
 def _account(kube: KubeApi, pipelines: Pipelines) -> Path:

@@ -120,7 +120,9 @@ class MutationTrial(Trial):
     """A pipeline that is given one spec after the other, each once the one before has settled."""
 
     def __init__(self, site: TrialSite, name: str, specs: Sequence[Spec]) -> None:
-        story = Story(name, runs=(), kept=(), done=lambda status: True, verdicts=(), spec=specs[0])
+        story = Story(
+            name, runs=(), retained=(), done=lambda status: True, verdicts=(), spec=specs[0]
+        )
         super().__init__(site, story, Cut(), name)
         self._specs = specs
         self.endings: list[Resource] = []
@@ -147,7 +149,7 @@ class MutationTrial(Trial):
             self.refusals.append(error.message)
             return generation
         self.witness.saw_stored(stored)
-        self._tell(kinds.PIPELINE.plural, stored, False)
+        self._notify(kinds.PIPELINE.plural, stored, False)
         return int(stored["metadata"]["generation"])
 
     async def _ending(self) -> Resource:

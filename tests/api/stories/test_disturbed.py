@@ -20,7 +20,7 @@ import pytest
 from icdc_testing.kills.cuts import DISTURBANCES, CallFault, Cut, Journal
 from icdc_testing.kills.playing import (
     SOAK_VARIABLE,
-    Place,
+    StoryScope,
     Undisturbed,
     play_all,
     play_cuts,
@@ -74,22 +74,22 @@ class TogetherTrial(Trial):
 
 
 def test_an_operator_may_die_between_any_two_calls(
-    place: Place, model: Undisturbed, rng: random.Random, record_property: Record
+    scope: StoryScope, model: Undisturbed, rng: random.Random, record_property: Record
 ) -> None:
     everything = list(faults(model.calls))
     tried = share(rng, everything)
     of = f"{len(tried)} of {len(everything)} faults at {len(model.calls)} calls"
-    record_property("tried", f"{of}: {place.story}")
-    play_cuts(place, model, tried)
+    record_property("tried", f"{of}: {scope.story}")
+    play_cuts(scope, model, tried)
 
 
 def test_a_view_of_before_does_no_harm(
-    place: Place, model: Undisturbed, rng: random.Random, record_property: Record
+    scope: StoryScope, model: Undisturbed, rng: random.Random, record_property: Record
 ) -> None:
     everything = list(stale(model.calls))
     tried = share(rng, everything)
-    record_property("tried", f"{len(tried)} of {len(everything)} stale views: {place.story}")
-    views = [cut.view for cut in play_cuts(place, model, tried)]
+    record_property("tried", f"{len(tried)} of {len(everything)} stale views: {scope.story}")
+    views = [cut.view for cut in play_cuts(scope, model, tried)]
     answered = [view.answered for view in views if view is not None]
     assert len(answered) == len(tried)
     # Only where the operator has nothing to look at for so long is there nothing to answer.
@@ -97,27 +97,27 @@ def test_a_view_of_before_does_no_harm(
 
 
 def test_what_no_event_tells_is_found_out(
-    place: Place, model: Undisturbed, rng: random.Random, record_property: Record
+    scope: StoryScope, model: Undisturbed, rng: random.Random, record_property: Record
 ) -> None:
     everything = [range(first, first + 2) for first in range(1, model.watch_events + 1)]
     tried = share(rng, everything)
     of = f"{len(tried)} of {len(everything)} pairs of lost events"
-    record_property("tried", f"{of}: {place.story}")
+    record_property("tried", f"{of}: {scope.story}")
 
     async def play(site: TrialSite, name: str, lost: range) -> None:
-        trial = Trial(site, place.story, Cut(), name, model.seed)
+        trial = Trial(site, scope.story, Cut(), name, model.seed)
         trial.swallowed = lost
         assert await run_to_end(trial, f"events {lost} lost") == model.ending, (
-            f"{place.story}; {lost}"
+            f"{scope.story}; {lost}"
         )
 
-    play_all(place, tried, play)
+    play_all(scope, tried, play)
 
 
 def test_two_operators_at_once_make_the_same_of_it(
-    place: Place, model: Undisturbed, rng: random.Random, record_property: Record
+    scope: StoryScope, model: Undisturbed, rng: random.Random, record_property: Record
 ) -> None:
-    story = place.story
+    story = scope.story
     seeds = [rng.random() for _ in range(SOAK_TIMES if os.environ.get(SOAK_VARIABLE) else TIMES)]
     record_property("tried", f"{len(seeds)} times two operators at once: {story}")
 
@@ -128,4 +128,4 @@ def test_two_operators_at_once_make_the_same_of_it(
         assert outcome == model.ending, f"{story}; two operators, {seed}"
         assert all(journal.calls for journal in trial.calls_of), "both work"
 
-    play_all(place, seeds, play)
+    play_all(scope, seeds, play)

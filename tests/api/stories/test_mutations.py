@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from icdc_api.spec.pipeline import PipelineSpec
-from icdc_testing.kills.playing import Place, play_all
+from icdc_testing.kills.playing import StoryScope, play_all
 from icdc_testing.kills.stories import STORIES, Story
 from icdc_testing.kills.trial import TrialSite
 from icdc_testing.kube.kstatus import Verdict
@@ -41,7 +41,7 @@ def story() -> Story:
     return STORIES[0]
 
 
-def live(place: Place, specs: Mapping[str, Sequence[Spec]]) -> Lived:
+def live(scope: StoryScope, specs: Mapping[str, Sequence[Spec]]) -> Lived:
     """A pipeline for each list of specs, which it is given one after the other."""
     lived = Lived()
 
@@ -54,7 +54,7 @@ def live(place: Place, specs: Mapping[str, Sequence[Spec]]) -> Lived:
         assert not trial.witness.complaints, f"{what}: {trial.witness.complaints}"
         lived.trials[what] = trial
 
-    play_all(place, list(specs), play)
+    play_all(scope, list(specs), play)
     return lived
 
 
@@ -64,14 +64,14 @@ def test_every_field_that_matters_is_changed() -> None:
     assert names == tried | LEFT_OUT
 
 
-def test_the_end_depends_only_on_the_last_spec(place: Place) -> None:
+def test_the_end_depends_only_on_the_last_spec(scope: StoryScope) -> None:
     base = change()
     ways = {
         what: [base, spec, base, spec]
         for what, mutation in MUTATIONS.items()
         for spec in [change(mutation)]
     }
-    lived = live(place, {**ways, "nothing": [base, base]})
+    lived = live(scope, {**ways, "nothing": [base, base]})
     (first, unchanged) = lived.ends("nothing")
     assert first == unchanged
     for what in MUTATIONS:
@@ -83,10 +83,10 @@ def test_the_end_depends_only_on_the_last_spec(place: Place) -> None:
         assert once["verdict"] == Verdict.CURRENT, what
 
 
-def test_what_is_asked_for_once_is_done_once(place: Place) -> None:
+def test_what_is_asked_for_once_is_done_once(scope: StoryScope) -> None:
     base = change()
     lived = live(
-        place, {what: [base, change(mutation), base] for what, mutation in ONE_WAY.items()}
+        scope, {what: [base, change(mutation), base] for what, mutation in ONE_WAY.items()}
     )
     for what, trial in lived.trials.items():
         fresh, asked, refused = trial.endings
@@ -97,10 +97,10 @@ def test_what_is_asked_for_once_is_done_once(place: Place) -> None:
         assert "never shrinks" in refusal
 
 
-def test_a_mistake_is_refused_with_a_reason_and_mended(place: Place) -> None:
+def test_a_mistake_is_refused_with_a_reason_and_mended(scope: StoryScope) -> None:
     base = change()
     ways = {what: [base, change(spec), base] for what, (spec, _) in MISTAKES.items()}
-    lived = live(place, ways)
+    lived = live(scope, ways)
     for what, (_, named) in MISTAKES.items():
         trial = lived.trials[what]
         good, bad, mended = trial.endings

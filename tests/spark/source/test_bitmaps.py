@@ -9,7 +9,7 @@ import pytest
 from icdc_spark.diff import key_bitmaps
 from icdc_spark.diff.strategies import Strategy
 from icdc_testing.lake.lake import Batch, Lake
-from icdc_testing.lake.lineage import LEFT, NOT_TRIED, TOLD, by_lineage, create_filled, put_back
+from icdc_testing.lake.lineage import LEFT, NOT_TRIED, SHOWN, by_lineage, create_filled, put_back
 
 pytestmark = pytest.mark.spark
 
@@ -49,7 +49,7 @@ def test_bits_tell_what_became_of_keys_wherever_these_lie(
 
     batch = by_lineage(lake, name, since)
 
-    assert bitmap_trials == TOLD
+    assert bitmap_trials == SHOWN
     expected = {
         *(("u", str(key)) for key in updated),
         *(("d", str(key)) for key in deleted),
@@ -69,21 +69,21 @@ DEAD = "where id = 3 and v = 'b'"
     ("rows", "statements", "trials"),
     [
         pytest.param(KEYS, ["delete from {t} where id > 0"], NOT_TRIED, id="nothing is left"),
-        pytest.param(KEYS, ["delete from {t} where id < 4"], TOLD, id="only deletes"),
-        pytest.param(KEYS, ["update {t} set v = 'z'"], TOLD, id="all are updated"),
-        pytest.param(KEYS, ["insert overwrite {t} values (9, 'z')"], TOLD, id="others instead"),
-        pytest.param(KEYS, ["update {t} set id = 20 where id = 3"], TOLD, id="a key changes"),
+        pytest.param(KEYS, ["delete from {t} where id < 4"], SHOWN, id="only deletes"),
+        pytest.param(KEYS, ["update {t} set v = 'z'"], SHOWN, id="all are updated"),
+        pytest.param(KEYS, ["insert overwrite {t} values (9, 'z')"], SHOWN, id="others instead"),
+        pytest.param(KEYS, ["update {t} set id = 20 where id = 3"], SHOWN, id="a key changes"),
         pytest.param(
             KEYS,
             ["update {t} set v = 'b' where id = 3", "update {t} set v = 'c' where id < 5"],
-            TOLD,
+            SHOWN,
             id="several commits",
         ),
         pytest.param(TWICE, ["update {t} set v = 'z' where id = 5"], LEFT, id="carried over twice"),
         pytest.param(TWICE, ["update {t} set v = 'z' where id = 3"], LEFT, id="written twice"),
         pytest.param(TWICE, [f"update {{t}} set v = 'z' {DEAD}"], LEFT, id="one of two is written"),
         pytest.param(TWICE, [f"delete from {{t}} {DEAD}"], LEFT, id="one of two is deleted"),
-        pytest.param(TWICE, ["delete from {t} where id = 3"], TOLD, id="both are deleted"),
+        pytest.param(TWICE, ["delete from {t} where id = 3"], SHOWN, id="both are deleted"),
         pytest.param(
             [*TWICE, "(3, 'c')"],
             ["delete from {t} where id = 3 and v <> 'b'"],
@@ -99,16 +99,19 @@ DEAD = "where id = 3 and v = 'b'"
         pytest.param(
             [*KEYS, "(null, 'n')"],
             ["update {t} set v = 'z' where id = 5"],
-            TOLD,
+            SHOWN,
             id="a key that is null",
         ),
         pytest.param(
-            [*KEYS, "(null, 'n')"], ["delete from {t} where id is null"], TOLD, id="null is deleted"
+            [*KEYS, "(null, 'n')"],
+            ["delete from {t} where id is null"],
+            SHOWN,
+            id="null is deleted",
         ),
         pytest.param(
             [*KEYS, "(null, 'n')", "(0, 'z')"],
             ["update {t} set v = 'z' where id is null", "delete from {t} where id = 0"],
-            TOLD,
+            SHOWN,
             id="null is written",
         ),
         pytest.param(
@@ -175,7 +178,7 @@ def test_of_several_numbers_the_last_has_bits(lake: Lake, bitmap_trials: list[bo
 
     batch = by_lineage(lake, name, since, identifier_columns=("tenant", "id"))
 
-    assert bitmap_trials == TOLD
+    assert bitmap_trials == SHOWN
     assert [expect for expect, _ in batch.short] == ["c", "d", "d", "u", "u"]
     assert batch == by_keys(lake, name, since, identifier_columns=("tenant", "id"))
 
@@ -209,7 +212,7 @@ def test_rows_that_a_filter_leaves_out_are_in_no_bitmap(
     ]
     assert by_lineage(lake, name, since, row_filter="v = 'b'").short == [("c", "2"), ("c", "3")]
     assert by_lineage(lake, name, since, row_filter="v = 'c'").short == []
-    assert bitmap_trials == 3 * TOLD
+    assert bitmap_trials == 3 * SHOWN
 
 
 def join_keys(keys: Iterable[int]) -> str:

@@ -9,7 +9,7 @@ from icdc_spark.diff import key_bitmaps
 from icdc_spark.iceberg.scan.column_bounds import estimate_key_range
 from icdc_spark.iceberg.scan.planning import list_files
 from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Lake
-from icdc_testing.lake.lineage import LEFT, NOT_TRIED, TOLD, by_lineage, create_filled
+from icdc_testing.lake.lineage import LEFT, NOT_TRIED, SHOWN, by_lineage, create_filled
 
 pytestmark = pytest.mark.spark
 
@@ -90,7 +90,7 @@ def test_more_words_than_metadata_promised_are_left_to_others(
     assert bitmap_trials == LEFT
     monkeypatch.setattr(key_bitmaps, "MAX_WORDS", 10)
     assert by_lineage(lake, name, since) == batch
-    assert bitmap_trials == [*LEFT, *TOLD]
+    assert bitmap_trials == [*LEFT, *SHOWN]
 
 
 def test_the_spread_of_keys_is_told_by_a_few_files(lake: Lake) -> None:

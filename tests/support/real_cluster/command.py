@@ -18,8 +18,8 @@ from icdc_api.errors import BadSpec, IcdcError
 from icdc_testing.kube.api_server import GIVEN
 from icdc_testing.kube.server_process import with_parent
 from real_cluster import lifecycle, second_node
-from real_cluster.host import places, programs, teardown
-from real_cluster.host.places import Places
+from real_cluster.host import layout, programs, teardown
+from real_cluster.host.layout import ClusterPaths
 from real_cluster.host.programs import Starter
 from real_cluster.node import images
 from real_cluster.services import spark_operator
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Do what the arguments say; return the command's exit code, or 1 with a sentence about what
     went wrong."""
     options = _parser().parse_args(argv)
-    where = Places.usual()
+    where = ClusterPaths.usual()
     # So that a cluster is taken down when CI gives up.
     signal.signal(signal.SIGTERM, _interrupt)
     try:
@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(options: argparse.Namespace, where: Places) -> int:
+def _run(options: argparse.Namespace, where: ClusterPaths) -> int:
     if options.verb == "status":
         return _status(where)
     if options.verb in _PARTS:
@@ -77,26 +77,26 @@ def _run(options: argparse.Namespace, where: Places) -> int:
         if options.verb == "down":
             teardown.down(where)
         elif options.verb == "up":
-            lifecycle.up(where, kept=True, archives=_archives(options))
+            lifecycle.up(where, stays=True, archives=_archives(options))
             sys.stdout.write(f"export {CLUSTER}={where.kubeconfig}\n")
         elif options.verb == "load":
             for archive in options.archives:
-                sys.stdout.write("\n".join(images.load(where.of(places.FIRST), archive)) + "\n")
+                sys.stdout.write("\n".join(images.load(where.of(layout.FIRST), archive)) + "\n")
         else:
             return _run_in_new(options, where)
     return 0
 
 
-def _restart(_: argparse.Namespace, where: Places) -> None:
+def _restart(_: argparse.Namespace, where: ClusterPaths) -> None:
     spark_operator.stop(where)
-    spark_operator.start(Starter(where, kept=True))
+    spark_operator.start(Starter(where, stays=True))
 
 
-def _attach(options: argparse.Namespace, where: Places) -> None:
-    second_node.attach(Starter(where, kept=True), options.images)
+def _attach(options: argparse.Namespace, where: ClusterPaths) -> None:
+    second_node.attach(Starter(where, stays=True), options.images)
 
 
-_PARTS: Mapping[str, Callable[[argparse.Namespace, Places], None]] = {
+_PARTS: Mapping[str, Callable[[argparse.Namespace, ClusterPaths], None]] = {
     "restart": _restart,
     "attach-node": _attach,
     "detach-node": lambda _, where: second_node.detach(where),
@@ -104,8 +104,8 @@ _PARTS: Mapping[str, Callable[[argparse.Namespace, Places], None]] = {
 """Verbs that change a part of a cluster that is up."""
 
 
-def _run_in_new(options: argparse.Namespace, where: Places) -> int:
-    lifecycle.up(where, kept=False, archives=_archives(options))
+def _run_in_new(options: argparse.Namespace, where: ClusterPaths) -> int:
+    lifecycle.up(where, stays=False, archives=_archives(options))
     try:
         return _call(options.command, {CLUSTER: str(where.kubeconfig)})
     finally:
@@ -142,7 +142,7 @@ def _call(command: Sequence[str], environment: Mapping[str, str]) -> int:
             raise
 
 
-def _status(where: Places) -> int:
+def _status(where: ClusterPaths) -> int:
     if not where.facts.exists():
         sys.stdout.write("no cluster is up\n")
         return 1

@@ -24,7 +24,7 @@ from icdc_testing.charts.helm import Helm
 from icdc_testing.kube import binaries
 from icdc_testing.kube.api_server import GIVEN
 from real_cluster import command, used
-from real_cluster.host.places import Places
+from real_cluster.host.layout import ClusterPaths
 from real_cluster.services import product
 from real_cluster.shop import RUN_SECONDS, Resource, Shop, rows
 from real_cluster.used import CLUSTER, Cluster
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = command.main(["up", *_images(options)])
         if code != 0:
             return code
-    os.environ[CLUSTER] = given or str(Places.usual().kubeconfig)
+    os.environ[CLUSTER] = given or str(ClusterPaths.usual().kubeconfig)
     try:
         return _play(options, down="" if given else "make cluster-down")
     except (AssertionError, IcdcError) as exc:
@@ -214,7 +214,7 @@ class _Demo:
     def _follow(self, reached: Callable[[Resource], bool]) -> None:
         """Show what kubectl shows, each time it is something else."""
 
-        def look(status: Resource) -> bool:
+        def show(status: Resource) -> bool:
             # Without the age, which is another one each time.
             shown = [
                 line.rsplit(None, 1)[0]
@@ -230,7 +230,7 @@ class _Demo:
                 self._shown = shown
             return reached(status)
 
-        self._site.until(look, "the pipeline comes so far", RUN_SECONDS)
+        self._site.until(show, "the pipeline comes so far", RUN_SECONDS)
 
     def _prove(self) -> None:
         self._say("Comparing every document with its row, as pyiceberg reads it")

@@ -17,26 +17,26 @@ from icdc_api.errors import BadSpec, Submission
 from icdc_cli.embedded import jars
 from icdc_testing.kube import binaries
 from icdc_testing.kube.kubectl import Kubectl
-from real_cluster.host import network, packages, places, teardown
-from real_cluster.host.places import Places
+from real_cluster.host import layout, network, packages, teardown
+from real_cluster.host.layout import ClusterPaths
 from real_cluster.host.programs import Starter
 from real_cluster.node import containers, control_plane, images, kubelet
 from real_cluster.services import object_store, product, rest_catalog, search, spark_operator
 
-_KEPT = "kept"
+_STAYS = "stays"
 
 
 @dataclass(frozen=True)
 class Up:
     """A cluster that is up."""
 
-    places: Places
+    paths: ClusterPaths
     kubectl: Kubectl
     facts: dict[str, Any]
 
 
-def up(where: Places, *, kept: bool, archives: Sequence[Path] = ()) -> Up:
-    """Bring it up; with `kept` it stays until `down`. What a crashed one left is removed first.
+def up(where: ClusterPaths, *, stays: bool, archives: Sequence[Path] = ()) -> Up:
+    """Bring it up; with `stays` it is up until `down`. What a crashed one left is removed first.
 
     The images of the archives are loaded.
 
@@ -44,7 +44,7 @@ def up(where: Places, *, kept: bool, archives: Sequence[Path] = ()) -> Up:
     """
     packages.ensure()
     if where.run.exists():
-        if (where.run / _KEPT).exists():
+        if (where.run / _STAYS).exists():
             raise BadSpec(f"A cluster is up in {where.run}: use it, or take it down first.")
         teardown.down(where)
     if there := teardown.leftovers(where):
@@ -52,26 +52,26 @@ def up(where: Places, *, kept: bool, archives: Sequence[Path] = ()) -> Up:
             "Another cluster, or what is left of one, is in the way: " + "; ".join(there)
         )
     where.make()
-    where.of(places.FIRST).make()
-    if kept:
-        (where.run / _KEPT).touch()
+    where.of(layout.FIRST).make()
+    if stays:
+        (where.run / _STAYS).touch()
     try:
-        return _start(Starter(where, kept), archives)
+        return _start(Starter(where, stays), archives)
     except BaseException:
         teardown.down(where)
         raise
 
 
 @contextmanager
-def exclusively(where: Places) -> Iterator[None]:
+def exclusively(where: ClusterPaths) -> Iterator[None]:
     """Wait for others on this host that bring a cluster up or down, and hold them off."""
     with jars.exclusive(where.lock):
         yield
 
 
 def _start(starter: Starter, archives: Sequence[Path]) -> Up:
-    where, step = starter.places, _Steps()
-    first = where.of(places.FIRST)
+    where, step = starter.paths, _Steps()
+    first = where.of(layout.FIRST)
     # Built and fetched once, in minutes, which must not eat the time of what waits for them.
     binaries.programs(binaries.NAMES)
     rest_catalog.fetch()
@@ -97,7 +97,7 @@ def _start(starter: Starter, archives: Sequence[Path]) -> Up:
         step("spark-operator")
         facts: dict[str, Any] = {
             "kubeconfig": str(where.kubeconfig),
-            "address": places.ADDRESS,
+            "address": layout.ADDRESS,
             "scratch": str(where.scratch),
             "podImage": images.POD_IMAGE,
             **product.by_builder(loaded),

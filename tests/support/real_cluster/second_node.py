@@ -8,12 +8,12 @@ a taint.
 from icdc_api.errors import BadSpec
 from icdc_testing.kube import binaries
 from icdc_testing.kube.kubectl import Kubectl
-from real_cluster.host import network, places, teardown
-from real_cluster.host.places import Places
+from real_cluster.host import layout, network, teardown
+from real_cluster.host.layout import ClusterPaths
 from real_cluster.host.programs import Starter
 from real_cluster.node import containers, control_plane, images, kubelet
 
-NODE = places.SECOND
+NODE = layout.SECOND
 TAINT = {"key": "icdc-tests/second", "value": "", "effect": "NoSchedule"}
 
 
@@ -22,7 +22,7 @@ def attach(starter: Starter, wanted: list[str]) -> None:
 
     What an earlier one left is removed before. BadSpec where no cluster is up.
     """
-    where = starter.places
+    where = starter.paths
     if not where.facts.exists():
         raise BadSpec("No cluster is up that a node could be attached to.")
     detach(where)
@@ -31,13 +31,13 @@ def attach(starter: Starter, wanted: list[str]) -> None:
     network.add_address(NODE)
     containers.start(starter, at)
     for name in [containers.PAUSE_IMAGE, *wanted]:
-        images.copy(where.of(places.FIRST), at, name)
+        images.copy(where.of(layout.FIRST), at, name)
     kubeconfig, serving = control_plane.node_credentials(where, NODE)
     process = kubelet.start_kubelet(starter, at, kubeconfig, serving, taints=[TAINT])
     kubelet.wait_until_ready(process, _kubectl(where), NODE)
 
 
-def detach(where: Places) -> None:
+def detach(where: ClusterPaths) -> None:
     """Return when nothing is left of it but its store of images, also after a crash."""
     teardown.remove(where.of(NODE))
     kubectl = _kubectl(where)
@@ -47,5 +47,5 @@ def detach(where: Places) -> None:
     kubectl.ok("delete", "pods", *chosen, "--force", "--grace-period=0")
 
 
-def _kubectl(where: Places) -> Kubectl:
+def _kubectl(where: ClusterPaths) -> Kubectl:
     return Kubectl(binaries.program("kubectl"), where.kubeconfig, where.run / "cache")

@@ -147,7 +147,7 @@ class Shop:
         """Return the pipeline as the API server has it."""
         return self.object("get", "icdc", self.name)
 
-    def is_gone(self) -> bool:
+    def is_deleted(self) -> bool:
         """Return whether the API server has no such pipeline."""
         command = (
             "get",

@@ -16,7 +16,7 @@ from typing import Any
 from icdc_testing.kube import binaries
 from icdc_testing.kube.kubectl import Kubectl, new_namespace
 from icdc_testing.waiting import wait
-from real_cluster.host.places import Places
+from real_cluster.host.layout import ClusterPaths
 from real_cluster.host.programs import Starter
 
 CLUSTER = "ICDC_TEST_CLUSTER"
@@ -50,9 +50,9 @@ class Cluster:
         What it starts outlives the tests, as the rest of the cluster does. AssertionError for a
         cluster that is not ours.
         """
-        places = Places(self.kubectl.kubeconfig.parent.parent)
-        assert places.facts.exists(), f"{self.kubectl.kubeconfig} is not of a cluster of ours."
-        return Starter(places, kept=True)
+        paths = ClusterPaths(self.kubectl.kubeconfig.parent.parent)
+        assert paths.facts.exists(), f"{self.kubectl.kubeconfig} is not of a cluster of ours."
+        return Starter(paths, stays=True)
 
     @contextmanager
     def namespace(self) -> Iterator[str]:

@@ -34,7 +34,7 @@ def main() -> int:
     asked = _parse()
     if asked.story:
         events = playing.draw(asked.seed)
-        _print(playing.tell_story(playing.Failure(asked.seed, "", events)))
+        _print(playing.write_story(playing.Failure(asked.seed, "", events)))
         return 0
     # Worlds leave few circles behind; they are looked for once in PART worlds.
     gc.freeze()
@@ -103,7 +103,7 @@ def _play_part(first: int, count: int) -> tuple[playing.Failure | None, int, int
 def _report(failure: playing.Failure, number: int, *, shrinks: bool) -> int:
     _print(f"world {number}, seed {failure.seed}: {failure.problem}")
     if shrinks:
-        _print(playing.tell_story(playing.shrink(failure)))
+        _print(playing.write_story(playing.shrink(failure)))
     return 1
 
 

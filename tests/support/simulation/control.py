@@ -169,7 +169,7 @@ class SimulatedCluster:
             poll_seconds=60,
             report_path="report.json",
         )
-        world.tell(f"run {record.name} epoch {record.epoch} {request.mode} {action.reexport}")
+        world.log(f"run {record.name} epoch {record.epoch} {request.mode} {action.reexport}")
 
         def start() -> None:
             # It may have been stopped before it began.
@@ -185,7 +185,7 @@ class SimulatedCluster:
         if run is None or run.asked == asked:
             return
         run.asked = asked
-        self._world.tell(f"run {run.name} is asked {asked.id if asked else 'nothing more'}")
+        self._world.log(f"run {run.name} is asked {asked.id if asked else 'nothing more'}")
 
         def bring() -> None:
             run.question = run.asked
@@ -215,7 +215,7 @@ def _drive(world: "World", run: Application, request: RunRequest) -> None:
     result = driver.run()
     world.cluster.notify()
     outcome = type(result.outcome).__name__ if result.outcome else "well"
-    world.tell(f"{run.name} ended {outcome}: {result.outcome or ''}")
+    world.log(f"{run.name} ended {outcome}: {result.outcome or ''}")
 
 
 class SimulatedOperator:

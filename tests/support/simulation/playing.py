@@ -51,7 +51,7 @@ def shrink(
     return Failure(failure.seed, problem, events)
 
 
-def tell_story(failure: Failure) -> str:
+def write_story(failure: Failure) -> str:
     """Return the story of a world, line by line, and what is broken at its end."""
     world = World(failure.seed, failure.events, story=True)
     problem = world.play()

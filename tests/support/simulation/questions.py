@@ -40,7 +40,7 @@ class BroughtQuestions(RunQuestions):
 def verify(context: TableContext) -> dict[str, Any]:
     """Stand for `inspection.verify`: equal, unless a fault that passes is in the way."""
     entry = {"name": context.table.name, "index": context.alias}
-    border.world().tell(f"run {context.request.run_id} compares")
+    border.world().log(f"run {context.request.run_id} compares")
     if border.world().random.random() < FAILING:
         return entry | {"reason": "TargetUnavailable", "message": "one node is busy"}
     return entry | {"equal": True}

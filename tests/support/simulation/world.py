@@ -66,7 +66,7 @@ class World:
             rows = {key: 10 + key for key in range(FIRST_ROWS)}
             self.lake.commit(rows, 0.0, "append")
             self.schedule.at(0.0, self.operator.wake)
-            self.schedule.at(IDLE_SECONDS, self._look)
+            self.schedule.at(IDLE_SECONDS, self._go_on)
             self.schedule.run()
             return self._problem
         except BrokenPromiseError as broken:
@@ -75,7 +75,7 @@ class World:
             self.schedule.close()
             border.set_world(None)
 
-    def tell(self, line: str) -> None:
+    def log(self, line: str) -> None:
         """Add a line to the story."""
         if self._tells:
             self.lines.append(f"{self.schedule.now:9.2f} s  {line}")
@@ -107,7 +107,7 @@ class World:
         answer = self.target.handle(method, path, params, body)
         if method not in ("GET", "HEAD"):
             if self._tells and not path.endswith(("_refresh", "_count", "_search")):
-                self.tell(f"{who}: {method} {path} → {answer[0]}{_detail(answer, body)}")
+                self.log(f"{who}: {method} {path} → {answer[0]}{_detail(answer, body)}")
             for name in set(self.target.pointing(ALIAS)) - before if not is_late else ():
                 self.oracle.check_served(self.target.indices[name])
             if self.ambushes and path.endswith("/_bulk"):
@@ -171,8 +171,8 @@ class World:
     def _head_rows(self) -> Mapping[int, int]:
         return self.lake.rows[self.lake.head] if self.lake.head is not None else {}
 
-    def _look(self) -> None:
-        """Look whether the world goes on, and whether it has come to rest."""
+    def _go_on(self) -> None:
+        """Play the next event, or see whether the world has come to rest."""
         wait = REST_SECONDS
         if self._next < len(self._events):
             if self.steps - self._steps_before < IDLE_STEPS:
@@ -182,7 +182,7 @@ class World:
             self._begin_rest()
         else:
             self._judge_rest(self._rest_until)
-        self.schedule.at(wait, self._look)
+        self.schedule.at(wait, self._go_on)
 
     def _begin_rest(self) -> None:
         self.network.armed.clear()
@@ -219,7 +219,7 @@ class World:
     def _fire(self) -> None:
         event = self._events[self._next]
         self._next += 1
-        self.tell(f"* {event}")
+        self.log(f"* {event}")
         ACTS[event.kind](self, event.share)
 
     def _copy(self, path: str) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from icdc_testing.kube import binaries
-from real_cluster.host import places, teardown
-from real_cluster.host.places import Places
+from real_cluster.host import layout, teardown
+from real_cluster.host.layout import ClusterPaths
 
 pytestmark = pytest.mark.unit
 
@@ -40,8 +40,8 @@ def test_what_go_compiled_stays_until_every_program_is_built(
 
 
 def test_images_of_a_cluster_that_is_down_can_be_removed(tmp_path: Path) -> None:
-    where = Places(tmp_path)
-    for node in places.NODES:
+    where = ClusterPaths(tmp_path)
+    for node in layout.NODES:
         (where.of(node).images / "layers").mkdir(parents=True)
     where.lock.touch()
     teardown.remove_images(where)

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from real_cluster.host import programs
-from real_cluster.host.places import Places
+from real_cluster.host.layout import ClusterPaths
 
 pytestmark = pytest.mark.unit
 
 
 @pytest.fixture
-def where(tmp_path: Path) -> Places:
+def where(tmp_path: Path) -> ClusterPaths:
     """The folders of a cluster that is not there."""
-    places = Places(tmp_path)
-    places.make()
-    return places
+    paths = ClusterPaths(tmp_path)
+    paths.make()
+    return paths
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def test_a_recorded_program_is_ended_once_and_forgotten(
-    where: Places, sleeper: "subprocess.Popen[bytes]"
+    where: ClusterPaths, sleeper: "subprocess.Popen[bytes]"
 ) -> None:
     programs.record(where, "sleeper", sleeper.pid)
     assert programs.read_record(where) == {"sleeper": sleeper.pid}
@@ -42,7 +42,7 @@ def test_a_recorded_program_is_ended_once_and_forgotten(
 
 
 def test_a_process_that_got_the_number_of_a_program_is_left_alone(
-    where: Places, sleeper: "subprocess.Popen[bytes]"
+    where: ClusterPaths, sleeper: "subprocess.Popen[bytes]"
 ) -> None:
     (where.pids / "etcd").write_text(f"{sleeper.pid} 1", encoding="utf-8")
     assert programs.read_record(where) == {}
@@ -50,7 +50,7 @@ def test_a_process_that_got_the_number_of_a_program_is_left_alone(
     assert sleeper.poll() is None
 
 
-def test_a_process_that_ended_before_it_was_killed_is_not_waited_for(where: Places) -> None:
+def test_a_process_that_ended_before_it_was_killed_is_not_waited_for(where: ClusterPaths) -> None:
     with subprocess.Popen(["true"]) as process:
         process.wait()
     programs.record(where, "short", process.pid)

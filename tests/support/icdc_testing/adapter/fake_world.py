@@ -47,17 +47,17 @@ class FakeWorld:
         }
         self.server.add(PIPELINE, resource)
 
-    def look(self) -> Observation:
+    def observe(self) -> Observation:
         observation = asyncio.run(self.adapter.observe("default", "shop"))
         assert observation is not None
         return observation
 
     def run(self) -> RunSeen:
-        (only,) = self.look().observed.runs
+        (only,) = self.observe().observed.runs
         return only
 
     def act(self, action: CreateRun | StopRun) -> None:
-        asyncio.run(self.adapter.act(self.look(), action))
+        asyncio.run(self.adapter.act(self.observe(), action))
 
     def step(self) -> Decision:
         async def steps() -> Decision:

@@ -31,7 +31,7 @@ class Moment:
     message: str = ""
     pod: Resource | None = None
     """The driver pod from now on; None: as it was."""
-    pod_gone: bool = False
+    pod_deleted: bool = False
     reported: bool = False
     """The watch tells the operator of the pod at this moment, before anything else happens."""
 
@@ -98,13 +98,13 @@ class PlayedSequence:
     status: PipelineStatus = field(default_factory=PipelineStatus)
     said: list[str] = field(default_factory=list)
     """Messages of RunActive, one after the other."""
-    looks: int = 0
+    reconciles: int = 0
 
 
 def play(steps: Sequence[Moment], *, node_dead: bool = False) -> PlayedSequence:
     """Play until another run is created, or nothing more will happen by itself.
 
-    Asserts at each look that no run is created while a driver of another works.
+    Asserts at each reconcile that no run is created while a driver of another works.
     """
     server = Server(node_dead=node_dead)
     begun = PLANNED.model_copy(update={"planned_at": NOW})
@@ -123,9 +123,9 @@ def play(steps: Sequence[Moment], *, node_dead: bool = False) -> PlayedSequence:
 
 
 def _note(played: PlayedSequence, decision: Decision, world: FakeWorld) -> bool:
-    """Take note of one look; return whether another run was created by it."""
+    """Take note of one reconcile; return whether another run was created by it."""
     status, seconds = decision.status, (world.now - NOW).total_seconds()
-    played.looks += 1
+    played.reconciles += 1
     played.status = status
     active = status.condition(ConditionType.RUN_ACTIVE)
     if active is not None and active.message not in played.said:
@@ -168,5 +168,5 @@ def _write(world: FakeWorld, step: Moment) -> None:
             objects[POD]["metadata"].setdefault("deletionTimestamp", asked)
         if step.reported:
             world.adapter.note_driver_pod(objects[POD])
-    if step.pod_gone:
+    if step.pod_deleted:
         objects.pop(POD, None)

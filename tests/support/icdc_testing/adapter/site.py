@@ -67,16 +67,16 @@ class Site:
         self, *keys: PipelineKey, host: str = HOST, kind: RunKind = RunKind.EXPORT
     ) -> list[Queued | None]:
         """Make a run due for each, one second after the other; return the answers to their first
-        looks."""
+        reconciles."""
         answers = []
         for key in keys:
             self.seconds += 1
             self.pipelines.setdefault(key, ClusterPipeline(host, kind)).wants = True
-            answers.append(self.look(key))
+            answers.append(self.reconcile(key))
         return answers
 
-    def look(self, key: PipelineKey, *, saved: bool = True) -> Queued | None:
-        """Look as the reconciler does; not `saved`: nobody knows whether the status was written."""
+    def reconcile(self, key: PipelineKey, *, saved: bool = True) -> Queued | None:
+        """Reconcile as the operator does; not `saved`: nobody knows if the status was written."""
         pipeline = self.pipelines[key]
         spec = _spec(pipeline.host)
         before = PipelineStatus(current_run=pipeline.run, next_attempt_time=pipeline.since)
@@ -97,19 +97,19 @@ class Site:
         return queued
 
     def end(self, key: PipelineKey) -> None:
-        """End its run, which a look finds a second later."""
+        """End its run, which a reconcile finds a second later."""
         self.seconds += 1
         self.pipelines[key].run = None
-        self.look(key)
+        self.reconcile(key)
 
     def wake(self) -> set[PipelineKey]:
-        """Do the looks that were asked for so far; return who got their turn by them."""
+        """Do the reconciles that were asked for so far; return who got their turn by them."""
         before = self.running
         while self.woken:
-            self.look(self.woken.pop(0))
+            self.reconcile(self.woken.pop(0))
         return self.running - before
 
-    def place(self, key: PipelineKey) -> str | None:
+    def position(self, key: PipelineKey) -> str | None:
         """Return the queue position that a reconcile gives now."""
-        queued = self.look(key)
+        queued = self.reconcile(key)
         return None if queued is None else queued.text

@@ -79,13 +79,13 @@ def _equality_deletes(table: IcebergTable, keys: range) -> Any:
     """Return the Java delete file for these values of `id`, field 1, of an unpartitioned table."""
     bridge, java = table.bridge, table.java
     column = pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})
-    place = f"{java.location()}/data/equal-{keys.start}.parquet"
+    path = f"{java.location()}/data/equal-{keys.start}.parquet"
     made = pa.table({"id": pa.array(keys, pa.int64())}, pa.schema([column]))
-    pq.write_table(made, place.removeprefix("file:"))
+    pq.write_table(made, path.removeprefix("file:"))
     metadata = bridge.statics("org.apache.iceberg.FileMetadata")
     builder = metadata.deleteFileBuilder(java.spec()).ofEqualityDeletes(int_array(bridge, [1]))
     config = bridge.statics("org.apache.iceberg.MetricsConfig").getDefault()
-    return describe_file(table, builder, place, config)
+    return describe_file(table, builder, path, config)
 
 
 def _table(spark: SparkSession, rows: int, mode: str, table: str, files: int = FILES) -> str:

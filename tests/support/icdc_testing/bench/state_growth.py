@@ -207,11 +207,11 @@ def measure_trend(batches: Sequence[float], values: Sequence[float]) -> Trend:
     """Return the line through the values, by least squares; three values at least."""
     slope, offset = statistics.linear_regression(batches, values)
     mean = statistics.fmean(batches)
-    spread = sum((one - mean) ** 2 for one in batches)
+    deviations = sum((one - mean) ** 2 for one in batches)
     rest = sum(
         (value - offset - slope * one) ** 2 for one, value in zip(batches, values, strict=True)
     )
-    margin = _CONFIDENCE * (rest / (len(values) - 2) / spread) ** 0.5
+    margin = _CONFIDENCE * (rest / (len(values) - 2) / deviations) ** 0.5
     growth = slope * (batches[-1] - batches[0])
     return Trend(
         first=values[0],

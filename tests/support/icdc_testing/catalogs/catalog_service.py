@@ -137,8 +137,8 @@ class CatalogService:
         """Return a table of one snapshot, in a bucket of this very service."""
         files = {"s3.endpoint": self.url, "s3.path-style-access": "true", "client.region": "r"}
         keys = {"s3.access-key-id": VENDED, "s3.secret-access-key": "none"}
-        place = {"metadata-location": "s3://lake/orders/metadata.json"}
-        return {**place, "metadata": _METADATA, "config": {**files, **keys}}
+        location = {"metadata-location": "s3://lake/orders/metadata.json"}
+        return {**location, "metadata": _METADATA, "config": {**files, **keys}}
 
 
 @contextmanager

@@ -58,7 +58,7 @@ class ComparingWorld:
     created: list[CreateRun] = field(default_factory=list)
     recorded: list[events.Event] = field(default_factory=list)
 
-    def look(self, *, closing: bool = False) -> Decision:
+    def reconcile(self, *, closing: bool = False) -> Decision:
         """Play one round of the operator."""
         decision = decide(replace(self.observe(), closing=closing), self.now)
         self.recorded += events.derive_events(self.status, decision.status)
@@ -88,10 +88,10 @@ class ComparingWorld:
         self.generation += 1
 
     def start(self) -> str:
-        """Look until the next run is created; return its name without the pipeline's."""
+        """Reconcile until the next run is created; return its name without the pipeline's."""
         before = len(self.created)
         for _ in range(6):
-            decision = self.look()
+            decision = self.reconcile()
             if len(self.created) > before:
                 return self.created[-1].run.name.removeprefix("shop-")
             self.now += timedelta(seconds=decision.requeue_after or 0)
@@ -152,7 +152,7 @@ def make_exported() -> ComparingWorld:
     world = ComparingWorld(make_spec(ORDERS, ITEMS))
     assert world.start() == "e1-1"
     world.follows()
-    world.look()
+    world.reconcile()
     world.recorded.clear()
     return world
 

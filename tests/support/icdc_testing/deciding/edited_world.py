@@ -21,8 +21,8 @@ from icdc_testing.deciding.decide_world import QUEUED, DecideWorld, compares
 from icdc_testing.deciding.pipelines import NOW
 from icdc_testing.kube.stored_pipelines import minimal
 
-LOOKS = 40
-"""Looks within which all comes to rest."""
+MAX_STEPS = 40
+"""Reconciles within which all comes to rest."""
 
 Spec = Mapping[str, Any]
 
@@ -110,8 +110,8 @@ class EditedWorld(DecideWorld):
         super().work(name)
 
     def settle(self) -> None:
-        """Return once a look changes nothing more; runs do what they are for meanwhile."""
-        for _ in range(LOOKS):
+        """Return once a reconcile changes nothing more; runs do what they are for meanwhile."""
+        for _ in range(MAX_STEPS):
             before = self.status
             decision = self.step()
             for run in self.live:
@@ -124,7 +124,7 @@ class EditedWorld(DecideWorld):
             if (rests or self._is_renewed()) and ended and not waits:
                 return
             self.now += timedelta(seconds=min(decision.requeue_after or 1.0, 700.0))
-        raise AssertionError(f"not at rest after {LOOKS} looks: {self.status}")
+        raise AssertionError(f"not at rest after {MAX_STEPS} reconciles: {self.status}")
 
     @property
     def _runs_on(self) -> bool:
@@ -179,10 +179,10 @@ class EditedWorld(DecideWorld):
 Phase = Callable[[Spec], EditedWorld]
 
 
-def _after(spec: Spec, *looks: str) -> EditedWorld:
+def _after(spec: Spec, *steps: str) -> EditedWorld:
     world = EditedWorld(spec)
-    for look in looks:
-        if look == "work":
+    for step in steps:
+        if step == "work":
             world.work(world.live[0].name)
         else:
             world.step()
@@ -197,7 +197,7 @@ def _at_rest(spec: Spec) -> EditedWorld:
 
 def _end(error: errors.IcdcError | None, *, seen: bool) -> Phase:
     def make(spec: Spec) -> EditedWorld:
-        world = _after(spec, "look", "look", "work")
+        world = _after(spec, "reconcile", "reconcile", "work")
         world.end(world.live[0].name, finished=True, error=error)
         if seen:
             world.step()
@@ -216,7 +216,7 @@ def _commits(spec: Spec) -> EditedWorld:
 
 
 def _stopping(spec: Spec) -> EditedWorld:
-    world = _after(spec, "look", "look", "work", "look")
+    world = _after(spec, "reconcile", "reconcile", "work", "reconcile")
     world.declare({**spec, "restartNonce": 1 + spec.get("restartNonce", 0)})
     world.step(crash="before actions")
     run = world.status.current_run
@@ -256,9 +256,9 @@ def _queue(spec: Spec) -> EditedWorld:
 PHASES: Mapping[str, Phase] = {
     "not looked at yet": EditedWorld,
     "in the queue": _queue,
-    "planned": lambda spec: _after(spec, "look"),
-    "created": lambda spec: _after(spec, "look", "look"),
-    "exporting": lambda spec: _after(spec, "look", "look", "work", "look"),
+    "planned": lambda spec: _after(spec, "reconcile"),
+    "created": lambda spec: _after(spec, "reconcile", "reconcile"),
+    "exporting": lambda spec: _after(spec, "reconcile", "reconcile", "work", "reconcile"),
     "asked to stop": _stopping,
     "ended well, unseen": _end(None, seen=False),
     "failed, unseen": _end(errors.TargetUnavailable("down"), seen=False),

@@ -84,12 +84,14 @@ def make_seen(phase: RunPhase, *, alive: bool | None = None, **more: Any) -> Run
     return RunSeen("shop-e1-1", 1000, phase, writer_alive, **more)
 
 
-def at_work(spec: PipelineSpec, run: RunSeen, **record: Any) -> Observed:
+def make_active(spec: PipelineSpec, run: RunSeen, **record: Any) -> Observed:
     status = PipelineStatus(observed_generation=1, current_run=run_record(**record))
     return replace(make_observed(spec, status), runs=(run,))
 
 
 def after_failure(spec: PipelineSpec, failure: Failure, *, failures: int = 0) -> Decision:
-    world = at_work(spec, make_seen(RunPhase.FAILED, report=report(finished=True, outcome=failure)))
+    world = make_active(
+        spec, make_seen(RunPhase.FAILED, report=report(finished=True, outcome=failure))
+    )
     status = world.status.model_copy(update={"consecutive_failures": failures})
     return decide(replace(world, status=status), NOW)

@@ -87,7 +87,7 @@ class Journal:
         return self.cut.fault if len(self.calls) == self.cut.at else None
 
 
-Look = Callable[[], Awaitable[StaleView]]
+TakeView = Callable[[], Awaitable[StaleView]]
 """All that reads of the pipeline would find now."""
 
 Applied = Callable[[str, str, Any, bytes], None]
@@ -103,14 +103,14 @@ class Line:
         clock: Clock,
         *,
         journal: Journal | None = None,
-        look: Look | None = None,
+        take_view: TakeView | None = None,
         seconds: Callable[[], float] | None = None,
         applied: Applied = lambda method, path, body, answer: None,
     ) -> None:
         self._client: Any = client
         self._clock = clock
         self._journal = journal
-        self._look = look
+        self._take_view = take_view
         usual = CALL_SECONDS if journal else OTHERS_SECONDS
         self._seconds = seconds or (lambda: usual)
         self._applied = applied
@@ -158,8 +158,8 @@ class Line:
         """Return the answer of a server that lags behind, while one does."""
         if self._journal is None:
             return None
-        if fault in VIEWS and self._look is not None:
-            self._journal.view = await self._look()
+        if fault in VIEWS and self._take_view is not None:
+            self._journal.view = await self._take_view()
         view = self._journal.view
         return view.answer(method, url, self._clock.seconds) if view is not None else None
 

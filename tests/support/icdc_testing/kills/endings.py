@@ -64,8 +64,8 @@ async def check(trial: Trial) -> Ending:
     assert trial.whole or len(witness.verdicts) == len(story.verdicts), witness.verdicts
     pipeline = await trial.api.get_pipeline(trial.site.namespace, trial.name)
     ending = await _ending(trial, pipeline)
-    assert sorted(ending.applications) == sorted(story.kept)
-    assert ending.config_maps == tuple(sorted(story.kept))
+    assert sorted(ending.applications) == sorted(story.retained)
+    assert ending.config_maps == tuple(sorted(story.retained))
     if story.deletes:
         assert ending == Ending(None, {}, (), {})
         return ending

@@ -65,7 +65,7 @@ class Operator:
             await asyncio.sleep(relist.PERIOD_SECONDS)
             self._queue.add(self._key)
 
-    def tell(self, plural: str, pipeline: Resource, deleted: bool) -> None:
+    def notify(self, plural: str, pipeline: Resource, deleted: bool) -> None:
         """Take an event of a watch, as `process.Operator` does."""
         version = str(pipeline["metadata"].get("resourceVersion", ""))
         living = plural == kinds.PIPELINE.plural and not deleted
@@ -76,7 +76,7 @@ class Operator:
         self._queue.add(self._key)
 
     @property
-    def at_work(self) -> bool:
+    def is_active(self) -> bool:
         """Return whether a reconcile is running."""
         return self._queue.active > 0
 

@@ -32,7 +32,7 @@ STEP_SECONDS = 1.0113
 
 _ENDED = ("COMPLETED", "FAILED")
 
-Tell = Callable[[str, Resource, bool], None]
+Notify = Callable[[str, Resource, bool], None]
 """Plays an event of a watch: plural of the kind, the object, and whether it was deleted."""
 
 
@@ -45,7 +45,7 @@ class Player:
     namespace: str
     name: str
     now: Callable[[], datetime]
-    tell: Tell
+    notify: Notify
     witness: Witness
     courses: Mapping[str, Course]
     step_seconds: float = STEP_SECONDS
@@ -61,7 +61,7 @@ class Player:
         """Play until cancelled."""
         while True:
             self._woken.clear()
-            busy = await self.look()
+            busy = await self.take_step()
             try:
                 async with asyncio.timeout(self.step_seconds if busy else None):
                     await self._woken.wait()
@@ -70,7 +70,7 @@ class Player:
             # What is written together is seen together.
             await asyncio.sleep(self.step_seconds / 4)
 
-    async def look(self) -> bool:
+    async def take_step(self) -> bool:
         """Take all runs one step on; return whether any of them is active."""
         listed = await self.api.list_applications(self.namespace, self.name)
         drivers = await self.api.list_driver_pods(self.namespace, self.name)
@@ -105,7 +105,7 @@ class Player:
             pod = await self._write(
                 "POST", kinds.POD, kinds.POD.path(self.namespace), driver_pod(application)
             )
-            self.tell(kinds.POD.plural, pod, False)
+            self.notify(kinds.POD.plural, pod, False)
             await self._say(application, "SUBMITTED")
         return True
 
@@ -202,14 +202,14 @@ class Player:
             made = await self._write("PATCH", kind, path, {**patch, "metadata": metadata})
         except (errors.NotFound, errors.Conflict):
             return
-        self.tell(kind.plural, made, False)
+        self.notify(kind.plural, made, False)
 
     async def _remove(self, pod: Resource) -> None:
         """Say as the kubelet that nothing of the pod is left on its node."""
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
         await self.api.delete(kinds.POD, self.namespace, name, uid=uid, grace_seconds=0)
         self._forget(identity(pod)[0])
-        self.tell(kinds.POD.plural, pod, True)
+        self.notify(kinds.POD.plural, pod, True)
 
     async def _write(self, method: str, kind: Kind, path: str, body: Resource) -> Resource:
         content = MERGE_PATCH if method == "PATCH" else JSON

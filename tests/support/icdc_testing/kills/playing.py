@@ -31,7 +31,7 @@ Each = TypeVar("Each")
 
 
 @dataclass(frozen=True)
-class Place:
+class StoryScope:
     """The namespace of a story, and the kubeconfigs of its user and of its operators."""
 
     story: Story
@@ -71,16 +71,16 @@ async def run_to_end(trial: Trial, what: object) -> Ending:
         raise AssertionError(f"{trial.story}; {what}: {error}") from error
 
 
-def play_undisturbed(place: Place) -> Undisturbed:
+def play_undisturbed(scope: StoryScope) -> Undisturbed:
     """Play the whole story, and again from its seed: both must end the same."""
 
     async def play_planted(clock: Clock) -> Undisturbed:
-        async with client(place.admin) as admin, client(place.operator) as operator:
-            site = TrialSite(clock, place.namespace, admin, operator)
-            whole = Trial(site, place.story, Cut(), "killnone")
+        async with client(scope.admin) as admin, client(scope.operator) as operator:
+            site = TrialSite(clock, scope.namespace, admin, operator)
+            whole = Trial(site, scope.story, Cut(), "killnone")
             wanted = await run_to_end(whole, "undisturbed")
-            planted = Trial(site, place.story, Cut(), "killseed", whole.seed)
-            assert await run_to_end(planted, "planted") == wanted, f"{place.story}: planted"
+            planted = Trial(site, scope.story, Cut(), "killseed", whole.seed)
+            assert await run_to_end(planted, "planted") == wanted, f"{scope.story}: planted"
         calls = planted.calls[: planted.positions]
         return Undisturbed(whole.seed, calls, planted.watch_events, wanted)
 
@@ -91,15 +91,15 @@ Play = Callable[[TrialSite, str, Each], Coroutine[Any, Any, None]]
 """Plays the story with one disturbance, by a pipeline of that name."""
 
 
-def play_all(place: Place, everything: Sequence[Each], play: Play[Each]) -> None:
+def play_all(scope: StoryScope, everything: Sequence[Each], play: Play[Each]) -> None:
     """Play the story with each disturbance; raises the first failure."""
     left = list(everything)
 
     async def one_by_one(clock: Clock) -> None:
-        async with client(place.admin) as admin, client(place.operator) as operator:
-            site = TrialSite(clock, place.namespace, admin, operator)
+        async with client(scope.admin) as admin, client(scope.operator) as operator:
+            site = TrialSite(clock, scope.namespace, admin, operator)
             while left:
-                await play(site, f"kill{next(place.numbers)}y", left.pop())
+                await play(site, f"kill{next(scope.numbers)}y", left.pop())
 
     def work() -> None:
         try:
@@ -112,17 +112,17 @@ def play_all(place: Place, everything: Sequence[Each], play: Play[Each]) -> None
             task.result()
 
 
-def play_cuts(place: Place, model: Undisturbed, cuts: Sequence[Cut]) -> list[Journal]:
+def play_cuts(scope: StoryScope, model: Undisturbed, cuts: Sequence[Cut]) -> list[Journal]:
     """Play the story with each cut: until it, calls are those of `model`, and so is the ending."""
     journals: list[Journal] = []
 
     async def play(site: TrialSite, name: str, cut: Cut) -> None:
-        trial = Trial(site, place.story, cut, name, model.seed)
+        trial = Trial(site, scope.story, cut, name, model.seed)
         ending = await run_to_end(trial, cut)
-        assert trial.calls[: cut.at] == model.calls[: cut.at], f"{place.story}; {cut}"
-        assert trial.restarts == (cut.fault in KILLS), f"{place.story}; {cut}"
-        assert ending == model.ending, f"{place.story}; {cut}"
+        assert trial.calls[: cut.at] == model.calls[: cut.at], f"{scope.story}; {cut}"
+        assert trial.restarts == (cut.fault in KILLS), f"{scope.story}; {cut}"
+        assert ending == model.ending, f"{scope.story}; {cut}"
         journals.append(trial.journal)
 
-    play_all(place, cuts, play)
+    play_all(scope, cuts, play)
     return journals

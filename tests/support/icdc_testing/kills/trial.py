@@ -74,7 +74,7 @@ class Trial:
         self._written = 0.0
         self._changed = asyncio.Event()
         self._last_call = 0
-        self._acted = self._let_go = self._gone = self._over = False
+        self._acted = self._let_go = self._deleted = self._over = False
         line = Line(site.admin, site.clock, applied=self._saw_other)
         client = cast(ApiClient, line)
         self.api = ClusterApi(client)
@@ -85,7 +85,7 @@ class Trial:
             site.namespace,
             name,
             self.now,
-            self._tell,
+            self._notify,
             self.witness,
             story.courses,
         )
@@ -138,7 +138,7 @@ class Trial:
                 site.operator,
                 site.clock,
                 journal=journal,
-                look=self._look,
+                take_view=self._take_view,
                 seconds=seconds,
                 applied=self.saw_operator,
             )
@@ -152,7 +152,7 @@ class Trial:
             self.restarts += 1
             await asyncio.sleep(RESTART_SECONDS)
 
-    async def _look(self) -> StaleView:
+    async def _take_view(self) -> StaleView:
         """Return a view of the objects as they are now, to be answered for a while."""
         pipeline = await self.api.get_pipeline(self.site.namespace, self.name)
         objects = {kind.plural: await self.list_owned(kind) for kind in OWNED}
@@ -187,20 +187,20 @@ class Trial:
         if turn.patch is not None:
             changed = await self.api.merge_patch(*where, dict(turn.patch))
             self.witness.saw_stored(changed)
-            self._tell(kinds.PIPELINE.plural, changed, False)
+            self._notify(kinds.PIPELINE.plural, changed, False)
             return
         target = await self.api.get(*where)
         assert target is not None
         await self.api.delete(*where, uid=target["metadata"]["uid"])
         self._last_call = len(self.journal.calls) + 1
-        self._tell(kinds.PIPELINE.plural, target, not self.story.waits)
+        self._notify(kinds.PIPELINE.plural, target, not self.story.waits)
         await self._until(lambda _: self._let_go or not self.story.waits)
         with self.site.clock.walking():
             async with asyncio.timeout(COLLECTED_SECONDS):
                 while any([await self.list_owned(kind) for kind in OWNED]):
                     self.player.wake()
                     await asyncio.sleep(WATCH_SECONDS)
-        self._gone = True
+        self._deleted = True
 
     async def _wait_for_end(self) -> None:
         """Return once the story is over and all is quiet, or the witness complains."""
@@ -209,7 +209,7 @@ class Trial:
         while not self.witness.complaints:
             await asyncio.sleep(SETTLED_SECONDS)
             assert clock.seconds < deadline, f"not done: {self.witness.status.to_resource()}"
-            over = self._gone or (self._acted and self.story.done(self.witness.status))
+            over = self._deleted or (self._acted and self.story.done(self.witness.status))
             if over and self._is_idle() and clock.seconds - self._written > QUIET_SECONDS:
                 return
 
@@ -222,7 +222,7 @@ class Trial:
         """Return whether an operator lives and none has anything to do now."""
         for operator in self._living:
             operator.check_errors()
-        return bool(self._living) and not any(operator.at_work for operator in self._living)
+        return bool(self._living) and not any(operator.is_active for operator in self._living)
 
     def saw_operator(self, method: str, path: str, body: Any, answer: bytes) -> None:
         """Note that the server has done what an operator asked for."""
@@ -235,24 +235,24 @@ class Trial:
             case "PATCH", [kinds.PIPELINE.plural, _, "status"]:
                 self.witness.saw_stored(state)
                 self._changed.set()
-                self._tell(kinds.PIPELINE.plural, state, False)
+                self._notify(kinds.PIPELINE.plural, state, False)
                 return
             case "PATCH", [*_, kinds.PIPELINE.plural, _]:
                 if not state["metadata"].get("finalizers"):
                     self._let_go, self._last_call = True, len(self.journal.calls)
                     self._changed.set()
-                self._tell(kinds.PIPELINE.plural, state, self._let_go)
+                self._notify(kinds.PIPELINE.plural, state, self._let_go)
                 return
             case "POST", [*_, kinds.APPLICATION.plural]:
                 self.witness.saw_creation(body)
-                self._tell(kinds.APPLICATION.plural, state, False)
+                self._notify(kinds.APPLICATION.plural, state, False)
             case "DELETE", [*_, kinds.APPLICATION.plural, name]:
                 self.witness.saw_deletion(name)
-                self._tell(kinds.APPLICATION.plural, {"metadata": {}}, True)
+                self._notify(kinds.APPLICATION.plural, {"metadata": {}}, True)
             case "DELETE", [*_, kinds.POD.plural, _]:
                 # By the garbage collector, if it was faster: it goes by the clock on the wall.
-                gone = state["kind"] != "Pod"
-                self._tell(kinds.POD.plural, {"metadata": {}} if gone else state, gone)
+                deleted = state["kind"] != "Pod"
+                self._notify(kinds.POD.plural, {"metadata": {}} if deleted else state, deleted)
             case _:
                 return
         self.player.wake()
@@ -261,7 +261,7 @@ class Trial:
         if method != "GET":
             self._written = self.site.clock.seconds
 
-    def _tell(self, plural: str, pipeline: Resource, deleted: bool) -> None:
+    def _notify(self, plural: str, pipeline: Resource, deleted: bool) -> None:
         self.watch_events += 1
         if self.watch_events not in self.swallowed:
             loop = asyncio.get_running_loop()
@@ -269,4 +269,4 @@ class Trial:
 
     def _arrive(self, plural: str, pipeline: Resource, deleted: bool) -> None:
         for operator in self._living:
-            operator.tell(plural, pipeline, deleted)
+            operator.notify(plural, pipeline, deleted)

@@ -44,16 +44,16 @@ def _right_verdicts(
         return {Verdict.IN_PROGRESS}
     if resource.spec_of(pipeline, SETTINGS)[0] is None:
         return {Verdict.FAILED}
-    at_work = status.current_run is not None
+    is_active = status.current_run is not None
     if spec.get("suspend"):
-        return {Verdict.IN_PROGRESS if at_work else Verdict.CURRENT}
+        return {Verdict.IN_PROGRESS if is_active else Verdict.CURRENT}
     last = status.last_run
     failed = last is not None and last.state == RunState.FAILED
     if failed and status.consecutive_failures >= spec["retry"]["maxAttempts"]:
         return {Verdict.FAILED}
-    if failed and not at_work and status.next_attempt_time is None:
+    if failed and not is_active and status.next_attempt_time is None:
         return {Verdict.FAILED}
-    if failed and not at_work:
+    if failed and not is_active:
         return {Verdict.IN_PROGRESS}
     runs = [run for run in (status.current_run, *status.recent_runs) if run is not None]
     in_effect = any(run.generation == generation and run.run_id in began for run in runs)

@@ -165,8 +165,8 @@ class JavaWriter:
 
     def _output(self, suffix: str = "parquet") -> Any:
         java = self._table.java
-        place = java.io().newOutputFile(f"{java.location()}/data/{uuid.uuid4()}.{suffix}")
-        return self._iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput(place)
+        output = java.io().newOutputFile(f"{java.location()}/data/{uuid.uuid4()}.{suffix}")
+        return self._iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput(output)
 
 
 def _leaves(key: Row) -> Iterator[str]:

@@ -7,8 +7,8 @@ from icdc_spark.diff.strategies import Strategy
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_testing.lake.lake import Batch, Lake
 
-TOLD, LEFT, NOT_TRIED = [True], [False], list[bool]()
-"""Of bitmaps in a batch: they tell what differs, they leave it to others, or are not tried."""
+SHOWN, LEFT, NOT_TRIED = [True], [False], list[bool]()
+"""Of bitmaps in a batch: they show what differs, they leave it to others, or are not tried."""
 
 
 def create_filled(lake: Lake, columns: str, rows: Iterable[str], **wishes: Any) -> tuple[str, int]:

@@ -70,11 +70,11 @@ class MetadataTable:
         return described.withRecordCount(rows).build()
 
     def like(self, file: Any, count: int) -> Iterator[Any]:
-        """Yield so many data files that differ from a given one by place."""
+        """Yield so many data files that differ from a given one by location."""
         maker = self.bridge.statics(_ICEBERG + "DataFiles")
-        spec, place = self.java.spec(), str(file.location()).removesuffix(".parquet")
+        spec, stem = self.java.spec(), str(file.location()).removesuffix(".parquet")
         for number in range(count):
-            yield maker.builder(spec).copy(file).withPath(f"{place}-{number}.parquet").build()
+            yield maker.builder(spec).copy(file).withPath(f"{stem}-{number}.parquet").build()
 
     def position_deletes(self, like: Any, *, target: bool, by_bounds: bool = False) -> Any:
         """Return a position delete file in a data file's partition, for it alone if it is the
@@ -123,8 +123,8 @@ class MetadataTable:
 
 def _catalog(bridge: Bridge) -> Any:
     catalog = bridge.new(_ICEBERG + "inmemory.InMemoryCatalog")
-    place = f"memory:/warehouse-{next(_NUMBERS)}"
-    catalog.initialize("metadata", _java_map(bridge, {"warehouse": place}))
+    warehouse = f"memory:/warehouse-{next(_NUMBERS)}"
+    catalog.initialize("metadata", _java_map(bridge, {"warehouse": warehouse}))
     namespaces = bridge.statics(_ICEBERG + "catalog.Namespace")
     catalog.createNamespace(namespaces.of(bridge.strings(["db"])))
     return catalog

@@ -65,8 +65,8 @@ class SecureNode:
     def __enter__(self) -> Self:
         """Start it and wait until it lets its administrator in."""
         plugin, port = _plugin(), HeldPort()
-        for place in ("opensearch-security", "config/opensearch-security"):
-            shutil.copytree(plugin / "config", self._folder / place)
+        for name in ("opensearch-security", "config/opensearch-security"):
+            shutil.copytree(plugin / "config", self._folder / name)
         self.url = f"https://{port.address}"
         class_path = [*_jars(), *sorted(plugin.glob("*.jar"))]
         java = jdk.find_jdk((17, 21), purpose="to run OpenSearch", wanted="17", compiler=True)

@@ -170,10 +170,10 @@ def make_site(spark: SparkSession, lake: Lake, node: SecureNode, folder: Path) -
         AUTHORITY: {"ca.crt": node.ca},
     }
     for secret, keys in keys_of.items():
-        place = folder / "secrets" / secret
-        place.mkdir(parents=True)
+        secret_folder = folder / "secrets" / secret
+        secret_folder.mkdir(parents=True)
         for key, value in keys.items():
-            (place / key).write_text(value, encoding="utf-8")
+            (secret_folder / key).write_text(value, encoding="utf-8")
     entry = {
         "name": table,
         "identifierColumns": ["id"],

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from icdc_testing.waiting import wait
-from real_cluster.host.places import Node
+from real_cluster.host.layout import Node
 
 _ROOT = Path("/sys/fs/cgroup")
 _COPIED = ("cpuset.cpus", "cpuset.mems")

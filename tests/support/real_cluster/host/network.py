@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 from icdc_api.errors import Submission
-from real_cluster.host import places
-from real_cluster.host.places import Node, Places
+from real_cluster.host import layout
+from real_cluster.host.layout import ClusterPaths, Node
 
 _SYSCTLS = (
     Path("/proc/sys/net/ipv4/ip_forward"),
@@ -19,7 +19,7 @@ _SYSCTLS = (
 _SAVED = "sysctls.json"
 
 
-def make(where: Places) -> None:
+def make(where: ClusterPaths) -> None:
     """Add the bridge with the node's address. Submission where the host does not allow it."""
     try:
         before = {str(path): path.read_text(encoding="utf-8").strip() for path in _SYSCTLS}
@@ -29,16 +29,16 @@ def make(where: Places) -> None:
         ) from exc
     (where.run / _SAVED).write_text(json.dumps(before), encoding="utf-8")
     _set(dict.fromkeys(before, "1"))
-    ip("link", "add", places.BRIDGE, "type", "bridge")
-    length = places.PODS.rpartition("/")[2]
-    ip("address", "add", f"{places.ADDRESS}/{length}", "dev", places.BRIDGE)
-    ip("link", "set", places.BRIDGE, "up")
+    ip("link", "add", layout.BRIDGE, "type", "bridge")
+    length = layout.PODS.rpartition("/")[2]
+    ip("address", "add", f"{layout.ADDRESS}/{length}", "dev", layout.BRIDGE)
+    ip("link", "set", layout.BRIDGE, "up")
 
 
-def remove(where: Places) -> None:
+def remove(where: ClusterPaths) -> None:
     """Take the bridge away, if it is there, and give the kernel its settings back."""
     if exists():
-        ip("link", "delete", places.BRIDGE)
+        ip("link", "delete", layout.BRIDGE)
     saved = where.run / _SAVED
     if saved.exists():
         _set(json.loads(saved.read_text(encoding="utf-8")))
@@ -46,19 +46,19 @@ def remove(where: Places) -> None:
 
 def add_address(node: Node) -> None:
     """Give the bridge the address of another node. Submission where it has it."""
-    ip("address", "add", f"{node.address}/32", "dev", places.BRIDGE)
+    ip("address", "add", f"{node.address}/32", "dev", layout.BRIDGE)
 
 
 def remove_address(node: Node) -> None:
     """Take it away again, where it is there."""
-    shown = ip("-4", "address", "show", "dev", places.BRIDGE)
+    shown = ip("-4", "address", "show", "dev", layout.BRIDGE)
     if f"inet {node.address}/32" in shown:
-        ip("address", "delete", f"{node.address}/32", "dev", places.BRIDGE)
+        ip("address", "delete", f"{node.address}/32", "dev", layout.BRIDGE)
 
 
 def exists() -> bool:
     """Return whether the bridge exists."""
-    return Path("/sys/class/net", places.BRIDGE).exists()
+    return Path("/sys/class/net", layout.BRIDGE).exists()
 
 
 def ip(*arguments: str) -> str:

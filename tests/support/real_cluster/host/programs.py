@@ -13,17 +13,17 @@ from pathlib import Path
 
 from icdc_testing.kube.server_process import Program
 from icdc_testing.waiting import wait
-from real_cluster.host.places import Places
+from real_cluster.host.layout import ClusterPaths
 
-_GONE_SECONDS = 60.0
+_END_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Starter:
-    """Starts programs of one cluster; with `kept` they outlive this process."""
+    """Starts programs of one cluster; with `stays` they outlive this process."""
 
-    places: Places
-    kept: bool
+    paths: ClusterPaths
+    stays: bool
 
     def start(
         self,
@@ -37,41 +37,41 @@ class Starter:
         program = Program.start(
             path,
             arguments,
-            self.places.logs,
+            self.paths.logs,
             name=name,
             environment=environment,
-            outlives=self.kept,
+            outlives=self.stays,
         )
-        record(self.places, program.name, program.pid)
+        record(self.paths, program.name, program.pid)
         return program
 
 
-def record(places: Places, name: str, pid: int) -> None:
+def record(paths: ClusterPaths, name: str, pid: int) -> None:
     """Remember a process of the cluster, with its start: process ids are used again."""
     # One that has ended already gets a start that none has.
-    (places.pids / name).write_text(f"{pid} {_read_start(pid) or 'none'}", encoding="utf-8")
+    (paths.pids / name).write_text(f"{pid} {_read_start(pid) or 'none'}", encoding="utf-8")
 
 
-def read_record(places: Places) -> dict[str, int]:
+def read_record(paths: ClusterPaths) -> dict[str, int]:
     """Return the programs that still run, by name."""
     by_name = {}
-    for path in sorted(places.pids.glob("*")):
+    for path in sorted(paths.pids.glob("*")):
         pid, started = path.read_text(encoding="utf-8").split()
         if _read_start(int(pid)) == started:
             by_name[path.name] = int(pid)
     return by_name
 
 
-def end(places: Places, names: Iterable[str] | None = None) -> None:
+def end(paths: ClusterPaths, names: Iterable[str] | None = None) -> None:
     """Kill these programs (all, unless given) and return when they are gone.
 
     At once: what they hold is thrown away anyway.
     """
-    running = read_record(places)
+    running = read_record(paths)
     chosen = running if names is None else set(names)
     kill(pid for name, pid in running.items() if name in chosen)
     for name in chosen:
-        (places.pids / name).unlink(missing_ok=True)
+        (paths.pids / name).unlink(missing_ok=True)
 
 
 def kill(pids: Iterable[int]) -> None:
@@ -82,7 +82,7 @@ def kill(pids: Iterable[int]) -> None:
         wait.until(
             lambda pid=pid, started=started: _read_start(pid) != started,  # type: ignore[misc]
             f"process {pid} is gone",
-            seconds=_GONE_SECONDS,
+            seconds=_END_SECONDS,
         )
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from icdc_api.errors import IcdcError, Submission
 from icdc_testing.kube import binaries
-from real_cluster.host import cgroups, network, places, programs
-from real_cluster.host.places import Node, NodePlaces, Places
+from real_cluster.host import cgroups, layout, network, programs
+from real_cluster.host.layout import ClusterPaths, Node, NodePaths
 from real_cluster.node import containers
 
 _POD_LOGS = Path("/var/log/containers")
@@ -27,7 +27,7 @@ _CNI_RESULTS = Path("/var/lib/cni/results")
 _CHAIN_PREFIX = "KUBE-"
 
 
-def down(where: Places) -> None:
+def down(where: ClusterPaths) -> None:
     """Return when nothing of the cluster is left but its stores of images.
 
     Submission names what is left.
@@ -35,13 +35,13 @@ def down(where: Places) -> None:
     if not where.run.exists():
         return
     programs.end(where, ["spark-operator"])
-    for node in places.NODES:
+    for node in layout.NODES:
         _end_node(where.of(node))
     programs.end(where)
     _clean_iptables(where)
     network.remove(where)
     _unmount(where.run)
-    for node in places.NODES:
+    for node in layout.NODES:
         cgroups.remove(node)
     shutil.rmtree(where.run)
     _remove_fixed()
@@ -50,7 +50,7 @@ def down(where: Places) -> None:
         raise Submission("The cluster is down, but these are left: " + "; ".join(left))
 
 
-def remove(at: NodePlaces) -> None:
+def remove(at: NodePaths) -> None:
     """Return when nothing of that node is left but its store of images; its cluster goes on.
 
     Knows nothing of what the API server says of the node. Also after a crash.
@@ -65,28 +65,28 @@ def remove(at: NodePlaces) -> None:
     _remove_fixed()
 
 
-def remove_images(where: Places) -> None:
+def remove_images(where: ClusterPaths) -> None:
     """Remove the stores of images of a cluster that is down.
 
     They take 5 GB with the images of both builders. The next run has other images as a rule, and
     loading into an empty store takes it two seconds more.
     """
-    for node in places.NODES:
+    for node in layout.NODES:
         folder = where.of(node).images
         if folder.is_dir():
             shutil.rmtree(folder)
 
 
-def leftovers(where: Places) -> list[str]:
+def leftovers(where: ClusterPaths) -> list[str]:
     """List in words what a cluster that is down has left behind."""
     names = []
-    for node in places.NODES:
+    for node in layout.NODES:
         if shims := containers.shims(where.of(node)):
             names.append(f"processes {shims}")
         if cgroups.exists(node):
             names.append(f"the cgroup {node.cgroup}")
     if network.exists():
-        names.append(f"the bridge {places.BRIDGE}")
+        names.append(f"the bridge {layout.BRIDGE}")
     if chains := _chains():
         names.append(f"the iptables chains {', '.join(chains)}")
     if mounts := _mounts(where.run):
@@ -96,7 +96,7 @@ def leftovers(where: Places) -> list[str]:
     return names
 
 
-def _end_node(at: NodePlaces) -> None:
+def _end_node(at: NodePaths) -> None:
     """End all programs of the node, and all that it runs."""
     kubelet, containerd = at.programs
     running = programs.read_record(at.cluster)
@@ -111,7 +111,7 @@ def _end_node(at: NodePlaces) -> None:
     programs.end(at.cluster, [containerd])
 
 
-def _clean_iptables(where: Places) -> None:
+def _clean_iptables(where: ClusterPaths) -> None:
     """Remove the rules of kube-proxy, which knows its own; then what it leaves of chains with its
     prefix."""
     config = where.run / "proxy.json"
@@ -192,7 +192,7 @@ def _unmount(folder: Path) -> None:
 def _list_fixed() -> list[Path]:
     """Return unused files that kubelets and network plugins wrote outside of our folder."""
     links = (path for path in _POD_LOGS.glob("*.log") if path.is_symlink() and not path.exists())
-    return [*links, *(path for node in places.NODES for path in _network_results(node))]
+    return [*links, *(path for node in layout.NODES for path in _network_results(node))]
 
 
 def _network_results(node: Node) -> list[Path]:

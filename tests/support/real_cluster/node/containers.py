@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from icdc_api.errors import Submission
-from real_cluster.host import places, programs
-from real_cluster.host.places import NodePlaces
+from real_cluster.host import layout, programs
+from real_cluster.host.layout import NodePaths
 from real_cluster.host.programs import Starter
 
 PAUSE_IMAGE = "localhost/iceberg-cdc-operator/pause:1"
@@ -23,7 +23,7 @@ _START_SECONDS = 60.0
 _COMMAND_SECONDS = 600.0
 
 
-def start(starter: Starter, at: NodePlaces) -> None:
+def start(starter: Starter, at: NodePaths) -> None:
     """Return once containerd answers; containers of an earlier cluster are removed.
 
     Submission where it does not start, or is not installed.
@@ -41,7 +41,7 @@ def start(starter: Starter, at: NodePlaces) -> None:
     forget(at)
 
 
-def forget(at: NodePlaces) -> None:
+def forget(at: NodePaths) -> None:
     """Remove all containers, which must have ended, and what they wrote."""
     names = ctr(at, "containers", "list", "--quiet").split()
     if names:
@@ -49,7 +49,7 @@ def forget(at: NodePlaces) -> None:
         ctr(at, "containers", "delete", *names)
 
 
-def ctr(at: NodePlaces, *arguments: str) -> str:
+def ctr(at: NodePaths, *arguments: str) -> str:
     """Run containerd's client and return its output; Submission with its complaint if it fails."""
     done = _ctr(at, *arguments)
     if done.returncode != 0:
@@ -57,18 +57,18 @@ def ctr(at: NodePlaces, *arguments: str) -> str:
     return done.stdout
 
 
-def shims(at: NodePlaces) -> list[int]:
+def shims(at: NodePaths) -> list[int]:
     """Return the processes between containerd and its containers; they outlive it."""
     return list(_with_argument("containerd-shim", str(at.socket)))
 
 
-def shim_sockets(at: NodePlaces) -> list[Path]:
+def shim_sockets(at: NodePaths) -> list[Path]:
     """Return the sockets of the shims, which are outside of our folder."""
     address_files = at.containers.glob("io.containerd.runtime.v2.task/*/*/address")
     return [Path(file.read_text().strip().removeprefix("unix://")) for file in address_files]
 
 
-def _ctr(at: NodePlaces, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def _ctr(at: NodePaths, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         ["ctr", "--address", str(at.socket), "--namespace", NAMESPACE, *arguments],
         stdin=subprocess.DEVNULL,
@@ -89,7 +89,7 @@ def _with_argument(program: str, argument: str) -> Iterable[int]:
             yield int(line.parent.name)
 
 
-def _config(at: NodePlaces) -> str:
+def _config(at: NodePaths) -> str:
     return f"""\
 version = 2
 root = "{at.images}"
@@ -118,19 +118,19 @@ oom_score = 0
 """
 
 
-def _write_network(at: NodePlaces) -> None:
+def _write_network(at: NodePaths) -> None:
     """Give every pod an address on the bridge; there is no way to the outside."""
     first, last = at.node.pods
     addresses = {"rangeStart": first, "rangeEnd": last}
     bridge = {
         "type": "bridge",
-        "bridge": places.BRIDGE,
+        "bridge": layout.BRIDGE,
         "isGateway": True,
         "hairpinMode": True,
         "ipam": {
             "type": "host-local",
             "dataDir": str(at.folder / "addresses"),
-            "ranges": [[{**addresses, "subnet": places.PODS, "gateway": places.ADDRESS}]],
+            "ranges": [[{**addresses, "subnet": layout.PODS, "gateway": layout.ADDRESS}]],
             "routes": [{"dst": "0.0.0.0/0"}],
         },
     }
@@ -140,7 +140,7 @@ def _write_network(at: NodePlaces) -> None:
     (folder / "10-bridge.conflist").write_text(json.dumps(network), encoding="utf-8")
 
 
-def kill_shims(at: NodePlaces) -> None:
+def kill_shims(at: NodePaths) -> None:
     """End the shims, and remove the sockets that they leave behind."""
     sockets = shim_sockets(at)
     programs.kill(shims(at))

@@ -14,8 +14,8 @@ from icdc_testing.kube import binaries, flags
 from icdc_testing.kube.kubectl import Kubectl, write_kubeconfig, write_private
 from icdc_testing.kube.server_process import HeldPort, Probe
 from icdc_testing.network.tls import Authority, Certificates
-from real_cluster.host import places
-from real_cluster.host.places import Node, Places
+from real_cluster.host import layout
+from real_cluster.host.layout import ClusterPaths, Node
 from real_cluster.host.programs import Starter
 
 _ETCD_SECONDS = 60.0
@@ -25,7 +25,7 @@ _USERS = {
     "admin": ("admin", "system:masters"),
     "controllers": ("system:kube-controller-manager", ""),
     "scheduler": ("system:kube-scheduler", ""),
-    "kubelet": (f"system:node:{places.FIRST.name}", "system:nodes"),
+    "kubelet": (f"system:node:{layout.FIRST.name}", "system:nodes"),
     "proxy": ("system:kube-proxy", ""),
     "dns": ("system:coredns", ""),
 }
@@ -47,21 +47,21 @@ class Credentials:
         return self.folder / f"{who}.kubeconfig"
 
 
-def make_credentials(where: Places) -> Credentials:
+def make_credentials(where: ClusterPaths) -> Credentials:
     """Make new ones, for this cluster alone."""
     authority = Authority.make(where.run / "certificates")
-    service = f"kubernetes.default.svc.{places.DOMAIN}"
+    service = f"kubernetes.default.svc.{layout.DOMAIN}"
     short = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", service)
     server = authority.issue(
         "server",
         names=[
             *(f"DNS:{name}" for name in short),
-            f"IP:{places.ADDRESS}",
-            f"IP:{places.API_SERVICE}",
+            f"IP:{layout.ADDRESS}",
+            f"IP:{layout.API_SERVICE}",
         ],
     )
     to_kubelet = authority.issue("to-kubelet", subject="/O=system:masters/CN=kube-apiserver")
-    kubelet = authority.issue("kubelet", names=[f"DNS:{places.FIRST.name}", f"IP:{places.ADDRESS}"])
+    kubelet = authority.issue("kubelet", names=[f"DNS:{layout.FIRST.name}", f"IP:{layout.ADDRESS}"])
     tokens = {who: secrets.token_hex(16) for who in _USERS}
     cluster = cluster_entry(authority.ca)
     for who, token in tokens.items():
@@ -71,7 +71,7 @@ def make_credentials(where: Places) -> Credentials:
     return Credentials(server, to_kubelet, kubelet, table, where.run)
 
 
-def node_credentials(where: Places, node: Node) -> tuple[Path, Certificates]:
+def node_credentials(where: ClusterPaths, node: Node) -> tuple[Path, Certificates]:
     """Return the kubeconfig of another node's kubelet, and what it serves with.
 
     The API server reads its tokens when it starts: whoever comes later acts for the
@@ -90,14 +90,14 @@ def _of_kubelet(authority: Authority, node: Node) -> Certificates:
 def cluster_entry(ca: Path) -> dict[str, str]:
     """Return the entry of the API server for kubeconfigs."""
     return {
-        "server": f"https://{places.API.address}",
+        "server": f"https://{layout.API.address}",
         "certificate-authority-data": base64.b64encode(ca.read_bytes()).decode(),
     }
 
 
 def start(starter: Starter, credentials: Credentials) -> Kubectl:
     """Start it; return once the API server can be used and controllers work."""
-    where = starter.places
+    where = starter.paths
     wanted = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
     paths = binaries.programs(wanted)
     # etcd is not protected: on loopback pods cannot reach it.
@@ -131,9 +131,9 @@ def _apiserver(credentials: Credentials, store: HeldPort) -> list[str]:
     server, to_kubelet = credentials.server, credentials.to_kubelet
     return [
         f"--etcd-servers=http://{store.address}",
-        f"--bind-address={places.ADDRESS}",
-        f"--advertise-address={places.ADDRESS}",
-        f"--secure-port={places.API.number}",
+        f"--bind-address={layout.ADDRESS}",
+        f"--advertise-address={layout.ADDRESS}",
+        f"--secure-port={layout.API.number}",
         f"--tls-cert-file={server.certificate}",
         f"--tls-private-key-file={server.key}",
         f"--token-auth-file={credentials.tokens}",
@@ -143,11 +143,11 @@ def _apiserver(credentials: Credentials, store: HeldPort) -> list[str]:
         "--kubelet-preferred-address-types=InternalIP",
         "--authorization-mode=Node,RBAC",
         "--enable-admission-plugins=NodeRestriction",
-        f"--service-account-issuer=https://kubernetes.default.svc.{places.DOMAIN}",
+        f"--service-account-issuer=https://kubernetes.default.svc.{layout.DOMAIN}",
         # The key of the server signs tokens as well: both live as long as the cluster.
         f"--service-account-key-file={server.certificate}",
         f"--service-account-signing-key-file={server.key}",
-        f"--service-cluster-ip-range={places.SERVICES}",
+        f"--service-cluster-ip-range={layout.SERVICES}",
         "--profiling=false",
     ]
 

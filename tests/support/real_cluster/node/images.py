@@ -10,20 +10,20 @@ from pathlib import Path
 
 from icdc_api.errors import BadSpec
 from icdc_testing.kube import binaries
-from real_cluster.host.places import NodePlaces
+from real_cluster.host.layout import NodePaths
 from real_cluster.node import containers, oci
 
 POD_IMAGE = "localhost/iceberg-cdc-operator/test-pod:1"
 """Runs tests/tools/pod."""
 
 # Of each repository: what is built now, by either builder, what was before, and one for upgrades.
-_KEPT = 4
+_RETAINED = 4
 _LOADED = "loaded.json"
 _REGISTRY = "localhost"
 _BLOBS = Path("io.containerd.content.v1.content", "blobs", "sha256")
 
 
-def load_own(at: NodePlaces) -> None:
+def load_own(at: NodePaths) -> None:
     """Load what every cluster needs: the container that holds a pod, and the one of tests."""
     for program, name in (("pause", containers.PAUSE_IMAGE), ("pod", POD_IMAGE)):
         with tempfile.TemporaryDirectory(prefix="icdc-image-") as scratch:
@@ -32,7 +32,7 @@ def load_own(at: NodePlaces) -> None:
             load(at, archive)
 
 
-def load(at: NodePlaces, archive: Path) -> list[str]:
+def load(at: NodePaths, archive: Path) -> list[str]:
     """Load the archive; return the names of its images, which pods can now use.
 
     Costs nothing where the store has them. BadSpec for an archive that gives no name.
@@ -47,14 +47,14 @@ def load(at: NodePlaces, archive: Path) -> list[str]:
     return list(wanted)
 
 
-def tag(at: NodePlaces, name: str, other: str) -> str:
+def tag(at: NodePaths, name: str, other: str) -> str:
     """Give an image of the store a second name, which differs in its tag; return that name."""
     second = f"{name.rpartition(':')[0]}:{other}"
     containers.ctr(at, "images", "tag", "--force", name, second)
     return second
 
 
-def copy(source: NodePlaces, at: NodePlaces, name: str) -> None:
+def copy(source: NodePaths, at: NodePaths, name: str) -> None:
     """Give a node an image that another has. Costs nothing where it has it, too.
 
     BadSpec where the other has none of that name.
@@ -87,7 +87,7 @@ def full_name(name: str) -> str:
     return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
 
 
-def _import(at: NodePlaces, archive: Path, wanted: dict[str, str]) -> None:
+def _import(at: NodePaths, archive: Path, wanted: dict[str, str]) -> None:
     """Import, and give the images the names by which the kubelet asks for them.
 
     containerd takes the names of an archive as they are, or makes some from digests.
@@ -107,14 +107,14 @@ def _import(at: NodePlaces, archive: Path, wanted: dict[str, str]) -> None:
         containers.ctr(at, "images", "remove", *extra)
 
 
-def _present(at: NodePlaces) -> dict[str, str]:
+def _present(at: NodePaths) -> dict[str, str]:
     """Return the images of the store: names and digests."""
     lines = containers.ctr(at, "images", "list").splitlines()[1:]
     columns = [line.split() for line in lines]
     return {columns_of_image[0]: columns_of_image[2] for columns_of_image in columns}
 
 
-def _remember(at: NodePlaces, names: dict[str, str]) -> None:
+def _remember(at: NodePaths, names: dict[str, str]) -> None:
     """Note that these were used, and remove what was used least lately of each repository."""
     path = at.images / _LOADED
     used: dict[str, float] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
@@ -122,9 +122,9 @@ def _remember(at: NodePlaces, names: dict[str, str]) -> None:
     by_repository: dict[str, list[str]] = {}
     for name in sorted(used, key=lambda name: used[name], reverse=True):
         by_repository.setdefault(name.rpartition(":")[0], []).append(name)
-    old = [name for names in by_repository.values() for name in names[_KEPT:]]
+    old = [name for names in by_repository.values() for name in names[_RETAINED:]]
     present = _present(at)
     if any(name in present for name in old):
         containers.ctr(at, "images", "remove", *(name for name in old if name in present))
-    kept = {name: used[name] for name in used if name not in old}
-    path.write_text(json.dumps(kept), encoding="utf-8")
+    retained = {name: used[name] for name in used if name not in old}
+    path.write_text(json.dumps(retained), encoding="utf-8")

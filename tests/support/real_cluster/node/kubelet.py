@@ -13,8 +13,8 @@ from icdc_testing.kube import binaries
 from icdc_testing.kube.kubectl import Kubectl
 from icdc_testing.kube.server_process import Program
 from icdc_testing.network.tls import Certificates
-from real_cluster.host import cgroups, places
-from real_cluster.host.places import Node, NodePlaces
+from real_cluster.host import cgroups, layout
+from real_cluster.host.layout import Node, NodePaths
 from real_cluster.host.programs import Starter
 from real_cluster.node.control_plane import Credentials
 
@@ -36,22 +36,22 @@ _DNS_RULES = [
 
 def start(starter: Starter, credentials: Credentials, kubectl: Kubectl) -> None:
     """Start the first node; return once it is Ready and names are resolved."""
-    where = starter.places
+    where = starter.paths
     paths = binaries.programs(("kube-proxy", "coredns"))
     own = credentials.kubeconfig("kubelet"), credentials.kubelet
-    kubelet = start_kubelet(starter, where.of(places.FIRST), *own)
+    kubelet = start_kubelet(starter, where.of(layout.FIRST), *own)
     proxy = _write(where.run / "proxy.json", _proxy(credentials.kubeconfig("proxy")))
     starter.start(paths["kube-proxy"], [f"--config={proxy}"])
     _allow_dns(kubectl)
     corefile = where.run / "Corefile"
     corefile.write_text(_corefile(credentials.kubeconfig("dns")), encoding="utf-8")
     starter.start(paths["coredns"], ["-conf", str(corefile)])
-    wait_until_ready(kubelet, kubectl, places.FIRST)
+    wait_until_ready(kubelet, kubectl, layout.FIRST)
 
 
 def start_kubelet(
     starter: Starter,
-    at: NodePlaces,
+    at: NodePaths,
     kubeconfig: Path,
     serving: Certificates,
     taints: Sequence[Mapping[str, str]] = (),
@@ -89,7 +89,7 @@ def _write(path: Path, config: dict[str, Any]) -> Path:
     return path
 
 
-def _kubelet(at: NodePlaces, serving: Certificates) -> dict[str, Any]:
+def _kubelet(at: NodePaths, serving: Certificates) -> dict[str, Any]:
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -109,8 +109,8 @@ def _kubelet(at: NodePlaces, serving: Certificates) -> dict[str, Any]:
         "failCgroupV1": False,
         "failSwapOn": False,
         "enforceNodeAllocatable": [],
-        "clusterDomain": places.DOMAIN,
-        "clusterDNS": [places.ADDRESS],
+        "clusterDomain": layout.DOMAIN,
+        "clusterDNS": [layout.ADDRESS],
         "resolvConf": str(at.folder / "resolv.conf"),
         "podLogsDir": str(at.folder / "pods"),
         "volumePluginDir": str(at.folder / "plugins"),
@@ -133,11 +133,11 @@ def _proxy(kubeconfig: Path) -> dict[str, Any]:
         "kind": "KubeProxyConfiguration",
         "clientConnection": {"kubeconfig": str(kubeconfig)},
         "mode": "iptables",
-        "hostnameOverride": places.FIRST.name,
-        "clusterCIDR": places.PODS,
-        "bindAddress": places.ADDRESS,
-        "healthzBindAddress": f"{places.ADDRESS}:10256",
-        "metricsBindAddress": f"{places.ADDRESS}:10249",
+        "hostnameOverride": layout.FIRST.name,
+        "clusterCIDR": layout.PODS,
+        "bindAddress": layout.ADDRESS,
+        "healthzBindAddress": f"{layout.ADDRESS}:10256",
+        "metricsBindAddress": f"{layout.ADDRESS}:10249",
         "oomScoreAdj": 0,
         # Zero leaves the settings of the host as they are.
         "conntrack": {
@@ -153,10 +153,10 @@ def _proxy(kubeconfig: Path) -> dict[str, Any]:
 def _corefile(kubeconfig: Path) -> str:
     return f"""\
 . {{
-  bind {places.ADDRESS}
+  bind {layout.ADDRESS}
   errors
-  ready {places.ADDRESS}:8181
-  kubernetes {places.DOMAIN} in-addr.arpa {{
+  ready {layout.ADDRESS}:8181
+  kubernetes {layout.DOMAIN} in-addr.arpa {{
     kubeconfig {kubeconfig} tests
     ttl 5
   }}

@@ -13,10 +13,10 @@ from pyarrow.fs import S3FileSystem
 from icdc_api.errors import Submission
 from icdc_testing.kube.kubectl import write_private
 from icdc_testing.kube.server_process import FixedPort, Program
-from real_cluster.host import places
+from real_cluster.host import layout
 from real_cluster.host.programs import Starter
 
-PORT = FixedPort(places.ADDRESS, 8333)
+PORT = FixedPort(layout.ADDRESS, 8333)
 BUCKET = "lake"
 REGION = "us-east-1"
 ACCESS_KEY, SECRET_KEY = "icdc-tests", "icdc-tests-secret"
@@ -36,7 +36,7 @@ _START_SECONDS = 60.0
 
 def start(starter: Starter) -> Program:
     """Start it; `ready` waits for it."""
-    folder = starter.places.run / "objects"
+    folder = starter.paths.run / "objects"
     folder.mkdir(exist_ok=True)
     credentials = {"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}
     identity = {"name": "tests", "credentials": [credentials], "actions": ["Admin"]}
@@ -47,7 +47,7 @@ def start(starter: Starter) -> Program:
     return starter.start(
         weed,
         [
-            *("server", f"-dir={folder}", f"-ip={places.ADDRESS}", f"-ip.bind={places.ADDRESS}"),
+            *("server", f"-dir={folder}", f"-ip={layout.ADDRESS}", f"-ip.bind={layout.ADDRESS}"),
             *("-master.telemetry=false", "-master.volumeSizeLimitMB=256", "-volume.max=64"),
             *("-filer", f"-filer.localSocket={folder}/filer.sock"),
             *("-s3", f"-s3.config={config}", f"-s3.port={PORT.number}"),

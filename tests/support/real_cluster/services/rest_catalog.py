@@ -10,11 +10,11 @@ from pathlib import Path
 
 from icdc_cli.embedded import jar_lock, jars, jdk
 from icdc_testing.kube.server_process import FixedPort, Probe, Program
-from real_cluster.host import places
+from real_cluster.host import layout
 from real_cluster.host.programs import Starter
 from real_cluster.services import object_store
 
-PORT = FixedPort(places.ADDRESS, 8182)
+PORT = FixedPort(layout.ADDRESS, 8182)
 URI = f"http://{PORT.address}"
 WAREHOUSE = f"s3://{object_store.BUCKET}/warehouse"
 
@@ -46,7 +46,7 @@ def fetch() -> list[Path]:
 def start(starter: Starter) -> Program:
     """Start it; `ready` waits for it."""
     class_path = os.pathsep.join(map(str, fetch()))
-    folder = starter.places.run / "catalog"
+    folder = starter.paths.run / "catalog"
     folder.mkdir(exist_ok=True)
     behind = {
         "uri": f"jdbc:sqlite:{folder}/catalog.db",

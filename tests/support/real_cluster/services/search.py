@@ -5,8 +5,8 @@ The node is the embedded one, which listens on loopback; here also on the bridge
 
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_testing.kube.server_process import LOOPBACK, HeldPort
-from real_cluster.host import places, programs
-from real_cluster.host.places import Places
+from real_cluster.host import layout, programs
+from real_cluster.host.layout import ClusterPaths
 from real_cluster.host.programs import Starter
 
 NAME = "opensearch"
@@ -15,7 +15,7 @@ NAME = "opensearch"
 def start(starter: Starter) -> str:
     """Start it; return its URL for pods, once it answers. Started again after `stop`, it has the
     same data."""
-    folder = starter.places.run / NAME
+    folder = starter.paths.run / NAME
     noted = folder.with_suffix(".port")
     if not noted.exists():
         held = HeldPort()
@@ -28,16 +28,16 @@ def start(starter: Starter) -> str:
         port=port,
         # Not the transport: beyond loopback OpenSearch takes itself for a node in production.
         settings={
-            "http.bind_host": f"{LOOPBACK},{places.ADDRESS}",
+            "http.bind_host": f"{LOOPBACK},{layout.ADDRESS}",
             "http.publish_host": LOOPBACK,
         },
         keep=True,
     )
     node.start()
-    programs.record(starter.places, NAME, node.pid)
-    return f"http://{places.ADDRESS}:{port}"
+    programs.record(starter.paths, NAME, node.pid)
+    return f"http://{layout.ADDRESS}:{port}"
 
 
-def stop(where: Places) -> None:
+def stop(where: ClusterPaths) -> None:
     """Kill it, as a node that fails would."""
     programs.end(where, [NAME])

@@ -15,8 +15,8 @@ from icdc_testing.kube import binaries
 from icdc_testing.kube.kubectl import Kubectl, write_kubeconfig
 from icdc_testing.kube.server_process import FixedPort, Probe
 from icdc_testing.waiting import wait
-from real_cluster.host import places, programs
-from real_cluster.host.places import Places
+from real_cluster.host import layout, programs
+from real_cluster.host.layout import ClusterPaths
 from real_cluster.host.programs import Starter
 from real_cluster.node import control_plane
 
@@ -26,7 +26,7 @@ _KINDS = {
     "v1beta2": {"SparkApplication", "ScheduledSparkApplication"},
     "v1alpha1": {"SparkConnect"},
 }
-_HEALTH = FixedPort(places.ADDRESS, 8081)
+_HEALTH = FixedPort(layout.ADDRESS, 8081)
 _READY_SECONDS = 120.0
 _TOKEN_HOURS = 24
 
@@ -62,8 +62,8 @@ def define(kubectl: Kubectl) -> None:
 def install(starter: Starter, kubectl: Kubectl) -> None:
     """Start it for the first time, after `define`; return once it is ready."""
     token = kubectl.ok("create", "token", NAME, "-n", NAME, f"--duration={_TOKEN_HOURS}h").strip()
-    ca = starter.places.run / "certificates" / "ca.pem"
-    write_kubeconfig(_kubeconfig(starter.places), control_plane.cluster_entry(ca), token, NAME)
+    ca = starter.paths.run / "certificates" / "ca.pem"
+    write_kubeconfig(_kubeconfig(starter.paths), control_plane.cluster_entry(ca), token, NAME)
     start(starter)
 
 
@@ -79,10 +79,10 @@ def start(starter: Starter) -> None:
         ],
         name=NAME,
         environment={
-            "KUBECONFIG": str(_kubeconfig(starter.places)),
+            "KUBECONFIG": str(_kubeconfig(starter.paths)),
             # What it would find in a pod; spark-submit, which it runs, uses them.
-            "KUBERNETES_SERVICE_HOST": places.API.host,
-            "KUBERNETES_SERVICE_PORT": str(places.API.number),
+            "KUBERNETES_SERVICE_HOST": layout.API.host,
+            "KUBERNETES_SERVICE_PORT": str(layout.API.number),
             "SPARK_HOME": str(Path(pyspark.__file__).parent),
             "JAVA_HOME": str(jdk.find_spark_jdk().home),
             "JAVA_TOOL_OPTIONS": QUICK_JVM,
@@ -91,7 +91,7 @@ def start(starter: Starter) -> None:
     program.wait_until(Probe(_HEALTH, "/readyz").answers, "it is ready", seconds=_READY_SECONDS)
 
 
-def stop(where: Places) -> None:
+def stop(where: ClusterPaths) -> None:
     """Kill it, as a node that fails would."""
     programs.end(where, [NAME])
 
@@ -108,7 +108,7 @@ def _are_served(kubectl: Kubectl) -> bool:
     return len(kubectl.run("api-resources", *how).out.split()) == sum(map(len, _KINDS.values()))
 
 
-def _kubeconfig(where: Places) -> Path:
+def _kubeconfig(where: ClusterPaths) -> Path:
     return where.run / f"{NAME}.kubeconfig"
 
 

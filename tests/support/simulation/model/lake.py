@@ -69,8 +69,8 @@ class SimulatedLake:
 
     def expire(self) -> None:
         """Remove all snapshots but the current one and those that a tag retains."""
-        kept = {self.head, *(tag.snapshot_id for tag in self.tags.values())}
-        self.snapshots = {n: info for n, info in self.snapshots.items() if n in kept}
+        retained = {self.head, *(tag.snapshot_id for tag in self.tags.values())}
+        self.snapshots = {n: info for n, info in self.snapshots.items() if n in retained}
 
     def recreate(self, now: float) -> None:
         """Drop the table and create one of its name, with the rows of now but one."""

@@ -83,7 +83,7 @@ class Network:
         waiting = self.armed.get(kind)
         fault, share = waiting.pop(0) if waiting else ("", 0.0)
         if fault:
-            world.tell(f"{me.name}: {method} {path} is {fault} ({share:.2f})")
+            world.log(f"{me.name}: {method} {path} is {fault} ({share:.2f})")
             self._prepare(fault, share)
         if fault == "from a lost node":
             world.cluster.lose(me, hangs_for=share * 300.0)

@@ -217,8 +217,8 @@ class Target:
             if there is None:
                 return 404, {"_index": index.name, "_id": document_id, "found": False}
             order = {"_seq_no": there.seq_no, "_primary_term": there.term}
-            place = _place(index, document_id, there.version)
-            return 200, {**place, **order, "found": True, "_source": there.source}
+            identity = _identify(index, document_id, there.version)
+            return 200, {**identity, **order, "found": True, "_source": there.source}
         if "if_seq_no" in params:
             expected = (int(params["if_seq_no"]), int(params["if_primary_term"]))
             if there is None or (there.seq_no, there.term) != expected:
@@ -228,7 +228,7 @@ class Target:
         result, version = index.write(document_id, content if method == "PUT" else None, self.now())
         order = {"_seq_no": index.max_seq_no, "_primary_term": index.term}
         status = {"created": 201, "not_found": 404}.get(result, 200)
-        return status, {**_place(index, document_id, version), **order, "result": result}
+        return status, {**_identify(index, document_id, version), **order, "result": result}
 
     def _stats(self, names: list[str]) -> Answer:
         body: dict[str, Any] = {}
@@ -273,7 +273,7 @@ def _setting(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _place(index: StoredIndex, document_id: str, version: int) -> dict[str, Any]:
+def _identify(index: StoredIndex, document_id: str, version: int) -> dict[str, Any]:
     return {"_index": index.name, "_id": document_id, "_version": version}
 
 

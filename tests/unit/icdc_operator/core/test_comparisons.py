@@ -45,7 +45,7 @@ def test_a_raised_nonce_is_answered_by_one_run_after_one_that_follows(
     assert world.status.mode == mode
     assert world.verified[:2] == ("Unknown", "Pending")
     world.answers(verdict(ORDERS), verdict(ITEMS))
-    world.look()
+    world.reconcile()
     assert world.verified == (
         "True",
         "Equal",
@@ -57,7 +57,7 @@ def test_a_raised_nonce_is_answered_by_one_run_after_one_that_follows(
     # It is answered once, and what the tables are at is known as before.
     for _ in range(5):
         world.now += timedelta(seconds=60)
-        decision = world.look()
+        decision = world.reconcile()
     assert len(world.created) == 3
     assert (decision.settled, world.status.consecutive_failures) == (True, 0)
     assert world.status.tables[0].applied_snapshot_id == "7"
@@ -84,7 +84,7 @@ def test_a_comparison_that_fails_is_retried_and_then_given_up(
         assert not {"Verified", "NotVerified"} & set(world.reasons())
         assert world.verified[:2] == ("Unknown", "Pending")
     world.answers(*entries, outcome=outcome)
-    world.look()
+    world.reconcile()
     assert world.verified[:2] == ("Unknown", "NotVerified")
     failure = world.last().failure
     assert failure is not None
@@ -120,9 +120,9 @@ def test_a_continuous_run_makes_room_for_the_comparison_and_comes_back(
 ) -> None:
     world.edit(changelog={"trigger": "Continuous"})
     assert world.start() == "c2-1"
-    world.look()
+    world.reconcile()
     world.edit(changelog={"trigger": "Continuous"}, **asking())
-    world.look()  # stops it, gently
+    world.reconcile()  # stops it, gently
     assert world.start() == "c3-1"
     world.follows()
     assert world.start() == "v4-1"
@@ -165,18 +165,18 @@ def test_a_comparison_of_a_spec_that_was_changed_is_stopped_and_has_no_say(
 ) -> None:
     comparing(world)
     world.edit(**spec)
-    assert world.look().actions == (StopRun("shop-v3-1", graceful=True),)
+    assert world.reconcile().actions == (StopRun("shop-v3-1", graceful=True),)
     world.answers(verdict(ORDERS, "1"), verdict(ITEMS))
     assert world.start() == then[0]
     assert "DifferencesFound" not in world.reasons()
     world.follows()
     if then[1][0] == "c":
-        world.look()
+        world.reconcile()
         assert world.verified[:2] == ("Unknown", "NotVerified")
         return
     assert world.start() == then[1]
     world.answers(verdict(ORDERS), verdict(ITEMS))
-    world.look()
+    world.reconcile()
     assert world.verified[:2] == ("True", "Equal")
 
 
@@ -185,8 +185,8 @@ def test_a_pipeline_that_is_suspended_meanwhile_compares_when_it_is_resumed(
 ) -> None:
     comparing(world)
     world.edit(**asking(), suspend=True)
-    world.look()
-    world.look()
+    world.reconcile()
+    world.reconcile()
     assert world.status.holds(ConditionType.SUSPENDED)
     world.edit(**asking())
     assert world.start() == "c4-1"
@@ -196,8 +196,8 @@ def test_a_pipeline_that_is_suspended_meanwhile_compares_when_it_is_resumed(
 
 def test_one_that_is_stopped_because_the_operator_ends_is_made_later(world: ComparingWorld) -> None:
     comparing(world)
-    world.look(closing=True)
-    world.look(closing=True)
+    world.reconcile(closing=True)
+    world.reconcile(closing=True)
     assert world.status.current_run is None
     assert world.verified[:2] == ("Unknown", "Pending")
     assert world.start() == "v4-1"
@@ -207,10 +207,10 @@ def test_one_that_takes_longer_than_the_time_limit_is_given_up(world: ComparingW
     comparing(world, timeouts={"runSeconds": 60})
     assert world.run is not None
     world.run = replace(world.run, phase=RunPhase.RUNNING, started_at=world.now)
-    world.look()
+    world.reconcile()
     world.now += timedelta(seconds=61)
-    world.look()
-    world.look()
+    world.reconcile()
+    world.reconcile()
     assert world.verified[:2] == ("Unknown", "NotVerified")
     assert "timeouts.runSeconds (60 s)" in world.verified[2]
     assert world.status.current_run is None
@@ -224,7 +224,7 @@ def test_a_crash_at_any_step_changes_nothing_of_the_story(crash: str) -> None:
         decision = decide(world.observe(), world.now)
         if crash == "before actions":
             world.status = parse_status(decision.status.to_resource())
-        world.look()
+        world.reconcile()
         if world.run is not None and world.run.live:
             kind = world.created[-1].run.kind
             if kind.inspects:

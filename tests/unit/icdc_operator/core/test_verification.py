@@ -33,12 +33,12 @@ def test_a_comparison_touches_neither_ready_nor_reconciling(world: ComparingWorl
     comparing(world)
     world.answers(outcome=OUT_OF_MEMORY)
     for _ in range(2):
-        world.look()
+        world.reconcile()
         assert world.status.holds(ConditionType.READY)
         assert not world.status.holds(ConditionType.RECONCILING)
     assert world.start() == "v3-2"
     world.answers(verdict(ORDERS, "1"), verdict(ITEMS))
-    world.look()
+    world.reconcile()
     assert world.verified[:2] == ("False", "Different")
     assert world.status.holds(ConditionType.READY)
     assert not world.status.holds(ConditionType.STALLED)
@@ -49,7 +49,7 @@ def test_what_differs_is_told_with_counts_and_bounded_samples(world: ComparingWo
     ids = [f"{number:0300}" for number in range(30)]
     more = {"extra": {"count": 1, "samples": ["9"]}}
     world.answers(verdict(ORDERS, *ids, **more), verdict(ITEMS))
-    world.look()
+    world.reconcile()
     assert world.verified == (
         "False",
         "Different",
@@ -103,7 +103,7 @@ def test_nothing_is_called_equal_that_was_not_compared(
 ) -> None:
     comparing(world, "Repair")
     world.answers(entry, verdict(ITEMS))
-    world.look()
+    world.reconcile()
     assert world.verified[:2] == expected[:2]
     assert world.verified[2].startswith(expected[2])
     assert world.status.current_run is None
@@ -115,7 +115,7 @@ def test_only_the_tables_that_were_named_are_compared(world: ComparingWorld) -> 
     world.follows()
     world.start()
     world.answers(verdict(ITEMS))
-    world.look()
+    world.reconcile()
     assert world.verified == ("True", "Equal", "shop.items: 10 documents")
     assert world.status.tables[0].verification is None
 
@@ -123,16 +123,16 @@ def test_only_the_tables_that_were_named_are_compared(world: ComparingWorld) -> 
 def test_a_new_export_takes_back_what_was_found_in_the_old_index(world: ComparingWorld) -> None:
     comparing(world)
     world.answers(verdict(ORDERS, "1"), verdict(ITEMS))
-    world.look()
+    world.reconcile()
     world.edit(**asking("Export", nonce=2))
     assert world.start() == "e4-1"
     assert world.verified[1] == "Different"
     world.follows(TableState.EXPORTING)
-    world.look()
+    world.reconcile()
     assert world.verified[1] == "NotVerified"
     # The nonce was for an export: with another mode it asks for nothing.
     world.edit(**asking("Verify", nonce=2))
     world.start()
     world.follows()
-    world.look()
+    world.reconcile()
     assert world.status.current_run is None

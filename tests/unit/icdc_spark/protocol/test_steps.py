@@ -14,7 +14,7 @@ from icdc_testing.target.step_cases import (
     EXPIRED,
     EXPORT_ONLY,
     IDLE,
-    INDEX_GONE,
+    INDEX_MISSING,
     NOW,
     REBUILDING,
     RECREATED,
@@ -113,7 +113,7 @@ CASES = {
         export("the exported snapshot expired"),
     ),
     "an open export whose index is gone begins anew": (
-        view(fresh().with_intent(exporting(), now=NOW), **INDEX_GONE),
+        view(fresh().with_intent(exporting(), now=NOW), **INDEX_MISSING),
         STOPPING,
         export("the index orders-000001 no longer exists"),
     ),
@@ -170,7 +170,7 @@ LOSSES = {
         "the table was dropped and created again (its uuid changed)",
     ),
     "the index is gone": (
-        view(state("9"), **INDEX_GONE),
+        view(state("9"), **INDEX_MISSING),
         "the index orders-000001 no longer exists",
     ),
 }
@@ -227,7 +227,7 @@ def test_the_advice_to_raise_the_nonce_heals_another_shape_too(document: StateDo
     assert (step.kind, step.to_id) == (StepKind.EXPORT, "9")
 
 
-@pytest.mark.parametrize("changes", [{}, EXPIRED, INDEX_GONE])
+@pytest.mark.parametrize("changes", [{}, EXPIRED, INDEX_MISSING])
 def test_an_export_that_miscounts_again_and_again_stops_the_table(changes: dict[str, Any]) -> None:
     with pytest.raises(TargetInvalid) as raised:
         next_step(view(state_after_miscount(2), **changes), REBUILDING)

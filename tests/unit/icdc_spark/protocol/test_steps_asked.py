@@ -8,7 +8,7 @@ from icdc_spark.protocol.next_step import next_step
 from icdc_spark.protocol.state_document import IntentPhase
 from icdc_testing.target.step_cases import (
     IDLE,
-    INDEX_GONE,
+    INDEX_MISSING,
     NOW,
     RESYNC,
     batch,
@@ -61,7 +61,7 @@ CASES = {
         export("a re-export was asked for"),
     ),
     "a higher nonce wins over a complete index that was lost": (
-        view(fresh().with_intent(exporting(), now=NOW).begin_swap(now=NOW), **INDEX_GONE),
+        view(fresh().with_intent(exporting(), now=NOW).begin_swap(now=NOW), **INDEX_MISSING),
         RESYNC,
         export("a re-export was asked for"),
     ),

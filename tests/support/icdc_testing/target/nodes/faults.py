@@ -106,15 +106,15 @@ def _lose_newest_copy(followed: Followed, write: Callable[[], None], command: st
     older.launch()
     older.wait_until_it_answers()
     followed.ask_through(older)
-    place = {"node": older.name, "accept_data_loss": True}
+    target = {"node": older.name, "accept_data_loss": True}
     # A node that has joined a moment ago does not know its copies yet.
-    until(lambda: _try_reroute(nodes, command, index, place), f"{command} is taken")
+    until(lambda: _try_reroute(nodes, command, index, target), f"{command} is taken")
     nodes.do("PUT", "/_cluster/settings", {"persistent": {_ALLOCATION: None}})
 
 
-def _try_reroute(nodes: ThreeNodes, command: str, index: str, place: dict[str, object]) -> bool:
+def _try_reroute(nodes: ThreeNodes, command: str, index: str, target: dict[str, object]) -> bool:
     try:
-        nodes.reroute(command, index, **place)
+        nodes.reroute(command, index, **target)
     except (AssertionError, OSError):
         return False
     return True

@@ -6,14 +6,14 @@ import pytest
 
 from icdc_operator.core.observed import RunPhase
 from icdc_testing.adapter.cluster_fakes import SHOP, MemoryCluster
-from icdc_testing.deciding.pipelines import at_work, behind, make_seen, make_spec, report
+from icdc_testing.deciding.pipelines import behind, make_active, make_seen, make_spec, report
 
 
 @pytest.fixture
 def working() -> MemoryCluster:
     """A pipeline whose run reports, and whose status says so."""
     cluster = MemoryCluster(
-        at_work(make_spec(), make_seen(RunPhase.RUNNING, report=report(behind(9))), run_id="r")
+        make_active(make_spec(), make_seen(RunPhase.RUNNING, report=report(behind(9))), run_id="r")
     )
     asyncio.run(cluster.reconciler().reconcile(SHOP))
     cluster.take_steps()

@@ -27,15 +27,15 @@ class Machine(RuleBasedStateMachine):
     @rule(key=st.sampled_from(KEYS), wants=st.sampled_from([True, True, True, False]))
     def a_run_is_due_or_not(self, key: PipelineKey, wants: bool) -> None:
         self.site.pipelines[key].wants = wants
-        self.site.look(key)
+        self.site.reconcile(key)
 
     @rule(key=st.sampled_from(KEYS))
     def somebody_looks(self, key: PipelineKey) -> None:
-        self.site.look(key)
+        self.site.reconcile(key)
 
     @rule(key=st.sampled_from(KEYS), refused=st.booleans())
     def a_plan_is_not_written(self, key: PipelineKey, refused: bool) -> None:
-        self.site.look(key, saved=False)
+        self.site.reconcile(key, saved=False)
         if refused:
             self.site.admission.note_refused(key)
 
@@ -44,7 +44,7 @@ class Machine(RuleBasedStateMachine):
     def who_is_woken_is_looked_at_or_not(self, looks: bool) -> None:
         key = self.site.woken.pop(0)
         if looks:
-            self.site.look(key)
+            self.site.reconcile(key)
 
     @precondition(lambda self: self.site.running)
     @rule(data=st.data(), again=st.booleans())
@@ -65,7 +65,7 @@ class Machine(RuleBasedStateMachine):
             if key in lost and key not in self.site.running:
                 self.site.admission.note_reconciled(key)
             else:
-                self.site.look(key)
+                self.site.reconcile(key)
 
     @invariant()
     def no_limit_is_exceeded(self) -> None:
@@ -88,7 +88,7 @@ class Machine(RuleBasedStateMachine):
         before = {key: site.pipelines[key].turns for key in KEYS}
         for key in KEYS:  # what was never asked for, or asked in vain, is asked again
             site.pipelines[key].wants = True
-            site.look(key)
+            site.reconcile(key)
         for _ in range(len(KEYS)):
             site.wake()
             for ended in sorted(site.running):

@@ -9,8 +9,8 @@ from icdc_operator.cluster.loop.changes import PROGRESS_SECONDS, TABLES_PER_SECO
 from icdc_operator.core.observed import AskRun, RunPhase
 from icdc_testing.adapter.cluster_fakes import SHOP, MemoryCluster
 from icdc_testing.deciding.pipelines import (
-    at_work,
     behind,
+    make_active,
     make_seen,
     make_spec,
     report,
@@ -71,7 +71,7 @@ def test_what_was_held_back_is_written_when_its_time_has_come(working: MemoryClu
 def test_progress_of_many_tables_waits_longer() -> None:
     names = ("shop.orders", *(f"shop.t{number}" for number in range(299)))
     seen = make_seen(RunPhase.RUNNING, report=report(behind(9)))
-    cluster = MemoryCluster(at_work(make_spec(*names), seen, run_id="r"))
+    cluster = MemoryCluster(make_active(make_spec(*names), seen, run_id="r"))
     reconciler = cluster.reconciler()
     asyncio.run(reconciler.reconcile(SHOP))
     cluster.pass_time(1)

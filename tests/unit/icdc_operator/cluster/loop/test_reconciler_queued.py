@@ -17,8 +17,8 @@ from icdc_operator.core.observed import RunPhase
 from icdc_testing.adapter.cluster_fakes import SHOP, MemoryCluster
 from icdc_testing.deciding.pipelines import (
     NOW,
-    at_work,
     caught_up,
+    make_active,
     make_observed,
     make_seen,
     make_spec,
@@ -43,7 +43,7 @@ class Line:
 
     def take(self, key: PipelineKey) -> None:
         """A look finds a run of that pipeline."""
-        world = replace(at_work(make_spec(), make_seen(RunPhase.RUNNING)), name=key.name)
+        world = replace(make_active(make_spec(), make_seen(RunPhase.RUNNING)), name=key.name)
         self.admission.admit(key, world, decide(world, NOW), NOW)
 
     def want(self, key: PipelineKey) -> str | None:

@@ -41,11 +41,11 @@ def world() -> FakeWorld:
 
 def test_a_cluster_without_spark_operator_can_be_looked_at(world: FakeWorld) -> None:
     world.server.fault = on("GET", "sparkapplications", refusal(404, "not found"))
-    assert not world.look().observed.runs
+    assert not world.observe().observed.runs
 
 
 def test_a_pod_is_read_after_its_application(world: FakeWorld) -> None:
-    world.look()
+    world.observe()
     kinds_asked = [path.rpartition("/")[2] for _, path in world.server.requests]
     assert kinds_asked == ["shop", "sparkapplications", "pods"]
 
@@ -58,7 +58,7 @@ def test_a_pipeline_that_is_gone_is_none(world: FakeWorld) -> None:
 def test_a_pipeline_that_is_being_deleted_starts_nothing() -> None:
     world = FakeWorld(run=None)
     world.server.objects[PIPELINE]["metadata"]["deletionTimestamp"] = ago(1)
-    assert world.look().observed.closing
+    assert world.observe().observed.closing
     assert world.step().status.current_run is None
 
 
@@ -134,7 +134,7 @@ def test_a_wrong_spec_is_said_in_one_line_and_nothing_is_planned() -> None:
     world = FakeWorld(run=None)
     spec = {**minimal()["spec"], "tables": [], "mode": "Sometimes"}
     world.put_pipeline(spec=spec)
-    observed = world.look().observed
+    observed = world.observe().observed
     assert observed.spec is None
     assert observed.problem is not None
     assert observed.problem.startswith("spec.mode: 'Sometimes' is not allowed")
@@ -146,22 +146,22 @@ def test_the_status_has_the_room_that_spec_and_metadata_leave_of_the_object(
     world: FakeWorld,
 ) -> None:
     pipeline = world.server.objects[PIPELINE]
-    room = world.look().observed.status_room
+    room = world.observe().observed.status_room
     assert room == MAX_OBJECT_BYTES - stored_bytes({**pipeline, "status": None}) + len(
         ',"status":null'
     )
     # As client-side apply stores it; nobody but the API server limits it.
     pipeline["metadata"]["annotations"] = {"last-applied": "x" * 200_000}
-    assert 0 < room - 200_000 - (world.look().observed.status_room or 0) < 100
+    assert 0 < room - 200_000 - (world.observe().observed.status_room or 0) < 100
 
 
 def test_a_spec_whose_status_may_not_fit_beside_it_is_refused() -> None:
     world = FakeWorld(run=None)
     world.put_pipeline(spec=many_tables()["spec"])
-    assert world.look().observed.spec is not None
+    assert world.observe().observed.spec is not None
     # Two that apply the spec on the server's side are in there twice.
     world.server.objects[PIPELINE]["metadata"]["managedFields"] = [{"fieldsV1": "x" * 1_000_000}]
-    observed = world.look().observed
+    observed = world.observe().observed
     assert observed.spec is None
     assert observed.problem is not None
     assert re.fullmatch(
@@ -186,7 +186,7 @@ DAMAGED = [
 def test_a_status_is_read_as_far_as_it_can_be(damage: Resource, kept: bool) -> None:
     world = FakeWorld()
     world.server.objects[PIPELINE]["status"] |= damage
-    status = world.look().observed.status
+    status = world.observe().observed.status
     assert status.observed_generation == 1
     assert status.current_run == (PLANNED if kept else None)
 
@@ -194,7 +194,7 @@ def test_a_status_is_read_as_far_as_it_can_be(damage: Resource, kept: bool) -> N
 def test_a_newer_run_of_the_name_is_left_alone_by_an_operator_that_is_behind(
     world: FakeWorld,
 ) -> None:
-    behind = world.look()
+    behind = world.observe()
     newer = replace(CREATE, run=PLANNED.model_copy(update={"epoch": 2000, "run_id": "newer"}))
     world.act(newer)
     with pytest.raises(errors.Conflict, match="newer run"):

@@ -41,9 +41,9 @@ def test_only_our_finalizer_comes_and_goes(world: FakeWorld) -> None:
         (RemoveFinalizer("for a test"), [OTHERS]),
     ]
     for action, expected in steps:
-        asyncio.run(world.adapter.act(world.look(), action))
+        asyncio.run(world.adapter.act(world.observe(), action))
         assert metadata(world)["finalizers"] == expected
-    seen = world.look()
+    seen = world.observe()
     metadata(world)["resourceVersion"] = "99"
     with pytest.raises(errors.Conflict):
         asyncio.run(world.adapter.act(seen, AddFinalizer()))
@@ -54,7 +54,7 @@ def test_only_our_finalizer_comes_and_goes(world: FakeWorld) -> None:
 @pytest.mark.parametrize(("value", "asked"), [("true", True), ("false", False), ("", False)])
 def test_the_annotation_says_true(value: str, asked: bool, world: FakeWorld) -> None:
     metadata(world)["annotations"] = {naming.ANNOTATION_RETAIN: value}
-    assert world.look().observed.retain_asked is asked
+    assert world.observe().observed.retain_asked is asked
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def test_a_namespace_that_ends_is_known_before_a_run_is_tried(
     delete(world)
     if answer is not None:
         world.server.fault = on("POST", "configmaps", answer)
-    assert not world.look().observed.namespace_ends, "nothing is asked without our finalizer"
+    assert not world.observe().observed.namespace_ends, "nothing is asked without our finalizer"
     metadata(world)["finalizers"] = [naming.FINALIZER]
-    observed = world.look().observed
+    observed = world.observe().observed
     assert (observed.finalizer, observed.namespace_ends) == (True, ends)
     assert not [path for path in world.server.objects if "configmaps" in path]
 
@@ -90,4 +90,4 @@ def test_a_run_that_nobody_owns_is_ours_if_it_deletes(
     made["metadata"]["name"] = name
     made["metadata"]["annotations"][f"{naming.LABEL_PREFIX}run-id"] = f"{name}.1000"
     world.server.add(kinds.APPLICATION.path("default", name), made)
-    assert [run.name for run in world.look().observed.runs] == ([name] if ours else [])
+    assert [run.name for run in world.observe().observed.runs] == ([name] if ours else [])

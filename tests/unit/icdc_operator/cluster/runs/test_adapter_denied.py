@@ -45,7 +45,7 @@ def test_runs_that_may_not_be_looked_at_are_left_alone(kind: str) -> None:
     assert conditions["Reconciling"] == ("False", "Stalled")
     world.server.fault = lambda method, path: None
     assert world.step().status.last_run is not None
-    assert not world.look().observed.blind
+    assert not world.observe().observed.blind
 
 
 def test_a_run_that_may_not_be_ended_is_told_of_until_it_is_ended() -> None:
@@ -57,11 +57,12 @@ def test_a_run_that_may_not_be_ended_is_told_of_until_it_is_ended() -> None:
         with pytest.raises(errors.Denied):
             world.act(stop)
         assert (
-            conditions_of(decide.decide(world.look().observed, world.now))["Stalled"][0] == "True"
+            conditions_of(decide.decide(world.observe().observed, world.now))["Stalled"][0]
+            == "True"
         )
     world.server.fault = lambda method, path: None
     world.act(stop)
-    assert world.look().observed.denied is None
+    assert world.observe().observed.denied is None
 
 
 def test_what_nobody_asks_for_any_more_is_not_told_of_for_ever() -> None:
@@ -71,9 +72,9 @@ def test_what_nobody_asks_for_any_more_is_not_told_of_for_ever() -> None:
     with pytest.raises(errors.Denied):
         world.act(StopRun(RUN, graceful=True))
     world.now += timedelta(seconds=DENIAL_SECONDS)
-    assert world.look().observed.denied is not None
+    assert world.observe().observed.denied is not None
     world.now += timedelta(seconds=1)
-    assert world.look().observed.denied is None
+    assert world.observe().observed.denied is None
 
 
 def test_a_status_that_may_not_be_written_is_an_error_of_the_look() -> None:
@@ -82,4 +83,4 @@ def test_a_status_that_may_not_be_written_is_an_error_of_the_look() -> None:
     with pytest.raises(errors.Denied):
         world.step()
     assert asyncio.run(world.adapter.observe("default", "shop")) is not None
-    assert not world.look().observed.status.holds(ConditionType.STALLED)
+    assert not world.observe().observed.status.holds(ConditionType.STALLED)

@@ -50,7 +50,7 @@ def test_a_run_that_is_refused_is_seen_to_have_failed(
     assert last is not None
     assert last.failure == run.failure
     # It is over: the next attempt begins without it.
-    assert not world.look().observed.runs
+    assert not world.observe().observed.runs
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_what_others_refuse_and_may_permit_is_tried_again_and_again(
     world.now += timedelta(hours=1)
     world.step()
     # The refusal was that of the run before.
-    assert world.look().observed.status.current_run is not None
-    assert not world.look().observed.runs
+    assert world.observe().observed.status.current_run is not None
+    assert not world.observe().observed.runs
 
 
 PASSING: dict[str, FakeAnswer | BaseException] = {
@@ -95,7 +95,7 @@ def test_a_run_that_could_not_be_made_for_now_is_made_later(
     world.server.fault = on("POST", "sparkapplications", trouble)
     with pytest.raises(errors.Unavailable):
         world.act(CREATE)
-    assert not world.look().observed.runs
+    assert not world.observe().observed.runs
     world.server.fault = lambda method, path: None
     world.act(CREATE)
     assert world.run().phase == RunPhase.PENDING
@@ -123,7 +123,7 @@ def test_a_look_that_misses_something_is_none(
 ) -> None:
     world.server.fault = on("GET", kind, trouble)
     with pytest.raises(errors.Unavailable):
-        world.look()
+        world.observe()
 
 
 def test_an_expired_page_makes_the_list_begin_anew(world: FakeWorld) -> None:

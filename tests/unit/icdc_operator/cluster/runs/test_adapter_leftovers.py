@@ -39,7 +39,7 @@ def test_what_could_not_be_forgotten_is_forgotten_later(world: FakeWorld, part: 
     ended = driver_pod("Failed", state=termination(1), epoch=CREATE.run.epoch)
     world.server.add(POD, ended)
     world.server.fault = on("DELETE", part, refusal(409, "another request was faster"))
-    seen = world.look()
+    seen = world.observe()
     with pytest.raises(errors.Conflict):
         asyncio.run(world.adapter.act(seen, ForgetRun(RUN)))
     # While its SparkApplication is there, the run is seen, so this is asked for again.

@@ -77,11 +77,11 @@ CASES: dict[str, Case] = {
         closed=(60, 65),
     ),
     "driver pod not found after success, and the watch had told (#2755)": Case(
-        begun(Moment(60, pod=WELL, reported=True), *fails(60.1, NOT_FOUND, pod_gone=True)),
+        begun(Moment(60, pod=WELL, reported=True), *fails(60.1, NOT_FOUND, pod_deleted=True)),
         then=POLL,
     ),
     "driver pod not found after success, and nobody saw it end (#2755, #2302)": Case(
-        begun(Moment(60, pod=WELL), *fails(60, NOT_FOUND, pod_gone=True)),
+        begun(Moment(60, pod=WELL), *fails(60, NOT_FOUND, pod_deleted=True)),
         then=AT_ONCE,
         failure=(LOST, "NodeLost"),
         text="ended without reporting an outcome",
@@ -116,7 +116,7 @@ CASES: dict[str, Case] = {
             Moment(7, pod=WORKS),
             Moment(20, "SUBMISSION_FAILED", THERE),
             Moment(21, "FAILED", THERE),
-            Moment(300, pod_gone=True),
+            Moment(300, pod_deleted=True),
         ),
         then=AT_ONCE,
         failure=(LOST, "NodeLost"),
@@ -181,7 +181,7 @@ CASES: dict[str, Case] = {
         text="raise spec.spark.driver.memory",
     ),
     "OOMKilled, and its pod is gone": Case(
-        begun(Moment(60, "FAILED", EXITED.format(137, "OOMKilled"), pod_gone=True)),
+        begun(Moment(60, "FAILED", EXITED.format(137, "OOMKilled"), pod_deleted=True)),
         then=BACKOFF,
         failure=(FailureClass.OUT_OF_MEMORY, "OOMKilled"),
     ),
@@ -192,7 +192,7 @@ CASES: dict[str, Case] = {
         text="low on resource: memory",
     ),
     "Evicted, and its pod is gone": Case(
-        begun(Moment(60, "FAILED", "driver container status missing", pod_gone=True)),
+        begun(Moment(60, "FAILED", "driver container status missing", pod_deleted=True)),
         then=AT_ONCE,
         failure=(LOST, "NodeLost"),
     ),
@@ -260,7 +260,7 @@ CASES: dict[str, Case] = {
     "INVALIDATING and PENDING_RERUN: somebody edited the run": Case(
         begun(
             Moment(60, "INVALIDATING"),
-            Moment(90, "PENDING_RERUN", pod_gone=True),
+            Moment(90, "PENDING_RERUN", pod_deleted=True),
             Moment(95, "SUBMITTED", pod=driver_pod("Pending")),
             Moment(100, "RUNNING", pod=WORKS),
             Moment(200, "SUCCEEDING", pod=WELL),
@@ -269,7 +269,7 @@ CASES: dict[str, Case] = {
         closed=(200, 205),
     ),
     "SUSPENDED by somebody else": Case(
-        begun(Moment(60, "SUSPENDING"), Moment(90, "SUSPENDED", pod_gone=True)),
+        begun(Moment(60, "SUSPENDING"), Moment(90, "SUSPENDED", pod_deleted=True)),
         then=AT_ONCE,
         failure=(LOST, "ApplicationSuspended"),
         text="to stop a pipeline, set its spec.suspend",
@@ -297,4 +297,4 @@ def test_a_run_ends_as_what_became_of_it(case: Case) -> None:
         assert played.next_after is not None
         assert case.then[0] <= played.next_after <= case.then[1]
     # Every 5 s at most while something runs, and no look that only waits for the next.
-    assert played.looks <= 20 + (played.closed_after + (played.next_after or 0.0)) / 4
+    assert played.reconciles <= 20 + (played.closed_after + (played.next_after or 0.0)) / 4

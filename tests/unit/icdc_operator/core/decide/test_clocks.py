@@ -14,8 +14,8 @@ from icdc_operator.core.observed import RunPhase, RunSeen
 from icdc_testing.deciding.edited_world import PHASES
 from icdc_testing.deciding.pipelines import (
     NOW,
-    at_work,
     caught_up,
+    make_active,
     make_observed,
     make_seen,
     make_spec,
@@ -101,7 +101,7 @@ def test_a_time_out_that_a_wrong_clock_put_off_is_over_as_late_as_any(
 ) -> None:
     started = NOW + ahead if seen is WORKING else None
     spec = make_spec(timeouts={"startSeconds": 600, "runSeconds": 300})
-    world = at_work(spec, seen, planned_at=NOW + ahead, started_at=started)
+    world = make_active(spec, seen, planned_at=NOW + ahead, started_at=started)
     now = NOW
     while (now - NOW).total_seconds() <= limit + 10:
         decision = decide(world, now)

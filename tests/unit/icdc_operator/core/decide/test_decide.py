@@ -15,8 +15,8 @@ from icdc_operator.core.observed import CreateRun, ForgetRun, RunPhase, RunSeen,
 from icdc_testing.deciding.pipelines import (
     NOW,
     after_failure,
-    at_work,
     caught_up,
+    make_active,
     make_observed,
     make_seen,
     make_spec,
@@ -45,7 +45,7 @@ def test_a_run_is_recorded_by_one_decision_and_created_by_the_next() -> None:
 
 def test_a_run_that_was_created_before_a_crash_is_not_created_again() -> None:
     run = make_seen(RunPhase.PENDING)
-    decision = decide(at_work(make_spec(), run, state=RunState.PLANNED), NOW)
+    decision = decide(make_active(make_spec(), run, state=RunState.PLANNED), NOW)
     assert decision.actions == ()
     assert decision.status.current_run is not None
     assert decision.status.current_run.state == RunState.SUBMITTED
@@ -53,7 +53,7 @@ def test_a_run_that_was_created_before_a_crash_is_not_created_again() -> None:
 
 @pytest.mark.parametrize("alive", [True, False])
 def test_no_run_is_created_while_a_stray_one_may_write(alive: bool) -> None:
-    world = at_work(make_spec(), make_seen(RunPhase.PENDING), state=RunState.PLANNED)
+    world = make_active(make_spec(), make_seen(RunPhase.PENDING), state=RunState.PLANNED)
     stray = RunSeen("shop-e0-9", 900, RunPhase.FAILED, writer_alive=alive)
     decision = decide(replace(world, runs=(stray,)), NOW)
     if alive:
@@ -71,14 +71,14 @@ def test_a_lost_status_uses_neither_a_name_nor_an_epoch_twice() -> None:
 
 
 def test_an_ended_run_whose_writer_is_alive_is_not_closed() -> None:
-    decision = decide(at_work(make_spec(), make_seen(RunPhase.FAILED, alive=True)), NOW)
+    decision = decide(make_active(make_spec(), make_seen(RunPhase.FAILED, alive=True)), NOW)
     assert decision.status.current_run is not None
     assert decision.status.last_run is None
 
 
 def test_a_stalled_table_is_no_failure_of_the_run() -> None:
     ended = report(make_stalled(TableReason.ALIAS_TAKEN), finished=True)
-    decision = decide(at_work(make_spec(), make_seen(RunPhase.SUCCEEDED, report=ended)), NOW)
+    decision = decide(make_active(make_spec(), make_seen(RunPhase.SUCCEEDED, report=ended)), NOW)
     assert decision.status.consecutive_failures == 0
     assert decision.status.last_run is not None
     assert decision.status.last_run.state == RunState.SUCCEEDED
@@ -88,7 +88,7 @@ def test_a_stalled_table_is_no_failure_of_the_run() -> None:
 
 def test_a_passing_fault_of_one_table_is_retried_like_that_of_a_run() -> None:
     ended = report(make_stalled(TableReason.SOURCE_UNAVAILABLE), finished=True)
-    decision = decide(at_work(make_spec(), make_seen(RunPhase.SUCCEEDED, report=ended)), NOW)
+    decision = decide(make_active(make_spec(), make_seen(RunPhase.SUCCEEDED, report=ended)), NOW)
     assert decision.status.consecutive_failures == 1
     assert not decision.settled
     assert not decision.status.holds(ConditionType.STALLED)
@@ -107,7 +107,7 @@ def test_a_live_run_that_is_not_wanted_is_stopped_gently_until_it_is_gone(
     spec: dict[str, Any], change: dict[str, Any]
 ) -> None:
     live = make_seen(RunPhase.RUNNING, report=report(caught_up()))
-    world = replace(at_work(make_spec(**spec), live), **change)
+    world = replace(make_active(make_spec(**spec), live), **change)
     first = decide(world, NOW)
     again = decide(replace(world, status=first.status), NOW)
     for decision in (first, again):
@@ -142,7 +142,7 @@ def test_a_higher_restart_nonce_starts_again_after_the_retries_were_used_up() ->
 
 
 def test_a_wrong_spec_leaves_the_live_run_alone_and_starts_none() -> None:
-    live = at_work(make_spec(), make_seen(RunPhase.RUNNING, report=report(caught_up())))
+    live = make_active(make_spec(), make_seen(RunPhase.RUNNING, report=report(caught_up())))
     broken = replace(live, spec=None, problem="spec.tables: missing", generation=2)
     assert decide(broken, NOW).actions == ()
     idle = replace(make_observed(None), problem="spec.tables: missing")
@@ -155,7 +155,7 @@ def test_a_wrong_spec_leaves_the_live_run_alone_and_starts_none() -> None:
 def test_export_only_ends_complete_and_stays_so() -> None:
     complete = caught_up().model_copy(update={"state": TableState.COMPLETE})
     ended = make_seen(RunPhase.SUCCEEDED, report=report(complete, finished=True))
-    decision = decide(at_work(make_spec(mode="ExportOnly"), ended), NOW)
+    decision = decide(make_active(make_spec(mode="ExportOnly"), ended), NOW)
     assert decision.status.phase == "Complete"
     assert decision.status.holds(ConditionType.READY)
     assert (decision.settled, decision.requeue_after) == (True, None)
@@ -175,7 +175,7 @@ def test_on_commit_runs_when_a_table_has_a_new_snapshot(
     heads: dict[str, str | None] | None, plans: bool, after: float
 ) -> None:
     ended = make_seen(RunPhase.SUCCEEDED, report=report(caught_up(), finished=True))
-    world = at_work(make_spec(), ended)
+    world = make_active(make_spec(), ended)
     first = decide(replace(world, heads=heads), NOW)
     assert (first.status.current_run is not None) == plans
     assert first.requeue_after == after
@@ -196,5 +196,5 @@ def test_a_continuous_pipeline_asks_for_a_long_running_application() -> None:
 def test_a_user_who_asks_for_a_run_gets_one_planned_later(asked_after: int) -> None:
     ended = make_seen(RunPhase.SUCCEEDED, report=report(caught_up(), finished=True))
     asked = NOW - timedelta(seconds=20) + timedelta(seconds=asked_after)
-    decision = decide(replace(at_work(make_spec(), ended), asked_at=asked), NOW)
+    decision = decide(replace(make_active(make_spec(), ended), asked_at=asked), NOW)
     assert (decision.status.current_run is not None) == (asked_after > 0)

@@ -11,7 +11,14 @@ from icdc_api.status.conditions import ConditionType
 from icdc_api.status.runs import Failure, RunState
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Decision, RunPhase, StopRun
-from icdc_testing.deciding.pipelines import NOW, at_work, caught_up, make_seen, make_spec, report
+from icdc_testing.deciding.pipelines import (
+    NOW,
+    caught_up,
+    make_active,
+    make_seen,
+    make_spec,
+    report,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -31,7 +38,7 @@ def decide_about(error: errors.IcdcError, *, waited: float, reports: bool = Fals
         given_up=error is NODE,
     )
     planned = NOW - timedelta(seconds=waited)
-    return decide(at_work(make_spec(), run, planned_at=planned, started_at=None), NOW)
+    return decide(make_active(make_spec(), run, planned_at=planned, started_at=None), NOW)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +90,7 @@ def test_the_conditions_say_meanwhile_what_is_waited_for() -> None:
 
 def test_a_run_that_was_ended_for_its_image_fails_with_that_reason() -> None:
     asked = decide_about(IMAGE, waited=121.0).status
-    gone = at_work(make_spec(), make_seen(RunPhase.MISSING))
+    gone = make_active(make_spec(), make_seen(RunPhase.MISSING))
     ended = decide(replace(gone, status=asked), NOW).status
 
     assert ended.last_run is not None

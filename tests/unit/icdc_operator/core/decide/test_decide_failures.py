@@ -17,8 +17,8 @@ from icdc_testing.deciding.decide_world import DecideWorld
 from icdc_testing.deciding.pipelines import (
     NOW,
     after_failure,
-    at_work,
     caught_up,
+    make_active,
     make_observed,
     make_seen,
     make_spec,
@@ -142,7 +142,7 @@ def test_what_an_earlier_version_gave_up_goes_on_after_an_upgrade() -> None:
 
 
 def test_a_thousand_pipelines_that_met_one_outage_do_not_come_back_in_one_second() -> None:
-    world = at_work(
+    world = make_active(
         make_spec(), make_seen(RunPhase.FAILED, report=report(finished=True, outcome=DOWN))
     )
     status = world.status.model_copy(update={"consecutive_failures": 20})
@@ -194,7 +194,9 @@ def test_a_rival_that_takes_over_again_and_again_is_alive_and_is_told(
     minutes_ago: list[float], stalled: bool
 ) -> None:
     spec = make_spec(retry={"initialSeconds": 10, "maxSeconds": 600})
-    world = at_work(spec, make_seen(RunPhase.FAILED, report=report(finished=True, outcome=FENCED)))
+    world = make_active(
+        spec, make_seen(RunPhase.FAILED, report=report(finished=True, outcome=FENCED))
+    )
     recent = tuple(failure_by_fence(minutes) for minutes in minutes_ago)
     status = world.status.model_copy(update={"recent_runs": recent})
     decision = decide(replace(world, status=status), NOW)
@@ -225,7 +227,7 @@ def test_a_fenced_run_that_an_earlier_version_gave_up_goes_on_after_an_upgrade()
 
 def test_lost_nodes_are_answered_at_once_only_a_few_times_in_a_row() -> None:
     lost = run_record(state=RunState.FAILED, failure=Failure.of(errors.NodeLost("lost")))
-    world = at_work(make_spec(), make_seen(RunPhase.MISSING))
+    world = make_active(make_spec(), make_seen(RunPhase.MISSING))
     for before, at_once in [(0, True), (1, True), (2, True), (3, False)]:
         status = world.status.model_copy(update={"recent_runs": (lost,) * before})
         decision = decide(replace(world, status=status), NOW)
@@ -235,7 +237,7 @@ def test_lost_nodes_are_answered_at_once_only_a_few_times_in_a_row() -> None:
 
 def test_a_run_that_never_reports_is_killed_and_counted() -> None:
     spec = make_spec(timeouts={"startSeconds": 10})
-    world = at_work(spec, make_seen(RunPhase.PENDING), state=RunState.SUBMITTED)
+    world = make_active(spec, make_seen(RunPhase.PENDING), state=RunState.SUBMITTED)
     killing = decide(world, NOW)
     assert killing.actions == (StopRun("shop-e1-1", graceful=False),)
     gone = replace(world, status=killing.status, runs=(make_seen(RunPhase.MISSING),))
@@ -249,7 +251,7 @@ def test_a_run_that_never_reports_is_killed_and_counted() -> None:
 def test_a_run_that_used_up_its_time_ends_gently_and_another_goes_on() -> None:
     spec = make_spec(timeouts={"runSeconds": 15})
     live = make_seen(RunPhase.RUNNING, report=report(caught_up()))
-    world = at_work(spec, live)
+    world = make_active(spec, live)
     stopping = decide(world, NOW)
     assert stopping.actions == (StopRun("shop-e1-1", graceful=True),)
     ended = make_seen(RunPhase.SUCCEEDED, report=report(caught_up(), finished=True))
@@ -264,7 +266,7 @@ def test_history_is_bounded_and_what_is_not_kept_is_forgotten() -> None:
         for n in range(20, 10, -1)
     )
     old = tuple(RunSeen(run.name, 900, RunPhase.SUCCEEDED, False) for run in log)
-    world = at_work(make_spec(), make_seen(RunPhase.SUCCEEDED, report=report(finished=True)))
+    world = make_active(make_spec(), make_seen(RunPhase.SUCCEEDED, report=report(finished=True)))
     status = world.status.model_copy(update={"recent_runs": log})
     decision = decide(replace(world, status=status, runs=world.runs + old), NOW)
     assert len(decision.status.recent_runs) == 10

@@ -10,8 +10,8 @@ from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import RunPhase, RunSeen, StopRun
 from icdc_testing.deciding.pipelines import (
     NOW,
-    at_work,
     caught_up,
+    make_active,
     make_observed,
     make_seen,
     make_spec,
@@ -35,7 +35,7 @@ def test_only_a_report_that_is_older_by_a_clock_that_was_right_is_late(
     last_report: int, reported: int, shown: str
 ) -> None:
     run = report(caught_up(applied_snapshot_id="7", applied_at=NOW + timedelta(seconds=reported)))
-    world = at_work(make_spec(), make_seen(RunPhase.RUNNING, report=run))
+    world = make_active(make_spec(), make_seen(RunPhase.RUNNING, report=run))
     before = caught_up(applied_snapshot_id="6", applied_at=NOW + timedelta(seconds=last_report))
     status = PipelineStatus(observed_generation=1, current_run=run_record(), tables=(before,))
     decision = decide(replace(world, status=status), NOW)
@@ -58,7 +58,7 @@ def test_what_is_known_of_a_tag_holds_until_a_run_has_tried_again(
     tagged: bool | None, shown: tuple[bool, str | None]
 ) -> None:
     run = report(caught_up(snapshot_pinned=tagged, applied_at=NOW))
-    world = at_work(make_spec(), make_seen(RunPhase.RUNNING, report=run))
+    world = make_active(make_spec(), make_seen(RunPhase.RUNNING, report=run))
     before = caught_up(snapshot_pinned=False, pin_message="it may only be read")
     status = PipelineStatus(observed_generation=1, current_run=run_record(), tables=(before,))
     (table,) = decide(replace(world, status=status), NOW).status.tables
@@ -70,7 +70,7 @@ def test_the_cost_of_the_last_batch_is_shown_until_a_run_has_written_one(
     written: LastBatch | None,
 ) -> None:
     run = report(caught_up(last_batch=written, applied_at=NOW))
-    world = at_work(make_spec(), make_seen(RunPhase.RUNNING, report=run))
+    world = make_active(make_spec(), make_seen(RunPhase.RUNNING, report=run))
     before = LastBatch(at=NOW, requests=1)
     tables = (caught_up(last_batch=before),)
     status = PipelineStatus(observed_generation=1, current_run=run_record(), tables=tables)

@@ -26,7 +26,7 @@ API = FixedPort(ADDRESS, 6443)
 
 @dataclass(frozen=True)
 class Node:
-    """What tells the nodes of a cluster apart: one that every cluster has, and one on demand."""
+    """What distinguishes the nodes of a cluster: one that every cluster has, and one on demand."""
 
     name: str
     address: str
@@ -48,13 +48,13 @@ NODES = (FIRST, SECOND)
 
 
 @dataclass(frozen=True)
-class Places:
+class ClusterPaths:
     """The files of one cluster. A host carries one at a time: they share bridge and cgroup."""
 
     home: Path
 
     @classmethod
-    def usual(cls) -> "Places":
+    def usual(cls) -> "ClusterPaths":
         """Return those in the project's cache."""
         return cls(jars.cache_dir() / "cluster")
 
@@ -65,7 +65,7 @@ class Places:
 
     @property
     def run(self) -> Path:
-        """All else, gone when the cluster is down."""
+        """All else, deleted when the cluster is down."""
         return self.home / "run"
 
     @property
@@ -100,16 +100,16 @@ class Places:
         self.scratch.mkdir(exist_ok=True)
         self.scratch.chmod(0o1777)
 
-    def of(self, node: Node) -> "NodePlaces":
+    def of(self, node: Node) -> "NodePaths":
         """Return the files of one of its nodes."""
-        return NodePlaces(self, node)
+        return NodePaths(self, node)
 
 
 @dataclass(frozen=True)
-class NodePlaces:
+class NodePaths:
     """The files of one node of a cluster."""
 
-    cluster: Places
+    cluster: ClusterPaths
     node: Node
 
     @property
@@ -119,7 +119,7 @@ class NodePlaces:
 
     @property
     def folder(self) -> Path:
-        """All else, gone when the node is."""
+        """All else, deleted when the node is down."""
         return self.cluster.run / self.node.prefix
 
     @property
