@@ -27,7 +27,7 @@ FOLDERS = {
 """Every folder below the cache, and what it spares whom. One that is missing here is removed with
 the rest, and stands in no line of the table."""
 # The kernel writes what would break its lines (blank, tab, newline, backslash) as three octal
-# digits. In one pass: undone one after the other, "\\134040" would become a blank.
+# digits. In one pass: replaced one after the other, "\\134040" would become a blank.
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 

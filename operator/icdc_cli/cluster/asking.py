@@ -137,7 +137,7 @@ async def _wait_for_answer(target: Target, question: Ask, seconds: float) -> Pip
         obstacle = _obstacle(pipeline_status, question)
         if waited >= seconds or (not obstacle and waited >= TAKEN_UP_SECONDS):
             raise StartTimeout(_no_answer(target, obstacle, waited))
-        # Once for each state: the command waits for minutes, and a line a second would bury it.
+        # Once for each state: the command waits for minutes, and a line a second would hide it.
         if obstacle != shown:
             terminal.complain(obstacle)
             shown = obstacle

@@ -10,7 +10,7 @@ stronger evidence (see `seen`), and this module is for runs without one.
     PENDING_RERUN…   Pending: there will be another driver
     SUSPENDED        Failed: somebody else suspended it
     FAILED…          Failed with the line of spark-submit that says why; Missing if a driver existed
-    COMPLETED…       Missing: the next run does what it left undone
+    COMPLETED…       Missing: the next run does the rest
 """
 
 import re
@@ -88,7 +88,7 @@ def judge_without_pod(application: Resource, now: datetime) -> tuple[RunPhase, F
         if not _HAD_DRIVER.search(message):
             return RunPhase.FAILED, submission_failure(message)
         return RunPhase.MISSING, _failure_of_exit(application, message)
-    # There was a driver. The next run does what it left undone, whether or not it ended well.
+    # There was a driver. The next run does the rest, whether or not it ended well.
     return RunPhase.MISSING, None
 
 

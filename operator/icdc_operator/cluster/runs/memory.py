@@ -6,7 +6,7 @@
     a denied action          which permission is missing, for DENIAL_SECONDS
 
 The first two are dropped once the run is in the status. A restarted operator works without them:
-a run whose pod is unknown is Missing, and the next run does what it left undone. For one event
+a run whose pod is unknown is Missing, and the next run does the rest. For one event
 loop.
 """
 

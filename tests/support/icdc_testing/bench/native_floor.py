@@ -2,7 +2,7 @@
 
 The floor for a diff: Arrow reads the files whole into memory and joins them, without Spark, without
 budgets, and without anything that makes a reader of Iceberg correct (deletes, schemas of long ago,
-twin keys). Knows nothing of Iceberg but where files lie.
+duplicate keys). Knows nothing of Iceberg but where files lie.
 """
 
 import json
