@@ -28,6 +28,7 @@ from icdc_api.base import (
     Timestamp,
 )
 from icdc_api.errors import BadSpec
+from icdc_api.spec.pipeline import Pipeline
 from icdc_api.status.pipeline_status import TableStatus
 from icdc_api.status.runs import Failure, RunKind
 from icdc_api.status.triggers import MAX_ASKED_IDS
@@ -182,6 +183,18 @@ class RunRequest(_JsonFile):
     end_with_stdin: Flag = False
     """True: whoever started the run holds the other end of its standard input, and the application
     ends at once when that closes. False where something else ends orphans, as on Kubernetes."""
+
+    def parse_pipeline(self) -> Pipeline:
+        """Return the pipeline in the request. BadSpec for one that this version refuses."""
+        try:
+            return Pipeline.model_validate(self.pipeline)
+        except ValidationError as error:
+            # Without the input: a spec may hold credentials.
+            problem = error.errors(include_url=False, include_input=False)[0]
+            path = ".".join(str(part) for part in problem["loc"])
+            raise BadSpec(
+                f"The pipeline in the request is not valid: {path}: {problem['msg']}"
+            ) from error
 
 
 class RunReport(_JsonFile):

@@ -158,7 +158,7 @@ def show_answer(
     text: Callable[[Mapping[str, Any]], str],
     is_bad: Callable[[Mapping[str, Any]], bool],
 ) -> int:
-    """Print the answer, and return the exit code: 1 where `is_bad` says so of a table.
+    """Print the answer; return the exit code: 1 where `is_bad` says so of a table, or without any.
 
     `text` renders an answer for people. A Failure goes to standard error and leaves standard output
     empty, so that a program which parses the answer reads either all of it or nothing.
@@ -170,6 +170,10 @@ def show_answer(
         terminal.say(text(answer))
     else:
         options.write(answer, arguments.output)
+    if not answer["tables"]:
+        # Nothing that was compared is not the same as nothing that differs.
+        terminal.complain("no table has answered: read the log of the run's driver, and ask again")
+        return Exit.STALLED
     return Exit.STALLED if any(map(is_bad, answer["tables"])) else Exit.DONE
 
 

@@ -20,9 +20,16 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+POLL_SECONDS = 5.0
+"""A thread that waits checks this often whether it gives up."""
+
 
 def _no_lag(_name: str) -> float:
     return 0.0
+
+
+def _never() -> bool:
+    return False
 
 
 class FairSemaphore:
@@ -47,11 +54,14 @@ class FairSemaphore:
         return len(self._waiting)
 
     @contextmanager
-    def acquire(self, name: str) -> Iterator[None]:
-        """Wait for a permit; release it at the end, unless `release` did so before."""
-        self._wait(name)
+    def acquire(self, name: str, *, give_up: Callable[[], bool] = _never) -> Iterator[bool]:
+        """Wait for a permit; release it at the end, unless `release` did so before.
+
+        Yield True; False without a permit, where `give_up` said so meanwhile.
+        """
+        admitted = self._wait(name, give_up)
         try:
-            yield
+            yield admitted
         finally:
             self.release(name)
 
@@ -81,12 +91,17 @@ class FairSemaphore:
         # `max` returns the first of equals: where nobody is behind, the longest waiting.
         return next(iter(self._waiting)) if by_age else max(self._waiting, key=self._lag)
 
-    def _wait(self, name: str) -> None:
+    def _wait(self, name: str, give_up: Callable[[], bool]) -> bool:
         with self._lock:
             if self._free > 0:
                 self._free -= 1
                 self._inside.add(name)
-                return
+                return True
             admitted = self._waiting[name] = threading.Event()
         # Outside the lock, which `release` needs to admit this thread.
-        admitted.wait()
+        while not admitted.wait(POLL_SECONDS):
+            if give_up():
+                with self._lock:
+                    # It may have been admitted at this moment.
+                    return self._waiting.pop(name, None) is None
+        return True

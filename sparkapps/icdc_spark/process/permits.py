@@ -18,6 +18,9 @@ PERMITS_PER_CORE = 8
 """Tables for each core of the driver: a step mostly waits, for catalog, executors and index."""
 HEAP_PER_PERMIT = 128 * 1024 * 1024
 """Bytes of heap for each permit: its table's plan, with what Spark keeps of its queries."""
+QUESTION_PERMITS = 2
+"""Tables that answer a person at the same time, beside the others: a question waits for no export
+of another table, which may take hours, and takes little from them."""
 MIN_PERMITS = 2
 """Even a tiny driver: one table with days to export must not be all that is done."""
 

@@ -21,12 +21,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
 from pyspark.sql import SparkSession
 
-from icdc_api.errors import AliasTaken, BadSpec, Bug, Fenced, IcdcError
+from icdc_api.errors import AliasTaken, Bug, Fenced, IcdcError
 from icdc_api.job.run_files import RunMode, RunRequest
-from icdc_api.spec.pipeline import Pipeline
 from icdc_api.spec.secrets import load_catalog_properties
 from icdc_api.spec.tables import Table
 from icdc_api.status.pipeline_status import TableStatus
@@ -37,7 +35,7 @@ from icdc_spark.opensearch.stores.access import Rotation
 from icdc_spark.process import table_modes
 from icdc_spark.process.call_watch import CallWatch
 from icdc_spark.process.fair_semaphore import FairSemaphore
-from icdc_spark.process.permits import count_permits, measure_lag
+from icdc_spark.process.permits import QUESTION_PERMITS, count_permits, measure_lag
 from icdc_spark.process.question_file import RunQuestions
 from icdc_spark.process.step_watch import StepWatch
 from icdc_spark.process.table_follower import (
@@ -96,7 +94,7 @@ class PipelineRun:
         self._recheck_seconds = usual if recheck_seconds is None else recheck_seconds
         self.stop = stop or threading.Event()
         self._spark = spark
-        self._pipeline = _pipeline(request)
+        self._pipeline = request.parse_pipeline()
         self._secrets = Path(request.secrets_dir) if request.secrets_dir else None
         self._tables = self._pipeline.spec.tables
         statuses = [TableStatus(name=table.name, index=table.index_name) for table in self._tables]
@@ -108,6 +106,7 @@ class PipelineRun:
         self._semaphore = FairSemaphore(
             permits, lag=lambda name: measure_lag(self._reporter.status(name))
         )
+        self._question_semaphore = FairSemaphore(QUESTION_PERMITS)
         # A thread that follows a table without end stays with it; the semaphore bounds their steps.
         threads = len(self._tables) if request.continuous else permits
         self._threads = WorkerThreads(
@@ -148,7 +147,11 @@ class PipelineRun:
 
         def follow(context: TableContext) -> None:
             TableFollower(
-                context, self._semaphore, self._questions, recheck_seconds=self._recheck_seconds
+                context,
+                self._semaphore,
+                self._questions,
+                question_semaphore=self._question_semaphore,
+                recheck_seconds=self._recheck_seconds,
             ).run()
 
         with self._questions.watch():
@@ -232,6 +235,7 @@ class PipelineRun:
             # The run may end before the table does, and its failure must be known by then.
             self._failures.append(error)
         self._semaphore.release(table)
+        self._question_semaphore.release(table)
         self._questions.mark_silent(table, error)
         self._threads.mark_stuck(table, True)
 
@@ -262,7 +266,9 @@ class PipelineRun:
             if self._fails_run(error):
                 self._failures.append(error)
         finally:
-            self._questions.mark_silent(context.table.name, None)
+            # Where the run is to end, its question stays open: another run answers it as a whole.
+            if not self.stop.is_set():
+                self._questions.mark_silent(context.table.name, None)
             context.close()
 
     def _fails_run(self, error: IcdcError) -> bool:
@@ -286,15 +292,3 @@ class PipelineRun:
             return error.retryable, -fenced
 
         return min(self._failures, key=weight, default=None)
-
-
-def _pipeline(request: RunRequest) -> Pipeline:
-    try:
-        return Pipeline.model_validate(request.pipeline)
-    except ValidationError as error:
-        # Without the input: a spec may hold credentials.
-        problem = error.errors(include_url=False, include_input=False)[0]
-        path = ".".join(str(part) for part in problem["loc"])
-        raise BadSpec(f"The pipeline in the request is not valid: {path}: {problem['msg']}") from (
-            error
-        )

@@ -23,7 +23,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from icdc_api.errors import BadSpec, IcdcError
+from pydantic import TypeAdapter, ValidationError
+
+from icdc_api.base import MAX_TEXT, ShortText, shorten
+from icdc_api.errors import BadSpec, IcdcError, PassingError
 from icdc_api.job.run_files import RunMode, RunQuestion
 from icdc_spark.process.step_watch import Jobs
 
@@ -37,6 +40,10 @@ ANSWER_SECONDS = 60.0
 _WRITES = (RunMode.REPAIR, RunMode.REPLAY)
 """Modes of questions that change documents."""
 
+ATTEMPTS = 5
+"""Attempts at a planned comparison that meets a passing fault, before that is its answer."""
+_PASSING = {kind.__name__ for kind in PassingError.__subclasses__()}
+
 Entry = dict[str, Any]
 """One table's part of the answer, as JSON."""
 
@@ -44,6 +51,21 @@ Entry = dict[str, Any]
 def build_failed_entry(table: str, error: IcdcError) -> Entry:
     """Return the entry of a table that could not answer."""
     return {"name": table, "reason": type(error).__name__, "message": error.message}
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _parse_id(content: bytes) -> str | None:
+    """Return the id in what is no question of this version; None without one that is an id."""
+    try:
+        return TypeAdapter(ShortText).validate_python(json.loads(content)["id"], strict=True)
+    except (ValidationError, ValueError, RecursionError, TypeError, LookupError):
+        return None
 
 
 class RunQuestions:
@@ -76,9 +98,12 @@ class RunQuestions:
         self._silent: dict[str, IcdcError | None] = {}
         # What tables work on without changing anything, so that it may be cancelled.
         self._comparing: dict[str, RunQuestion] = {}
+        # How often tables have tried to answer.
+        self._attempts: dict[str, int] = {}
         # When a table that could not answer is asked again, by the monotonic clock.
         self._again_at: dict[str, float] = {}
-        self._complaint: str | None = None
+        # A file that cannot be read, and why not.
+        self._refused: tuple[bytes, str] | None = None
         # When the answer is removed, by the monotonic clock; None while there is a question, or
         # no answer.
         self._forget_at: float | None = None
@@ -108,16 +133,20 @@ class RunQuestions:
 
     def poll(self) -> None:
         """Take up what the file says now."""
-        question = self._read()
+        question, refusal = self._read()
         with self._lock:
-            self._forget_answer(is_asked=question is not None or self._complaint is not None)
+            self._forget_answer(is_asked=question is not None or self._refused is not None)
             if question != self._question:
                 self._question = question
                 self._entries.clear()
+                self._attempts.clear()
                 self._again_at.clear()
                 if question is not None:
                     LOG.info("asked %s: %s", question.id, question.mode.value)
                     self._publish_answer(question)
+            # After the switch: no table answers the question before any more.
+            if refusal is not None:
+                self._refuse(refusal)
             # Each time: a comparison may have begun another job meanwhile. Under the lock: it
             # cannot end here, so what is cancelled is no job of the batch after it.
             for table, other in self._comparing.items():
@@ -151,18 +180,26 @@ class RunQuestions:
         with self._lock:
             return self._question == question
 
-    def answer(self, table: str, question: RunQuestion, entry: Entry) -> None:
-        """Publish the table's entry, unless the question is another one by now."""
-        with self._lock:
-            if self._question == question:
-                self._entries[table] = entry
-                self._publish_answer(question)
+    def answer(
+        self, table: str, question: RunQuestion, entry: Entry, *, backoff: Callable[[int], float]
+    ) -> None:
+        """Publish the table's entry, unless the question is another one by now.
 
-    def ask_again(self, table: str, question: RunQuestion, seconds: float) -> None:
-        """Let `find` return the question to the table again after so many seconds."""
+        A planned comparison that met a passing fault is no answer at first: the table is asked
+        again, after the seconds that `backoff` returns for the number of its attempts.
+        """
         with self._lock:
-            if self._question == question:
-                self._again_at[table] = time.monotonic() + seconds
+            if self._question != question:
+                return
+            attempts = self._attempts[table] = 1 + self._attempts.get(table, 0)
+            # A person who asks sees at once why there is no answer.
+            passes = question.tables is not None and entry.get("reason") in _PASSING
+            if passes and attempts < ATTEMPTS:
+                LOG.warning("%s: not compared yet: %s", table, entry["message"])
+                self._again_at[table] = time.monotonic() + backoff(attempts)
+                return
+            self._entries[table] = entry
+            self._publish_answer(question)
 
     def mark_silent(self, table: str, error: IcdcError | None) -> None:
         """Wait for no answer of a table: it hangs for `error`, or is not followed any more."""
@@ -176,33 +213,33 @@ class RunQuestions:
         with self._lock:
             self._silent.pop(table, None)
 
-    def _read(self) -> RunQuestion | None:
-        """Return the question in the file; None for no file, or for one that cannot be read."""
+    def _read(self) -> tuple[RunQuestion | None, str | None]:
+        """Return the question in the file, and why it cannot be read; that once for each content.
+
+        Without a file there is neither.
+        """
         if self._path is None:
-            return None
+            return None, None
         try:
             question = RunQuestion.read(self._path)
         except FileNotFoundError:
-            self._complaint = None
-            return None
+            self._refused = None
+            return None, None
         except (BadSpec, OSError) as error:
-            # Said once: an image of another version may not know what it is asked.
-            if str(error) != self._complaint:
-                LOG.warning("the question cannot be read: %s", error)
-                self._complaint = str(error)
-                self._refuse(self._path, BadSpec(f"the question cannot be read: {error}"))
-            return None
-        self._complaint = None
-        return question
+            # An image of another version may not know what it is asked.
+            before, problem = self._refused, f"the question cannot be read: {error}"
+            self._refused = _read_bytes(self._path), problem
+            return None, None if self._refused == before else problem
+        self._refused = None
+        return question, None
 
-    def _refuse(self, path: Path, error: BadSpec) -> None:
+    def _refuse(self, problem: str) -> None:
         """Answer for all tables that they cannot be asked: nobody shall wait for them."""
-        try:
-            identity = json.loads(path.read_bytes())["id"]
-        except (OSError, ValueError, RecursionError, TypeError, LookupError):
-            return
-        entries = [build_failed_entry(table, error) for table in self._tags]
-        with self._lock:
+        LOG.warning(problem)
+        identity = _parse_id(b"" if self._refused is None else self._refused[0])
+        if identity is not None:
+            error = BadSpec(shorten(problem, MAX_TEXT))
+            entries = [build_failed_entry(table, error) for table in self._tags]
             self._show_answer(identity, entries, complete=True)
 
     def _forget_answer(self, *, is_asked: bool) -> None:

@@ -38,7 +38,6 @@ from icdc_api.errors import (
     DriverLost,
     Fenced,
     IcdcError,
-    PassingError,
     TableError,
     Unauthorized,
 )
@@ -61,8 +60,6 @@ job that failed for a reason which no error class stands for yet."""
 
 QUESTION_SECONDS = 5.0
 """A table that waits checks this often whether it is asked something; it costs no request."""
-QUESTION_ATTEMPTS = 5
-"""Attempts at a planned comparison that meets a passing fault, before that is its answer."""
 
 ENDS_RUN = (Fenced, DriverLost, BadSpec)
 """Fenced: whoever took this table over has taken over the pipeline. A spec that is wrong by itself
@@ -110,14 +107,17 @@ class TableFollower:
         semaphore: FairSemaphore,
         questions: RunQuestions,
         *,
+        question_semaphore: FairSemaphore,
         recheck_seconds: float,
     ) -> None:
         """`semaphore` admits the tables whose steps may run at the same time.
 
-        A stalled table is tried again after `recheck_seconds`.
+        `question_semaphore` admits those that answer a person. A stalled table is tried again after
+        `recheck_seconds`.
         """
         self._context = context
         self._semaphore = semaphore
+        self._question_semaphore = question_semaphore
         self._questions = questions
         self._recheck_seconds = recheck_seconds
         # None before the first attempt, and whenever the next one must begin anew.
@@ -126,8 +126,6 @@ class TableFollower:
         self._failures = 0
         # The planned comparison before which one more step was made.
         self._stepped_for = ""
-        # The question that was tried last, and how often.
-        self._tried: tuple[str, int] = ("", 0)
 
     def run(self) -> None:
         """Return when the table is caught up or complete, or the run is asked to end.
@@ -159,7 +157,7 @@ class TableFollower:
                 is_settled = True
                 continue
             if step is None:
-                return
+                continue
             self._failures = 0
             is_settled = idle = step in (StepKind.IDLE, StepKind.COMPLETE)
             if step is StepKind.COMPLETE or (idle and not context.request.continuous):
@@ -184,18 +182,14 @@ class TableFollower:
             return False
         # What it remembers of the state document would be older than a repair.
         self._end_attempt()
-        with self._semaphore.acquire(name), questions.comparing(name, question):
+        permits = self._semaphore if question.tables is not None else self._question_semaphore
+        with permits.acquire(name), questions.comparing(name, question):
             # Checked again: the wait for a permit may have been long.
             if context.stop.is_set() or not questions.is_open(question):
                 return True
             self._renew_access()
             entry = self._inspect(question)
-        seconds = self._find_retry(question, entry)
-        if seconds is None:
-            questions.answer(name, question, entry)
-        else:
-            LOG.warning("%s: not compared yet: %s", name, entry["message"])
-            questions.ask_again(name, question, seconds)
+        questions.answer(name, question, entry, backoff=self._backoff_seconds)
         return True
 
     def _inspect(self, question: RunQuestion) -> Entry:
@@ -212,16 +206,6 @@ class TableFollower:
         except IcdcError as error:
             return build_failed_entry(name, error)
 
-    def _find_retry(self, question: RunQuestion, entry: Entry) -> float | None:
-        """Return the seconds until the question is tried again; None if `entry` is the answer."""
-        attempts = 1 + (self._tried[1] if self._tried[0] == question.id else 0)
-        self._tried = (question.id, attempts)
-        passes = entry.get("reason") in {kind.__name__ for kind in PassingError.__subclasses__()}
-        # A person who asks sees at once why there is no answer.
-        if question.tables is None or not passes or attempts >= QUESTION_ATTEMPTS:
-            return None
-        return self._backoff_seconds(attempts)
-
     def _wait(self, seconds: float) -> None:
         """Wait until the run is asked to end, or the table is asked something."""
         until = time.monotonic() + seconds
@@ -231,12 +215,23 @@ class TableFollower:
             if self._questions.find(self._context.table.name) is not None:
                 return
 
+    def _gives_up(self) -> bool:
+        """Return whether something comes before the step for which the table awaits a permit."""
+        question = self._questions.find(self._context.table.name)
+        # A planned comparison may want that very step.
+        is_asked = question is not None and question.tables is None
+        return is_asked or self._context.stop.is_set()
+
     def _advance(self) -> StepKind | None:
-        """Do one step and return its kind; None when the run is asked to end."""
+        """Do one step and return its kind; None where something comes before it."""
         context, name = self._context, self._context.table.name
-        with self._semaphore.acquire(name), context.step(), translate_errors(name):
+        with (
+            self._semaphore.acquire(name, give_up=self._gives_up) as admitted,
+            context.step(),
+            translate_errors(name),
+        ):
             # Checked again: the wait for a permit may have been long.
-            if context.stop.is_set():
+            if context.stop.is_set() or not admitted:
                 return None
             self._renew_access()
             if self._run is None:

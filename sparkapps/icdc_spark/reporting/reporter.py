@@ -5,6 +5,7 @@ written at most twice a second however many batches pass, and at every change of
 A sink, such as the driver's pod on a cluster, is handed each report that is written.
 """
 
+import logging
 import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -16,6 +17,8 @@ from icdc_api.job.run_files import RunReport, RunRequest
 from icdc_api.status.pipeline_status import TableReason, TableState, TableStatus
 from icdc_api.status.runs import Failure
 from icdc_spark.reporting import pod_report
+
+LOG = logging.getLogger(__name__)
 
 MIN_INTERVAL_SECONDS = 0.5
 """The least time between two reports in which no state of a table changes."""
@@ -98,8 +101,7 @@ class Reporter:
             changed = (before.state, before.reason) != (after.state, after.reason)
             self._unwritten = self._unwritten or after != before
             if changed or (self._unwritten and age >= MIN_INTERVAL_SECONDS):
-                self._write(updated_at=now)
-                self._pass_on(urgent=changed)
+                self._show(urgent=changed, updated_at=now)
 
     def mark_session(self, name: str, *, is_open: bool) -> None:
         """Note whether a table has a session open; the next report that is written says so."""
@@ -111,8 +113,7 @@ class Reporter:
         with self._lock:
             if self._report.finished:
                 return
-            self._write(updated_at=utc_now(), result=result)
-            self._pass_on(urgent=True)
+            self._show(urgent=True, updated_at=utc_now(), result=result)
 
     def finish(self, *, outcome: IcdcError | None, result: dict[str, Any] | None = None) -> None:
         """Write the last report of the run; a sink may need some seconds for it."""
@@ -132,8 +133,17 @@ class Reporter:
     def flush(self) -> None:
         """Write the report now, whatever the interval."""
         with self._lock:
-            self._write(updated_at=utc_now())
-            self._pass_on(urgent=False)
+            self._show(urgent=False, updated_at=utc_now())
+
+    def _show(self, *, urgent: bool, **changes: Any) -> None:
+        """Write the report and pass it on; the file is written later where the disk is full."""
+        try:
+            self._write(**changes)
+        except OSError as error:
+            # Raised in the thread that happened to report, it would end that one's work.
+            LOG.warning("the report is written with the next change: %s", error)
+            self._unwritten = True
+        self._pass_on(urgent=urgent)
 
     def _pass_on(self, *, urgent: bool) -> None:
         if self._sink is not None:

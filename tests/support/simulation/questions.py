@@ -30,11 +30,11 @@ class BroughtQuestions(RunQuestions):
         self.poll()
         return super().find(table)
 
-    def _read(self) -> RunQuestion | None:
+    def _read(self) -> tuple[RunQuestion | None, str | None]:
         if self._path is None:
-            return None
+            return None, None
         run = border.world().cluster.applications.get(self._path.name)
-        return None if run is None else run.question
+        return None if run is None else run.question, None
 
 
 def verify(context: TableContext) -> dict[str, Any]:

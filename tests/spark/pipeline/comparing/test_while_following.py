@@ -1,25 +1,20 @@
 """A continuous run is asked something about its tables: the others go on, and nothing is lost."""
 
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_api.job.run_files import RunMode, RunQuestion, RunReport
+from icdc_api.job.run_files import RunMode
 from icdc_api.status.pipeline_status import TableState
-from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
 from icdc_testing.tables.long_values import LONG, UNLIMITED, mend
-from icdc_testing.target import oracle
 from icdc_testing.waiting.wait import until
+
+from .followed_tables import Followed
 
 pytestmark = pytest.mark.spark
 
@@ -27,91 +22,24 @@ SCAN = "orders-000001/_search/point_in_time"
 """The request with which the comparison of the table begins to read its index."""
 
 
-@dataclass
-class Followed:
-    """Two tables that a continuous run follows."""
-
-    spark: SparkSession
-    lake: Lake
-    node: str
-    folder: Path
-    harness: Harness
-    tables: dict[str, str]
-    """Name of the table by alias."""
-    report_path: Path = field(init=False)
-
-    @property
-    def question_path(self) -> Path:
-        return self.folder / "question.json"
-
-    @contextmanager
-    def run(self) -> Iterator[None]:
-        """The run goes on inside the block, and ends well."""
-        stop = threading.Event()
-        request = self.harness.request(continuous=True)
-        self.report_path = Path(request.report_path)
-        with ThreadPoolExecutor(1) as pool:
-            path = str(self.question_path)
-            follower = PipelineRun(request, self.spark, stop, question_path=path)
-            running = pool.submit(follower.run)
-            try:
-                until(self.streams, "both are followed", seconds=120)
-                yield
-            finally:
-                stop.set()
-            assert running.result(120).outcome is None
-
-    def streams(self) -> bool:
-        return all(table.state is TableState.STREAMING for table in self.report().tables)
-
-    def report(self) -> RunReport:
-        return RunReport.read(self.report_path)
-
-    def answer(self) -> dict[str, Any]:
-        return self.report().result or {}
-
-    def is_answered(self, question: str) -> Callable[[], bool]:
-        return lambda: (
-            self.answer().get("question") == question and self.answer()["complete"] is True
-        )
-
-    def ask(self, question: str, mode: RunMode, *aliases: str) -> None:
-        tables = tuple(self.tables[alias] for alias in aliases)
-        asked = {"id": question, "mode": mode, "tables": tables or None}
-        RunQuestion.model_validate(asked).write(self.question_path)
-
-    def ask_person(self, question: str, mode: RunMode, **more: Any) -> list[dict[str, Any]]:
-        """Ask as a person does, wait, and return the entries of the answer."""
-        asked = {"id": question, "mode": mode, **more}
-        RunQuestion.model_validate(asked).write(self.question_path)
-        until(self.is_answered(question), f"{mode} is answered")
-        entries: list[dict[str, Any]] = self.answer()["tables"]
-        return entries
-
-    def insert(self, alias: str, number: int, name: str = "new") -> None:
-        self.lake.sql(f"insert into lake.{self.tables[alias]} values ({number}, '{name}')")
-
-    def has(self, alias: str, number: int) -> bool:
-        return str(number) in oracle.read_index(self.node, alias)
-
-    def damage(self, alias: str) -> None:
-        here = f"{self.node}/{alias}-000001/_doc"
-        oracle.request(f"{here}/1", "PUT", {"id": 1, "name": "edited"})
-
-    def assert_equal(self, alias: str) -> None:
-        """The index equals the table, and is the one that the first export has made."""
-        assert set(oracle.request(f"{self.node}/_alias/{alias}")) == {f"{alias}-000001"}
-        expected = oracle.read_expected(self.spark, f"lake.{self.tables[alias]}", ["id"])
-        oracle.assert_equal(oracle.read_index(self.node, alias), expected)
+@pytest.fixture
+def aliases() -> tuple[str, ...]:
+    """Those of the tables, which a test may parametrize."""
+    return ("orders", "users")
 
 
 @pytest.fixture
 def followed(
-    spark: SparkSession, lake: Lake, proxy: FaultProxy, clean_indices: str, tmp_path: Path
+    spark: SparkSession,
+    lake: Lake,
+    proxy: FaultProxy,
+    clean_indices: str,
+    tmp_path: Path,
+    aliases: tuple[str, ...],
 ) -> Followed:
     lake.sql("create namespace if not exists lake.db")
     tables: dict[str, str] = {}
-    for alias in ("orders", "users"):
+    for alias in aliases:
         tables[alias] = lake.create("id int, name string")
         lake.sql(f"insert into lake.{tables[alias]} values (1, 'a'), (2, 'b')")
     entries = [
@@ -124,6 +52,8 @@ def followed(
         for alias, name in tables.items()
     ]
     harness = Harness(spark, proxy.url, tmp_path, entries)
+    # Two tables may work at the same time.
+    harness.resource["spec"]["spark"] = {"driver": {"memory": "256m"}}
     return Followed(spark, lake, clean_indices, tmp_path, harness, tables)
 
 
@@ -189,13 +119,13 @@ def test_a_table_that_is_stalled_says_why_it_cannot_be_compared(followed: Follow
         until(lambda: followed.has("orders", 3), "the other one is followed")
 
 
-@pytest.mark.parametrize(("aliases", "rows"), [(("orders",), 3), ((), 2)])
+@pytest.mark.parametrize(("asked", "rows"), [(("orders",), 3), ((), 2)])
 def test_a_planned_comparison_is_of_a_table_that_has_caught_up_and_a_persons_of_one_as_it_is(
-    followed: Followed, aliases: tuple[str, ...], rows: int
+    followed: Followed, asked: tuple[str, ...], rows: int
 ) -> None:
     followed.harness.run()
     followed.insert("orders", 3)
-    followed.ask("a", RunMode.VERIFY, *aliases)
+    followed.ask("a", RunMode.VERIFY, *asked)
     with followed.run():
         until(followed.is_answered("a"), "it is answered")
         entry = followed.answer()["tables"][0]
@@ -267,3 +197,40 @@ def test_what_is_no_question_changes_nothing_and_is_refused(followed: Followed) 
         until(lambda: followed.has("orders", 3), "it is followed")
         until(followed.is_answered("a"), "it is refused")
         assert {entry["reason"] for entry in followed.answer()["tables"]} == {"BadSpec"}
+
+
+@pytest.mark.parametrize("aliases", [("orders", "users", "items")])
+@pytest.mark.parametrize("mode", [RunMode.VERIFY, RunMode.DEAD_LETTERS])
+def test_a_person_is_answered_while_other_tables_have_all_permits(
+    followed: Followed, proxy: FaultProxy, mode: RunMode
+) -> None:
+    with followed.run():
+        # Of the driver: a task that is held would have one of Spark's two slots as well.
+        held = [
+            proxy.hold(f"icdc-state/_doc/{alias}", method="PUT") for alias in ("orders", "users")
+        ]
+        for alias in ("orders", "users"):
+            followed.insert(alias, 3)
+        for hold in held:
+            hold.wait()
+        (entry,) = followed.ask_person("a", mode, only=(followed.tables["items"],))
+        assert entry["name"] == followed.tables["items"]
+        assert "reason" not in entry
+        assert not any(followed.has(alias, 3) for alias in ("orders", "users")), "they still work"
+        for hold in held:
+            hold.release()
+        until(lambda: followed.has("users", 3), "they go on")
+
+
+def test_a_run_that_is_to_end_leaves_open_what_a_table_has_not_answered(
+    followed: Followed, proxy: FaultProxy
+) -> None:
+    with followed.run():
+        held = proxy.hold("orders-000001/_bulk")
+        followed.insert("orders", 3)
+        held.wait()
+        followed.ask("a", RunMode.VERIFY)
+        until(lambda: len(followed.answer().get("tables", ())) == 1, "the other one has answered")
+        followed.stop.set()
+        held.release()
+    assert followed.answer()["complete"] is False, "another run answers"

@@ -98,6 +98,14 @@ def test_the_answer_of_a_run_commands_no_terminal(text: str, printed: Any) -> No
     assert not unsafe(printed())
 
 
+def test_an_answer_without_any_table_is_no_good_answer(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = argparse.Namespace(output=Output.TEXT)
+    assert plan_verify.show_answer({"tables": []}, arguments, str, lambda _: False) == 1
+    assert "no table has answered: read the log of the run's driver" in capsys.readouterr().err
+
+
 def test_the_failure_of_a_run_commands_no_terminal(printed: Any) -> None:
     failure = Failure.of(errors.TargetUnavailable(HOSTILE))
     arguments = argparse.Namespace(output=Output.TEXT)

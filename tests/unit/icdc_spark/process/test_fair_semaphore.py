@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from icdc_spark.process import fair_semaphore
 from icdc_spark.process.fair_semaphore import FairSemaphore
 from icdc_testing.waiting.wait import until
 
@@ -119,3 +120,33 @@ def test_tables_that_are_always_behind_do_not_keep_out_one_that_polls() -> None:
             done.set()
         for future in running:
             future.result(SECONDS)
+
+
+def test_a_thread_that_gives_up_is_not_inside_and_takes_no_permit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fair_semaphore, "POLL_SECONDS", 0.01)
+    semaphore = FairSemaphore(1)
+    with semaphore.acquire("holder"):
+        with semaphore.acquire("other", give_up=lambda: True) as admitted:
+            assert not admitted
+        assert semaphore.waiting == 0
+    for _ in range(2):
+        with semaphore.acquire("other", give_up=lambda: True) as admitted:
+            assert admitted, "the permit is free"
+
+
+def test_a_thread_that_is_admitted_while_it_gives_up_has_its_permit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fair_semaphore, "POLL_SECONDS", 0.01)
+    semaphore = FairSemaphore(1)
+
+    def give_up() -> bool:
+        semaphore.release("holder")
+        return True
+
+    with semaphore.acquire("holder"), semaphore.acquire("other", give_up=give_up) as admitted:
+        assert admitted
+    with semaphore.acquire("next", give_up=lambda: True) as admitted:
+        assert admitted

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from icdc_api.base import MAX_TEXT
 from icdc_api.errors import SourceUnavailable
 from icdc_api.job.run_files import RunMode, RunQuestion
 from icdc_spark.iceberg.jvm.table_jobs import JobProgress
-from icdc_spark.process.question_file import RunQuestions
+from icdc_spark.process.question_file import ATTEMPTS, RunQuestions
 from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.unit
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.unit
 TAGS = {"db.orders": "orders", "db.users": "users"}
 ORDERS, USERS = TAGS
 GOOD = {"equal": True}
+BUSY = {"reason": "TargetUnavailable", "message": "one node is busy"}
 
 
 @dataclass
@@ -59,6 +61,11 @@ class Asked:
         self.run.poll()
         return question
 
+    def answer(
+        self, table: str, question: RunQuestion, entry: dict[str, Any], seconds: float = 0.0
+    ) -> None:
+        self.run.answer(table, question, entry, backoff=lambda _: seconds)
+
     @property
     def last(self) -> dict[str, Any]:
         last = self.published[-1]
@@ -76,9 +83,9 @@ def test_an_answer_is_complete_once_every_table_has_answered(asked: Asked) -> No
     question = asked.ask("a")
     assert asked.last == {"question": "a", "complete": False, "tables": []}
     assert asked.run.find(ORDERS) == asked.run.find(USERS) == question
-    asked.run.answer(USERS, question, GOOD | {"name": USERS})
+    asked.answer(USERS, question, GOOD | {"name": USERS})
     assert (asked.run.find(USERS), asked.last["complete"]) == (None, False)
-    asked.run.answer(ORDERS, question, GOOD | {"name": ORDERS})
+    asked.answer(ORDERS, question, GOOD | {"name": ORDERS})
     assert asked.last["complete"]
     assert [entry["name"] for entry in asked.last["tables"]] == [ORDERS, USERS]
     published = len(asked.published)
@@ -89,7 +96,7 @@ def test_an_answer_is_complete_once_every_table_has_answered(asked: Asked) -> No
 def test_tables_that_are_not_asked_answer_nothing_and_are_not_waited_for(asked: Asked) -> None:
     question = asked.ask("a", RunMode.REPAIR, USERS, "db.unknown")
     assert asked.run.find(ORDERS) is None
-    asked.run.answer(USERS, question, GOOD)
+    asked.answer(USERS, question, GOOD)
     assert asked.last["complete"]
 
 
@@ -98,7 +105,7 @@ def test_a_person_can_ask_of_some_tables_alone(asked: Asked) -> None:
     question.write(asked.path)
     asked.run.poll()
     assert (asked.run.find(ORDERS), asked.run.find(USERS)) == (None, question)
-    asked.run.answer(USERS, question, GOOD)
+    asked.answer(USERS, question, GOOD)
     assert asked.last["complete"]
 
 
@@ -106,7 +113,7 @@ def test_the_answer_to_the_question_before_is_none_to_this_one(asked: Asked) -> 
     first = asked.ask("a")
     second = asked.ask("b")
     assert not asked.run.is_open(first)
-    asked.run.answer(ORDERS, first, GOOD)
+    asked.answer(ORDERS, first, GOOD)
     assert asked.last == {"question": "b", "complete": False, "tables": []}
     assert asked.run.find(ORDERS) == second
 
@@ -138,7 +145,7 @@ def test_what_writes_is_never_cancelled(asked: Asked, mode: RunMode) -> None:
 def test_a_table_that_hangs_is_not_waited_for_and_says_why(asked: Asked) -> None:
     asked.run.mark_silent(USERS, SourceUnavailable("the catalog hangs"))
     question = asked.ask("a")
-    asked.run.answer(ORDERS, question, GOOD | {"name": ORDERS})
+    asked.answer(ORDERS, question, GOOD | {"name": ORDERS})
     assert asked.last["complete"]
     assert asked.last["tables"][1] == {
         "name": USERS,
@@ -153,11 +160,27 @@ def test_a_table_that_hangs_is_not_waited_for_and_says_why(asked: Asked) -> None
 
 def test_a_table_is_asked_again_only_after_a_while(asked: Asked) -> None:
     question = asked.ask("a", RunMode.VERIFY, ORDERS)
-    asked.run.ask_again(ORDERS, question, 3600)
+    asked.answer(ORDERS, question, BUSY, 3600)
     assert asked.run.find(ORDERS) is None
     assert not asked.last["complete"]
-    asked.run.ask_again(ORDERS, question, 0)
-    assert asked.run.find(ORDERS) == question
+    for _ in range(ATTEMPTS - 2):
+        asked.answer(ORDERS, question, BUSY)
+        assert asked.run.find(ORDERS) == question
+    asked.answer(ORDERS, question, BUSY)
+    assert (asked.last["complete"], asked.last["tables"]) == (True, [BUSY])
+
+
+@pytest.mark.parametrize(
+    ("entry", "tables"),
+    [(BUSY, ()), ({"reason": "Gap", "message": "m"}, (ORDERS,))],
+    ids=["a person", "what does not pass"],
+)
+def test_an_answer_is_not_waited_for_where_nothing_else_is_to_be_expected(
+    entry: dict[str, Any], tables: tuple[str, ...], asked: Asked
+) -> None:
+    question = asked.ask("a", RunMode.VERIFY, *tables)
+    asked.answer(ORDERS, question, entry, 3600)
+    assert asked.last["tables"] == [entry]
 
 
 @pytest.mark.parametrize(
@@ -189,10 +212,35 @@ def test_what_is_no_question_asks_nothing_and_is_said_once(
     assert caplog.text.count("the question cannot be read") == 1
 
 
+def test_every_question_that_cannot_be_read_is_refused_after_the_one_before_it(
+    asked: Asked,
+) -> None:
+    before = asked.ask("a")
+    for number in ("b", "c", "b"):
+        asked.path.write_text(json.dumps({"id": number, "mode": "x"}))
+        asked.run.poll()
+        asked.answer(ORDERS, before, GOOD)
+        assert (asked.last["question"], asked.last["complete"]) == (number, True)
+    assert asked.ask("d").id == asked.last["question"]
+
+
+@pytest.mark.parametrize("number", ["", "7" * 300_000, 7, None])
+def test_no_answer_repeats_what_is_no_id(number: object, asked: Asked) -> None:
+    asked.path.write_text(json.dumps({"id": number, "mode": "verify"}))
+    asked.run.poll()
+    assert not asked.published
+
+
+def test_an_answer_has_no_more_of_a_wrong_question_than_a_message_may_have(asked: Asked) -> None:
+    asked.path.write_text(json.dumps({"id": "a", "mode": "verify", "x" * 300_000: 1}))
+    asked.run.poll()
+    assert len(asked.last["tables"][0]["message"]) <= MAX_TEXT
+
+
 def test_an_answer_is_removed_some_time_after_its_question(tmp_path: Path) -> None:
     asked = Asked(tmp_path / "question.json", answer_seconds=0.0)
     question = asked.ask("a", RunMode.VERIFY, ORDERS)
-    asked.run.answer(ORDERS, question, GOOD)
+    asked.answer(ORDERS, question, GOOD)
     asked.run.poll()
     assert asked.last["complete"], "it stays as long as the question"
     asked.path.unlink()

@@ -48,6 +48,20 @@ def test_what_a_quick_change_left_unwritten_is_in_the_last_report(
     assert RunReport.read(path).finished
 
 
+def test_a_report_on_a_full_disk_is_written_once_there_is_room(
+    reporter: Reporter, path: Path
+) -> None:
+    path.unlink()
+    # Where a folder is, no file can be put.
+    path.mkdir()
+    reporter.table("a.b").working(TableState.EXPORTING)
+    reporter.set_result({"question": "a"})
+    path.rmdir()
+    reporter.flush()
+    assert RunReport.read(path).result == {"question": "a"}
+    assert table(path).state is TableState.EXPORTING
+
+
 def test_a_report_names_the_tables_whose_session_is_open(reporter: Reporter, path: Path) -> None:
     reporter.mark_session("a.b", is_open=True)
     reporter.flush()
