@@ -101,7 +101,7 @@ def verify(context: TableContext, observer: TableObserver, *, repair: bool) -> E
     if is_under_way:
         # Its writes are part of the difference, and it is repeated before anything is written.
         entry["underWay"] = True
-        entry["message"] = "a batch is under way; run the pipeline to finish it"
+        entry["message"] = explain_under_way(context)
     elif anew:
         entry["message"] = f"the next run exports the table anew ({anew})"
     elif _is_streamed_only(context):
@@ -215,6 +215,12 @@ def _summarise(reader: SnapshotReader, difference: DataFrame) -> Entry:
                 samples = [row[ID] for row in ids.limit(SAMPLES).collect()]
             entry[kind] = {"count": counts.get(kind, 0), "samples": samples}
     return entry
+
+
+def explain_under_way(context: TableContext) -> str:
+    """Return what somebody who asks has to do about an open batch."""
+    finish = "the run finishes it" if context.request.continuous else "run the pipeline"
+    return f"a batch is under way: {finish}, then ask again"
 
 
 def write_again(work: Batch, reader: SnapshotReader, stored: Stored, ids: DataFrame) -> int:

@@ -29,7 +29,7 @@ from icdc_spark.replication import progress
 from icdc_spark.replication.changelog import Batch
 from icdc_spark.replication.checks.table_observation import TableObservation, TableObserver
 from icdc_spark.replication.context import TableContext
-from icdc_spark.verification.comparison import write_again
+from icdc_spark.verification.comparison import explain_under_way, write_again
 
 MAX_LISTED = 1000
 """Dead letters in one answer, which goes through the run's report."""
@@ -72,7 +72,7 @@ def replay(context: TableContext, observer: TableObserver) -> Entry:
     ids = _list_refused_ids(context, context.request.ids)
     # The state document holds one intent at a time, and the open one is repeated first.
     if stored.document.intent is not None:
-        message = "a batch is under way: run the pipeline to finish it, then ask again"
+        message = explain_under_way(context)
         return {"resent": 0, "left": len(ids), "reason": UNDER_WAY, "message": message}
     if observation.step.kind is StepKind.EXPORT:
         # Documents of the new form need not fit the old index, and the export replaces it anyway.

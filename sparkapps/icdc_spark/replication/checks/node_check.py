@@ -28,7 +28,7 @@ from icdc_spark.opensearch.stores.identity import Identity
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.opensearch.stores.written_nodes import is_stale
 from icdc_spark.protocol.absent_nodes import judge_absent
-from icdc_spark.protocol.state_document import Intent
+from icdc_spark.protocol.state_document import Intent, IntentKind
 from icdc_spark.protocol.state_parts import MAX_NODES
 from icdc_spark.replication.context import TableContext, instant
 
@@ -87,9 +87,11 @@ def write_until_settled(
             return stored, written, now
         LOG.warning("%s: a primary moved; the batch is written again", context.table.name)
         context.nodes.see(now)
+    # The ids of a repair are known to this attempt alone, and the next step abandons it.
+    next_step = "ask once more" if intent.kind is IntentKind.REPAIR else "it is written again"
     raise TargetUnavailable(
         f"A primary of {intent.index} moved each of the {MAX_MOVES} times that the batch was "
-        "written; it is written again."
+        f"written; {next_step}."
     )
 
 

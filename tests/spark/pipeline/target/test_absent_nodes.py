@@ -24,12 +24,13 @@ from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
 from icdc_testing.target.node_calls import call
 
+from .listed_nodes import leave, on_another_node, restarted, with_another_node
+
 pytestmark = pytest.mark.spark
 
 ALIAS = "left"
 FIRST, SECOND = f"{ALIAS}-000001", f"{ALIAS}-000002"
 READ_ONLY = Status(403, kind="cluster_block_exception")
-Answer = dict[str, Any]
 
 
 @pytest.fixture
@@ -74,20 +75,6 @@ def absent_of(url: str) -> list[str]:
 def node_of(url: str) -> str:
     (node,) = oracle.request(f"{url}/_nodes/jvm")["nodes"]
     return str(node)
-
-
-def leave(proxy: FaultProxy, *, listed: int = 0) -> Rule:
-    """Take the node out of the cluster, as far as it says itself; another one is there.
-
-    `listed`: how often it is listed before that.
-    """
-    proxy.add(Status(200, body=b"{}"), path="/_nodes/", skip=listed, times=None)
-    return proxy.add(Rewrite(lambda _: {"nodes": {"n": {"tasks": {}}}}), path="_tasks", times=None)
-
-
-def restarted(answer: Answer) -> Answer:
-    """All nodes are other processes than before; one clock was put back meanwhile."""
-    return {"nodes": {node: {"jvm": {"start_time_in_millis": 7}} for node in answer["nodes"]}}
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["an export", "a batch"])
@@ -188,21 +175,6 @@ def test_a_node_that_leaves_with_an_unanswered_request_of_the_same_run_is_rememb
     assert absent_of(clean_indices) == [node_of(clean_indices)]
 
 
-def on_another_node(answer: Answer, node: str = "elsewhere") -> Answer:
-    """The primaries are on a node that leaves."""
-    for index in answer["indices"].values():
-        for copies in index["shards"].values():
-            for copy in copies:
-                copy["routing"]["node"] = node
-    return answer
-
-
-def with_another_node(answer: Answer) -> Answer:
-    """That node is in the cluster."""
-    elsewhere = {"elsewhere": {"jvm": {"start_time_in_millis": 7}}}
-    return answer | {"nodes": answer["nodes"] | elsewhere}
-
-
 @pytest.mark.parametrize(
     ("mode", "skip"), [("export", 0), ("batch", 0), ("repair", 2)], ids=lambda value: str(value)
 )
@@ -268,20 +240,38 @@ def test_a_repair_that_such_a_primary_acknowledged_is_written_again(
     assert set(oracle.read_index(clean_indices, ALIAS)) == {"1", "2"}
 
 
+MOVED = f"A primary of {FIRST} moved each of the 3 times that the batch was written;"
+
+
+def keep_moving(proxy: FaultProxy) -> Rule:
+    """From now on the index's primary is elsewhere each time that it is asked for."""
+    nodes = map(str, itertools.count())
+    moved = Rewrite(lambda answer: on_another_node(answer, next(nodes)))
+    return proxy.add(moved, path=f"{FIRST}.*/_stats", times=None)
+
+
 def test_primaries_that_do_not_stay_where_they_are_are_given_time(
     pipeline: Harness, change: Callable[[], None], proxy: FaultProxy, clean_indices: str
 ) -> None:
     change()
-    turns = itertools.count()
-
-    def move(answer: Answer) -> Answer:
-        return on_another_node(answer, f"node {next(turns)}")
-
-    moving = proxy.add(Rewrite(move), path=f"{FIRST}.*/_stats", times=None)
+    moving = keep_moving(proxy)
     (table,) = pipeline.run().tables
-    assert table.reason == "TargetUnavailable"
-    assert f"A primary of {FIRST} moved each of the 3 times" in str(table.message)
+    assert (table.reason, table.message) == ("TargetUnavailable", f"{MOVED} it is written again.")
     assert moving.hits > 3
     proxy.clear()
     pipeline.sync()
     assert set(oracle.read_index(clean_indices, ALIAS)) == {"1"}
+
+
+def test_a_repair_whose_primaries_do_not_stay_where_they_are_has_to_be_asked_for_again(
+    pipeline: Harness, proxy: FaultProxy, clean_indices: str
+) -> None:
+    pipeline.sync()
+    call(clean_indices, "DELETE", f"/{FIRST}/_doc/1?refresh=true")
+    keep_moving(proxy)
+    repaired = pipeline.inspect(RunMode.REPAIR)
+    assert repaired["reason"] == "TargetUnavailable"
+    assert repaired["message"] == f"{MOVED} ask once more."
+    proxy.clear()
+    pipeline.sync()
+    assert set(oracle.read_index(clean_indices, ALIAS)) == {"1", "2"}

@@ -213,7 +213,7 @@ def test_a_read_only_index_stalls_the_table_and_the_batch_is_repeated_afterwards
     assert (compared["equal"], compared["repaired"], compared["message"]) == (
         False,
         None,
-        "a batch is under way; run the pipeline to finish it",
+        "a batch is under way: run the pipeline, then ask again",
     )
     assert proxy.writes() == []
     harness.sync()

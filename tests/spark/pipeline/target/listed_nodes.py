@@ -1,0 +1,37 @@
+"""Answers in which OpenSearch lists its nodes and primaries, changed on their way by a proxy."""
+
+from typing import Any
+
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import Rewrite, Rule, Status
+
+Answer = dict[str, Any]
+
+
+def leave(proxy: FaultProxy, *, listed: int = 0) -> Rule:
+    """Take the node out of the cluster, as far as it says itself; another one is there.
+
+    `listed`: how often it is listed before that.
+    """
+    proxy.add(Status(200, body=b"{}"), path="/_nodes/", skip=listed, times=None)
+    return proxy.add(Rewrite(lambda _: {"nodes": {"n": {"tasks": {}}}}), path="_tasks", times=None)
+
+
+def restarted(answer: Answer) -> Answer:
+    """All nodes are other processes than before; one clock was put back meanwhile."""
+    return {"nodes": {node: {"jvm": {"start_time_in_millis": 7}} for node in answer["nodes"]}}
+
+
+def on_another_node(answer: Answer, node: str = "elsewhere") -> Answer:
+    """The primaries are on a node that leaves."""
+    for index in answer["indices"].values():
+        for copies in index["shards"].values():
+            for copy in copies:
+                copy["routing"]["node"] = node
+    return answer
+
+
+def with_another_node(answer: Answer) -> Answer:
+    """That node is in the cluster."""
+    elsewhere = {"elsewhere": {"jvm": {"start_time_in_millis": 7}}}
+    return answer | {"nodes": answer["nodes"] | elsewhere}
