@@ -39,7 +39,7 @@ def start(master: str, **conf: str) -> str:
         "KUBERNETES_REQUEST_RETRY_BACKOFFLIMIT": "1",
     }
     done = subprocess.run(
-        [sys.executable, "-c", START], env=env, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", START], env=env, capture_output=True, text=True, timeout=300
     )
     return done.stdout.strip()
 
@@ -52,7 +52,9 @@ def test_what_the_api_server_answers_to_the_driver_decides_who_acts(code: int, e
     stub = ApiStub()
     stub.failure = code, 'pods "shop-c1-1-driver": no'
     with serving(stub):
-        assert start(f"k8s://{stub.url}").startswith(f"{error}: the ")
+        said = start(f"k8s://{stub.url}")
+    assert said.startswith(f"{error}: the "), said
+    assert ("spec.spark.driver.serviceAccount" in said) == (error == "Unauthorized")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "kubernetes.invalid"])

@@ -53,7 +53,7 @@ def _explain(error: Exception) -> IcdcError:
     if _DENIED.search(text):
         return Unauthorized(
             "the driver does not start, because the API server does not let it read its own pod: "
-            "grant its service account (spec.spark.serviceAccount) the rules of the chart's "
+            "grant its service account (spec.spark.driver.serviceAccount) the rules of the chart's "
             f"driver-rules.yaml ({detail})"
         )
     return StartTimeout(
