@@ -148,9 +148,7 @@ class Reconciler:
             except NotFound:
                 self._forget(key)
                 return None
-        elif write_wait is None and any(
-            not isinstance(action, CreateRun) for action in decision.actions
-        ):
+        elif any(not isinstance(action, CreateRun) for action in decision.actions):
             # Runs are listed after the pipeline was read: another operator may have recorded one
             # and created it in between, which looks as if no record asked for it.
             await self._adapter.confirm(observation)

@@ -52,6 +52,25 @@ def test_progress_of_a_run_that_is_asked_something_is_written_no_more_often(
     assert asked == 11
 
 
+def test_a_run_is_asked_by_no_pipeline_that_was_written_since_while_progress_is_held_back(
+    working: MemoryCluster,
+) -> None:
+    reconciler, requests = working.reconciler(), list[str]()
+    held = {"question": "q1", "complete": False, "tables": []}
+    working.see(report=report(behind(8), takes_questions=True, result=held))
+    asyncio.run(reconciler.reconcile(SHOP))
+    working.see(report=report(behind(7), takes_questions=True, result=held))
+
+    def somebody_writes(what: str) -> None:
+        requests.append(what)
+        if requests == ["observe", "confirm"]:
+            working.touch()
+
+    working.before = somebody_writes
+    asyncio.run(reconciler.reconcile(SHOP))
+    assert requests == ["observe", "confirm", "observe", "confirm", "act"]
+
+
 def test_what_was_held_back_is_written_when_its_time_has_come(working: MemoryCluster) -> None:
     reconciler = working.reconciler()
     working.see(report=report(behind(8)))
