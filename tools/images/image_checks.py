@@ -27,6 +27,10 @@ MAIN = "/opt/iceberg-cdc-operator/main.py"
 """What the operator writes into each SparkApplication (icdc_operator.manifests.pods.pod_paths)."""
 OURS = "iceberg-cdc-operator"
 
+MAX_MEGABYTES = {"operator": 300, "spark": 1200}
+"""Unpacked. A node fetches them before the first pipeline runs; docs/images.md says what is in
+them."""
+
 # Ours whole; of others what is loaded late, by a setting of the user (a catalog, a file format), or
 # lies beside what the Dockerfile deletes. A star stands for the package and every module in it.
 _MODULES = {
@@ -118,6 +122,8 @@ def problems(target: str, version: str, contents: Mapping[str, Any]) -> Iterator
     # Spark and programs of users write into the folder that they start in.
     if contents["folder"] != "/tmp":
         yield f"starts in {contents['folder']}, not in the one folder that can be written"
+    if contents["megabytes"] > MAX_MEGABYTES[target]:
+        yield f"takes {contents['megabytes']:.0f} MB, more than {MAX_MEGABYTES[target]}"
     for key, why in _EMPTY.items():
         yield from (f"{item} {why}" for item in contents[key])
     # One way only: that a package of the lock is missing shows in `imports`, and the lock has some

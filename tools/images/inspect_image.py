@@ -178,6 +178,7 @@ def main() -> None:
     contents = {
         "user": [os.getuid(), os.getgid()],
         "folder": str(Path.cwd()),
+        "megabytes": sum(path.stat().st_size for path in files) / 1e6,
         "programs": [name for name in PROGRAMS if shutil.which(name)],
         "left": [path for path in files if str(path).startswith(LEFT_BEHIND)],
         "privileged": [path for path in files if path.lstat().st_mode & PRIVILEGES],

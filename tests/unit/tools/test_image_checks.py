@@ -54,6 +54,7 @@ def _image_of(target: str, **changes: object) -> dict[str, Any]:
         **{key: [] for key in empty},
         "user": [185, 185],
         "folder": "/tmp",
+        "megabytes": 239.0,
         "packages": packages,
         "debian": {"libc6": "2.36-9"},
         "jars": jars,
@@ -74,6 +75,7 @@ def test_nothing_is_wrong_with_an_image_as_it_should_be(target: str) -> None:
     [
         ({"user": [0, 0]}, "runs as [0, 0], not as [185, 185]"),
         ({"folder": "/"}, "starts in /"),
+        ({"megabytes": 1201.0}, "takes 1201 MB, more than 1200"),
         ({"programs": ["gcc"]}, "gcc builds or installs"),
         ({"left": ["/var/log/apt/term.log"]}, "/var/log/apt/term.log was left behind"),
         ({"privileged": ["/usr/bin/su"]}, "/usr/bin/su runs with another's rights"),
