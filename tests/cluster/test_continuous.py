@@ -60,7 +60,8 @@ def test_a_hundred_commits_are_followed_by_one_application(
     site.assert_equal(table, "id")
     assert site.status()["currentRun"]["name"] == run, "one application followed them all"
     (entry,) = answer["tables"]
-    assert entry["mode"] in ("Changelog", "Idle"), answer
+    # It is about the moment: a batch may be under way.
+    assert entry["mode"] in ("Changelog", "Replay", "Idle"), answer
     record_property("measured", f"icdc plan, asked to answered: {seconds:.1f} s")
     executor = site.until_pod_runs("executor", run)
     assert "at a time: 1, not 32 (maxInFlight)" in site.kubectl("logs", executor)

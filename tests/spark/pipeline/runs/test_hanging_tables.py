@@ -1,25 +1,20 @@
 """Tables that hang in the middle of a step: they are cancelled and say so, and the others go on."""
 
-import itertools
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.job.run_files import RunReport
 from icdc_api.status.pipeline_status import TableStatus
-from icdc_spark.diff.change_plan import ChangePlan, Planner, choose_planner
-from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.process.pipeline_run import PipelineRun, RunResult
-from icdc_spark.replication import table_run
+from icdc_spark.process.step_watch import StepWatch
 from icdc_testing.lake.damage import silent_file
 from icdc_testing.lake.java_writers import JavaWriter
 from icdc_testing.lake.lake import Lake
@@ -199,7 +194,7 @@ def test_neither_the_end_of_a_run_nor_a_stop_waits_for_a_hung_table(
             assert run.end().outcome is None
 
 
-def test_a_backlog_that_takes_long_to_be_cut_into_batches_is_no_hang(
+def test_a_backlog_that_is_cut_into_batches_makes_progress_with_each_plan(
     tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entries = [{"name": tables.fine, "index": "fine", "identifierColumns": ["id"]}]
@@ -208,21 +203,15 @@ def test_a_backlog_that_takes_long_to_be_cut_into_batches_is_no_hang(
     harness.sync()
     for key in range(2, 10):
         tables.append(tables.fine, key)
-    plans = itertools.count()
+    noted: list[str] = []
+    note = StepWatch.note
 
-    def choose_slow_planner(documents: DocumentSpec) -> Planner:
-        plan = choose_planner(documents)
+    def note_counted(watch: StepWatch, table: str) -> None:
+        noted.append(table)
+        note(watch, table)
 
-        def plan_slowly(*arguments: Any) -> ChangePlan:
-            # Of the first batch: one for all, and three to cut it.
-            if next(plans) < 4:
-                time.sleep(SECONDS / 2)
-            return plan(*arguments)
-
-        return plan_slowly
-
-    monkeypatch.setattr(table_run, "choose_planner", choose_slow_planner)
-    run = PipelineRun(harness.request(), tables.spark, progress_seconds=SECONDS)
-    assert run.run().outcome is None
-    assert next(plans) > 4
+    monkeypatch.setattr(StepWatch, "note", note_counted)
+    assert harness.run().outcome is None
+    # Of the first batch alone: one for all, and three to cut it.
+    assert len(noted) >= 4
     assert tables.indexed("fine") == set(map(str, range(1, 10)))
