@@ -4,7 +4,7 @@ The answer has a list of dead letters for each table, newest batches first, and 
 `--documents` adds whole documents. What is dropped is counted in the table's message, so that an
 answer that was cut off says so. Pure; knows neither the form of a report nor its limits.
 
-    retained of each         3 tables with 4, 1 and 0 dead letters
+    retained of each        3 tables with 4, 1 and 0 dead letters
     all                     4 1 0     the answer as it is, which did not fit
     2 of 3 of the most      2 1 0     "2 more are not shown"
     again                   1 1 0     "3 more are not shown"

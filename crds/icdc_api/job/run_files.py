@@ -96,16 +96,23 @@ class _JsonFile(ApiModel):
     @classmethod
     def read(cls, path: Path) -> Self:
         """Return the value in `path`. FileNotFoundError, or BadSpec for another form."""
+        return cls.parse(path.read_bytes(), path)
+
+    @classmethod
+    def parse(cls, content: bytes, path: Path) -> Self:
+        """Return the value in the `content` of `path`. BadSpec for another form."""
         try:
-            return cls.model_validate_json(path.read_bytes())
+            return cls.model_validate_json(content)
         except ValidationError as error:
-            # Without the input: that may be the whole request, with the credentials in it.
-            first = error.errors(include_url=False, include_input=False)[0]
-            field = ".".join(str(part) for part in first["loc"])
-            raise BadSpec(
-                f"{path} is not a {cls.__name__} of this version: {field or 'document'}: "
-                f"{first['msg']}"
-            ) from error
+            problem = _describe_first(error)
+            raise BadSpec(f"{path} is not a {cls.__name__} of this version: {problem}") from error
+
+
+def _describe_first(error: ValidationError) -> str:
+    """Return field and problem of the first error, without the input: it may hold credentials."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    field = ".".join(str(part) for part in first["loc"])
+    return f"{field or 'document'}: {first['msg']}"
 
 
 class Reexport(ApiModel):
@@ -189,12 +196,8 @@ class RunRequest(_JsonFile):
         try:
             return Pipeline.model_validate(self.pipeline)
         except ValidationError as error:
-            # Without the input: a spec may hold credentials.
-            problem = error.errors(include_url=False, include_input=False)[0]
-            path = ".".join(str(part) for part in problem["loc"])
-            raise BadSpec(
-                f"The pipeline in the request is not valid: {path}: {problem['msg']}"
-            ) from error
+            problem = _describe_first(error)
+            raise BadSpec(f"The pipeline in the request is not valid: {problem}") from error
 
 
 class RunReport(_JsonFile):

@@ -1,6 +1,6 @@
 """The folder of an embedded node: which version wrote it, and whether a node runs on it now.
 
-    node.pid  node.port  node.keep   answers   find_running() returns
+    node.pid  node.port  node.kept   answers   find_running() returns
     -         -          -           -         None: never started, or ended in order
     4101      -          -           -         None: still starts
     4101      40213      -           yes       a node that ends with its starter
@@ -27,7 +27,7 @@ PORT = "node.port"
 """HTTP port, written after PID: who finds it may ask the node."""
 VERSION = "node.version"
 """OpenSearch release that wrote `data`; stays when the node ends."""
-KEEP = "node.keep"
+KEEP = "node.kept"
 """There while a node runs that outlives its starter (`--keep`)."""
 SCRATCH = "scratch"
 """Temporary files of the JVM, removed before each start."""

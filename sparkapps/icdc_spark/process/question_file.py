@@ -53,13 +53,6 @@ def build_failed_entry(table: str, error: IcdcError) -> Entry:
     return {"name": table, "reason": type(error).__name__, "message": error.message}
 
 
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
-
-
 def _parse_id(content: bytes) -> str | None:
     """Return the id in what is no question of this version; None without one that is an id."""
     try:
@@ -220,15 +213,17 @@ class RunQuestions:
         """
         if self._path is None:
             return None, None
+        content = b""
         try:
-            question = RunQuestion.read(self._path)
+            content = self._path.read_bytes()
+            question = RunQuestion.parse(content, self._path)
         except FileNotFoundError:
             self._refused = None
             return None, None
         except (BadSpec, OSError) as error:
             # An image of another version may not know what it is asked.
             before, problem = self._refused, f"the question cannot be read: {error}"
-            self._refused = _read_bytes(self._path), problem
+            self._refused = content, problem
             return None, None if self._refused == before else problem
         self._refused = None
         return question, None
