@@ -29,8 +29,8 @@ CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m real_cluster.command
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes words prose shape rooms crds crds-check charts \
-        charts-check docs-check lock guards guard-table pod-template images images-check test test-unit test-api test-spark test-cluster cluster-up cluster-down \
-        soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index bench-operator bench-planning bench-idle bench-changelog \
+        charts-check docs-check lock guards guard-table pod-template images images-check images-parts test test-unit test-api test-spark test-cluster cluster-up cluster-down \
+        soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index bench-operator bench-cli bench-planning bench-idle bench-changelog \
         bench-encryption bench-latency bench-isolation bench-memory bench-partitions bench-tables demo cluster-demo clean caches clean-caches
 
 help: ## list these targets
@@ -166,6 +166,9 @@ soak-state-index: setup ## what OpenSearch stores of replaced state documents: s
 bench-operator: setup ## the operator with 1,000 pipelines on a real API server: forty minutes
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_operator.py $(ARGS)
 
+bench-cli: setup ## what the extra `cli` installs, and icdc status beside kubectl: half a minute; ARGS='--table'
+	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_cli.py $(ARGS)
+
 bench-planning: setup ## planning in tables of up to 50,000 files, beside Iceberg's own: ten minutes
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_planning.py $(ARGS)
 
@@ -199,6 +202,10 @@ images: setup ## build both images as OCI archives; ARGS='--builder buildkit --t
 
 images-check: setup ## check the images: user, rights, versions, what must not be there
 	@$(BIN)/python tools/images/images.py check $(ARGS)
+
+images-parts: setup ## print what the bytes of both images are for, in MB
+	@$(BIN)/python tools/images/images.py build --archive $(ARCHIVES)
+	@$(BIN)/python tools/images/images.py parts $(ARCHIVES)/operator.tar $(ARCHIVES)/spark.tar
 
 ##@ Maintain
 crds: setup ## regenerate the CRD from the models, and what charts and docs have of it

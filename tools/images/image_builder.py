@@ -27,7 +27,7 @@ _SECONDS = 7200
 """For one call of buildah: a bound for what hangs, far above the minutes of a cold build."""
 _PULL_SECONDS = 120
 """For the one small image; after that, no registry is taken to be reached."""
-MAX_STORAGE_BYTES = 6 * 10**9
+MAX_STORAGE_BYTES = 3_300_000_000
 """Of layers of earlier builds. One state of both images takes 3 GB, changes of our code little."""
 _STAND_IN = "localhost/iceberg-cdc-operator/base"
 """A name without a registry would be looked for in one; `localhost` says that it was made here."""

@@ -35,7 +35,7 @@ _BUILD_SECONDS = 7200
 _START_SECONDS = 60.0
 """Until buildkitd answers: seconds, but its folder may be on a disk that others use."""
 _POLL_SECONDS = 0.1
-_CACHE_MEGABYTES = 6_000
+_CACHE_MEGABYTES = 3_100
 """Layers of earlier builds that stay for later ones, in megabytes of 10^6 bytes."""
 _LAST_STEP = "install -d -m 755 "
 """How the last step of both images begins in the Dockerfile, and no step of another stage."""

@@ -30,6 +30,7 @@ from typing import Any
 import host_packages
 import image_checks
 import image_context
+import image_parts
 import oci_archive
 from icdc_api.errors import IcdcError
 from icdc_cli.embedded import jars
@@ -144,6 +145,16 @@ def layers(options: argparse.Namespace) -> int:
     return 0
 
 
+def parts(options: argparse.Namespace) -> int:
+    """Print what the bytes of each archive's image are for, in megabytes of 10^6 bytes."""
+    for file in options.archives:
+        measured = image_parts.measure_parts(file)
+        for part, size in measured.items():
+            _say(f"{file.stem} {size / 1e6:6.1f}  {part}")
+        _say(f"{file.stem} {sum(measured.values()) / 1e6:6.1f}  in all")
+    return 0
+
+
 def clean(_: argparse.Namespace) -> int:
     """Remove the storage of both builders, and the archives in the cache."""
     # The second builder's folder lies in the first one's, and its storage has mounts of its own.
@@ -232,9 +243,10 @@ def _parser() -> argparse.ArgumentParser:
             "--archive", type=Path, metavar="FOLDER", help="where archives are and go"
         )
         command.add_argument("--rebuild", action="store_true", help="use no layer of before")
-    listing = commands.add_parser("layers", help="digests and sizes of the layers of archives")
-    listing.add_argument("archives", nargs="+", type=Path, metavar="ARCHIVE")
-    listing.set_defaults(run=layers)
+    for name, run in (("layers", layers), ("parts", parts)):
+        listing = commands.add_parser(name, help=(run.__doc__ or "").partition(",")[0])
+        listing.add_argument("archives", nargs="+", type=Path, metavar="ARCHIVE")
+        listing.set_defaults(run=run)
     commands.add_parser("clean", help="remove images and archives").set_defaults(run=clean)
     return parser
 
