@@ -65,7 +65,7 @@ def _clip(limit: int) -> BeforeValidator:
     return BeforeValidator(clip)
 
 
-def _rfc3339(moment: datetime) -> str:
+def _format_rfc3339(moment: datetime) -> str:
     text = moment.astimezone(UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z").replace(".000Z", "Z")
 
@@ -89,5 +89,5 @@ Timestamp = Annotated[
     # Cut while validating, so that writing and reading again gives an equal value.
     AfterValidator(to_milliseconds),
     Field(json_schema_extra={"maxLength": 40}),
-    PlainSerializer(_rfc3339, return_type=str, when_used="json"),
+    PlainSerializer(_format_rfc3339, return_type=str, when_used="json"),
 ]

@@ -32,27 +32,29 @@ def build_pattern(keys: Iterable[str], beginnings: Iterable[str]) -> str:
         for part in name.split("."):
             node = node.below.setdefault(part, _Node())
         node.ends = True
-    return f"^{_any_of(_parts(root))}"
+    return f"^{_join_alternatives(_list_alternatives(root))}"
 
 
-def _parts(node: _Node) -> list[str]:
+def _list_alternatives(node: _Node) -> list[str]:
     """Return the alternatives for the parts that may follow; equal ends are written once."""
     # Sorted, so that the CRD is the same text for the same tables.
     starts: dict[str, list[str]] = {}
     for part, below in sorted(node.below.items()):
-        starts.setdefault(_after(part, below), []).append(part.removesuffix("*"))
-    return [f"{_any_of(names)}{end}" for end, names in starts.items()]
+        starts.setdefault(_build_end(part, below), []).append(part.removesuffix("*"))
+    return [f"{_join_alternatives(names)}{end}" for end, names in starts.items()]
 
 
-def _after(part: str, node: _Node) -> str:
+def _build_end(part: str, node: _Node) -> str:
     # Whatever follows such a part is matched, so the expression ends there, without a `$`.
     if part.endswith("*"):
         return ""
     ends = ["$"] if node.ends else []
     if "*" in node.below:  # whatever else there is below is found with it
-        return _any_of([*ends, _DOT])
-    return _any_of([*ends, *([f"{_DOT}{_any_of(_parts(node))}"] if node.below else [])])
+        return _join_alternatives([*ends, _DOT])
+    return _join_alternatives(
+        [*ends, *([f"{_DOT}{_join_alternatives(_list_alternatives(node))}"] if node.below else [])]
+    )
 
 
-def _any_of(texts: list[str]) -> str:
+def _join_alternatives(texts: list[str]) -> str:
     return texts[0] if len(texts) == 1 else f"({'|'.join(texts)})"

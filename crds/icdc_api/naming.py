@@ -91,13 +91,13 @@ def parse_table_name(name: str) -> tuple[str, ...]:
     )
 
 
-def default_index(table_name: str) -> str:
+def derive_index(table_name: str) -> str:
     """Return the alias of a table that sets none; BadSpec where none can be derived."""
     lower = ".".join(parse_table_name(table_name)).lower()
     dashed = "".join("-" if _is_forbidden(character) else character for character in lower)
     # A leading dot is allowed, but is by convention that of internal indices.
     plain = dashed.lstrip("-_+.")
-    problem = index_problem(plain)
+    problem = find_index_problem(plain)
     if problem:
         raise BadSpec(
             f"no index name can be made of {format_value(table_name)}: {problem}; set index"
@@ -105,7 +105,7 @@ def default_index(table_name: str) -> str:
     return plain
 
 
-def index_problem(index: str) -> str | None:
+def find_index_problem(index: str) -> str | None:
     """Return why OpenSearch would refuse the alias, or a name derived from it; else None."""
     if not index or index in (".", ".."):
         return INDEX_RULE
@@ -122,12 +122,12 @@ def _is_forbidden(character: str) -> bool:
     return character in INDEX_FORBIDDEN or character.isspace() or ord(character) < 0x20
 
 
-def physical_index(index: str, number: int) -> str:
+def name_physical_index(index: str, number: int) -> str:
     """Return `<index>-000001` for number 1."""
     return f"{index}-{number:06d}"
 
 
-def physical_number(index: str, physical: str) -> int | None:
+def parse_physical_number(index: str, physical: str) -> int | None:
     """Return the number in the name of a physical index; None if it is not one of `index`."""
     suffix = physical.removeprefix(index)
     if suffix == physical or not _PHYSICAL.fullmatch(suffix):
@@ -135,12 +135,12 @@ def physical_number(index: str, physical: str) -> int | None:
     return int(suffix[1:])
 
 
-def dead_letters_index(index: str) -> str:
+def name_dead_letters_index(index: str) -> str:
     """Return the name of the index that stores the dead letters of `index`."""
     return index + DEAD_LETTERS_SUFFIX
 
 
-def base_alias(index: str) -> str | None:
+def find_base_alias(index: str) -> str | None:
     """Return the alias from which we would derive the name `index`; None if from none.
 
     orders-000001          orders
@@ -152,7 +152,7 @@ def base_alias(index: str) -> str | None:
     return _PHYSICAL.sub("", index) if _PHYSICAL.search(index) else None
 
 
-def tag_key(state_index_uuid: str, owner: str) -> str:
+def compute_tag_key(state_index_uuid: str, owner: str) -> str:
     """Return the part of tag names that identifies a pipeline: a hash of state index and owner.
 
     Of both, because pipelines of production and staging may have the same name.
@@ -161,7 +161,7 @@ def tag_key(state_index_uuid: str, owner: str) -> str:
     return hashlib.sha256(f"{state_index_uuid}\n{owner}".encode()).hexdigest()[:10]
 
 
-def tag_name(index: str, key: str | None = None) -> str:
+def name_tag(index: str, key: str | None = None) -> str:
     """Return the Iceberg tag that keeps the applied snapshot of an alias: `icdc-<index>-<key>`.
 
     Without a key: the name in earlier versions.
@@ -169,7 +169,7 @@ def tag_name(index: str, key: str | None = None) -> str:
     return f"icdc-{index}" if key is None else f"icdc-{index}-{key}"
 
 
-def next_tag(tag: str) -> str:
+def name_next_tag(tag: str) -> str:
     """Return the tag that keeps the snapshot up to which the current batch applies changes."""
     return f"{tag}-next"
 
@@ -179,12 +179,12 @@ def is_tag_of(tag: str, key: str) -> bool:
     return tag.startswith("icdc-") and tag.removesuffix("-next").endswith(f"-{key}")
 
 
-def run_name(pipeline: str, letter: str, sequence: int, attempt: int) -> str:
+def name_run(pipeline: str, letter: str, sequence: int, attempt: int) -> str:
     """Return `<pipeline>-<e|c|p|v|r|d><sequence>-<attempt>`."""
     return f"{pipeline}-{letter}{sequence}-{attempt}"
 
 
-def owner_key(namespace: str | None, name: str) -> str:
+def build_owner_key(namespace: str | None, name: str) -> str:
     """Return `namespace/name`: the owner of a state document, whatever the cluster."""
     # Without the uid and the cluster: a pipeline that is created again, restored from a backup or
     # moved elsewhere goes on from its state documents.

@@ -18,18 +18,18 @@ def format_value(value: object) -> str:
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…"
 
 
-def problem(text: str, *field: str | int) -> PydanticCustomError:
+def build_problem(text: str, *field: str | int) -> PydanticCustomError:
     """Return an error about `field`, a path below the model that raises it, with message `text`."""
     # The text is a value and not the template, in which its braces would be placeholders.
     return PydanticCustomError(PROBLEM, "{text}", {"text": text, "field": field})
 
 
-def not_allowed(value: object, rule: str, *field: str | int) -> PydanticCustomError:
+def build_refusal(value: object, rule: str, *field: str | int) -> PydanticCustomError:
     """Return an error with the value and the `rule` that it breaks."""
-    return problem(f"{format_value(value)} is not allowed: {rule}", *field)
+    return build_problem(f"{format_value(value)} is not allowed: {rule}", *field)
 
 
-def first_duplicate(values: tuple[str, ...]) -> tuple[int, str] | None:
+def find_first_duplicate(values: tuple[str, ...]) -> tuple[int, str] | None:
     """Return position and value of the first value that occurred before; None if all differ."""
     seen: set[str] = set()
     for position, value in enumerate(values):

@@ -80,9 +80,9 @@ def of_status(status: PipelineStatus) -> tuple[Exit, str]:
     """
     # Stalled before Verified: a table that waits for a person may be the very reason for a
     # difference, and its message says what to do.
-    stalled = status.condition(ConditionType.STALLED)
+    stalled = status.find_condition(ConditionType.STALLED)
     if stalled is None or not status.holds(ConditionType.STALLED):
-        verified = status.condition(ConditionType.VERIFIED)
+        verified = status.find_condition(ConditionType.VERIFIED)
         if verified is not None and verified.status == ConditionStatus.FALSE:
             return Exit.STALLED, verified.message
         return Exit.DONE, ""

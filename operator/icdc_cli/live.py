@@ -53,7 +53,7 @@ class View(Protocol):
         """Show one change."""
 
 
-def view(*, quiet: bool) -> View:
+def choose_view(*, quiet: bool) -> View:
     """Return the view for this process; a quiet one where programs read standard output."""
     if quiet:
         return Lines(None)
@@ -78,7 +78,7 @@ class Lines:
         if self._stream is None:
             return
         for event in update.events:
-            self._stream.write(line(event) + "\n")
+            self._stream.write(format_event(event) + "\n")
         # Python buffers what goes to a file or a pipe, and `tail -f` would show it hours later.
         self._stream.flush()
 
@@ -115,12 +115,12 @@ class Terminal:
             style = "yellow" if event.warning else None
             # By the console of `Live`, which moves the table below the line. As `Text`: a message
             # with brackets, such as a column type, must not be read as rich's markup.
-            self._live.console.print(Text(line(event)), style=style)
+            self._live.console.print(Text(format_event(event)), style=style)
         for table in update.status.tables:
             self._draw_bar(table)
         # Cut at the edge and not wrapped: a wrapped row would change the height with every message,
         # and the columns would no longer stand below their heads.
-        status = terminal.printable(text_tables.status_overview(update.status.tables, hint=""))
+        status = terminal.make_printable(text_tables.format_overview(update.status.tables, hint=""))
         listing = Text(status, no_wrap=True, overflow="ellipsis")
         self._live.update(Group(listing, self._progress))
 
@@ -152,8 +152,8 @@ class _Rate(ProgressColumn):
         return Text("" if speed is None else f"{speed:,.0f}/s", style="progress.data.speed")
 
 
-def line(event: Event) -> str:
+def format_event(event: Event) -> str:
     """Return an event as one line with local time, which a reader compares with a watch."""
     # A message may quote several lines of an error; a log is searched line by line.
     text = " ".join(event.message.split())
-    return terminal.printable(f"{datetime.now():%H:%M:%S} {event.reason} {text}".rstrip())
+    return terminal.make_printable(f"{datetime.now():%H:%M:%S} {event.reason} {text}".rstrip())

@@ -42,7 +42,7 @@ _COMMANDS = (
 )
 
 
-def parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
     """Build the command line of all commands."""
     root: argparse.ArgumentParser = options.Parser(
         prog="icdc", description="Keeps OpenSearch indices equal to Apache Iceberg tables."
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code. Errors are one or two sentences on standard error."""
     # Outside of the try: argparse ends the process by itself, with 2 for bad usage and 0 for
     # --help. Also, no error could be printed as -v asks before the arguments are known.
-    arguments = parser().parse_args(argv)
+    arguments = build_parser().parse_args(argv)
     try:
         return int(arguments.command(arguments))
     except IcdcError as error:
@@ -83,7 +83,7 @@ def _print_error(message: str, verbose: bool) -> None:
     """
     if verbose:
         # First, so that the sentence for people is the last line on the screen.
-        sys.stderr.write(terminal.printable(traceback.format_exc()))
+        sys.stderr.write(terminal.make_printable(traceback.format_exc()))
     terminal.complain(message)
 
 

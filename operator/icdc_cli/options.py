@@ -77,7 +77,7 @@ def add_pipeline(parser: argparse.ArgumentParser, *, required: bool = True) -> N
     parser.add_argument(
         "--output",
         "-o",
-        type=choice_of(Output),
+        type=build_choice_type(Output),
         default=Output.TEXT,
         metavar="{text,json,yaml}",
         help="text for people, json or yaml for programs (default: text)",
@@ -106,7 +106,7 @@ def add_wait(parser: argparse.ArgumentParser) -> None:
     """Add `--wait`."""
     parser.add_argument(
         "--wait",
-        type=number_from(1),
+        type=build_number_type(1),
         default=WAIT_SECONDS,
         metavar="SECONDS",
         help="how long to wait for the answer from a cluster, which may have to wait itself for "
@@ -114,7 +114,7 @@ def add_wait(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def choice_of(values: type[Choice]) -> Callable[[str], Choice]:
+def build_choice_type(values: type[Choice]) -> Callable[[str], Choice]:
     """Return the `type` of an option that takes one of `values`, in whatever case it is typed.
 
     For `ResyncMode`: `verify` and `VERIFY` give `ResyncMode.VERIFY`; `verfy` is refused as "'verfy'
@@ -129,7 +129,7 @@ def choice_of(values: type[Choice]) -> Callable[[str], Choice]:
             # argparse prints the text of this error alone; of a ValueError it would make "invalid
             # parse value", by the name of this function.
             raise argparse.ArgumentTypeError(
-                f"{text!r} is not one of {allowed}{near_name(text, by_name)}"
+                f"{text!r} is not one of {allowed}{suggest_name(text, by_name)}"
             )
         return by_name[text.lower()]
 
@@ -143,18 +143,18 @@ class Parser(argparse.ArgumentParser):
         # argparse has no public place for this: its own message lists all the commands.
         if action.choices is not None and value not in action.choices:
             names = [str(name) for name in action.choices]
-            message = f"{value!r} is not one of {', '.join(names)}{near_name(str(value), names)}"
+            message = f"{value!r} is not one of {', '.join(names)}{suggest_name(str(value), names)}"
             raise argparse.ArgumentError(action, message)
 
 
-def near_name(text: str, names: Iterable[str]) -> str:
+def suggest_name(text: str, names: Iterable[str]) -> str:
     """Return what to add to a refusal of `text`: the nearest of `names`, or nothing if none is
     near."""
     near = difflib.get_close_matches(text.lower(), list(names), n=1)
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def number_from(least: int) -> Callable[[str], int]:
+def build_number_type(least: int) -> Callable[[str], int]:
     """Return the `type` of an option that takes whole numbers from `least` on, 0 or more."""
 
     def parse(text: str) -> int:
@@ -181,7 +181,7 @@ def describe_missing(name: str, tables: Sequence[str]) -> str:
     """Return that there is no table `name`, which tables there are, and which was meant."""
     rest = len(tables) - MAX_NAMED
     more = f" and {rest} more" if rest > 0 else ""
-    near = near_name(name, tables)
+    near = suggest_name(name, tables)
     return f"has no such table; it has {', '.join(tables[:MAX_NAMED])}{more}{near}"
 
 

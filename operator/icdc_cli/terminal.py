@@ -19,16 +19,16 @@ import sys
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-def printable(text: str) -> str:
+def make_printable(text: str) -> str:
     """Return the text with U+FFFD for each character that a terminal would act on."""
     return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def say(text: str) -> None:
     """Write lines to standard output."""
-    sys.stdout.write(f"{printable(text)}\n")
+    sys.stdout.write(f"{make_printable(text)}\n")
 
 
 def complain(text: str) -> None:
     """Write a sentence to standard error, after the name of the program."""
-    sys.stderr.write(f"icdc: {printable(text)}\n")
+    sys.stderr.write(f"icdc: {make_printable(text)}\n")

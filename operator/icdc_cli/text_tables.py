@@ -45,12 +45,12 @@ _REPLAY_HEAD = ("NAME", "INDEX", "RESENT", "LEFT", "MESSAGE")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
-def status_table(tables: Iterable[TableStatus]) -> str:
+def format_status(tables: Iterable[TableStatus]) -> str:
     """Render the tables of a pipeline, one line for each."""
-    return align(_STATUS_HEAD, [_status_row(table) for table in tables])
+    return align(_STATUS_HEAD, [_build_status_row(table) for table in tables])
 
 
-def status_overview(tables: Sequence[TableStatus], *, hint: str) -> str:
+def format_overview(tables: Sequence[TableStatus], *, hint: str) -> str:
     """Return the tables for a person: a line each, or of many tables a count and the problems.
 
         500 tables: 12 Stalled, 3 Exporting, 485 Streaming; 7 are behind
@@ -62,14 +62,14 @@ def status_overview(tables: Sequence[TableStatus], *, hint: str) -> str:
     `hint` says how to see all of them.
     """
     if len(tables) <= MAX_ROWS:
-        return status_table(tables)
+        return format_status(tables)
     by_state = Counter(table.state for table in tables)
     counts = ", ".join(f"{by_state[state]} {state.value}" for state in _BY_NEED if by_state[state])
     behind = sum(1 for table in tables if table.snapshots_behind)
     note = f"; {behind} are behind" if behind else ""
     parts = [f"{len(tables)} tables: {counts}{note}"]
-    shown = sorted(filter(_needs_attention, tables), key=_need)
-    parts += [status_table(shown[:MAX_ROWS])] if shown else []
+    shown = sorted(filter(_needs_attention, tables), key=_rank_need)
+    parts += [format_status(shown[:MAX_ROWS])] if shown else []
     rest = len(shown) - MAX_ROWS
     parts.append(f"and {rest} more of these; {hint}" if rest > 0 else hint)
     return "\n\n".join(part for part in parts if part)
@@ -80,25 +80,25 @@ def _needs_attention(table: TableStatus) -> bool:
     return not in_place or table.reason is not None or bool(table.snapshots_behind)
 
 
-def _need(table: TableStatus) -> tuple[int, bool, int]:
+def _rank_need(table: TableStatus) -> tuple[int, bool, int]:
     """Return the key that sorts tables: what needs a person first, then what is further behind."""
     return _BY_NEED.index(table.state), table.reason is None, -(table.lag_seconds or 0)
 
 
-def plan_table(result: Mapping[str, Any]) -> str:
+def format_plan(result: Mapping[str, Any]) -> str:
     """Render the plan: one line for each table, then the mapping changes.
 
     Below the table, since a batch may change any number of fields, and each needs a line.
     """
     rows = [
         (
-            *(_cell(table.get(key)) for key in ("name", "index", "mode")),
-            *(_cell(table.get(key)) for key in ("fromSnapshotId", "toSnapshotId")),
-            *(_cell(table.get(key)) for key in ("filesAdded", "filesRemoved")),
-            *(_cell(table.get(key)) for key in ("filesWithNewDeletes", "rows")),
-            _bytes(table.get("bytes")),
-            _cell(table.get("strategy")),
-            _message(table),
+            *(_format_cell(table.get(key)) for key in ("name", "index", "mode")),
+            *(_format_cell(table.get(key)) for key in ("fromSnapshotId", "toSnapshotId")),
+            *(_format_cell(table.get(key)) for key in ("filesAdded", "filesRemoved")),
+            *(_format_cell(table.get(key)) for key in ("filesWithNewDeletes", "rows")),
+            _format_bytes(table.get("bytes")),
+            _format_cell(table.get("strategy")),
+            _format_message(table),
         )
         for table in result["tables"]
     ]
@@ -110,9 +110,9 @@ def plan_table(result: Mapping[str, Any]) -> str:
     return "\n".join([align(_PLAN_HEAD, rows), *changes])
 
 
-def verify_table(result: Mapping[str, Any]) -> str:
+def format_comparison(result: Mapping[str, Any]) -> str:
     """Render a comparison: one line for each table, then samples of the ids."""
-    rows = [_verify_row(table) for table in result["tables"]]
+    rows = [_build_comparison_row(table) for table in result["tables"]]
     samples = [
         f"{table['name']}: {kind}: {', '.join(map(str, differing['samples']))}"
         for table in result["tables"]
@@ -122,22 +122,33 @@ def verify_table(result: Mapping[str, Any]) -> str:
     return "\n".join([align(_VERIFY_HEAD, rows), *samples])
 
 
-def dead_letters_table(result: Mapping[str, Any]) -> str:
+def format_dead_letters(result: Mapping[str, Any]) -> str:
     """Render the rows that indices refused, one line for each; then each table's message."""
     fields = ("id", "errorType", "snapshotId", "ordinal", "at", "reason")
     rows = [
-        (_cell(table.get("name")), _cell(table.get("index")), *(_cell(one.get(f)) for f in fields))
+        (
+            _format_cell(table.get("name")),
+            _format_cell(table.get("index")),
+            *(_format_cell(one.get(f)) for f in fields),
+        )
         for table in result["tables"]
         for one in table.get("letters") or ()
     ]
-    notes = [f"{table['name']}: {_message(table)}" for table in result["tables"] if _message(table)]
+    notes = [
+        f"{table['name']}: {_format_message(table)}"
+        for table in result["tables"]
+        if _format_message(table)
+    ]
     return "\n".join([align(_DEAD_LETTERS_HEAD, rows), *notes])
 
 
-def replay_table(result: Mapping[str, Any]) -> str:
+def format_replay(result: Mapping[str, Any]) -> str:
     """Render a replay: one line for each table, then samples of rows refused again."""
     rows = [
-        (*(_cell(table.get(key)) for key in ("name", "index", "resent", "left")), _message(table))
+        (
+            *(_format_cell(table.get(key)) for key in ("name", "index", "resent", "left")),
+            _format_message(table),
+        )
         for table in result["tables"]
     ]
     samples = [
@@ -164,7 +175,7 @@ def align(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def duration(seconds: int) -> str:
+def format_duration(seconds: int) -> str:
     """Return `seconds` as an age, in one unit and rounded down.
 
     A unit serves until twice the next one, so that an age is never wrong by more than a third: 119
@@ -179,7 +190,7 @@ def duration(seconds: int) -> str:
     return f"{seconds // _DAY}d"
 
 
-def _status_row(table: TableStatus) -> tuple[str, ...]:
+def _build_status_row(table: TableStatus) -> tuple[str, ...]:
     state = table.state.value
     if table.export is not None and state == "Exporting" and table.export.chunks_total:
         # Chunks and not rows: what is done of an export survives a crash by whole chunks.
@@ -189,40 +200,40 @@ def _status_row(table: TableStatus) -> tuple[str, ...]:
         table.name,
         state,
         table.applied_snapshot_id or NONE,
-        _cell(table.snapshots_behind),
-        NONE if table.lag_seconds is None else duration(table.lag_seconds),
+        _format_cell(table.snapshots_behind),
+        NONE if table.lag_seconds is None else format_duration(table.lag_seconds),
         str(table.rows_upserted),
         f"{table.reason.value}: {message}" if table.reason is not None else message,
     )
 
 
-def _verify_row(table: Mapping[str, Any]) -> tuple[str, ...]:
+def _build_comparison_row(table: Mapping[str, Any]) -> tuple[str, ...]:
     repaired = table.get("repaired")
-    message = _message(table)
+    message = _format_message(table)
     if repaired is not None:
         message = f"repaired {repaired} documents{'; ' if message else ''}{message}"
     return (
-        *(_cell(table.get(key)) for key in ("name", "index", "snapshotId")),
+        *(_format_cell(table.get(key)) for key in ("name", "index", "snapshotId")),
         # Absent is "no": a table that could not be compared has not been shown to be equal.
         "yes" if table.get("equal") else "no",
-        *(_cell(table.get(key)) for key in ("rows", "documents")),
-        *(_cell((table.get(kind) or {}).get("count")) for kind in ("missing", "extra")),
-        _cell((table.get("different") or {}).get("count")),
+        *(_format_cell(table.get(key)) for key in ("rows", "documents")),
+        *(_format_cell((table.get(kind) or {}).get("count")) for kind in ("missing", "extra")),
+        _format_cell((table.get("different") or {}).get("count")),
         message,
     )
 
 
-def _message(table: Mapping[str, Any]) -> str:
+def _format_message(table: Mapping[str, Any]) -> str:
     reason, message = table.get("reason"), table.get("message")
     return ": ".join(str(part) for part in (reason, message) if part)
 
 
-def _cell(value: object) -> str:
+def _format_cell(value: object) -> str:
     # 0 and False are values: "0 missing" is not "unknown how many are missing".
     return NONE if value is None or value == "" else str(value)
 
 
-def _bytes(value: object) -> str:
+def _format_bytes(value: object) -> str:
     """Return a size in the greatest binary unit below it: 1536 gives 1.5 KiB, None gives `-`."""
     if not isinstance(value, int):
         return NONE

@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from icdc_cli.embedded.lake import Lake, jdbc_catalog
+from icdc_cli.embedded.lake import Lake, build_jdbc_catalog
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_testing.bench.machine import format_runs, machine
 from icdc_testing.bench.many_tables import FollowedTables, Taken
@@ -53,13 +53,13 @@ def main() -> int:
 def make_table(folder: Path, partitions: int) -> dict[str, str]:
     """Create `shop.t0` in a JDBC catalog (SQLite), a file in each partition; return properties."""
     (folder / "warehouse").mkdir(parents=True)
-    properties = jdbc_catalog(folder / "catalog.db", folder / "warehouse")
+    properties = build_jdbc_catalog(folder / "catalog.db", folder / "warehouse")
     kinds = ("id * {n}", "cast(id as double) / {n}", "concat('value ', id % {n})", "id % {n} = 0")
     columns = [f"{kinds[n % len(kinds)].format(n=n + 1)} as c{n}" for n in range(COLUMNS - 2)]
     with Lake(properties, folder=folder, memory="2g") as lake:
-        lake.sql("create namespace lake.shop")
+        lake.run_sql("create namespace lake.shop")
         # Without a shuffle or a sort: the rows of a task are in the order of their days.
-        lake.sql(
+        lake.run_sql(
             "create table lake.shop.t0 using iceberg partitioned by (day) "
             "tblproperties ('write.distribution-mode'='none', "
             "'write.spark.fanout.enabled'='false') as select id, "

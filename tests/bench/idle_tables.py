@@ -104,7 +104,7 @@ class ApplicationLooks:
         self._store.ensure_index()
         statuses = [TableStatus(name=table.name, index=table.index_name) for table in spec.tables]
         reporter, stop = Reporter(request, statuses), threading.Event()
-        properties = spec.catalog_of(spec.tables[0]).properties
+        properties = spec.get_catalog(spec.tables[0]).properties
         self._contexts = [
             TableContext(
                 request=request,
@@ -113,7 +113,7 @@ class ApplicationLooks:
                 connection=connection,
                 store=self._store,
                 open_session=lambda: sessions.open_table_session(spark, NAME, properties),
-                reporter=reporter.table(table.name),
+                reporter=reporter.get_table_reporter(table.name),
                 stop=stop,
             )
             for table in spec.tables

@@ -73,7 +73,7 @@ class ManyFiles:
         table.java.newFastAppend().appendFile(table.data_file()).commit()
         yield self._case("append of 1 file", table, since)
         since = _head(table)
-        same = table.bridge.function(_ICEBERG + "ContentFile", "specId")
+        same = table.bridge.build_function(_ICEBERG + "ContentFile", "specId")
         table.java.rewriteManifests().clusterBy(same).commit()
         table.java.newFastAppend().appendFile(table.data_file()).commit()
         yield self._case("all manifests rewritten, 1 file appended", table, since, True)
@@ -166,7 +166,7 @@ def _delete_in(table: MetadataTable, files: list[Any], added: Any = None) -> Non
 
 def _manifest(table: MetadataTable, place: str, files: list[Any]) -> Any:
     output = table.java.io().newOutputFile(place)
-    writers = table.bridge.statics(_ICEBERG + "ManifestFiles")
+    writers = table.bridge.get_statics(_ICEBERG + "ManifestFiles")
     version = table.java.operations().current().formatVersion()
     writer = writers.write(version, table.java.spec(), output, None)
     for file in files:

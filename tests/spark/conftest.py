@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from icdc_api.errors import StartTimeout, Submission
 from icdc_api.spec.spark_defaults import DEFAULT_CONF
 from icdc_cli.embedded import class_data, node_files
-from icdc_cli.embedded.jars import jar_set
+from icdc_cli.embedded.jars import fetch_jars
 from icdc_cli.embedded.jdk import find_spark_jdk
 from icdc_cli.embedded.lake import QUICK_START
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
@@ -62,8 +62,8 @@ def starting_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with ThreadPoolExecutor(1) as pool:
         never_ready = pool.submit(node.start)
         try:
-            until(lambda: bool(node_files.port(node.data_dir)), "it listens", seconds=120)
-            url = f"http://127.0.0.1:{node_files.port(node.data_dir)}"
+            until(lambda: bool(node_files.read_port(node.data_dir)), "it listens", seconds=120)
+            url = f"http://127.0.0.1:{node_files.read_port(node.data_dir)}"
             answer = node_calls.call(url, "GET", "/any/_doc/1")
             assert (answer.status, b"state not recovered" in answer.body) == (503, True)
             yield url
@@ -117,13 +117,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     os.environ["JAVA_HOME"] = str(find_spark_jdk().home)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     class_data.make()
-    os.environ.update(class_data.environment(os.environ))
+    os.environ.update(class_data.build_environment(os.environ))
     folder = tmp_path_factory.mktemp("lake")
     catalog = f"spark.sql.catalog.{CATALOG}"
     conf = {
         **APPLICATION_CONF,
         **DEFAULT_CONF,
-        "spark.driver.extraClassPath": os.pathsep.join(map(str, jar_set("spark"))),
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, fetch_jars("spark"))),
         "spark.driver.memory": "1500m",
         "spark.driver.extraJavaOptions": QUICK_START,
         "spark.driver.host": "127.0.0.1",

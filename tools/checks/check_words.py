@@ -163,7 +163,7 @@ class Modules:
     def __init__(self, trees: Mapping[str, ast.AST]) -> None:
         # Modules of one name in several packages become one entry, with the names of all: which
         # `errors` is meant is clear to a reader but not here.
-        names = {_module_name(path): _top_names(tree) for path, tree in trees.items()}
+        names = {_name_module(path): _list_top_names(tree) for path, tree in trees.items()}
         for name in list(names):
             # A folder without a module of its own name, as `icdc_testing.kills`.
             names.setdefault(name.rpartition(".")[0], frozenset())
@@ -194,7 +194,7 @@ class Modules:
         return kind not in self._names.get(owner, frozenset())
 
 
-def _module_name(path: str) -> str:
+def _name_module(path: str) -> str:
     """Return the dotted name by which a path from the root is imported."""
     for source in SOURCES:
         if path.startswith(f"{source}/"):
@@ -202,7 +202,7 @@ def _module_name(path: str) -> str:
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def _top_names(tree: ast.AST) -> frozenset[str]:
+def _list_top_names(tree: ast.AST) -> frozenset[str]:
     """Return what a module has at its top, and what is named within that, such as methods."""
     body = tree.body if isinstance(tree, ast.Module) else []
     names = {name.text for statement in body for name in list_names(statement)}
@@ -260,7 +260,7 @@ def keep_whole_names(text: str) -> str:
     )
 
 
-def problems() -> Iterator[str]:
+def list_problems() -> Iterator[str]:
     """Yield a sentence for everything that is refused."""
     texts = {
         path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
@@ -287,7 +287,7 @@ def problems() -> Iterator[str]:
 
 def main() -> int:
     """Print what is refused; 1 if anything is."""
-    refused = list(problems())
+    refused = list(list_problems())
     sys.stdout.write("".join(f"{line}\n" for line in refused))
     return 1 if refused else 0
 

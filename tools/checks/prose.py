@@ -49,7 +49,7 @@ class Anchor(NamedTuple):
     """The figures of another project, measured in November 2026 with the same definitions."""
 
     name: str
-    # From here on in the order of `LABELS`, as `Figures.rows` has them.
+    # From here on in the order of `LABELS`, as `Figures.list_rows` has them.
     questions: float
     participles: float | None
     """None: not measured."""
@@ -90,7 +90,7 @@ class Figures:
     vague: list[str] = field(default_factory=list)
     """Variables and parameters of the names in `VAGUE`."""
 
-    def rows(self) -> tuple[float, ...]:
+    def list_rows(self) -> tuple[float, ...]:
         """Return the five figures in the order of `LABELS`."""
         # max: a folder without functions or files has figures of 0, not an error.
         return (
@@ -162,7 +162,7 @@ def measure(figures: Figures, path: str, text: str) -> None:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             _measure_function(figures, path, node)
-        for name in _variables(node):
+        for name in _list_variables(node):
             if name in VAGUE:
                 line = getattr(node, "lineno", 0)
                 figures.vague.append(f"{path}:{line}: variable {name}")
@@ -188,7 +188,7 @@ def _measure_function(
             figures.questions.append(f"{where}: {docstring.splitlines()[0]}")
 
 
-def _variables(node: ast.AST) -> Iterator[str]:
+def _list_variables(node: ast.AST) -> Iterator[str]:
     """Yield the name that the node gives to a variable or parameter, if it is one that does."""
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
         yield node.id
@@ -230,7 +230,7 @@ def measure_columns(
 def format_table(columns: dict[str, Figures]) -> str:
     """Return the figures as text: a column for each of ours, then one for each anchor."""
     heads = [*columns, *(anchor.name for anchor in ANCHORS)]
-    ours = [figures.rows() for figures in columns.values()]
+    ours = [figures.list_rows() for figures in columns.values()]
     theirs = [anchor[1:] for anchor in ANCHORS]
     # Wide enough for a head and for `100.0`.
     widths = [max(len(head), 6) for head in heads]

@@ -87,17 +87,17 @@ def assign_floors(arrows: Arrows) -> dict[str, int]:
     circle_of = {room: circle for circle in find_circles(arrows) for room in circle}
     floors: dict[str, int] = {}
 
-    def floor(room: str) -> int:
+    def compute_floor(room: str) -> int:
         if room not in floors:
             circle = circle_of.get(room, frozenset({room}))
             below = {other for member in circle for other in arrows[member]} - circle
             # Set for the whole circle at once, so that none of its rooms waits for another.
-            level = max((floor(other) + 1 for other in below), default=0)
+            level = max((compute_floor(other) + 1 for other in below), default=0)
             floors.update(dict.fromkeys(circle, level))
         return floors[room]
 
     for room in sorted(arrows):
-        floor(room)
+        compute_floor(room)
     return floors
 
 
@@ -150,16 +150,15 @@ def format_drawing(package: Package) -> str:
     floors = assign_floors(package.arrows)
     lines = [package.name]
     for room in sorted(package.arrows, key=lambda name: (-floors[name], name)):
-        below = " ".join(sorted(_last(other) for other in package.arrows[room]))
-        lines.append(
-            f"  {floors[room]:2}  {_last(room):22} {'-> ' + below if below else ''}".rstrip()
-        )
+        name = _shorten_name(room)
+        below = " ".join(sorted(_shorten_name(other) for other in package.arrows[room]))
+        lines.append(f"  {floors[room]:2}  {name:22} {'-> ' + below if below else ''}".rstrip())
     for circle in find_circles(package.arrows):
-        lines.append("  circle: " + " ".join(sorted(_last(room) for room in circle)))
+        lines.append("  circle: " + " ".join(sorted(_shorten_name(room) for room in circle)))
     return "\n".join(lines) + "\n"
 
 
-def _last(name: str) -> str:
+def _shorten_name(name: str) -> str:
     return name.rpartition(".")[2]
 
 

@@ -123,11 +123,11 @@ class Shape:
             for decorator in node.decorator_list
         )
 
-    def rows(self) -> Iterator[tuple[str, str]]:
+    def list_rows(self) -> Iterator[tuple[str, str]]:
         """Yield a label and a figure, line by line of the table."""
         yield "files, lines", f"{len(self.files)}, {sum(self.files):,}"
-        yield "file: median/p90/max lines", _summarize(self.files)
-        yield "function: median/p90/max lines", _summarize(self.functions)
+        yield "file: median/p90/max lines", _summarise(self.files)
+        yield "function: median/p90/max lines", _summarise(self.functions)
         yield "modules with a docstring", f"{self.module_docstrings}/{len(self.files)}"
         yield "documented fields", f"{self.documented_fields}/{self.fields}"
         yield "return annotations", f"{self.annotated}/{len(self.functions)}"
@@ -160,7 +160,7 @@ def _walk_body(function: Function) -> Iterator[ast.AST]:
             pending.extend(ast.iter_child_nodes(node))
 
 
-def _summarize(lengths: Sequence[int]) -> str:
+def _summarise(lengths: Sequence[int]) -> str:
     """Return the median, the 90th percentile and the maximum, each a length that there is."""
     if not lengths:
         return "-"
@@ -183,7 +183,7 @@ def measure_columns(root: Path, files: Sequence[Path]) -> dict[str, Shape]:
 def format_table(columns: dict[str, Shape]) -> str:
     """Return the figures as text: a line for each, a column for each shape."""
     table = [("", *columns)]
-    cells = [dict(shape.rows()) for shape in columns.values()]
+    cells = [dict(shape.list_rows()) for shape in columns.values()]
     table += [(label, *(column[label] for column in cells)) for label in cells[0]]
     widths = [max(len(line[number]) for line in table) for number in range(len(table[0]))]
     return "".join(

@@ -50,35 +50,37 @@ class Key(NamedTuple):
     """As one line of JSON, which is YAML too; None for a group of keys."""
 
 
-def keys(text: str) -> list[Key]:
+def list_keys(text: str) -> list[Key]:
     """Return the keys of a values.yaml in order; BadValuesError where a comment is missing."""
     # Nodes and not values: only these know their lines.
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     if not isinstance(root, yaml.MappingNode):
         raise BadValuesError("values.yaml is not a map")
     lines = text.splitlines()
-    return [key for pair in root.value for key in _keys(*pair, lines=lines, above="")]
+    return [key for pair in root.value for key in _list_keys(*pair, lines=lines, above="")]
 
 
-def _keys(name: yaml.Node, value: yaml.Node, *, lines: Sequence[str], above: str) -> Iterator[Key]:
+def _list_keys(
+    name: yaml.Node, value: yaml.Node, *, lines: Sequence[str], above: str
+) -> Iterator[Key]:
     """Yield the key and, where it is a group, those in it; `above` is the path before its name."""
     path = f"{above}{name.value}"
     line = name.start_mark.line
-    description = _comment(lines, line)
+    description = _find_comment(lines, line)
     if description is None:
         raise BadValuesError(f"{path} has no comment that starts with `# --`")
     pairs = value.value if isinstance(value, yaml.MappingNode) else []
     # Keys on the line of their parent, `{limits: …}`, can have no comment: such a value is whole.
     below = [child.start_mark.line for child, _ in pairs if child.start_mark.line > line]
-    if any(_comment(lines, number) for number in below):
+    if any(_find_comment(lines, number) for number in below):
         yield Key(path, description, None)
         for child, inner in pairs:
-            yield from _keys(child, inner, lines=lines, above=f"{path}.")
+            yield from _list_keys(child, inner, lines=lines, above=f"{path}.")
     else:
-        yield Key(path, description, _one_line(value))
+        yield Key(path, description, _render_value(value))
 
 
-def _comment(lines: Sequence[str], line: int) -> str | None:
+def _find_comment(lines: Sequence[str], line: int) -> str | None:
     """Return the comment right above the line, None if it is none of ours.
 
     Read upwards to the line that starts with `--`; anything but a comment on the way, an empty line
@@ -95,23 +97,23 @@ def _comment(lines: Sequence[str], line: int) -> str | None:
     return None
 
 
-def _one_line(node: yaml.Node) -> str:
+def _render_value(node: yaml.Node) -> str:
     """Return the value of a node in flow style, so that it fits a cell of a table."""
     # json.dumps and not yaml.dump: that one breaks long lines, and writes `...` after a scalar.
     value = yaml.safe_load(yaml.serialize(node))
     return json.dumps(value, ensure_ascii=False)
 
 
-def table(text: str) -> str:
+def render_table(text: str) -> str:
     """Return the Markdown table of a values.yaml."""
     rows = ["| key | default | what it does |", "|---|---|---|"]
-    for key in keys(text):
-        default = "" if key.default is None else f"`{_cell(key.default)}`"
-        rows.append(f"| `{key.path}` | {default} | {_cell(key.description)} |")
+    for key in list_keys(text):
+        default = "" if key.default is None else f"`{_escape_cell(key.default)}`"
+        rows.append(f"| `{key.path}` | {default} | {_escape_cell(key.description)} |")
     return "\n".join(rows) + "\n"
 
 
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     # Also within backticks: a table is cut into cells before anything in them is read.
     return text.replace("|", "\\|")
 
@@ -124,7 +126,7 @@ def render_readme(chart: Path) -> str:
     if not start or not end:
         raise BadValuesError(f"{chart / 'README.md'} has no lines between which the table belongs")
     values = (chart / "values.yaml").read_text(encoding="utf-8")
-    return f"{before}{START}{table(values)}{END}{after}"
+    return f"{before}{START}{render_table(values)}{END}{after}"
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -27,7 +27,7 @@ _TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 _SNAPSHOT_ID = {"type": ["integer", "string"], "minimum": 1, "pattern": "^[1-9][0-9]{0,18}$"}
 
 
-def document() -> Schema:
+def build_document() -> Schema:
     """Return the JSON schema of all values."""
     # Without defaults: those are the API server's, and here they would count as the user's choice.
     spec = _of_values(build_structural_schema(PipelineSpec, defaults=False), is_merged=True)
@@ -99,7 +99,7 @@ def _of_others(node: Schema, *, is_merged: bool) -> Any:
 
 def render() -> str:
     """Return the schema as JSON: the same text for the same models."""
-    return json.dumps(document(), indent=1) + "\n"
+    return json.dumps(build_document(), indent=1) + "\n"
 
 
 def main(arguments: list[str] | None = None) -> int:

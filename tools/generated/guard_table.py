@@ -27,14 +27,14 @@ does so for all, and prints how long each took. With all guards in place the sam
 """
 
 
-def section() -> str:
+def render_section() -> str:
     """Return the whole section without its heading: how many guards, a table for each kind."""
     slow = sum(not guard.is_cheap for guard in LISTED)
     counts = f"\n{len(LISTED)} guards, {len(LISTED) - slow} of them in `make test`.\n"
-    return "".join((_TOP, counts, *(part for kind in GuardKind for part in _table(kind))))
+    return "".join((_TOP, counts, *(part for kind in GuardKind for part in _render_table(kind))))
 
 
-def _table(kind: GuardKind) -> Iterator[str]:
+def _render_table(kind: GuardKind) -> Iterator[str]:
     """Yield the lines of the kind's table in the order of the list, none without guards."""
     guards = [guard for guard in LISTED if guard.kind is kind]
     if not guards:
@@ -53,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     action.add_argument("--check", action="store_true", help="fail when the page differs")
     options = parser.parse_args(arguments)
     before, heading, now = PAGE.read_text(encoding="utf-8").partition(HEADING)
-    wanted = section()
+    wanted = render_section()
     if options.write:
         PAGE.write_text(f"{before}{heading or HEADING}{wanted}", encoding="utf-8")
     elif now != wanted:

@@ -40,7 +40,7 @@ class UnknownFormError(Exception):
     """The document holds a form of schema that this tool does not know."""
 
 
-def types(document: Schema) -> dict[str, dict[str, str]]:
+def list_types(document: Schema) -> dict[str, dict[str, str]]:
     """Return the fields of each type below a PodTemplateSpec, with the type of each.
 
     `[X]` is a list of X, `{X}` a map from text to X. KeyError for another document than core/v1's.
@@ -56,21 +56,21 @@ def types(document: Schema) -> dict[str, dict[str, str]]:
     while waiting:
         name = waiting.pop()
         # Several types refer to one: all kinds of containers have ports and probes.
-        if _short(name) in fields_by_type:
+        if _shorten_name(name) in fields_by_type:
             continue
         fields = schemas[name]["properties"]
-        fields_by_type[_short(name)] = {
-            field: _type(schema, waiting) for field, schema in fields.items()
+        fields_by_type[_shorten_name(name)] = {
+            field: _name_type(schema, waiting) for field, schema in fields.items()
         }
     return {name: dict(sorted(fields_by_type[name].items())) for name in sorted(fields_by_type)}
 
 
-def _short(name: str) -> str:
+def _shorten_name(name: str) -> str:
     # Of the types below a pod no two have the same last word, and these are what people know.
     return name.rsplit(".", 1)[-1]
 
 
-def _type(schema: Schema, waiting: list[str]) -> str:
+def _name_type(schema: Schema, waiting: list[str]) -> str:
     """Return the type of a field as the file has it; add what it refers to to `waiting`.
 
     UnknownFormError for a form that is none of these: a check that lets a value of unknown kind
@@ -85,12 +85,12 @@ def _type(schema: Schema, waiting: list[str]) -> str:
         if name in _SPECIAL:
             return _SPECIAL[name]
         waiting.append(name)
-        return _short(name)
+        return _shorten_name(name)
     match schema:
         case {"type": "array", "items": items}:
-            return f"[{_type(items, waiting)}]"
+            return f"[{_name_type(items, waiting)}]"
         case {"type": "object", "additionalProperties": values}:
-            return f"{{{_type(values, waiting)}}}"
+            return f"{{{_name_type(values, waiting)}}}"
         case {"type": "string" | "boolean" as kind} if "format" not in schema:
             return str(kind)
         case {"type": "integer", "format": "int32" | "int64" as width}:
@@ -101,7 +101,7 @@ def _type(schema: Schema, waiting: list[str]) -> str:
 def render(document: Schema) -> str:
     """Return the text of the committed file: the same for the same document."""
     # One line for each type: a new version of Kubernetes then reads well as a difference.
-    lines = (f" {json.dumps(name)}: {json.dumps(of)}" for name, of in types(document).items())
+    lines = (f" {json.dumps(name)}: {json.dumps(of)}" for name, of in list_types(document).items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 

@@ -59,7 +59,7 @@ _REFUSED = """
 """
 
 
-def page() -> str:
+def render_page() -> str:
     """Return the whole page: allowed, trusted, refused, by reasons in the order of the tables."""
     flags = "".join(f"- `{flag}`\n" for flag in spark_conf.HARMLESS_FLAGS)
     # These properties are in the table of allowed ones. A flag in their value decides whether a
@@ -67,14 +67,14 @@ def page() -> str:
     jvm = {spark_conf.Risk.JVM: "spark.{role}.extraJavaOptions spark.{role}.defaultJavaOptions"}
     return "".join(
         (
-            *(_TOP, _ALLOWED, *_rows(spark_conf.ALLOWED)),
-            *(_TRUSTED, *_rows({**spark_conf.TRUSTED, **jvm}), _FLAGS, "\n", flags),
-            *(_REFUSED, *_rows(spark_conf.REFUSED)),
+            *(_TOP, _ALLOWED, *_render_rows(spark_conf.ALLOWED)),
+            *(_TRUSTED, *_render_rows({**spark_conf.TRUSTED, **jvm}), _FLAGS, "\n", flags),
+            *(_REFUSED, *_render_rows(spark_conf.REFUSED)),
         )
     )
 
 
-def _rows(entries: Mapping[spark_conf.Why, str]) -> Iterator[str]:
+def _render_rows(entries: Mapping[spark_conf.Why, str]) -> Iterator[str]:
     """Yield a row of a table for each reason, with all names that have it."""
     for why, names in entries.items():
         shown = ", ".join(f"`{name}`" for name in spark_conf.expand_names(names))
@@ -89,8 +89,8 @@ def main(arguments: list[str] | None = None) -> int:
     action.add_argument("--check", action="store_true", help="fail when the page differs")
     options = parser.parse_args(arguments)
     if options.write:
-        PAGE.write_text(page(), encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page():
+        PAGE.write_text(render_page(), encoding="utf-8")
+    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != render_page():
         sys.stderr.write(f"{spark_conf.DOCUMENT} differs from the tables: run `make crds`\n")
         return 1
     return 0

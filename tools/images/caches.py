@@ -31,7 +31,7 @@ the rest, and stands in no line of the table."""
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
-def bytes_of(folder: Path) -> int:
+def count_bytes(folder: Path) -> int:
     """Return the bytes that the folder takes on disk; a file of several names counts once.
 
     Files that go while it counts do not count: builds may be at work there. An inode counts once:
@@ -57,7 +57,7 @@ def bytes_of(folder: Path) -> int:
     return total
 
 
-def mounts_below(folder: Path, mounts: Iterable[str]) -> list[str]:
+def find_mounts(folder: Path, mounts: Iterable[str]) -> list[str]:
     """Return the mount points below the folder, of lines as in /proc/mounts.
 
     overlay /cache/cluster/rootfs overlay rw,lowerdir=... 0 0     its second word: below /cache
@@ -73,7 +73,7 @@ def mounts_below(folder: Path, mounts: Iterable[str]) -> list[str]:
 def remove(cache: Path, mounts: Iterable[str]) -> int:
     """Remove the cache; returns 1, and removes nothing, while something is mounted below it."""
     # Removing through a mount would empty what is mounted: a running node's volumes.
-    held = mounts_below(cache, mounts)
+    held = find_mounts(cache, mounts)
     if held:
         _say(f"not removed: {held[0]} is mounted. `make cluster-down` ends a test cluster.")
         return 1
@@ -91,8 +91,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--remove", action="store_true", help="remove it all")
     options = parser.parse_args(arguments)
-    cache = jars.cache_dir()
-    sizes = {name: bytes_of(cache / name) for name in FOLDERS if (cache / name).is_dir()}
+    cache = jars.choose_cache_dir()
+    sizes = {name: count_bytes(cache / name) for name in FOLDERS if (cache / name).is_dir()}
     for name, size in sizes.items():
         _say(f"{size / 1e6:8.0f} MB  {name}: {FOLDERS[name]}")
     _say(f"{sum(sizes.values()) / 1e6:8.0f} MB in all, in {cache}")

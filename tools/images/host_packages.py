@@ -36,8 +36,8 @@ def ensure(names: Sequence[str]) -> None:
         )
     sys.stderr.write(f"installing {' '.join(missing)}\n")
     # Container images ship without package lists, and old lists name packages that were removed.
-    _apt_get("update", "--quiet")
-    _apt_get("install", "--quiet", "--yes", "--no-install-recommends", *missing)
+    _run_apt_get("update", "--quiet")
+    _run_apt_get("install", "--quiet", "--yes", "--no-install-recommends", *missing)
 
 
 def _is_installed(name: str) -> bool:
@@ -56,7 +56,7 @@ def _is_installed(name: str) -> bool:
     return shown == "installed"
 
 
-def _apt_get(*arguments: str) -> None:
+def _run_apt_get(*arguments: str) -> None:
     # A question would wait for an answer that nobody gives.
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     programs.run_program(

@@ -43,7 +43,7 @@ _REMOVED = (
 )
 
 
-def key(epoch: int) -> str:
+def compute_key(epoch: int) -> str:
     """Return 16 hex digits that change with what a base image would be made of.
 
     But for the packages of the day: the image of a key stays as long as its storage does, so that
@@ -62,7 +62,7 @@ def write(archive: Path, scratch: Path, epoch: int) -> None:
     Submission where debootstrap fails.
     """
     rootfs = scratch / "rootfs"
-    _debootstrap(rootfs)
+    _run_debootstrap(rootfs)
     _configure(rootfs)
     # Last: dpkg's exclusions act on packages installed later, debootstrap's own came without them.
     for folder in _REMOVED:
@@ -78,7 +78,7 @@ def write(archive: Path, scratch: Path, epoch: int) -> None:
             )
 
 
-def _debootstrap(rootfs: Path) -> None:
+def _run_debootstrap(rootfs: Path) -> None:
     # minbase: packages that are essential, and apt. The Dockerfile installs the rest by name.
     command = ["debootstrap", "--variant=minbase", SUITE, str(rootfs)]
     programs.run_program(command, name="debootstrap", seconds=_SECONDS)

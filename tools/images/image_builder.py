@@ -48,7 +48,7 @@ class Buildah:
     folder: Path
     """With its images and layers (`storage`), and what lasts for one build."""
 
-    def base(self, wanted: str, how: str, epoch: int) -> str:
+    def prepare_base(self, wanted: str, how: str, epoch: int) -> str:
         """Return the id of the base image in the storage; brought there once.
 
         `wanted` is the registry's name of it, `epoch` seconds since 1970.
@@ -58,7 +58,7 @@ class Buildah:
             debootstrap    stand-in                  bootstrap
             auto           wanted, then stand-in     pull within two minutes, then bootstrap
         """
-        stand_in = f"{_STAND_IN}:{image_base.key(epoch)}"
+        stand_in = f"{_STAND_IN}:{image_base.compute_key(epoch)}"
         names = {"registry": [wanted], "debootstrap": [stand_in], "auto": [wanted, stand_in]}
         for name in names[how]:
             # An image that is not known is an error to buildah (125), not an empty list.
@@ -98,12 +98,12 @@ class Buildah:
     ) -> str:
         """Build a target of the Dockerfile from the checkout as it is; return the image's id.
 
-        `base` is an id from `base()`, `arguments` are build arguments by name, `epoch` is the date
-        of layers and files in seconds since 1970. `cached`: layers of earlier builds may be used.
-        Submission with the last lines of the build where it fails.
+        `base` is an id from `prepare_base()`, `arguments` are build arguments by name, `epoch` is
+        the date of layers and files in seconds since 1970. `cached`: layers of earlier builds may
+        be used. Submission with the last lines of the build where it fails.
         """
         words = [f"--build-arg={key}={value}" for key, value in arguments.items()]
-        words += [f"--secret=id={name},src={path}" for name, path in secrets().items()]
+        words += [f"--secret=id={name},src={path}" for name, path in find_secrets().items()]
         # What a build that was cut off left behind: mounts, and containers that hold layers.
         self._call("rm", "--all")
         # Standard output has every step of the build in it; the id comes in a file of its own.
@@ -166,7 +166,7 @@ class Buildah:
 
         buildah cannot say which layers are old: its images have the date of the checkout.
         """
-        if caches.bytes_of(self.folder / "storage") > MAX_STORAGE_BYTES:
+        if caches.count_bytes(self.folder / "storage") > MAX_STORAGE_BYTES:
             self._call("rmi", "--all", "--force")
 
     def clean(self) -> None:
@@ -211,7 +211,7 @@ class Buildah:
         return printed.strip()
 
 
-def secrets() -> dict[str, str]:
+def find_secrets() -> dict[str, str]:
     """Return the files that a build takes as secrets, by id, as far as this user has them.
 
     A mirror's address may hold a password: a secret is mounted for one step and is in no layer.

@@ -60,12 +60,12 @@ class BuildKit:
     buildah: Buildah
     """Gives the base image and runs commands, which buildctl cannot do in a finished image."""
 
-    def base(self, wanted: str, how: str, epoch: int) -> str:
+    def prepare_base(self, wanted: str, how: str, epoch: int) -> str:
         """Bring the base image that buildah has, or makes, into a layout; done once for each.
 
-        Parameters and errors as in Buildah.base; returns `FOLDER@sha256:…`.
+        Parameters and errors as in Buildah.prepare_base; returns `FOLDER@sha256:…`.
         """
-        image = self.buildah.base(wanted, how, epoch)
+        image = self.buildah.prepare_base(wanted, how, epoch)
         layout = self.folder / f"{_BASE}-{image.removeprefix('sha256:')[:16]}"
         if not layout.is_dir():
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -77,14 +77,14 @@ class BuildKit:
             shutil.rmtree(made, ignore_errors=True)
             self.buildah.export(image, f"oci:{made}:{_BASE}")
             made.rename(layout)
-        return f"{layout}@{oci_archive.layout_digest(layout)}"
+        return f"{layout}@{oci_archive.read_layout_digest(layout)}"
 
     def build(
         self, target: str, *, base: str, arguments: Mapping[str, str], epoch: int, cached: bool
     ) -> str:
         """Build a target of the Dockerfile from the checkout as it is; the folder of its layout.
 
-        Parameters as in Buildah.build, `base` as `base()` returned it. BadSpec without the
+        Parameters as in Buildah.build, `base` as `prepare_base()` returned it. BadSpec without the
         programs, StartTimeout and Submission where the build fails.
         """
         layout, _, digest = base.rpartition("@")
@@ -94,7 +94,12 @@ class BuildKit:
         shutil.rmtree(layers, ignore_errors=True)
         # SOURCE_DATE_EPOCH is a build argument that BuildKit itself reads: `created` of the image
         # and of each step of its history would else be the moment of the build.
-        values = {**_proxies(), **arguments, "SOURCE_DATE_EPOCH": str(epoch), "BASE_IMAGE": _BASE}
+        values = {
+            **_read_proxies(),
+            **arguments,
+            "SOURCE_DATE_EPOCH": str(epoch),
+            "BASE_IMAGE": _BASE,
+        }
         # rewrite-timestamp does the same for files that are newer than the epoch, as the layers are
         # written. That is too late for the archive of classes, which fits jars of one date: those
         # get it in the Dockerfile. `compression` is for new layers: the base's came without.
@@ -108,7 +113,10 @@ class BuildKit:
                 *("--oci-layout", f"{_BASE}={layout}"),
                 *("--opt", f"context:{_BASE}=oci-layout://{_BASE}@{digest}"),
                 *(f"--opt=build-arg:{key}={value}" for key, value in values.items()),
-                *(f"--secret=id={name},src={at}" for name, at in image_builder.secrets().items()),
+                *(
+                    f"--secret=id={name},src={at}"
+                    for name, at in image_builder.find_secrets().items()
+                ),
                 *(() if cached else ("--no-cache",)),
                 *("--output", output),
             )
@@ -116,7 +124,7 @@ class BuildKit:
             # daemon has ended: `rewrite-timestamp` leaves a second copy of an image's layers behind
             # each time, which no record names and nobody reads again.
             limit = f"--keep-storage={_CACHE_MEGABYTES}"
-            for what in (f"--filter=description~=/{own_steps(target)}/", limit):
+            for what in (f"--filter=description~=/{build_steps_pattern(target)}/", limit):
                 _run("buildctl", "--addr", address, "prune", what, name="`buildctl prune`")
         return str(layers)
 
@@ -177,7 +185,7 @@ class BuildKit:
             address = f"unix://{scratch}/socket"
             daemon = subprocess.Popen(
                 # It ends with us, even when we are killed.
-                ["setpriv", "--pdeathsig", "TERM", "--", *self._daemon_command(address)],
+                ["setpriv", "--pdeathsig", "TERM", "--", *self._build_daemon_command(address)],
                 stdin=subprocess.DEVNULL,
                 stdout=to,
                 stderr=subprocess.STDOUT,
@@ -190,7 +198,7 @@ class BuildKit:
                 daemon.terminate()
                 daemon.wait()
 
-    def _daemon_command(self, address: str) -> list[str]:
+    def _build_daemon_command(self, address: str) -> list[str]:
         # The worker of containerd is on by itself where its socket is found, such as that of a test
         # node. The net of the host, as with buildah: a step reaches the mirrors that it reaches.
         root = ("--addr", address, "--root", str(self.folder / "storage"))
@@ -201,7 +209,7 @@ class BuildKit:
         return ["buildkitd", *root, *worker, "--oci-worker-gc=true", budget]
 
 
-def own_steps(target: str) -> str:
+def build_steps_pattern(target: str) -> str:
     """Return the expression that fits BuildKit's descriptions of an image's own steps, no others.
 
     Their layers are copies of those of other stages, as layers and once more as what was exported.
@@ -233,7 +241,7 @@ def _run(*command: str, name: str = "`buildctl build`") -> None:
     programs.run_program(command, name=name, seconds=_BUILD_SECONDS)
 
 
-def _proxies() -> dict[str, str]:
+def _read_proxies() -> dict[str, str]:
     """Return the proxies of this host as build arguments by name.
 
     BuildKit knows these names: no ARG need declare them, and they are in no layer and no history.

@@ -80,7 +80,7 @@ _EMPTY = {
 """What must not be found at all, and why not: keys of the inspection, ends of sentences."""
 
 
-def question(target: str) -> tuple[list[str], str]:
+def build_question(target: str) -> tuple[list[str], str]:
     """Return the command to run in the image of this target, and its standard input.
 
     By standard input because nothing is mounted and nothing is added: what is looked into is the
@@ -101,7 +101,7 @@ def question(target: str) -> tuple[list[str], str]:
     return [PYTHON, "-", *_MODULES[target]], "\n".join([*lines, script])
 
 
-def key() -> str:
+def compute_key() -> str:
     """Return 8 hex digits that change with whatever is checked.
 
     They are in the name of the file that says "passed" (images.py): a stricter check looks again
@@ -112,7 +112,7 @@ def key() -> str:
     return hashlib.sha256(b"\0".join(contents)).hexdigest()[:8]
 
 
-def problems(target: str, version: str, contents: Mapping[str, Any]) -> Iterator[str]:
+def list_problems(target: str, version: str, contents: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence for everything in the image that must not be so.
 
     `version` is the project's, `contents` what inspect_image.py printed.
@@ -128,25 +128,25 @@ def problems(target: str, version: str, contents: Mapping[str, Any]) -> Iterator
         yield from (f"{item} {why}" for item in contents[key])
     # One way only: that a package of the lock is missing shows in `imports`, and the lock has some
     # for other systems and Pythons than the image's.
-    locked = {**versions(target), OURS: {version}}
+    locked = {**read_versions(target), OURS: {version}}
     for name, installed in contents["packages"].items():
         wanted = locked.get(name, {"nothing"})
         if installed not in wanted:
             yield f"{name} {installed} is installed, the lock says {' or '.join(sorted(wanted))}"
     for bill in (sbom_formats.SPDX_FILE, sbom_formats.CYCLONEDX_FILE):
-        yield from _bill_problems(bill, contents)
+        yield from _list_bill_problems(bill, contents)
     if target == "spark":
-        yield from _spark_problems(contents)
+        yield from _list_spark_problems(contents)
 
 
-def _bill_problems(file: str, contents: Mapping[str, Any]) -> Iterator[str]:
+def _list_bill_problems(file: str, contents: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence for everything in the image that its bill of that name does not list."""
     bill = contents["bills"].get(file)
     if bill is None:
         yield f"the bill of materials {file} is missing"
         return
     # Qualifiers, such as the architecture, are in the bill and not known here.
-    listed = {purl.partition("?")[0] for purl in sbom_formats.purls(bill)}
+    listed = {purl.partition("?")[0] for purl in sbom_formats.list_purls(bill)}
     installed = [
         *(Component("pypi", name, version) for name, version in contents["packages"].items()),
         *(
@@ -157,11 +157,11 @@ def _bill_problems(file: str, contents: Mapping[str, Any]) -> Iterator[str]:
     for component in installed:
         if component.purl not in listed:
             yield f"{component.name} {component.version} is not in {file}"
-    for jar in sorted(set(contents["jars"]) - sbom_formats.files(bill)):
+    for jar in sorted(set(contents["jars"]) - sbom_formats.list_files(bill)):
         yield f"the jar {jar} is not in {file}"
 
 
-def _spark_problems(contents: Mapping[str, Any]) -> Iterator[str]:
+def _list_spark_problems(contents: Mapping[str, Any]) -> Iterator[str]:
     lock = jar_lock.load()
     for name in (jars.SPARK_SET, jars.IMAGE_SET):
         for jar in lock[name].jars:
@@ -173,7 +173,7 @@ def _spark_problems(contents: Mapping[str, Any]) -> Iterator[str]:
         yield f"a driver cannot read {MAIN}"
 
 
-def versions(part: str) -> dict[str, set[str]]:
+def read_versions(part: str) -> dict[str, set[str]]:
     """Return versions by package of one part of the lock: operator, spark, build or all.
 
     More than one where Pythons need another, as of numpy: `uv pip compile --universal` then writes

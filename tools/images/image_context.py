@@ -45,39 +45,39 @@ class Source:
         """The same date as RFC 3339 has it, in UTC: the form of the label and of both bills."""
         return datetime.fromtimestamp(self.epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def arguments(self) -> dict[str, str]:
+    def build_arguments(self) -> dict[str, str]:
         """Return the build arguments of the Dockerfile that come from here, by name."""
         return {"VERSION": self.version, "REVISION": self.revision, "CREATED": self.created}
 
-    def key(self, *more: str) -> str:
+    def compute_key(self, *more: str) -> str:
         """Return 16 hex digits that change with whatever changes the image.
 
         `more` is what is not in the checkout, such as the base image. Versions of packages are in
         the locks, which are among the files.
         """
         parts = [f"{path} {self.files[path]}" for path in sorted(self.files)]
-        text = "\n".join([*parts, *self.arguments().values(), *more])
+        text = "\n".join([*parts, *self.build_arguments().values(), *more])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def source(root: Path = ROOT) -> Source:
+def read_source(root: Path = ROOT) -> Source:
     """Return the checkout as it is now, whether committed or not."""
-    files = sorted(_files(root))
+    files = sorted(_list_files(root))
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return Source(
-        files={_describe(path, root): _sum(path) for path in files},
+        files={_describe(path, root): _hash_file(path) for path in files},
         version=project["version"],
-        revision=_revision(root, files),
+        revision=_find_revision(root, files),
         epoch=int(os.environ.get("SOURCE_DATE_EPOCH", EPOCH_DEFAULT)),
     )
 
 
-def name(target: str, tag: str) -> str:
+def name_image(target: str, tag: str) -> str:
     """Return the image's name; a registry's stands before it where it is pushed to one."""
     return f"{REPOSITORY}/{target}:{tag}"
 
 
-def _files(root: Path) -> Iterator[Path]:
+def _list_files(root: Path) -> Iterator[Path]:
     """The Dockerfile, and what .dockerignore, which excludes everything first, takes back in."""
     yield root / "Dockerfile"
     # Its last rule, which takes out `**/__pycache__` again, is the condition below. Rules that are
@@ -95,11 +95,11 @@ def _describe(path: Path, root: Path) -> str:
     return f"{path.relative_to(root).as_posix()}{mark}"
 
 
-def _sum(path: Path) -> str:
+def _hash_file(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _revision(root: Path, files: Iterable[Path]) -> str:
+def _find_revision(root: Path, files: Iterable[Path]) -> str:
     """Return the commit that last changed an image; `-dirty` after it where files differ from it.
 
     Not HEAD: the revision is a label, and so in the image's digest, which a commit that changes a
@@ -110,14 +110,14 @@ def _revision(root: Path, files: Iterable[Path]) -> str:
         (edited)     Dockerfile      revision c1-dirty
     """
     names = [str(path.relative_to(root)) for path in files]
-    commit = _git(root, "log", "-1", "--format=%H", "--", *names)
+    commit = _run_git(root, "log", "-1", "--format=%H", "--", *names)
     if not commit:
         return "unknown"
-    changed = _git(root, "status", "--porcelain", "--", *names)
+    changed = _run_git(root, "status", "--porcelain", "--", *names)
     return f"{commit}-dirty" if changed else commit
 
 
-def _git(root: Path, *arguments: str) -> str:
+def _run_git(root: Path, *arguments: str) -> str:
     """Run git and return its output; nothing where there is no git, or no repository.
 
     Sources unpacked from an archive can be built too: their images say `unknown`.

@@ -39,7 +39,7 @@ class WrongBillError(Exception):
     """What was installed is not what the lock says."""
 
 
-def python_packages(lock: str, report: str) -> Iterator[Component]:
+def list_python_packages(lock: str, report: str) -> Iterator[Component]:
     """Yield what pip installed by its report, with the checksum that the lock has for it.
 
     WrongBillError where the lock has none: a package that pip built itself must be locked by one
@@ -71,7 +71,7 @@ def python_packages(lock: str, report: str) -> Iterator[Component]:
         yield Component("pypi", name, version, sha256=own if own in hashes else hashes[0])
 
 
-def dpkg_status(dpkg: Path) -> str:
+def read_dpkg_status(dpkg: Path) -> str:
     """Return dpkg's entries, and those below status.d of packages of which a part was copied here.
 
     Scanners of images read that folder too; dpkg itself does not.
@@ -80,7 +80,7 @@ def dpkg_status(dpkg: Path) -> str:
     return "\n\n".join(file.read_text(encoding="utf-8").strip() for file in files)
 
 
-def debian_packages(status: str, release: str) -> Iterator[Component]:
+def list_debian_packages(status: str, release: str) -> Iterator[Component]:
     """Yield what dpkg's status names as installed.
 
     `release` is the text of /etc/os-release. Scanners look weaknesses up by distribution, as the
@@ -98,7 +98,7 @@ def debian_packages(status: str, release: str) -> Iterator[Component]:
             yield Component("deb", name, version, "debian", qualifiers=qualifiers)
 
 
-def jars(folder: Path, lock: str) -> Iterator[Component]:
+def list_jars(folder: Path, lock: str) -> Iterator[Component]:
     """Yield each jar of the folder: by the lock's coordinates, its own, or its file name.
 
     `lock` has lines "set coordinates file sha256". Jars are found in it by checksum, not by name:
@@ -112,7 +112,7 @@ def jars(folder: Path, lock: str) -> Iterator[Component]:
     locked = {fields[3]: fields[1] for fields in lines if len(fields) == 4}
     for jar in sorted(folder.glob("*.jar")):
         digest = hashlib.sha256(jar.read_bytes()).hexdigest()
-        group, name, version, classifier = _coordinates(jar, locked.get(digest, ""))
+        group, name, version, classifier = _find_coordinates(jar, locked.get(digest, ""))
         kind = "maven" if group else "generic"
         qualifiers = f"classifier={classifier}" if classifier else ""
         yield Component(kind, name, version, group, qualifiers, digest, jar.name)
@@ -123,7 +123,7 @@ def normalise(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _coordinates(jar: Path, locked: str) -> tuple[str, str, str, str]:
+def _find_coordinates(jar: Path, locked: str) -> tuple[str, str, str, str]:
     """Group, artifact, version and classifier; the group is empty where nothing tells it."""
     if locked:
         group, name, version, *more = locked.split(":")
@@ -147,32 +147,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     1 ends the build: an image that its bill does not describe is not made.
     """
-    options = _parser().parse_args(arguments)
+    options = _build_parser().parse_args(arguments)
     image = Image(f"{OURS}/{options.image}", options.version, options.revision, options.created)
     lock, report = (file.read_text(encoding="utf-8") for file in (options.lock, options.report))
     try:
         # Our own wheel comes from the checkout: no lock has it, and pip's report is of the lock's.
         components = [
             Component("pypi", OURS, options.version),
-            *python_packages(lock, report),
-            *debian_packages(dpkg_status(_DPKG), _OS_RELEASE.read_text(encoding="utf-8")),
+            *list_python_packages(lock, report),
+            *list_debian_packages(read_dpkg_status(_DPKG), _OS_RELEASE.read_text(encoding="utf-8")),
         ]
         if options.jars:
-            components += jars(options.jars, options.jars_lock.read_text(encoding="utf-8"))
+            components += list_jars(options.jars, options.jars_lock.read_text(encoding="utf-8"))
     except WrongBillError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
     options.into.mkdir(parents=True, exist_ok=True)
     bills = {
-        sbom_formats.SPDX_FILE: sbom_formats.spdx,
-        sbom_formats.CYCLONEDX_FILE: sbom_formats.cyclonedx,
+        sbom_formats.SPDX_FILE: sbom_formats.render_spdx,
+        sbom_formats.CYCLONEDX_FILE: sbom_formats.render_cyclonedx,
     }
     for name, render in bills.items():
         (options.into / name).write_text(render(image, components), encoding="utf-8")
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("image", "version", "revision", "created"):
         parser.add_argument(name)

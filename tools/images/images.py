@@ -54,17 +54,17 @@ Builder = Buildah | BuildKit
 
 def build(options: argparse.Namespace) -> int:
     """Make the archives that are asked for; print name, digest, megabytes and seconds of each."""
-    source = image_context.source()
+    source = image_context.read_source()
     for target in options.targets or TARGETS:
         started = time.monotonic()
-        archive = _archive(source, options, target)
-        with _storage(options) as builder:
+        archive = _choose_archive(source, options, target)
+        with _open_builder(options) as builder:
             if options.rebuild or not archive.is_current():
                 _build(builder, source, options, target, archive)
         seconds = time.monotonic() - started
-        digest = oci_archive.digest(archive.file)
+        digest = oci_archive.read_digest(archive.file)
         megabytes = archive.file.stat().st_size / 1e6
-        name = image_context.name(target, _tag(source, options))
+        name = image_context.name_image(target, _choose_tag(source, options))
         _say(f"{name} {digest} {megabytes:.0f} MB, {seconds:.1f} s: {archive.file}")
     return 0
 
@@ -76,16 +76,16 @@ def _build(
     host_packages.ensure(_PACKAGES[options.builder])
     # Before and not after: the layers of this build are what the next one wants.
     builder.shrink()
-    base = builder.base(options.base_image, options.base, source.epoch)
+    base = builder.prepare_base(options.base_image, options.base, source.epoch)
     image = builder.build(
         target,
         base=base,
-        arguments=source.arguments(),
+        arguments=source.build_arguments(),
         epoch=source.epoch,
         cached=not options.rebuild,
     )
     with to.replaced() as made:
-        builder.archive(image, image_context.name(target, _tag(source, options)), made)
+        builder.archive(image, image_context.name_image(target, _choose_tag(source, options)), made)
     _forget(to.key)
 
 
@@ -94,15 +94,15 @@ def check(options: argparse.Namespace) -> int:
 
     An image whose archive was found to be right is inspected again only by other checks.
     """
-    source, checks = image_context.source(), image_checks.key()
+    source, checks = image_context.read_source(), image_checks.compute_key()
     wrong: list[str] = []
     for target in options.targets or TARGETS:
-        archive = _archive(source, options, target)
+        archive = _choose_archive(source, options, target)
         if archive.has_passed(checks) and not options.rebuild:
             _say(f"{target}: 0 problems, as found before")
             continue
         contents = _inspect(source, options, target, archive)
-        problems = list(image_checks.problems(target, source.version, contents))
+        problems = list(image_checks.list_problems(target, source.version, contents))
         wrong += [f"{target}: {problem}" for problem in problems]
         _say(f"{target}: {len(contents['packages'])} packages, {len(problems)} problems")
         # Without an archive the image was built for this check alone: there is nothing to mark.
@@ -117,26 +117,28 @@ def _inspect(
     source: Source, options: argparse.Namespace, target: str, archive: StoredArchive
 ) -> dict[str, Any]:
     """Run the inspection in the image, built if it is missing, and return what that lists."""
-    with _storage(options) as builder:
+    with _open_builder(options) as builder:
         host_packages.ensure(_PACKAGES[options.builder])
         image = builder.find(archive.file) if archive.is_current() else None
         if image is None:
-            base = builder.base(options.base_image, options.base, source.epoch)
-            arguments = source.arguments()
+            base = builder.prepare_base(options.base_image, options.base, source.epoch)
+            arguments = source.build_arguments()
             image = builder.build(
                 target, base=base, arguments=arguments, epoch=source.epoch, cached=True
             )
-        contents: dict[str, Any] = json.loads(builder.run(image, *image_checks.question(target)))
+        contents: dict[str, Any] = json.loads(
+            builder.run(image, *image_checks.build_question(target))
+        )
     return contents
 
 
-def layers(options: argparse.Namespace) -> int:
+def print_layers(options: argparse.Namespace) -> int:
     """Print digest, bytes and compressed bytes of each layer, so that builds can be compared.
 
     Two builds of one checkout that print the same lines are the same image.
     """
     for file in options.archives:
-        listed = oci_archive.layers(file)
+        listed = oci_archive.read_layers(file)
         for digest, size, packed in listed:
             _say(f"{file.stem} {digest} {size} {packed}")
         whole = sum(size for _, size, _ in listed) / 1e6
@@ -145,7 +147,7 @@ def layers(options: argparse.Namespace) -> int:
     return 0
 
 
-def parts(options: argparse.Namespace) -> int:
+def print_parts(options: argparse.Namespace) -> int:
     """Print what the bytes of each archive's image are for, in megabytes of 10^6 bytes."""
     for file in options.archives:
         measured = image_parts.measure_parts(file)
@@ -159,20 +161,20 @@ def clean(_: argparse.Namespace) -> int:
     """Remove the storage of both builders, and the archives in the cache."""
     # The second builder's folder lies in the first one's, and its storage has mounts of its own.
     for name in reversed(_BUILDERS):
-        with _storage(argparse.Namespace(builder=name)) as builder:
+        with _open_builder(argparse.Namespace(builder=name)) as builder:
             builder.clean()
             # Under the lock: a build that is at work writes its archive there.
-            shutil.rmtree(jars.cache_dir() / _ARCHIVES, ignore_errors=True)
+            shutil.rmtree(jars.choose_cache_dir() / _ARCHIVES, ignore_errors=True)
     return 0
 
 
 @contextmanager
-def _storage(options: argparse.Namespace) -> Iterator[Builder]:
+def _open_builder(options: argparse.Namespace) -> Iterator[Builder]:
     """Lend the builder that the options name; others wait, since builders share one storage.
 
     For one target at a time: a check of the tests then waits for one image, not for both.
     """
-    folder = jars.cache_dir() / "images"
+    folder = jars.choose_cache_dir() / "images"
     with jars.exclusive(folder.with_name("images.lock")):
         folder.mkdir(exist_ok=True)
         buildah = Buildah(folder)
@@ -180,7 +182,7 @@ def _storage(options: argparse.Namespace) -> Iterator[Builder]:
         yield BuildKit(folder / options.builder, buildah) if is_other else buildah
 
 
-def _tag(source: Source, options: argparse.Namespace) -> str:
+def _choose_tag(source: Source, options: argparse.Namespace) -> str:
     """Return the tag asked for, or the version.
 
     With the name of a second builder, so that a cluster can have both images.
@@ -190,7 +192,7 @@ def _tag(source: Source, options: argparse.Namespace) -> str:
     return str(options.tag or own)
 
 
-def _archive(source: Source, options: argparse.Namespace, target: str) -> StoredArchive:
+def _choose_archive(source: Source, options: argparse.Namespace, target: str) -> StoredArchive:
     """Return the image's archive of this state, in the folder asked for or in the cache.
 
         --archive FOLDER    FOLDER/spark.tar, and no second one in the cache
@@ -200,9 +202,9 @@ def _archive(source: Source, options: argparse.Namespace, target: str) -> Stored
     The tag is in the key since an archive names its image.
     """
     first = options.builder == _BUILDERS[0]
-    key = source.key(_tag(source, options), options.base_image, options.base)
+    key = source.compute_key(_choose_tag(source, options), options.base_image, options.base)
     key = key if first else f"{options.builder}-{key}"
-    folder: Path = options.archive or jars.cache_dir() / _ARCHIVES / key
+    folder: Path = options.archive or jars.choose_cache_dir() / _ARCHIVES / key
     name = f"{target}.tar" if first else f"{target}-{options.builder}.tar"
     return StoredArchive(folder / name, key)
 
@@ -217,7 +219,7 @@ def _forget(key: str) -> None:
     image-archives/buildkit-1f3a…    buildkit    stays
     """
     builder = key.rpartition("-")[0]
-    for state in (jars.cache_dir() / _ARCHIVES).glob("*"):
+    for state in (jars.choose_cache_dir() / _ARCHIVES).glob("*"):
         if state.name.rpartition("-")[0] == builder and state.name != key:
             shutil.rmtree(state, ignore_errors=True)
 
@@ -228,7 +230,7 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="images.py", description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     for name, run in (("build", build), ("check", check)):
@@ -243,7 +245,7 @@ def _parser() -> argparse.ArgumentParser:
             "--archive", type=Path, metavar="FOLDER", help="where archives are and go"
         )
         command.add_argument("--rebuild", action="store_true", help="use no layer of before")
-    for name, run in (("layers", layers), ("parts", parts)):
+    for name, run in (("layers", print_layers), ("parts", print_parts)):
         listing = commands.add_parser(name, help=(run.__doc__ or "").partition(",")[0])
         listing.add_argument("archives", nargs="+", type=Path, metavar="ARCHIVE")
         listing.set_defaults(run=run)
@@ -253,7 +255,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the arguments say; the exit code: 0 done, 1 failed or found wrong, 2 misused."""
-    parser = _parser()
+    parser = _build_parser()
     options = parser.parse_args(arguments)
     unknown = set(getattr(options, "targets", ())) - set(TARGETS)
     if unknown:

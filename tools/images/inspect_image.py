@@ -49,7 +49,7 @@ NEEDED = (
 """What programs, Python, Java and Spark read, where the image has it."""
 
 
-def everything() -> Iterator[Path]:
+def list_paths() -> Iterator[Path]:
     """Yield each file and folder of the image itself, as far as the user may enter what it is in.
 
     Links are yielded and not followed, as os.walk does; a folder is yielded before what is in it.
@@ -86,7 +86,7 @@ def list_closed() -> Iterator[str]:
                     yield f"{path} (mode {stat.S_IMODE(mode):o})"
 
 
-def debian_packages() -> dict[str, str]:
+def read_debian_packages() -> dict[str, str]:
     """Return versions of what dpkg has installed, and of packages of which parts are here, by name.
 
     Read as text, though image_sbom.py has the same: that module is not in the image.
@@ -102,13 +102,13 @@ def debian_packages() -> dict[str, str]:
     return versions
 
 
-def bills() -> dict[str, object]:
+def read_bills() -> dict[str, object]:
     """Return the bills of materials by file name."""
     files = Path("/usr/share/doc/iceberg-cdc-operator").glob("*.json")
     return {file.name: json.loads(file.read_text(encoding="utf-8")) for file in files}
 
 
-def import_error(name: str) -> str | None:
+def find_import_error(name: str) -> str | None:
     """Return why a module cannot be imported, None if it can.
 
     Imported and not only looked for: what is missing may be a library that it is linked with.
@@ -125,8 +125,9 @@ def list_modules(name: str) -> list[str]:
     if not name.endswith(".*"):
         return [name]
     package = importlib.import_module(name[:-2])
-    # A package below that cannot be imported is listed all the same, and import_error says why:
-    # with a handler that does nothing no error ends the walk. Importing a `__main__` would run it.
+    # A package below that cannot be imported is listed all the same, and find_import_error says
+    # why: with a handler that does nothing no error ends the walk. Importing a `__main__` would run
+    # it.
     modules = pkgutil.walk_packages(package.__path__, f"{package.__name__}.", lambda _: None)
     return [module.name for module in modules if not module.name.endswith(".__main__")]
 
@@ -142,7 +143,7 @@ def is_dated(bytecode: Path) -> bool:
     return bytecode.read_bytes()[4:8] != b"\1\0\0\0"
 
 
-def class_data_problems() -> list[str]:
+def list_class_data_problems() -> list[str]:
     """Return what Java prints about an archive of Spark's classes that does not fit, if so.
 
     A JVM goes on without an archive that does not fit, and says nothing: each start then takes
@@ -168,7 +169,7 @@ def class_data_problems() -> list[str]:
 
 def main() -> None:
     """Print everything as JSON."""
-    own = [path for path in everything() if not path.is_symlink() and str(path) not in NOT_OURS]
+    own = [path for path in list_paths() if not path.is_symlink() and str(path) not in NOT_OURS]
     files = [path for path in own if path.is_file()]
     bytecode = [path for path in files if path.suffix == ".pyc"]
     packages = {
@@ -186,16 +187,16 @@ def main() -> None:
         "closed": sorted(set(list_closed())),
         "dated_bytecode": [path for path in bytecode if is_dated(path)],
         "packages": {name: package.version for name, package in packages.items()},
-        "debian": debian_packages(),
-        "bills": bills(),
+        "debian": read_debian_packages(),
+        "bills": read_bills(),
         "jars": sorted(path.name for path in Path("/opt/spark/jars").glob("*.jar")),
         "scripts": [path for path in Path("/opt").glob("*.sh") if os.access(path, os.X_OK)],
         "applications": [
             path for path in Path("/opt").glob("*/main.py") if os.access(path, os.R_OK)
         ],
-        "class_data": class_data_problems(),
-        "imports": [why for why in map(import_error, named) if why],
-        "trials": inspect_spark.failures() if Path("/opt/spark").exists() else [],
+        "class_data": list_class_data_problems(),
+        "imports": [why for why in map(find_import_error, named) if why],
+        "trials": inspect_spark.list_failures() if Path("/opt/spark").exists() else [],
     }
     # Paths are most of what is no JSON yet.
     sys.stdout.write(json.dumps(contents, default=str))

@@ -59,7 +59,7 @@ _AWS = {
 }
 
 
-def failures() -> list[str]:
+def list_failures() -> list[str]:
     """Return what failed, one line for each trial; [] if all is well.
 
     Raises where Spark itself does not start, which ends the inspection: no trial could tell more.
@@ -161,8 +161,8 @@ def _serve_tls(session: Any, scratch: Path) -> None:
     store, trusted = scratch / "server.p12", scratch / "server.pem"
     made = "-genkeypair -alias s -keyalg EC -dname CN=localhost -ext san=dns:localhost"
     for words in (made, f"-exportcert -rfc -alias s -file {trusted}"):
-        _keytool(store, words.split())
-    password = _characters(gateway, _PASSWORD)
+        _run_keytool(store, words.split())
+    password = _build_characters(gateway, _PASSWORD)
     keys = jvm.java.security.KeyStore.getInstance(jvm.java.io.File(str(store)), password)
     managers = jvm.javax.net.ssl.KeyManagerFactory.getInstance("PKIX")
     managers.init(keys, password)
@@ -186,7 +186,7 @@ def _serve_tls(session: Any, scratch: Path) -> None:
         server.stop(0)
 
 
-def _characters(gateway: Any, text: str) -> Any:
+def _build_characters(gateway: Any, text: str) -> Any:
     """Return a Java char[] of the text: py4j makes a String of it, and KeyStore takes none."""
     array = gateway.new_array(gateway.jvm.char, len(text))
     for at, character in enumerate(text):
@@ -207,7 +207,7 @@ def _speak_tls(port: int, trusted: Path) -> None:
             raise ValueError(secured.version())
 
 
-def _keytool(store: Path, arguments: list[str]) -> None:
+def _run_keytool(store: Path, arguments: list[str]) -> None:
     keytool = shutil.which("keytool", path=f"{os.environ['JAVA_HOME']}/bin")
     password = ("-storepass", _PASSWORD, "-keystore", str(store))
     command = [str(keytool), *arguments, *password]
@@ -222,7 +222,7 @@ def _count_authorities(session: Any) -> None:
     """
     jvm, gateway = session._jvm, session.sparkContext._gateway
     file = jvm.java.io.File(f"{os.environ['JAVA_HOME']}/lib/security/cacerts")
-    password = _characters(gateway, _PASSWORD)
+    password = _build_characters(gateway, _PASSWORD)
     size = jvm.java.security.KeyStore.getInstance(file, password).size()
     if size < 100 or size < len(ssl.create_default_context().get_ca_certs()) // 2:
         raise ValueError(f"{size} authorities")

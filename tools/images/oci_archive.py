@@ -52,15 +52,15 @@ class StoredArchive:
 
     def is_current(self) -> bool:
         """Return whether the archive is there and of the wanted state."""
-        return self.file.is_file() and self._noted()[:1] == [self.key]
+        return self.file.is_file() and self._read_notes()[:1] == [self.key]
 
     def has_passed(self, checks: str) -> bool:
         """Return whether the archive of the wanted state passed the checks of that key."""
-        return self.is_current() and checks in self._noted()[1:]
+        return self.is_current() and checks in self._read_notes()[1:]
 
     def note_passed(self, checks: str) -> None:
         """Note that the archive, which is current, passed the checks of that key."""
-        self._note([*self._noted(), checks])
+        self._note([*self._read_notes(), checks])
 
     @contextmanager
     def replaced(self) -> Iterator[Path]:
@@ -78,7 +78,7 @@ class StoredArchive:
     def _state(self) -> Path:
         return self.file.with_suffix(".state")
 
-    def _noted(self) -> list[str]:
+    def _read_notes(self) -> list[str]:
         return self._state.read_text("utf-8").split() if self._state.is_file() else []
 
     def _note(self, lines: Iterable[str]) -> None:
@@ -96,11 +96,11 @@ def write(folder: Path, name: str, archive: Path) -> None:
 def write_layout(layout: Path, name: str, archive: Path) -> None:
     """Make the archive of the one image of a layout in a folder."""
     folder = layout / "blobs" / "sha256"
-    manifest = (folder / layout_digest(layout).partition(":")[2]).read_bytes()
+    manifest = (folder / read_layout_digest(layout).partition(":")[2]).read_bytes()
     _write(manifest, folder, name, archive)
 
 
-def layout_digest(layout: Path) -> str:
+def read_layout_digest(layout: Path) -> str:
     """Return the digest of the one image of a layout in a folder, `sha256:` before it."""
     index = json.loads((layout / "index.json").read_text(encoding="utf-8"))
     return str(index["manifests"][0]["digest"])
@@ -109,7 +109,7 @@ def layout_digest(layout: Path) -> str:
 def _write(manifest: bytes, folder: Path, name: str, archive: Path) -> None:
     # The manifest goes in as the builder wrote it: parsed and written anew it would have another
     # digest, and an image must have one digest in archive, cluster and registry.
-    own = _digest(manifest)
+    own = _compute_digest(manifest)
     named = {"mediaType": _MANIFEST, "digest": own, "size": len(manifest)}
     index = {"schemaVersion": 2, "manifests": [{**named, "annotations": {_NAME: name}}]}
     described = json.loads(manifest)
@@ -117,29 +117,31 @@ def _write(manifest: bytes, folder: Path, name: str, archive: Path) -> None:
     with tarfile.open(archive, "w") as tar:
         _add(tar, "oci-layout", b'{"imageLayoutVersion": "1.0.0"}')
         _add(tar, "index.json", json.dumps(index).encode())
-        _add(tar, _blob(own), manifest)
+        _add(tar, _name_blob(own), manifest)
         # Two layers may be equal, such as empty ones; a tar would hold the blob twice.
         digests = [blob["digest"] for blob in (described["config"], *described["layers"])]
         for digest in dict.fromkeys(digests):
-            tar.add(folder / digest.partition(":")[2], _blob(digest), filter=_plain)
+            tar.add(folder / digest.partition(":")[2], _name_blob(digest), filter=_make_plain)
 
 
-def digest(archive: Path) -> str:
+def read_digest(archive: Path) -> str:
     """Return the digest of the archive's one image, `sha256:` before it; TarError without one."""
     with tarfile.open(archive) as tar:
-        return str(_json(tar, "index.json")["manifests"][0]["digest"])
+        return str(_read_json(tar, "index.json")["manifests"][0]["digest"])
 
 
-def layers(archive: Path) -> list[tuple[str, int, int]]:
+def read_layers(archive: Path) -> list[tuple[str, int, int]]:
     """Return digest, bytes, and bytes as gzip would send them of each layer, lowest first.
 
     ("sha256:1f…", 127_000_000, 48_000_000), ("sha256:88…", ...): a change of ours is in the last
     ones alone if all digests before them are those of the archive before.
     """
     with tarfile.open(archive) as tar:
-        manifest = _json(tar, _blob(_json(tar, "index.json")["manifests"][0]["digest"]))
+        manifest = _read_json(
+            tar, _name_blob(_read_json(tar, "index.json")["manifests"][0]["digest"])
+        )
         return [
-            (layer["digest"], layer["size"], _gzip_bytes(tar, layer["digest"]))
+            (layer["digest"], layer["size"], _count_gzip_bytes(tar, layer["digest"]))
             for layer in manifest["layers"]
         ]
 
@@ -154,11 +156,13 @@ def measure_files(archive: Path) -> dict[str, int]:
     """
     files: dict[str, int] = {}
     with tarfile.open(archive) as tar:
-        manifest = _json(tar, _blob(_json(tar, "index.json")["manifests"][0]["digest"]))
+        manifest = _read_json(
+            tar, _name_blob(_read_json(tar, "index.json")["manifests"][0]["digest"])
+        )
         for layer in manifest["layers"]:
             # As a stream: the blob itself is a member of a tar, and a layer may be large.
             with tarfile.open(
-                fileobj=tar.extractfile(_blob(layer["digest"])), mode="r|*"
+                fileobj=tar.extractfile(_name_blob(layer["digest"])), mode="r|*"
             ) as members:
                 for member in members:
                     path = member.name.removeprefix("./")
@@ -170,10 +174,10 @@ def measure_files(archive: Path) -> dict[str, int]:
     return files
 
 
-def _gzip_bytes(tar: tarfile.TarFile, digest: str) -> int:
+def _count_gzip_bytes(tar: tarfile.TarFile, digest: str) -> int:
     """Count what compressing the layer gives, in bytes, with neither file nor memory for it."""
     counted = _Counted()
-    blob = tar.extractfile(_blob(digest))
+    blob = tar.extractfile(_name_blob(digest))
     if blob is None:
         raise tarfile.ReadError(f"{digest} is not a file")
     with gzip.GzipFile(fileobj=counted, mode="wb", compresslevel=_GZIP_LEVEL, mtime=0) as packed:
@@ -195,18 +199,18 @@ class _Counted(io.RawIOBase):
         return len(data)
 
 
-def _json(tar: tarfile.TarFile, member: str) -> Any:
+def _read_json(tar: tarfile.TarFile, member: str) -> Any:
     file = tar.extractfile(member)
     if file is None:
         raise tarfile.ReadError(f"{member} is not a file")
     return json.load(file)
 
 
-def _digest(content: bytes) -> str:
+def _compute_digest(content: bytes) -> str:
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
-def _blob(digest: str) -> str:
+def _name_blob(digest: str) -> str:
     return f"blobs/{digest.replace(':', '/')}"
 
 
@@ -217,7 +221,7 @@ def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
     tar.addfile(member, io.BytesIO(content))
 
 
-def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
+def _make_plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
     """Return a member without date, owner and mode of the file, so that an archive repeats."""
     plain = tarfile.TarInfo(member.name)
     plain.size = member.size

@@ -77,20 +77,20 @@ class Image:
     """Date in RFC 3339, UTC."""
 
 
-def spdx(image: Image, components: Iterable[Component]) -> str:
+def render_spdx(image: Image, components: Iterable[Component]) -> str:
     """Render SPDX 2.3: one package for the image, which contains one for each component."""
     parts = sorted(components)
-    packages = [_spdx_package(component) for component in parts]
+    packages = [_build_spdx_package(component) for component in parts]
     relations = [("SPDXRef-DOCUMENT", "DESCRIBES", _ROOT)]
     relations += [(_ROOT, "CONTAINS", package["SPDXID"]) for package in packages]
-    return _text(
+    return _render_json(
         {
             "spdxVersion": "SPDX-2.3",
             # Of the bill, not of the image; the specification allows no other.
             "dataLicense": "CC0-1.0",
             "SPDXID": "SPDXRef-DOCUMENT",
             "name": f"{image.name}-{image.version}",
-            "documentNamespace": f"urn:uuid:{_identifier('spdx', image, parts)}",
+            "documentNamespace": f"urn:uuid:{_compute_identifier('spdx', image, parts)}",
             "creationInfo": {
                 "created": image.created,
                 "creators": [f"Tool: iceberg-cdc-operator-{image.version}"],
@@ -117,16 +117,16 @@ def spdx(image: Image, components: Iterable[Component]) -> str:
     )
 
 
-def cyclonedx(image: Image, components: Iterable[Component]) -> str:
+def render_cyclonedx(image: Image, components: Iterable[Component]) -> str:
     """Render CycloneDX 1.6: the image as the subject, which depends on each component."""
     parts = sorted(components)
     subject = f"{image.name}@{image.version}"
-    return _text(
+    return _render_json(
         {
             "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
             "bomFormat": "CycloneDX",
             "specVersion": "1.6",
-            "serialNumber": f"urn:uuid:{_identifier('cyclonedx', image, parts)}",
+            "serialNumber": f"urn:uuid:{_compute_identifier('cyclonedx', image, parts)}",
             # Of the bill: a second one for the same serial number would be 2. Here another content
             # has another serial number.
             "version": 1,
@@ -142,18 +142,18 @@ def cyclonedx(image: Image, components: Iterable[Component]) -> str:
                     ],
                 },
             },
-            "components": [_cyclonedx_component(component) for component in parts],
+            "components": [_build_cyclonedx_component(component) for component in parts],
             "dependencies": [
                 # Flat: what depends on what is the locks' matter. The parts are named once more,
                 # since one without an entry has dependencies that are not known, not none.
-                {"ref": subject, "dependsOn": [_reference(component) for component in parts]},
-                *({"ref": _reference(component)} for component in parts),
+                {"ref": subject, "dependsOn": [_name_component(component) for component in parts]},
+                *({"ref": _name_component(component)} for component in parts),
             ],
         }
     )
 
 
-def purls(bill: Mapping[str, Any]) -> set[str]:
+def list_purls(bill: Mapping[str, Any]) -> set[str]:
     """Return the package URLs of a bill in either form; not of the image, which has none."""
     if "components" in bill:
         return {part["purl"] for part in bill["components"]}
@@ -161,7 +161,7 @@ def purls(bill: Mapping[str, Any]) -> set[str]:
     return {reference["referenceLocator"] for reference in references}
 
 
-def files(bill: Mapping[str, Any]) -> set[str]:
+def list_files(bill: Mapping[str, Any]) -> set[str]:
     """Return the names of the files that a bill in either form describes one by one: jars."""
     if "components" in bill:
         noted = (item for part in bill["components"] for item in part.get("properties", ()))
@@ -169,10 +169,10 @@ def files(bill: Mapping[str, Any]) -> set[str]:
     return {part["packageFileName"] for part in bill["packages"] if "packageFileName" in part}
 
 
-def _spdx_package(component: Component) -> dict[str, Any]:
+def _build_spdx_package(component: Component) -> dict[str, Any]:
     # An SPDXID has letters, digits, dots and dashes only; a package URL has more than these.
     package: dict[str, Any] = {
-        "SPDXID": f"SPDXRef-{re.sub(r'[^A-Za-z0-9.-]', '-', _reference(component))}",
+        "SPDXID": f"SPDXRef-{re.sub(r'[^A-Za-z0-9.-]', '-', _name_component(component))}",
         "name": component.name,
         "versionInfo": component.version,
         "downloadLocation": "NOASSERTION",
@@ -192,10 +192,10 @@ def _spdx_package(component: Component) -> dict[str, Any]:
     return package
 
 
-def _cyclonedx_component(component: Component) -> dict[str, Any]:
+def _build_cyclonedx_component(component: Component) -> dict[str, Any]:
     part: dict[str, Any] = {
         "type": "library",
-        "bom-ref": _reference(component),
+        "bom-ref": _name_component(component),
         "name": component.name,
         "version": component.version,
         "purl": component.purl,
@@ -209,12 +209,12 @@ def _cyclonedx_component(component: Component) -> dict[str, Any]:
     return part
 
 
-def _reference(component: Component) -> str:
+def _name_component(component: Component) -> str:
     """Name of a component in its bill: one jar may lie in an image under two names."""
     return f"{component.purl}#{component.file}" if component.file else component.purl
 
 
-def _identifier(form: str, image: Image, parts: Sequence[Component]) -> uuid.UUID:
+def _compute_identifier(form: str, image: Image, parts: Sequence[Component]) -> uuid.UUID:
     """Return what names this bill and no other: a UUID of all that is in it.
 
     A random one, as most tools give, would make another layer of each build. `form`: the two bills
@@ -225,5 +225,5 @@ def _identifier(form: str, image: Image, parts: Sequence[Component]) -> uuid.UUI
     return uuid.UUID(bytes=digest[:16], version=5)
 
 
-def _text(bill: Mapping[str, Any]) -> str:
+def _render_json(bill: Mapping[str, Any]) -> str:
     return json.dumps(bill, indent=1) + "\n"

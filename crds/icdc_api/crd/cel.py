@@ -4,7 +4,7 @@ Each has an equal rule in a model validator, so that local runs report the same.
 that the cost estimate of the API server, which multiplies the bounds of every list and string that
 a rule visits, stays far below its limits.
 
-    model     Retry._initial_is_at_most_max raises not_allowed(initialSeconds, …)
+    model     Retry._check_bounds raises build_refusal(initialSeconds, …)
     here      CelRule("spec.retry", "self.initialSeconds <= self.maxSeconds", message)
     CRD       properties.spec.properties.retry.x-kubernetes-validations: [{rule, message}]
     kubectl   spec.retry: Invalid value: …: spec.retry.initialSeconds is at most maxSeconds

@@ -50,7 +50,7 @@ def format_error(error: ValidationError, *, source: str) -> str:
     """Return all problems, one per line, at most MAX_LINES of them."""
     # The address leads to pydantic's own pages, of no use to whoever wrote the YAML.
     details = error.errors(include_url=False)
-    problems = (_line(detail) for detail in details if not _is_echo(detail, details))
+    problems = (_format_line(detail) for detail in details if not _is_echo(detail, details))
     return format_lines(problems, source=source)
 
 
@@ -94,7 +94,7 @@ def describe_kind(value: object) -> str:
     return "nothing" if value is None else type(value).__name__
 
 
-def _line(error: ErrorDetails) -> str:
+def _format_line(error: ErrorDetails) -> str:
     kind, context = error["type"], error.get("ctx", {})
     # pydantic marks a problem of a key, as against one of its value, by this part of the path.
     path = tuple(part for part in error["loc"] if part != "[key]")
@@ -106,15 +106,16 @@ def _line(error: ErrorDetails) -> str:
         return f"{where}: the key {format_value(error['input'])} is not text"
     if "[key]" in error["loc"]:
         key = format_value(error["input"])
-        return f"{format_path(path[:-1])}: the key {key} is not allowed: {_rule(error)}"
+        return f"{format_path(path[:-1])}: the key {key} is not allowed: {_describe_rule(error)}"
     if kind == "extra_forbidden":
-        return f"{format_path(path)}: unknown field; {_nearest(path)}"
+        return f"{format_path(path)}: unknown field; {_suggest_field(path)}"
     if kind == "missing":
         return f"{format_path(path)}: missing; the field is required"
-    return f"{format_path(path)}: {_value(path, error['input'])} is not allowed: {_rule(error)}"
+    value = _describe_value(path, error["input"])
+    return f"{format_path(path)}: {value} is not allowed: {_describe_rule(error)}"
 
 
-def _value(path: Sequence[str | int], value: object) -> str:
+def _describe_value(path: Sequence[str | int], value: object) -> str:
     # Below such a map, not the map itself: "a mapping of 3" shows nothing.
     if _SECRET_MAPS.intersection(path[:-1]):
         return f"the value ({describe_kind(value)})"
@@ -125,7 +126,7 @@ def _value(path: Sequence[str | int], value: object) -> str:
     return format_value(value)
 
 
-def _rule(error: ErrorDetails) -> str:
+def _describe_rule(error: ErrorDetails) -> str:
     kind, context = error["type"], error.get("ctx", {})
     if kind in _WANTED:
         hint = "; put it in quotes" if kind == "string_type" and _is_plain(error["input"]) else ""
@@ -153,35 +154,35 @@ def _is_plain(value: object) -> bool:
     return isinstance(value, bool | int | float)
 
 
-def _nearest(path: Sequence[str | int]) -> str:
-    fields = _fields_at(Pipeline, path[:-1])
+def _suggest_field(path: Sequence[str | int]) -> str:
+    fields = _list_fields(Pipeline, path[:-1])
     near = difflib.get_close_matches(str(path[-1]), fields, n=1, cutoff=0.6)
     if near:
         return f"did you mean {near[0]}?"
     return f"allowed: {', '.join(fields)}"
 
 
-def _fields_at(model: type[BaseModel], path: Sequence[str | int]) -> list[str]:
+def _list_fields(model: type[BaseModel], path: Sequence[str | int]) -> list[str]:
     """Return the field names of the model at `path`, sorted; empty if there is none."""
     if not path:
         return sorted(field.alias or name for name, field in model.model_fields.items())
     head, *rest = path
     for name, field in model.model_fields.items():
         if head == (field.alias or name):
-            below = _model_in(field.annotation)
+            below = _find_model(field.annotation)
             # The number of an item in a list is a part of the path, but no field of a model.
             position = 1 if rest and isinstance(rest[0], int) else 0
-            return _fields_at(below, rest[position:]) if below else []
+            return _list_fields(below, rest[position:]) if below else []
     return []
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:
+def _find_model(annotation: Any) -> type[BaseModel] | None:
     """Return the model in `annotation`, through Annotated, None and tuples; None if none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     if get_origin(annotation) in (Annotated, Union, types.UnionType, tuple):
         for argument in get_args(annotation):
-            model = _model_in(argument)
+            model = _find_model(argument)
             if model:
                 return model
     return None

@@ -23,23 +23,41 @@ FILE_NAME = f"{naming.PLURAL}.{naming.GROUP}.yaml"
 COMMITTED = Path(__file__).parents[2] / FILE_NAME
 
 
-def _condition(kind: str, field: str = "status") -> str:
+def _build_condition_path(kind: str, field: str = "status") -> str:
     return f'.status.conditions[?(@.type=="{kind}")].{field}'
 
 
 # Name, type, JSON path, whether only `-o wide` shows it, description. Lag is a number and not a
 # date: kubectl prints a date as an age, which would grow while nothing is behind.
 _COLUMNS = (
-    ("Ready", "string", _condition("Ready"), False, "Tables exported, and the last run succeeded"),
+    (
+        "Ready",
+        "string",
+        _build_condition_path("Ready"),
+        False,
+        "Tables exported, and the last run succeeded",
+    ),
     ("Phase", "string", ".status.phase", False, "State in one word"),
     ("Tables", "string", ".status.summary.tables", False, "Tables streaming or complete, of all"),
     ("Behind", "integer", ".status.summary.snapshotsBehind", False, "Greatest snapshot backlog"),
     ("Lag", "integer", ".status.summary.lagSeconds", False, "Greatest lag in seconds"),
     ("Run", "string", ".status.currentRun.name", False, "The active run"),
     ("Age", "date", ".metadata.creationTimestamp", False, "Time since the pipeline was created"),
-    ("Exported", "string", _condition("Exported"), True, "Whether every table is exported"),
+    (
+        "Exported",
+        "string",
+        _build_condition_path("Exported"),
+        True,
+        "Whether every table is exported",
+    ),
     ("Failures", "integer", ".status.consecutiveFailures", True, "Attempts that failed in a row"),
-    ("Message", "string", _condition("Ready", "message"), True, "What Ready says; who must act"),
+    (
+        "Message",
+        "string",
+        _build_condition_path("Ready", "message"),
+        True,
+        "What Ready says; who must act",
+    ),
 )
 # For `kubectl get --field-selector`. Kubernetes takes single texts, numbers and booleans only, so
 # no condition can be among them.
@@ -52,7 +70,7 @@ _SELECTABLE = (
 )
 
 
-def document() -> dict[str, Any]:
+def build_document() -> dict[str, Any]:
     """Return the CustomResourceDefinition as plain values."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -69,12 +87,12 @@ def document() -> dict[str, Any]:
                 "categories": [naming.CATEGORY],
             },
             "scope": "Namespaced",
-            "versions": [_version()],
+            "versions": [_build_version()],
         },
     }
 
 
-def _version() -> dict[str, Any]:
+def _build_version() -> dict[str, Any]:
     return {
         "name": naming.VERSION,
         "served": True,
@@ -82,20 +100,20 @@ def _version() -> dict[str, Any]:
         # With it a write of the status leaves `metadata.generation` alone, which only then counts
         # changes of the spec: the observedGeneration of status and conditions rests on that.
         "subresources": {"status": {}},
-        "additionalPrinterColumns": [_column(*column) for column in _COLUMNS],
+        "additionalPrinterColumns": [_build_column(*column) for column in _COLUMNS],
         "selectableFields": [{"jsonPath": path} for path in _SELECTABLE],
-        "schema": {"openAPIV3Schema": root_schema()},
+        "schema": {"openAPIV3Schema": build_root_schema()},
     }
 
 
-def _column(name: str, kind: str, path: str, wide: bool, description: str) -> dict[str, Any]:
+def _build_column(name: str, kind: str, path: str, wide: bool, description: str) -> dict[str, Any]:
     column: dict[str, Any] = {"name": name, "type": kind, "jsonPath": path}
     if wide:
         column["priority"] = 1
     return column | {"description": description}
 
 
-def root_schema() -> Schema:
+def build_root_schema() -> Schema:
     """Return the structural schema of the whole resource, with its CEL rules."""
     root: Schema = {
         "description": "Keeps OpenSearch indices equal to Apache Iceberg tables.",
@@ -137,19 +155,19 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+def _represent_text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
     style = ">" if len(value) > 80 and " " in value else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
-_Dumper.add_representer(str, _text)
+_Dumper.add_representer(str, _represent_text)
 
 
 def render() -> str:
     """Return the CustomResourceDefinition as YAML: the same text for the same models."""
     # Not sorted: fields stay in the order in which the models explain them.
     body: str = yaml.dump(
-        document(), Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True
+        build_document(), Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True
     )
     return HEADER + body
 

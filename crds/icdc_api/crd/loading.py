@@ -63,7 +63,7 @@ def load_resource(path: Path, env: Mapping[str, str]) -> dict[str, Any]:
     `${NAME}` in values of properties is replaced from `env`. Every line of the error begins with
     the name of the file.
     """
-    document = _document(_text(path), str(path))
+    document = _parse_document(_read_text(path), str(path))
     return _substitute(document, env, str(path))
 
 
@@ -81,7 +81,7 @@ def parse_pipeline(document: Mapping[str, Any], *, source: str) -> Pipeline:
     return pipeline
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         data = path.read_bytes()
     except FileNotFoundError as error:
@@ -96,14 +96,14 @@ def _text(path: Path) -> str:
         raise BadSpec(f"{path}: not UTF-8 text: byte {error.start}") from error
 
 
-def _document(text: str, source: str) -> dict[str, Any]:
+def _parse_document(text: str, source: str) -> dict[str, Any]:
     try:
         # The loader is a SafeLoader: it builds plain values only.
         # All of them, though one is allowed: a closing `---` begins an empty one, which kubectl
         # passes over too.
         documents = [item for item in yaml.load_all(text, _Loader) if item is not None]
     except yaml.YAMLError as error:
-        raise BadSpec(f"{source}: not YAML: {_yaml_problem(error)}") from error
+        raise BadSpec(f"{source}: not YAML: {_describe_yaml_problem(error)}") from error
     except (ValueError, RecursionError) as error:
         raise BadSpec(f"{source}: not YAML that can be read: {error}") from error
     if not documents:
@@ -136,7 +136,7 @@ def _check_size(document: dict[str, Any], source: str) -> None:
         raise BadSpec(f"{source}: nested more than {MAX_DEPTH} deep, or too large by its aliases")
 
 
-def _yaml_problem(error: yaml.YAMLError) -> str:
+def _describe_yaml_problem(error: yaml.YAMLError) -> str:
     if not isinstance(error, yaml.MarkedYAMLError):
         return " ".join(str(error).split())
     mark = error.problem_mark or error.context_mark
@@ -181,10 +181,10 @@ def _substitute(document: dict[str, Any], env: Mapping[str, str], source: str) -
             return [replace(item, (*path, position)) for position, item in enumerate(value)]
         # Only there, where credentials may stand. In a filter `${…}` is plain text.
         if isinstance(value, str) and path[-3:-1] == ("catalog", "properties"):
-            return _VARIABLE.sub(lambda match: variable(match, path), value)
+            return _VARIABLE.sub(lambda match: find_variable(match, path), value)
         return value
 
-    def variable(match: re.Match[str], path: tuple[str | int, ...]) -> str:
+    def find_variable(match: re.Match[str], path: tuple[str | int, ...]) -> str:
         name = match.group(1)
         if not _VARIABLE_NAME.fullmatch(name):
             problems.append(

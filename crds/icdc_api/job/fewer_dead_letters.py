@@ -23,7 +23,7 @@ Result = Mapping[str, Any]
 Entry = Mapping[str, Any]
 
 
-def smaller_results(result: Result) -> Iterator[dict[str, Any]]:
+def iterate_smaller_results(result: Result) -> Iterator[dict[str, Any]]:
     """Yield `result` with ever fewer dead letters, largest first; nothing where it has none.
 
     Whole documents are dropped only where not even one dead letter of each table fits with them.
@@ -35,18 +35,18 @@ def smaller_results(result: Result) -> Iterator[dict[str, Any]]:
     has_documents = any(
         DOCUMENT in dead_letter for entry in entries for dead_letter in _list_dead_letters(entry)
     )
-    count = _fewer(most)
+    count = _reduce_count(most)
     while count:
         yield {**result, "tables": [_cut_dead_letters(entry, count) for entry in entries]}
-        count = _fewer(count)
+        count = _reduce_count(count)
     if not has_documents:
         return
     bare = {**result, "tables": [_without_documents(entry) for entry in entries]}
     yield bare
-    yield from smaller_results(bare)
+    yield from iterate_smaller_results(bare)
 
 
-def _fewer(count: int) -> int:
+def _reduce_count(count: int) -> int:
     # Packing is what costs, and two thirds find a fit in 17 attempts from the 1,000 dead letters
     # that a table lists at most; the last attempt wastes at most a third of the room.
     return count * 2 // 3

@@ -30,7 +30,7 @@ from pydantic import ValidationError
 from icdc_api.base import MAX_TEXT, ApiModel, Flag, ShortText, shorten
 from icdc_api.crd.explain import format_path
 from icdc_api.job.run_files import RunReport
-from icdc_api.job.smaller_reports import DETAILS_OMITTED, smaller_reports
+from icdc_api.job.smaller_reports import DETAILS_OMITTED, iterate_smaller_reports
 from icdc_api.naming import LABEL_PREFIX
 from icdc_api.status.runs import Failure
 
@@ -74,7 +74,7 @@ class TerminationMessage(ApiModel):
 def to_annotation(report: RunReport) -> str:
     """Return `report` as text of at most MAX_ANNOTATION_BYTES, shortened as in the table above."""
     smaller, omitted = report, list[str]()
-    for smaller, omitted in smaller_reports(report):
+    for smaller, omitted in iterate_smaller_reports(report):
         text = _pack(smaller, omitted)
         if text is not None:
             return text
@@ -90,7 +90,7 @@ def to_annotation(report: RunReport) -> str:
 def from_annotation(text: str) -> Parsed[RunReport]:
     """Return the report in the text of an annotation."""
     try:
-        document = _json_object(_unpack(text))
+        document = _parse_object(_unpack(text))
     except (ValueError, RecursionError, zlib.error) as error:
         return Parsed(
             None, shorten(f"the annotation cannot be read as a report: {error}", MAX_TEXT)
@@ -110,13 +110,13 @@ def to_termination_message(report: RunReport) -> str:
     ending = TerminationMessage(
         run_id=report.run_id, finished=report.finished, outcome=report.outcome
     )
-    text = _json(ending.to_resource())
+    text = _format_json(ending.to_resource())
     length = 0 if report.outcome is None else len(report.outcome.message)
     while len(text.encode()) > MAX_MESSAGE_BYTES:
         # Ends, because without any message it fits.
         # Only the message can be too long; the bytes of a character depend on its escape.
         length = length * 3 // 4
-        text = _json(_with_message(ending, length).to_resource())
+        text = _format_json(_with_message(ending, length).to_resource())
     return text
 
 
@@ -124,7 +124,7 @@ def from_termination_message(text: str) -> Parsed[TerminationMessage]:
     """Return the end of a run from the termination message of its driver."""
     try:
         # Half of a surrogate pair, which JSON may hold, has no bytes in UTF-8.
-        document = _json_object(text.encode(errors="replace"))
+        document = _parse_object(text.encode(errors="replace"))
     except (ValueError, RecursionError) as error:
         return Parsed(
             None, shorten(f"the termination message is not an outcome: {error}", MAX_TEXT)
@@ -152,19 +152,19 @@ def _with_fewer_tables(bare: RunReport, omitted: list[str]) -> str | None:
     # Tables with a reason first: somebody must act on them, while others are merely fine.
     by_need = sorted(range(len(tables)), key=lambda position: tables[position].reason is None)
 
-    def text(count: int) -> str | None:
+    def pack_tables(count: int) -> str | None:
         retained = tuple(tables[position] for position in sorted(by_need[:count]))
         parts = [*omitted, f"{len(tables) - count} of {len(tables)} tables"]
         return _pack(bare.model_copy(update={"tables": retained}), parts)
 
     # By bisection and not by an estimate: how well a report compresses depends on its content.
-    fits, best = 0, text(0)
+    fits, best = 0, pack_tables(0)
     if best is None:
         return None
     too_many = len(tables)
     while too_many - fits > 1:
         middle = (fits + too_many) // 2
-        if (candidate := text(middle)) is None:
+        if (candidate := pack_tables(middle)) is None:
             too_many = middle
         else:
             fits, best = middle, candidate
@@ -176,7 +176,7 @@ def _pack(report: RunReport, omitted: list[str]) -> str | None:
     document = report.to_resource()
     if omitted:
         document[OMITTED] = ", ".join(omitted)
-    data = _json(document, ascii_only=True).encode()
+    data = _format_json(document, ascii_only=True).encode()
     if len(data) > MAX_JSON_BYTES:
         return None
     # ASCII before, so that characters and bytes are the same number, and Base64 after, because an
@@ -197,11 +197,11 @@ def _unpack(text: str) -> bytes:
     return data
 
 
-def _json(document: Mapping[str, Any], *, ascii_only: bool = False) -> str:
+def _format_json(document: Mapping[str, Any], *, ascii_only: bool = False) -> str:
     return json.dumps(document, ensure_ascii=ascii_only, separators=(",", ":"))
 
 
-def _json_object(data: bytes) -> dict[str, Any]:
+def _parse_object(data: bytes) -> dict[str, Any]:
     document = json.loads(data)
     if not isinstance(document, dict):
         raise ValueError("it is not a JSON object")
@@ -218,7 +218,7 @@ def _validate(model: type[Model], document: dict[str, Any]) -> Parsed[Model]:
     # report fields unknown to it.
     for kind, path in problems:
         if kind == "extra_forbidden":
-            _parent(document, path).pop(path[-1], None)
+            _find_parent(document, path).pop(path[-1], None)
     # From the end, so that the positions of those before stay right.
     foreign = {
         path[1]
@@ -236,7 +236,7 @@ def _validate(model: type[Model], document: dict[str, Any]) -> Parsed[Model]:
     return Parsed(value, f"{len(foreign)} tables of another version" if foreign else None)
 
 
-def _parent(document: dict[str, Any], path: tuple[int | str, ...]) -> dict[Any, Any]:
+def _find_parent(document: dict[str, Any], path: tuple[int | str, ...]) -> dict[Any, Any]:
     node: Any = document
     for part in path[:-1]:
         node = node[part]

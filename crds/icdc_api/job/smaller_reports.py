@@ -23,14 +23,14 @@ DETAILS_OMITTED = "details of the result"
 DEAD_LETTERS_OMITTED = "dead letters"
 
 
-def smaller_reports(report: RunReport) -> Iterator[tuple[RunReport, list[str]]]:
+def iterate_smaller_reports(report: RunReport) -> Iterator[tuple[RunReport, list[str]]]:
     """Yield the report with less and less in it, all tables included, and what was omitted."""
     omitted: list[str] = []
     yield report, omitted
     if report.takes_questions:
         # It follows tables: what is known of them is more than an answer, which is read once.
         smallest = report, omitted
-        for smallest in _smaller_results(report, omitted):
+        for smallest in _iterate_smaller_results(report, omitted):
             yield smallest
         report, omitted = smallest
     if any(table.last_batch for table in report.tables):
@@ -52,16 +52,16 @@ def smaller_reports(report: RunReport) -> Iterator[tuple[RunReport, list[str]]]:
     omitted = [*omitted, "samples of duplicates"]
     yield report, omitted
     if not report.takes_questions:
-        yield from _smaller_results(report, omitted)
+        yield from _iterate_smaller_results(report, omitted)
 
 
-def _smaller_results(
+def _iterate_smaller_results(
     report: RunReport, omitted: list[str]
 ) -> Iterator[tuple[RunReport, list[str]]]:
     """Yield the report with less and less of its result, the smallest last; none without one."""
     if report.result is None:
         return
-    for result in fewer_dead_letters.smaller_results(report.result):
+    for result in fewer_dead_letters.iterate_smaller_results(report.result):
         yield report.model_copy(update={"result": result}), [*omitted, DEAD_LETTERS_OMITTED]
     bare = _without_details(report.result)
     yield report.model_copy(update={"result": bare}), [*omitted, DETAILS_OMITTED]

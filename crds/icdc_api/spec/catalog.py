@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from icdc_api.base import ApiModel
-from icdc_api.problems import problem
+from icdc_api.problems import build_problem
 
 SecretName = Annotated[
     str,
@@ -50,8 +50,8 @@ class Catalog(ApiModel):
     a later Secret wins over an earlier one."""
 
     @model_validator(mode="after")
-    def _has_a_kind(self) -> Self:
+    def _check_kind(self) -> Self:
         # With a Secret the kind may be in it, which only a run can read.
         if not self.properties_from and not {"type", "catalog-impl"} & self.properties.keys():
-            raise problem(CATALOG_KIND_RULE, "properties")
+            raise build_problem(CATALOG_KIND_RULE, "properties")
         return self

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from icdc_api.json_size import stored_bytes
+from icdc_api.json_size import measure_stored
 from icdc_api.spec.pipeline import PipelineSpec
 
 MAX_SPEC_BYTES = 450 * 1024
@@ -23,7 +23,7 @@ def find_excess(spec: PipelineSpec) -> Iterator[str]:
     """Yield one sentence for each limit that is exceeded: field, size, limit, what to do."""
     # With defaults, as the API server stores it: a file has the size that its pipeline will have.
     document = spec.to_resource()
-    size = stored_bytes(document)
+    size = measure_stored(document)
     if size > MAX_SPEC_BYTES:
         field, most = _find_largest(document)
         yield (
@@ -49,8 +49,8 @@ def _find_largest(document: Mapping[str, Any]) -> tuple[str, int]:
     sizes: Counter[str] = Counter()
     for name, value in document.items():
         if name != "tables":
-            sizes[f"spec.{name}"] = stored_bytes(value)
+            sizes[f"spec.{name}"] = measure_stored(value)
     for table in document["tables"]:
         for name, value in table.items():
-            sizes[f"spec.tables[].{name}"] += stored_bytes(value)
+            sizes[f"spec.tables[].{name}"] += measure_stored(value)
     return sizes.most_common(1)[0]

@@ -13,7 +13,7 @@ from pydantic import Field, StringConstraints, model_validator
 from icdc_api import naming
 from icdc_api.base import MAX_TABLES, ApiModel, Count, Flag, ShortText
 from icdc_api.errors import Bug
-from icdc_api.problems import first_duplicate, not_allowed, problem
+from icdc_api.problems import build_problem, build_refusal, find_first_duplicate
 from icdc_api.spec.catalog import Catalog
 from icdc_api.spec.sink import Sink
 from icdc_api.spec.spark import Spark
@@ -104,10 +104,10 @@ class Retry(ApiModel):
     """Seconds between two attempts, at most. Default 600."""
 
     @model_validator(mode="after")
-    def _initial_is_at_most_max(self) -> Self:
+    def _check_bounds(self) -> Self:
         if self.initial_seconds > self.max_seconds:
             rule = f"it is at most maxSeconds, which is {self.max_seconds}"
-            raise not_allowed(self.initial_seconds, rule, "initialSeconds")
+            raise build_refusal(self.initial_seconds, rule, "initialSeconds")
         return self
 
 
@@ -197,7 +197,7 @@ class PipelineSpec(ApiModel):
     history: History = History()
     """How many ended runs are retained."""
 
-    def catalog_of(self, table: Table) -> Catalog:
+    def get_catalog(self, table: Table) -> Catalog:
         """Return the catalog of `table`: its own, or the shared one."""
         catalog = table.catalog or self.catalog
         if catalog is None:
@@ -205,7 +205,7 @@ class PipelineSpec(ApiModel):
         return catalog
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _check_all(self) -> Self:
         # One after the other: the first problem is the one to correct first.
         self._check_catalogs()
         self._check_names()
@@ -216,40 +216,42 @@ class PipelineSpec(ApiModel):
     def _check_catalogs(self) -> None:
         bare = [table.name for table in self.tables if table.catalog is None]
         if self.catalog is None and bare:
-            raise problem(f"missing: the table {bare[0]!r} has no catalog of its own", "catalog")
+            message = f"missing: the table {bare[0]!r} has no catalog of its own"
+            raise build_problem(message, "catalog")
 
     def _check_names(self) -> None:
-        twice = first_duplicate(tuple(table.name for table in self.tables))
+        twice = find_first_duplicate(tuple(table.name for table in self.tables))
         if twice:
-            raise not_allowed(twice[1], "names are unique", "tables", twice[0], "name")
+            raise build_refusal(twice[1], "names are unique", "tables", twice[0], "name")
         indices = tuple(table.index_name for table in self.tables)
-        twice = first_duplicate(indices)
+        twice = find_first_duplicate(indices)
         if twice:
-            raise not_allowed(twice[1], "indices are unique", "tables", twice[0], "index")
+            raise build_refusal(twice[1], "indices are unique", "tables", twice[0], "index")
         # Such as the aliases `a` and `a-000001`: an export of the first one would need the name of
         # the second one for its physical index.
         aliases = frozenset(indices)
         for position, index in enumerate(indices):
-            other = naming.base_alias(index)
+            other = naming.find_base_alias(index)
             if other in aliases:
                 rule = f"the name belongs to the index {other!r} of another table"
-                raise not_allowed(index, rule, "tables", position, "index")
+                raise build_refusal(index, rule, "tables", position, "index")
 
     def _check_modes(self) -> None:
         for position, table in enumerate(self.tables):
             # Not ignored: an export would write rows that the author meant to leave out.
             if table.start_from and self.mode is not Mode.STREAM_ONLY:
-                rule = f"it requires mode StreamOnly; mode is {self.mode.value}"
-                raise problem(f"startFrom is not allowed: {rule}", "tables", position, "startFrom")
+                requires = f"it requires mode StreamOnly; mode is {self.mode.value}"
+                message = f"startFrom is not allowed: {requires}"
+                raise build_problem(message, "tables", position, "startFrom")
         if self.mode is Mode.EXPORT_ONLY and self.changelog.trigger is Trigger.CONTINUOUS:
             rule = "mode ExportOnly has no changelog; use OnCommit or another mode"
-            raise not_allowed("Continuous", rule, "changelog", "trigger")
+            raise build_refusal("Continuous", rule, "changelog", "trigger")
 
     def _check_resync(self) -> None:
         names = {table.name for table in self.tables}
         for position, name in enumerate(self.resync.tables):
             if name not in names:
-                raise not_allowed(
+                raise build_refusal(
                     name, "it names no table of the spec", "resync", "tables", position
                 )
 
@@ -295,4 +297,4 @@ class Pipeline(ApiModel):
     @property
     def owner(self) -> str:
         """`namespace/name`: who owns the state documents."""
-        return naming.owner_key(self.metadata.namespace, self.metadata.name)
+        return naming.build_owner_key(self.metadata.namespace, self.metadata.name)

@@ -30,14 +30,14 @@ def read_secret(secrets_dir: Path | None, name: str) -> dict[str, str]:
         files = sorted(
             path for path in directory.iterdir() if path.is_file() and path.name[:2] != ".."
         )
-        return {path.name: _value(path, name) for path in files}
+        return {path.name: _read_value(path, name) for path in files}
     except OSError as error:
         raise Unauthorized(
             f"the Secret {name!r} cannot be read at {error.filename or directory}: {error.strerror}"
         ) from error
 
 
-def _value(path: Path, name: str) -> str:
+def _read_value(path: Path, name: str) -> str:
     if path.stat().st_size > MAX_SECRET_BYTES:
         raise Unauthorized(f"the Secret {name!r} is larger than 1 MiB at {path}")
     try:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from icdc_api.base import ApiModel, Count, Flag
-from icdc_api.problems import first_duplicate, format_value, not_allowed, problem
+from icdc_api.problems import build_problem, build_refusal, find_first_duplicate, format_value
 from icdc_api.spec.catalog import SecretSource
 from icdc_api.spec.index_settings import find_harmful, flatten_settings
 
@@ -62,7 +62,7 @@ class DeadLetters(ApiModel):
     Default 10000. Without effect when policy is Stop."""
 
 
-def _word_as_list(value: object) -> object:
+def _convert_word(value: object) -> object:
     # `hosts: embedded` is a word where a list belongs; from here on it is a list everywhere.
     return (EMBEDDED,) if value == EMBEDDED else value
 
@@ -85,7 +85,7 @@ class OpenSearch(ApiModel):
                 "x-kubernetes-list-type": "set",
             },
         ),
-        BeforeValidator(_word_as_list),
+        BeforeValidator(_convert_word),
     ]
     """URLs of the cluster, as http[s]://name[:port][/path]; requests are spread over them.
     Required. In local runs the word embedded may stand here: a node is started for the run."""
@@ -116,25 +116,25 @@ class OpenSearch(ApiModel):
         return self.hosts == (EMBEDDED,)
 
     @model_validator(mode="after")
-    def _hosts_are_urls(self) -> Self:
+    def _check_hosts(self) -> Self:
         if self.embedded:
             return self
         for position, host in enumerate(self.hosts):
             if not re.match(HOST_PATTERN, host):
                 # A value that looks like it holds a password is not repeated.
                 seen = "the value" if "@" in host else format_value(host)
-                raise problem(f"{seen} is not allowed: {HOST_RULE}", "hosts", position)
+                raise build_problem(f"{seen} is not allowed: {HOST_RULE}", "hosts", position)
         # One node named twice would get twice the share of the requests.
-        twice = first_duplicate(tuple(host.rstrip("/") for host in self.hosts))
+        twice = find_first_duplicate(tuple(host.rstrip("/") for host in self.hosts))
         if twice:
-            raise not_allowed(twice[1], "a host is named once", "hosts", twice[0])
+            raise build_refusal(twice[1], "a host is named once", "hosts", twice[0])
         return self
 
     @model_validator(mode="after")
-    def _index_keeps_its_promise(self) -> Self:
+    def _check_index_settings(self) -> Self:
         # Not in the CRD: CEL does not see the fields of an object without a schema.
         for name, _, why in find_harmful(flatten_settings(self.index_settings)):
-            raise problem(f"the setting is refused: {why}", "indexSettings", name)
+            raise build_problem(f"the setting is refused: {why}", "indexSettings", name)
         return self
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from icdc_api.base import ApiModel, Count, Flag
-from icdc_api.problems import not_allowed, problem
+from icdc_api.problems import build_problem, build_refusal
 from icdc_api.spec.catalog import PropertyValue
 from icdc_api.spec.spark_conf import find_problem
 
@@ -98,9 +98,9 @@ class LocalVolume(ApiModel):
     """A volume created for each pod. Excludes hostPath."""
 
     @model_validator(mode="after")
-    def _is_of_one_kind(self) -> Self:
+    def _check_kind(self) -> Self:
         if (self.host_path is None) == (self.ephemeral is None):
-            raise problem(LOCAL_VOLUME_RULE)
+            raise build_problem(LOCAL_VOLUME_RULE)
         return self
 
 
@@ -116,10 +116,10 @@ class DynamicAllocation(ApiModel):
     """Executors at most. Default 8."""
 
     @model_validator(mode="after")
-    def _min_is_at_most_max(self) -> Self:
+    def _check_bounds(self) -> Self:
         if self.min_executors > self.max_executors:
             rule = f"{MIN_MAX_RULE}, which is {self.max_executors}"
-            raise not_allowed(self.min_executors, rule, "minExecutors")
+            raise build_refusal(self.min_executors, rule, "minExecutors")
         return self
 
 
@@ -151,10 +151,10 @@ class Spark(ApiModel):
     there is one process, on loopback."""
 
     @model_validator(mode="after")
-    def _conf_is_free_to_set(self) -> Self:
+    def _check_conf(self) -> Self:
         for key, value in self.conf.items():
             # Not `find_risk`: which namespaces are trusted is known to the operator alone.
             wrong = find_problem(key, value)
             if wrong is not None:
-                raise problem(wrong, "conf", key)
+                raise build_problem(wrong, "conf", key)
         return self

@@ -183,7 +183,7 @@ class PropertyTable(Generic[Why]):
             {name.removesuffix("*"): why for name, why in named if name.endswith("*")},
         )
 
-    def reason(self, key: str) -> Why | None:
+    def find_reason(self, key: str) -> Why | None:
         """Return the reason of the entry for `key`: a whole key first, then a prefix; else None."""
         whole = self.keys.get(key)
         if whole is not None:
@@ -223,7 +223,7 @@ HARMLESS_PROPERTIES = (
 )
 
 
-def _matching(name: str) -> str:
+def _convert_to_regex(name: str) -> str:
     return name.replace(".", "[.]").replace("*", r"[\w.]+")
 
 
@@ -241,7 +241,7 @@ HARMLESS_FLAGS: Mapping[str, str] = {
     ),
     # No -Dspark.…: that would set any property, past this list.
     f"-D with one of {', '.join(HARMLESS_PROPERTIES)}": (
-        rf"-D({'|'.join(map(_matching, HARMLESS_PROPERTIES))})=[\w./:|*-]*"
+        rf"-D({'|'.join(map(_convert_to_regex, HARMLESS_PROPERTIES))})=[\w./:|*-]*"
     ),
 }
 """Flags of a JVM that every pipeline may set, as they are shown, and an expression for each."""
@@ -256,10 +256,10 @@ def find_problem(key: str, value: str) -> str | None:
     """
     if not _KEY.fullmatch(key):
         return "the key is not allowed: it is the name of a Spark property, such as spark.sql.…"
-    refused = REFUSED_TABLE.reason(key)
+    refused = REFUSED_TABLE.find_reason(key)
     if refused is not None:
         return f"the property is refused: {refused}"
-    if TRUSTED_TABLE.reason(key) is None and ALLOWED_TABLE.reason(key) is None:
+    if TRUSTED_TABLE.find_reason(key) is None and ALLOWED_TABLE.find_reason(key) is None:
         return (
             f"the property is refused: it is not in {DOCUMENT}; allowed are {_suggest_allowed(key)}"
         )
@@ -272,9 +272,9 @@ def find_risk(key: str, value: str) -> Risk | None:
 
     Only for what `find_problem` lets pass.
     """
-    if ALLOWED_TABLE.reason(key) is Use.JVM and not _JVM_OPTIONS.fullmatch(value):
+    if ALLOWED_TABLE.find_reason(key) is Use.JVM and not _JVM_OPTIONS.fullmatch(value):
         return Risk.JVM
-    return TRUSTED_TABLE.reason(key)
+    return TRUSTED_TABLE.find_reason(key)
 
 
 def _find_value_problem(key: str, value: str) -> str | None:

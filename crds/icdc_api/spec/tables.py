@@ -17,7 +17,7 @@ from pydantic import (
 from icdc_api import naming
 from icdc_api.base import INT64_MAX, ApiModel, Flag
 from icdc_api.errors import BadSpec
-from icdc_api.problems import first_duplicate, not_allowed, problem
+from icdc_api.problems import build_problem, build_refusal, find_first_duplicate
 from icdc_api.spec.catalog import Catalog
 
 _RFC3339 = re.compile(
@@ -39,23 +39,23 @@ def _check_table_name(name: str) -> str:
     try:
         naming.parse_table_name(name)
     except BadSpec as error:
-        raise problem(error.message) from error
+        raise build_problem(error.message) from error
     return name
 
 
 def _check_index(index: str) -> str:
     # Not by a pattern: OpenSearch's limit is in bytes of UTF-8, and one name is taken by ours.
-    rule = naming.index_problem(index)
+    rule = naming.find_index_problem(index)
     if rule:
-        raise not_allowed(index, rule)
+        raise build_refusal(index, rule)
     return index
 
 
-def _only_rfc3339(value: object) -> object:
+def _require_rfc3339(value: object) -> object:
     # Left alone, pydantic would take a number, or a date, for a time.
     if isinstance(value, datetime) or (isinstance(value, str) and _RFC3339.fullmatch(value)):
         return value
-    raise not_allowed(value, "it must be a time with a zone, as 2024-03-15T14:30:00Z")
+    raise build_refusal(value, "it must be a time with a zone, as 2024-03-15T14:30:00Z")
 
 
 TableName = Annotated[
@@ -87,7 +87,7 @@ class StartFrom(ApiModel):
         Annotated[
             AwareDatetime,
             Field(json_schema_extra={"maxLength": 40}),
-            BeforeValidator(_only_rfc3339),
+            BeforeValidator(_require_rfc3339),
         ]
         | None
     ) = None
@@ -95,12 +95,12 @@ class StartFrom(ApiModel):
     Excludes position and snapshotId."""
 
     @model_validator(mode="after")
-    def _is_one_of_three(self) -> Self:
+    def _check_one_given(self) -> Self:
         if (
             sum(choice is not None for choice in (self.position, self.snapshot_id, self.timestamp))
             != 1
         ):
-            raise problem(START_FROM_RULE)
+            raise build_problem(START_FROM_RULE)
         return self
 
 
@@ -176,24 +176,24 @@ class Table(ApiModel):
     @property
     def index_name(self) -> str:
         """The alias: `index`, or its default."""
-        return self.index or naming.default_index(self.name)
+        return self.index or naming.derive_index(self.name)
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _check_fields(self) -> Self:
         for field, columns in (
             ("identifierColumns", self.identifier_columns),
             ("columns", self.columns),
         ):
-            twice = first_duplicate(columns or ())
+            twice = find_first_duplicate(columns or ())
             if twice:
-                raise not_allowed(twice[1], "columns are unique", field, twice[0])
+                raise build_refusal(twice[1], "columns are unique", field, twice[0])
         if self.append_only and self.identifier_columns:
-            raise problem(APPEND_ONLY_RULE, "identifierColumns")
+            raise build_problem(APPEND_ONLY_RULE, "identifierColumns")
         # Here and not when it is used: a table without a usable name for its index is a mistake in
         # the spec, and the author should hear of it at once.
         if self.index is None:
             try:
-                naming.default_index(self.name)
+                naming.derive_index(self.name)
             except BadSpec as error:
-                raise problem(error.message, "index") from error
+                raise build_problem(error.message, "index") from error
         return self

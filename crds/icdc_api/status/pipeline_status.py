@@ -273,13 +273,13 @@ class PipelineStatus(ApiModel):
     operator_version: Clipped | None = None
     """Version that wrote this status."""
 
-    def condition(self, wanted: ConditionType) -> Condition | None:
+    def find_condition(self, wanted: ConditionType) -> Condition | None:
         """Return the condition of type `wanted`; None if it was never set."""
         return next((item for item in self.conditions if item.type == wanted), None)
 
     def holds(self, wanted: ConditionType) -> bool:
         """Return whether the condition of type `wanted` is set and True."""
-        condition = self.condition(wanted)
+        condition = self.find_condition(wanted)
         return condition is not None and condition.status == ConditionStatus.TRUE
 
 

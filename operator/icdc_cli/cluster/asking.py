@@ -85,7 +85,7 @@ def ask(arguments: argparse.Namespace, mode: AskedKind, **details: Any) -> Clust
 
 
 async def _ask(target: Target, question: Ask, *, seconds: float) -> ClusterAnswer:
-    resource = await target.pipeline()
+    resource = await target.read_pipeline()
     spec = _parse_spec(target, resource)
     source = f"{naming.SINGULAR}/{target.name}"
     options.check_tables(question.tables or (), spec, source=source)
@@ -125,18 +125,18 @@ async def _wait_for_answer(target: Target, question: Ask, seconds: float) -> Pip
     """
     asked_at, shown = time.monotonic(), ""
     while True:
-        resource = await target.pipeline()
+        resource = await target.read_pipeline()
         pipeline_status = status.parse_status_of(resource)
         taken_up = pipeline_status.observed_ask
         # Before the annotation is compared: somebody may ask the next question once ours is done.
         if taken_up is not None and taken_up.id == question.id and taken_up.finished:
             return pipeline_status
-        if _question_of(resource) != question:
+        if _parse_question(resource) != question:
             raise BadSpec(f"somebody else has asked {target.name} something meanwhile: ask again")
         waited = time.monotonic() - asked_at
-        obstacle = _obstacle(pipeline_status, question)
+        obstacle = _describe_obstacle(pipeline_status, question)
         if waited >= seconds or (not obstacle and waited >= TAKEN_UP_SECONDS):
-            raise StartTimeout(_no_answer(target, obstacle, waited))
+            raise StartTimeout(_explain_no_answer(target, obstacle, waited))
         # Once for each state: the command waits for minutes, and a line a second would hide it.
         if obstacle != shown:
             terminal.complain(obstacle)
@@ -150,7 +150,7 @@ def _sleep(seconds: float) -> None:
     time.sleep(seconds)
 
 
-def _obstacle(pipeline_status: PipelineStatus, question: Ask) -> str:
+def _describe_obstacle(pipeline_status: PipelineStatus, question: Ask) -> str:
     """Return the run that has to end before the answer is there; empty where none is active.
 
     For standard error, so one line: run shop-c4-1 follows tables  → "… is active and must end
@@ -168,7 +168,7 @@ def _obstacle(pipeline_status: PipelineStatus, question: Ask) -> str:
     return f"the run {run.name} is active and must end first"
 
 
-def _no_answer(target: Target, obstacle: str, waited: float) -> str:
+def _explain_no_answer(target: Target, obstacle: str, waited: float) -> str:
     """Return why there is no answer after `waited` seconds, and who can do what about it."""
     lead = f"no answer within {waited:.0f} s"
     if obstacle:
@@ -182,7 +182,7 @@ def _no_answer(target: Target, obstacle: str, waited: float) -> str:
     )
 
 
-def _question_of(resource: Resource) -> Ask | None:
+def _parse_question(resource: Resource) -> Ask | None:
     annotations = resource["metadata"].get("annotations") or {}
     return Ask.of_annotation(annotations.get(naming.ANNOTATION_ASK))
 
@@ -207,7 +207,7 @@ async def _withdraw(target: Target, question: Ask) -> None:
     """
     for _ in range(MAX_WITHDRAWALS):
         resource = await target.api.get_pipeline(target.namespace, target.name)
-        if resource is None or _question_of(resource) != question:
+        if resource is None or _parse_question(resource) != question:
             return
         try:
             # Of this version only: a question that somebody else asks in between stays.

@@ -71,7 +71,7 @@ def add_resync_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
     )
     parser.add_argument(
         "--mode",
-        type=options.choice_of(ResyncMode),
+        type=options.build_choice_type(ResyncMode),
         default=ResyncMode.EXPORT,
         metavar=f"{{{','.join(ResyncMode)}}}",
         help="what to do (default: Export)",
@@ -98,8 +98,8 @@ async def _resume(target: Target, _arguments: argparse.Namespace) -> Exit:
 
 async def _suspend(target: Target, wanted: bool) -> bool:
     """Set `spec.suspend`; return whether that changed it."""
-    pipeline = await target.pipeline()
-    if bool(_spec(pipeline).get("suspend", False)) is wanted:
+    pipeline = await target.read_pipeline()
+    if bool(_get_spec(pipeline).get("suspend", False)) is wanted:
         return False
     await _patch(target, {"spec": {"suspend": wanted}})
     return True
@@ -108,9 +108,9 @@ async def _suspend(target: Target, wanted: bool) -> bool:
 async def _resync(target: Target, arguments: argparse.Namespace) -> Exit:
     wanted = list(dict.fromkeys(arguments.table))
     for tries_left in reversed(range(MAX_TRIES)):
-        pipeline = await target.pipeline()
+        pipeline = await target.read_pipeline()
         _check_tables(pipeline, wanted)
-        nonce = _next_nonce(pipeline)
+        nonce = _compute_nonce(pipeline)
         # Of an older version nothing is patched: two that ask at once ask twice.
         version = {"resourceVersion": pipeline["metadata"]["resourceVersion"]}
         resync = {"nonce": nonce, "tables": wanted, "mode": str(arguments.mode)}
@@ -123,7 +123,7 @@ async def _resync(target: Target, arguments: argparse.Namespace) -> Exit:
         else:
             break
     of = ", ".join(wanted) if wanted else "all tables"
-    later = "; it begins when the pipeline is resumed" if _spec(pipeline).get("suspend") else ""
+    later = "; it begins when the pipeline is resumed" if _get_spec(pipeline).get("suspend") else ""
     terminal.say(f"{target.name}: resync {nonce} of {of} is asked for{later}")
     return Exit.DONE
 
@@ -132,26 +132,26 @@ async def _patch(target: Target, patch: dict[str, Any]) -> None:
     await target.api.merge_patch(kinds.PIPELINE, target.namespace, target.name, patch)
 
 
-def _next_nonce(pipeline: Resource) -> int:
+def _compute_nonce(pipeline: Resource) -> int:
     """Return a nonce above the one in the spec and the one that the operator last acted on.
 
     A spec may have been restored from a backup: with 2 in it, and 4 acted on, the result is 5, as a
     3 would ask for nothing. With 4 in it and 4 acted on it is 5; with neither it is 1.
     """
     triggers = (pipeline.get("status") or {}).get("observedTriggers") or {}
-    asked = (_spec(pipeline).get("resync") or {}).get("nonce", 0)
+    asked = (_get_spec(pipeline).get("resync") or {}).get("nonce", 0)
     return 1 + max(int(asked), int(triggers.get("resyncNonce", 0)))
 
 
 # Not `options.check_tables`, which takes the models of a spec: to build them would take longer than
 # the requests of this command.
 def _check_tables(pipeline: Resource, wanted: list[str]) -> None:
-    names = [str(table.get("name")) for table in _spec(pipeline).get("tables") or ()]
+    names = [str(table.get("name")) for table in _get_spec(pipeline).get("tables") or ()]
     for name in wanted:
         if name not in names:
             raise BadSpec(f"--table {name}: the pipeline {options.describe_missing(name, names)}")
 
 
-def _spec(pipeline: Resource) -> dict[str, Any]:
+def _get_spec(pipeline: Resource) -> dict[str, Any]:
     spec: dict[str, Any] = pipeline.get("spec") or {}
     return spec

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from icdc_api.errors import BadSpec
-from icdc_cli.cluster.kubeconfig import Entry, find_entry, in_pod, refuse_no_context
+from icdc_cli.cluster.kubeconfig import Entry, find_entry, is_in_pod, refuse_no_context
 from icdc_operator.cluster.kube.environment import IN_CLUSTER
 
 POD_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -70,9 +70,9 @@ def read_login(env: Mapping[str, str], context: str | None) -> Login:
     for a user with an `auth-provider`.
     """
     if context is None:
-        if not in_pod(env):
+        if not is_in_pod(env):
             raise refuse_no_context(env)
-        return _pod_login(env)
+        return _read_pod_login(env)
     where = find_entry(env, "contexts", "context", context)
     cluster = find_entry(env, "clusters", "cluster", str(where.inner.get("cluster")))
     # A context may do without a user: then nobody in particular asks.
@@ -88,14 +88,14 @@ def read_login(env: Mapping[str, str], context: str | None) -> Login:
     user = _with_plugin(user, cluster)
     return Login(
         server=server,
-        tls=_ssl_context(cluster, user) if server.startswith("https://") else None,
+        tls=_build_ssl_context(cluster, user) if server.startswith("https://") else None,
         server_name=cluster.inner.get("tls-server-name"),
-        headers=_headers(user),
+        headers=_build_headers(user),
         proxy=cluster.inner.get("proxy-url"),
     )
 
 
-def _pod_login(env: Mapping[str, str]) -> Login:
+def _read_pod_login(env: Mapping[str, str]) -> Login:
     try:
         token = (POD_ACCOUNT / "token").read_text(encoding="utf-8").strip()
         trust = ssl.create_default_context(cafile=str(POD_ACCOUNT / "ca.crt"))
@@ -107,20 +107,23 @@ def _pod_login(env: Mapping[str, str]) -> Login:
     return Login(f"https://{host}:{port}", trust, headers={"Authorization": f"Bearer {token}"})
 
 
-def _ssl_context(cluster: Entry, user: Entry) -> ssl.SSLContext:
+def _build_ssl_context(cluster: Entry, user: Entry) -> ssl.SSLContext:
     """Return the trust in the server, with the client certificate of the user if there is one.
 
     BadSpec for a certificate or key that cannot be read or that do not belong together.
     """
     try:
-        authority = _content(cluster, "certificate-authority")
+        authority = _read_content(cluster, "certificate-authority")
         # Without an authority Python trusts what this host trusts, as kubectl does.
         context = ssl.create_default_context(cadata=authority.decode() if authority else None)
         if cluster.inner.get("insecure-skip-tls-verify"):
             # In this order: Python refuses CERT_NONE while it has to check the name.
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        certificate, key = _content(user, "client-certificate"), _content(user, "client-key")
+        certificate, key = (
+            _read_content(user, "client-certificate"),
+            _read_content(user, "client-key"),
+        )
         if certificate:
             # In one text: a file of a certificate may hold its key as well. The newline is for a
             # certificate without one at its end, which would run into the next header.
@@ -141,7 +144,7 @@ def _load_certificate(context: ssl.SSLContext, pem: bytes) -> None:
         Path(path).unlink()
 
 
-def _content(entry: Entry, key: str) -> bytes | None:
+def _read_content(entry: Entry, key: str) -> bytes | None:
     """Return what `<key>-data` holds, or else the file that `key` names; None without either.
 
     The data goes first, as in client-go: tools that embed a certificate may leave the path behind.
@@ -157,7 +160,7 @@ def _content(entry: Entry, key: str) -> bytes | None:
     return (entry.folder / str(path)).read_bytes() if path else None
 
 
-def _headers(user: Entry) -> dict[str, str]:
+def _build_headers(user: Entry) -> dict[str, str]:
     """Return the header by which the API server knows the user; none for a certificate's."""
     inner = user.inner
     token = inner.get("token")

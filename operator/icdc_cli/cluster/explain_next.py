@@ -44,11 +44,13 @@ def explain_next_step(
 ) -> str:
     """Return the next step as one line of text; `now` has a time zone."""
     # Messages of the status may have several lines; callers print or store one.
-    text = " ".join(_next(resource, status, spec, now).split())
+    text = " ".join(_describe_next(resource, status, spec, now).split())
     return shorten(text, MAX_LINE)
 
 
-def _next(resource: Resource, status: PipelineStatus, spec: PipelineSpec, now: datetime) -> str:
+def _describe_next(
+    resource: Resource, status: PipelineStatus, spec: PipelineSpec, now: datetime
+) -> str:
     metadata = resource["metadata"]
     name, generation = metadata["name"], metadata.get("generation")
     if metadata.get("deletionTimestamp"):
@@ -74,7 +76,7 @@ def _next(resource: Resource, status: PipelineStatus, spec: PipelineSpec, now: d
     # With a time the pipeline is retried by itself, stalled as it is: both are said.
     if stalled and status.next_attempt_time is None:
         return stalled
-    planned = _by_schedule(resource, status, spec, now)
+    planned = _describe_schedule(resource, status, spec, now)
     return f"{stalled}; {planned}" if stalled else planned
 
 
@@ -91,7 +93,7 @@ def _describe_active(run: RunStatus) -> str:
 
 def _describe_stall(status: PipelineStatus, lead: str) -> str:
     """Return why a person must act, and who, after `lead`; empty when nobody must."""
-    condition = status.condition(ConditionType.STALLED)
+    condition = status.find_condition(ConditionType.STALLED)
     if condition is None or not status.holds(ConditionType.STALLED):
         return ""
     reasons = {table.reason for table in status.tables if retry.waits_for_person(table)}
@@ -102,7 +104,7 @@ def _describe_stall(status: PipelineStatus, lead: str) -> str:
     return f"{lead}: {condition.reason}: {condition.message}{acts}"
 
 
-def _by_schedule(
+def _describe_schedule(
     resource: Resource, status: PipelineStatus, spec: PipelineSpec, now: datetime
 ) -> str:
     metadata = resource["metadata"]
@@ -122,7 +124,7 @@ def _by_schedule(
         why = f" (attempt after failure {status.consecutive_failures})" if failed else ""
         if wait <= 0:
             return f"starts the next run now{why}"
-        duration = text_tables.duration(wait)
+        duration = text_tables.format_duration(wait)
         return f"waits {duration}, until {due.at:%H:%M:%S} UTC, and starts a run{why}"
     if due.poll_after is None:
         return "nothing: every table is complete; only a change of the spec starts another run"

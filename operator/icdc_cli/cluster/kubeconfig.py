@@ -55,9 +55,9 @@ def choose_context(
     entry; only there can the message list those that exist. `pod_file` is for tests.
     """
     # A context that is asked for by name goes before the pod's own account.
-    if in_pod(env) and wanted is None:
-        return Context(None, _pod_namespace(pod_file))
-    documents = [document for _, document in _documents(env)]
+    if is_in_pod(env) and wanted is None:
+        return Context(None, _read_pod_namespace(pod_file))
+    documents = [document for _, document in _read_documents(env)]
     # A generator: of several files, only the first that has a current context counts.
     current = (document["current-context"] for document in documents if _has_current(document))
     name = wanted or next(current, None)
@@ -66,7 +66,7 @@ def choose_context(
     return Context(name, str(namespace or DEFAULT_NAMESPACE))
 
 
-def in_pod(env: Mapping[str, str]) -> bool:
+def is_in_pod(env: Mapping[str, str]) -> bool:
     """Return whether this is a pod whose own account counts: no kubeconfig is named.
 
     A file in ~/.kube does not count, as an image may hold one by accident; who sets the variable
@@ -82,50 +82,50 @@ def find_entry(env: Mapping[str, str], section: str, key: str, name: str) -> Ent
     """
     entry = _find(env, section, key, name)
     if entry is None:
-        names = sorted(str(named.get("name")) for _, named in _entries(env, section))
+        names = sorted(str(named.get("name")) for _, named in _list_entries(env, section))
         listed = ", ".join(names) or "none"
-        raise BadSpec(f"the kubeconfig {_paths(env)} has no {key} {name}; it has: {listed}")
+        raise BadSpec(f"the kubeconfig {_read_paths(env)} has no {key} {name}; it has: {listed}")
     return entry
 
 
 def refuse_no_context(env: Mapping[str, str]) -> BadSpec:
     """Return the error for a host on which nothing says which cluster is meant."""
     # Two errors with two remedies: a file without a current context, and none at all.
-    if any(path.is_file() for path in _files(env)):
-        return BadSpec(f"the kubeconfig {_paths(env)} has no current context: use --context")
+    if any(path.is_file() for path in _list_files(env)):
+        return BadSpec(f"the kubeconfig {_read_paths(env)} has no current context: use --context")
     return BadSpec(
-        f"no cluster is known: this is no pod, and there is no kubeconfig at {_paths(env)}; set "
-        f"{KUBECONFIG}"
+        f"no cluster is known: this is no pod, and there is no kubeconfig at {_read_paths(env)}; "
+        f"set {KUBECONFIG}"
     )
 
 
 def _find(env: Mapping[str, str], section: str, key: str, name: str) -> Entry | None:
-    for folder, entry in _entries(env, section):
+    for folder, entry in _list_entries(env, section):
         if entry.get("name") == name:
             inner = entry.get(key)
             return Entry(folder, inner if isinstance(inner, dict) else {})
     return None
 
 
-def _pod_namespace(path: Path) -> str:
+def _read_pod_namespace(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8").strip() or DEFAULT_NAMESPACE
     except OSError:
         return DEFAULT_NAMESPACE
 
 
-def _paths(env: Mapping[str, str]) -> str:
+def _read_paths(env: Mapping[str, str]) -> str:
     return env.get(KUBECONFIG) or str(Path.home() / ".kube" / "config")
 
 
-def _files(env: Mapping[str, str]) -> list[Path]:
+def _list_files(env: Mapping[str, str]) -> list[Path]:
     # Empty parts are passed over: `KUBECONFIG=$KUBECONFIG:more` has one where it was unset.
-    return [Path(path).expanduser() for path in _paths(env).split(os.pathsep) if path]
+    return [Path(path).expanduser() for path in _read_paths(env).split(os.pathsep) if path]
 
 
-def _documents(env: Mapping[str, str]) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _read_documents(env: Mapping[str, str]) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Yield the folder and the content of every kubeconfig that is there."""
-    for path in _files(env):
+    for path in _list_files(env):
         try:
             document = yaml.safe_load(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -145,12 +145,12 @@ def _has_current(document: dict[str, Any]) -> bool:
     return isinstance(document.get("current-context"), str) and bool(document["current-context"])
 
 
-def _entries(env: Mapping[str, str], section: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _list_entries(env: Mapping[str, str], section: str) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Yield the entries of a section with the folder of their file, in the order of the files.
 
     Sections are lists of {name, …} and not mappings; who takes the first of a name has kubectl's.
     """
-    for folder, document in _documents(env):
+    for folder, document in _read_documents(env):
         entries = document.get(section)
         for entry in entries if isinstance(entries, list) else ():
             if isinstance(entry, dict):

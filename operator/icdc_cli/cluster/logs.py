@@ -46,34 +46,34 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--run", metavar="RUN", help="of this run (default: the current or newest)")
     parser.add_argument(
         "--tail",
-        type=options.number_from(0),
+        type=options.build_number_type(0),
         default=TAIL_LINES,
         metavar="LINES",
         help=f"begin with the last lines (default: {TAIL_LINES})",
     )
     options.add_verbose(parser)
-    parser.set_defaults(command=session.carry_out(_logs))
+    parser.set_defaults(command=session.carry_out(_show_logs))
 
 
-async def _logs(target: Target, arguments: argparse.Namespace) -> Exit:
-    pipeline = await target.pipeline()
+async def _show_logs(target: Target, arguments: argparse.Namespace) -> Exit:
+    pipeline = await target.read_pipeline()
     drivers = await target.api.list_driver_pods(target.namespace, target.name)
-    current = _current(pipeline)
-    pod = _of_run(drivers, arguments.run) if arguments.run else _newest(drivers, current)
+    current = _get_current_run(pipeline)
+    pod = _find_driver(drivers, arguments.run) if arguments.run else _find_newest(drivers, current)
     if pod is None:
         none = "no run is left that has a log"
-        return _none(none if current is None else f"{current} has no driver yet")
-    waits_for = _waits_for(pod)
+        return _report_no_log(none if current is None else f"{current} has no driver yet")
+    waits_for = _explain_wait(pod)
     if waits_for is not None:
-        return _none(waits_for)
+        return _report_no_log(waits_for)
     try:
         await _show(target, pod["metadata"]["name"], arguments)
     # The answer of the API server for a pod without a started container is 400.
     except errors.Invalid as error:
         # Its container has just not started; the message says what it waits for.
-        return _none(error.message)
+        return _report_no_log(error.message)
     except errors.NotFound:
-        return _none(f"the driver {pod['metadata']['name']} no longer exists")
+        return _report_no_log(f"the driver {pod['metadata']['name']} no longer exists")
     except BrokenPipeError:
         # Whoever reads has had enough; Python must not complain of that at its end.
         # As in the notes on SIGPIPE of Python's `signal` module: its last flush would raise anew.
@@ -88,60 +88,60 @@ async def _show(target: Target, pod: str, arguments: argparse.Namespace) -> None
     container = Role.DRIVER.container
     if not arguments.follow:
         log = await target.api.read_log(*where, container=container)
-        sys.stdout.write(terminal.printable(log))
+        sys.stdout.write(terminal.make_printable(log))
         sys.stdout.flush()
         return
     # Line by line and flushed: `| grep` shows a line when it is printed, not 8 KiB later.
     async for line in target.api.follow_log(*where, container=container):
-        sys.stdout.write(terminal.printable(line))
+        sys.stdout.write(terminal.make_printable(line))
         sys.stdout.flush()
 
 
-def _of_run(drivers: list[Resource], run: str) -> Resource:
+def _find_driver(drivers: list[Resource], run: str) -> Resource:
     """Return the newest driver of a run; BadSpec, with the runs that have one, if it has none."""
-    pods_of_run = [pod for pod in drivers if _run(pod) == run]
+    pods_of_run = [pod for pod in drivers if _get_run(pod) == run]
     if not pods_of_run:
-        runs_left = ", ".join(sorted(filter(None, map(_run, drivers)))) or "none"
+        runs_left = ", ".join(sorted(filter(None, map(_get_run, drivers)))) or "none"
         raise BadSpec(f"--run {run}: no driver of it is left; there are: {runs_left}")
-    return _by_age(pods_of_run)[-1]
+    return _sort_by_age(pods_of_run)[-1]
 
 
-def _newest(drivers: list[Resource], run: str | None) -> Resource | None:
+def _find_newest(drivers: list[Resource], run: str | None) -> Resource | None:
     """Return the driver of the current run, or the newest of all when no run is active."""
-    candidates = drivers if run is None else [pod for pod in drivers if _run(pod) == run]
-    return _by_age(candidates)[-1] if candidates else None
+    candidates = drivers if run is None else [pod for pod in drivers if _get_run(pod) == run]
+    return _sort_by_age(candidates)[-1] if candidates else None
 
 
 # Times of Kubernetes are in UTC and of one width, so their texts sort as they do. By time and not
 # by name, in which run 10 stands before run 9.
-def _by_age(drivers: list[Resource]) -> list[Resource]:
+def _sort_by_age(drivers: list[Resource]) -> list[Resource]:
     return sorted(drivers, key=lambda pod: str(pod["metadata"].get("creationTimestamp", "")))
 
 
-def _waits_for(pod: Resource) -> str | None:
+def _explain_wait(pod: Resource) -> str | None:
     """Return why the driver prints nothing yet; None once it has begun.
 
     Of a pod that has no node yet the API server gives an empty log, and not an error.
     """
     if (pod.get("status") or {}).get("phase") != "Pending":
         return None
-    failure = pod_failures.why_not_running(pod, datetime.now(UTC))
+    failure = pod_failures.explain_not_running(pod, datetime.now(UTC))
     name = pod["metadata"]["name"]
     return failure.message if failure else f"the driver {name} has not started yet"
 
 
-def _run(pod: Resource) -> str | None:
+def _get_run(pod: Resource) -> str | None:
     labels: dict[str, str] = pod["metadata"].get("labels") or {}
     return labels.get(naming.LABEL_RUN)
 
 
-def _current(pipeline: Resource) -> str | None:
+def _get_current_run(pipeline: Resource) -> str | None:
     run: Any = (pipeline.get("status") or {}).get("currentRun") or {}
     name = run.get("name")
     return name if isinstance(name, str) else None
 
 
-def _none(why: str) -> Exit:
+def _report_no_log(why: str) -> Exit:
     """Write why there is no log; return exit code 3, since a later call may show one."""
     terminal.complain(why)
     return Exit.OUTLASTED

@@ -31,7 +31,7 @@ class Target:
     name: str
     """Name of the pipeline, as typed."""
 
-    async def pipeline(self) -> Resource:
+    async def read_pipeline(self) -> Resource:
         """Return the pipeline as it is now; BadSpec when there is none."""
         pipeline = await self.api.get_pipeline(self.namespace, self.name)
         if pipeline is None:

@@ -41,7 +41,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--output",
         "-o",
-        type=options.choice_of(Output),
+        type=options.build_choice_type(Output),
         default=Output.TEXT,
         metavar="{text,json,yaml}",
         help="text for people, json or yaml for programs (default: text)",
@@ -53,11 +53,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "those that are stalled, not exported yet or behind come first, and the others are counted",
     )
     options.add_verbose(parser)
-    parser.set_defaults(command=session.carry_out(_status))
+    parser.set_defaults(command=session.carry_out(_show_status))
 
 
-async def _status(target: Target, arguments: argparse.Namespace) -> Exit:
-    resource = await target.pipeline()
+async def _show_status(target: Target, arguments: argparse.Namespace) -> Exit:
+    resource = await target.read_pipeline()
     # As kubectl does: who wrote which field is of no interest to a reader.
     resource.get("metadata", {}).pop("managedFields", None)
     if arguments.output != Output.TEXT:
@@ -65,8 +65,10 @@ async def _status(target: Target, arguments: argparse.Namespace) -> Exit:
         options.write(resource, arguments.output)
     status = parse_status_of(resource)
     if arguments.output == Output.TEXT:
-        terminal.say(text(resource, status, every=arguments.all, now=datetime.now(UTC)))
-    code, message = exit_of(status)
+        terminal.say(
+            describe_pipeline(resource, status, every=arguments.all, now=datetime.now(UTC))
+        )
+    code, message = choose_exit(status)
     if message:
         terminal.complain(message)
     return code
@@ -92,36 +94,38 @@ def parse_status_of(resource: Resource) -> PipelineStatus:
         ) from error
 
 
-def exit_of(status: PipelineStatus) -> tuple[Exit, str]:
+def choose_exit(status: PipelineStatus) -> tuple[Exit, str]:
     """Return the exit code for the status, and the message for standard error.
 
     SpecValid first: with a spec that is wrong the operator goes on by the last one that was right,
     and all else in the status is about that one.
     """
-    valid = status.condition(ConditionType.SPEC_VALID)
+    valid = status.find_condition(ConditionType.SPEC_VALID)
     if valid is not None and valid.status == ConditionStatus.FALSE:
         return Exit.USAGE, valid.message
     return exits.of_status(status)
 
 
-def text(resource: Resource, status: PipelineStatus, *, every: bool, now: datetime) -> str:
+def describe_pipeline(
+    resource: Resource, status: PipelineStatus, *, every: bool, now: datetime
+) -> str:
     """Return all of it for a person, parts apart by an empty line; `now` has a time zone.
 
     The line of the pipeline comes first, then what is strange about it, tables, conditions.
     `every`: a line for each table, however many there are.
     """
-    parts = [text_tables.align(_HEAD, [_row(resource, status, now)])]
-    parts += ["\n".join(notes)] if (notes := list(_notes(resource, status, now))) else []
+    parts = [text_tables.align(_HEAD, [_build_row(resource, status, now)])]
+    parts += ["\n".join(notes)] if (notes := list(_list_notes(resource, status, now))) else []
     if status.tables:
         hint = f"icdc status {resource['metadata']['name']} --all shows every table"
-        overview = text_tables.status_overview(status.tables, hint=hint)
-        parts.append(text_tables.status_table(status.tables) if every else overview)
+        overview = text_tables.format_overview(status.tables, hint=hint)
+        parts.append(text_tables.format_status(status.tables) if every else overview)
     rows = [
         (
             condition.type.value,
             condition.status.value,
             condition.reason,
-            _age(condition.last_transition_time, now),
+            _format_age(condition.last_transition_time, now),
             " ".join(condition.message.split()),
         )
         for condition in status.conditions
@@ -130,8 +134,8 @@ def text(resource: Resource, status: PipelineStatus, *, every: bool, now: dateti
     return "\n\n".join(parts)
 
 
-def _row(resource: Resource, status: PipelineStatus, now: datetime) -> tuple[str, ...]:
-    ready = status.condition(ConditionType.READY)
+def _build_row(resource: Resource, status: PipelineStatus, now: datetime) -> tuple[str, ...]:
+    ready = status.find_condition(ConditionType.READY)
     summary, run = status.summary, status.current_run
     # An empty status has defaults, which would read as the opinion of an operator.
     seen = status.observed_generation is not None
@@ -143,13 +147,13 @@ def _row(resource: Resource, status: PipelineStatus, now: datetime) -> tuple[str
         status.phase.value if seen else text_tables.NONE,
         summary.tables if summary else text_tables.NONE,
         text_tables.NONE if behind is None else str(behind),
-        text_tables.NONE if lag is None else text_tables.duration(lag),
+        text_tables.NONE if lag is None else text_tables.format_duration(lag),
         run.name if run else text_tables.NONE,
-        _age(_parse_creation_time(resource), now),
+        _format_age(_parse_creation_time(resource), now),
     )
 
 
-def _notes(resource: Resource, status: PipelineStatus, now: datetime) -> Iterator[str]:
+def _list_notes(resource: Resource, status: PipelineStatus, now: datetime) -> Iterator[str]:
     """Yield a sentence for each thing that makes the table say less than it seems to.
 
     Most of all a status of an older generation: whoever has just applied a spec would take what
@@ -163,7 +167,7 @@ def _notes(resource: Resource, status: PipelineStatus, now: datetime) -> Iterato
             f"The status is about generation {status.observed_generation}; the operator has not "
             f"seen generation {generation} yet."
         )
-    active = status.condition(ConditionType.RUN_ACTIVE)
+    active = status.find_condition(ConditionType.RUN_ACTIVE)
     # Before the next attempt: that time may be over while the pipeline waits for others.
     if active is not None and active.reason == "Queued":
         yield f"The next run waits for its turn: {active.message}."
@@ -172,7 +176,7 @@ def _notes(resource: Resource, status: PipelineStatus, now: datetime) -> Iterato
         yield (
             "The next attempt is due."
             if wait <= 0
-            else (f"The next attempt starts in {text_tables.duration(wait)}.")
+            else (f"The next attempt starts in {text_tables.format_duration(wait)}.")
         )
 
 
@@ -181,8 +185,8 @@ def _parse_creation_time(resource: Resource) -> datetime | None:
     return datetime.fromisoformat(created) if isinstance(created, str) else None
 
 
-def _age(moment: datetime | None, now: datetime) -> str:
+def _format_age(moment: datetime | None, now: datetime) -> str:
     # Clocks differ: what lies ahead happened just now.
     if moment is None:
         return text_tables.NONE
-    return text_tables.duration(max(0, int((now - moment).total_seconds())))
+    return text_tables.format_duration(max(0, int((now - moment).total_seconds())))

@@ -80,7 +80,7 @@ class ThinClient:
         if login.tls is not None and login.tls.verify_mode == ssl.CERT_NONE:
             # Who wrote insecure-skip-tls-verify need not read of it with each command.
             urllib3.disable_warnings(InsecureRequestWarning)
-        proxy = login.proxy or _proxy_of_environment(login.server)
+        proxy = login.proxy or _read_proxy(login.server)
         if proxy is None:
             self._pools = urllib3.PoolManager(**tls)
             return
@@ -158,7 +158,7 @@ def _map_to_os_errors() -> Iterator[None]:
         raise ConnectionError(str(error)) from error
 
 
-def _proxy_of_environment(server: str) -> str | None:
+def _read_proxy(server: str) -> str | None:
     """Return the URL of the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY say, as for kubectl."""
     url = urlsplit(server)
     return None if proxy_bypass(url.hostname or "") else getproxies().get(url.scheme)

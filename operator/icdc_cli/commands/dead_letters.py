@@ -66,13 +66,13 @@ def list_dead_letters(arguments: argparse.Namespace) -> int:
     """Carry out `icdc dead-letters list`; return the exit code."""
     details = {"documents": arguments.documents}
     answer = _ask(arguments, RunMode.DEAD_LETTERS, RunKind.DEAD_LETTERS, details)
-    return _show(answer, arguments, text_tables.dead_letters_table)
+    return _show(answer, arguments, text_tables.format_dead_letters)
 
 
 def replay_dead_letters(arguments: argparse.Namespace) -> int:
     """Carry out `icdc dead-letters replay`; return the exit code."""
     answer = _ask(arguments, RunMode.REPLAY, RunKind.REPLAY, {})
-    return _show(answer, arguments, text_tables.replay_table)
+    return _show(answer, arguments, text_tables.format_replay)
 
 
 def _ask(
@@ -88,7 +88,9 @@ def _ask(
 
         local = resource.load(arguments.filename)
         options.check_tables(arguments.table or (), local.pipeline.spec, source=str(local.source))
-        return plan_verify.answer(local, arguments, mode, only=arguments.table, ids=ids, **details)
+        return plan_verify.ask_locally(
+            local, arguments, mode, only=arguments.table, ids=ids, **details
+        )
     # A file's request is a file and takes any number; an annotation shares 256 KiB with others.
     if ids is not None and len(ids) > MAX_ASKED_IDS:
         raise BadSpec(f"--id: at most {MAX_ASKED_IDS} at a time of a pipeline in a cluster")

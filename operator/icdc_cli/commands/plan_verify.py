@@ -69,7 +69,7 @@ def add_verify_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
 def plan(arguments: argparse.Namespace) -> int:
     """Carry out `icdc plan`; return the exit code."""
     if is_of_file(arguments, "plan"):
-        return _ask(arguments, RunMode.PLAN, text_tables.plan_table)
+        return _ask(arguments, RunMode.PLAN, text_tables.format_plan)
     # Here and not above: it brings the models of a spec, which `icdc status` can do without.
     from icdc_cli.cluster import asking
 
@@ -83,18 +83,18 @@ def plan(arguments: argparse.Namespace) -> int:
     elif not isinstance(answer, Failure):
         # First, since dictionaries keep their order and it is what a reader looks for.
         answer = {"operator": reply.next_step, **answer}
-    return _show_tables(answer, arguments, RunMode.PLAN, text_tables.plan_table)
+    return _show_tables(answer, arguments, RunMode.PLAN, text_tables.format_plan)
 
 
 def verify(arguments: argparse.Namespace) -> int:
     """Carry out `icdc verify`; return the exit code."""
     mode = RunMode.REPAIR if arguments.repair else RunMode.VERIFY
     if is_of_file(arguments, "verify"):
-        return _ask(arguments, mode, text_tables.verify_table)
+        return _ask(arguments, mode, text_tables.format_comparison)
     from icdc_cli.cluster import asking
 
     reply = asking.ask(arguments, RunKind.REPAIR if arguments.repair else RunKind.VERIFY)
-    return _show_tables(reply.answer, arguments, mode, text_tables.verify_table)
+    return _show_tables(reply.answer, arguments, mode, text_tables.format_comparison)
 
 
 def is_of_file(arguments: argparse.Namespace, command: str) -> bool:
@@ -127,10 +127,10 @@ def _ask(
     # In a cluster the condition SpecValid says the same; a file has nobody else to say it.
     for caution in find_cautions(local.pipeline.spec):
         terminal.complain(caution)
-    return _show_tables(answer(local, arguments, mode), arguments, mode, text)
+    return _show_tables(ask_locally(local, arguments, mode), arguments, mode, text)
 
 
-def answer(
+def ask_locally(
     local: "LocalPipeline", arguments: argparse.Namespace, mode: RunMode, **details: Any
 ) -> dict[str, Any] | Failure:
     """Ask the application on this host; `details` are further fields of its request.

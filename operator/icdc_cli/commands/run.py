@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         # Before the node: without a JDK for Spark there is no use in starting OpenSearch first.
         spark = application.find_installed(local.pipeline.spec)
         local = stack.enter_context(host.with_node(local, state, keep=arguments.keep))
-        view = live.view(quiet=arguments.output != Output.TEXT)
+        view = live.choose_view(quiet=arguments.output != Output.TEXT)
         runner = LocalRunner(
             local,
             state,
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
             status = runner.run()
     if arguments.output == Output.TEXT:
         terminal.say(
-            text_tables.status_overview(status.tables, hint="--output json shows every table")
+            text_tables.format_overview(status.tables, hint="--output json shows every table")
         )
     else:
         # With placeholders as written: what is printed may end in a log that others read.

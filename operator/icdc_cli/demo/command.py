@@ -29,7 +29,7 @@ from icdc_cli.demo import scenario
 from icdc_cli.demo.scenario import Change
 from icdc_cli.demo.stage import Stage
 from icdc_cli.embedded import class_data
-from icdc_cli.embedded.lake import Lake, jdbc_catalog
+from icdc_cli.embedded.lake import Lake, build_jdbc_catalog
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_cli.exits import Exit
 from icdc_cli.local import application, resource
@@ -62,12 +62,12 @@ class _Demo:
         self._folder = folder
         self._keep = keep
         self._began = time.monotonic()
-        self._catalog = jdbc_catalog(folder / "catalog.db", folder / "warehouse")
+        self._catalog = build_jdbc_catalog(folder / "catalog.db", folder / "warehouse")
 
     def play(self) -> bool:
         """Play the demo, from empty tables to the proof; return whether all indices equal them."""
         self._say("Starting an OpenSearch node and a Spark that writes the tables")
-        quick = class_data.environment(os.environ)
+        quick = class_data.build_environment(os.environ)
         lake = Lake(self._catalog, folder=self._folder / "lake", environment=quick)
         # Not awaited yet: Spark and OpenSearch take their seconds of starting side by side.
         lake.start()
@@ -81,7 +81,7 @@ class _Demo:
                 # Its memory is free before `verify` starts a JVM of its own.
                 lake.stop()
                 equal = self._verify(path)
-                self._farewell(node, path)
+                self._print_farewell(node, path)
                 return equal
         finally:
             lake.stop()
@@ -89,23 +89,25 @@ class _Demo:
     def _fill(self, lake: Lake) -> None:
         self._say("Making three tables: orders (copy-on-write), customers (merge-on-read), events")
         for statement in (*scenario.CREATE, *scenario.FILL):
-            lake.sql(statement)
+            lake.run_sql(statement)
 
     def _write_pipeline(self, url: str) -> Path:
         path = self._folder / "pipeline.yaml"
-        path.write_text(yaml.safe_dump(scenario.pipeline(url, self._catalog), sort_keys=False))
+        path.write_text(
+            yaml.safe_dump(scenario.build_pipeline(url, self._catalog), sort_keys=False)
+        )
         return path
 
     def _follow(self, lake: Lake, path: Path, url: str) -> None:
         self._say(f"Applying one pipeline for the three: {path}")
-        view = live.view(quiet=False)
+        view = live.choose_view(quiet=False)
         with (
             StateDir(self._folder / "state") as state,
             view,
             Stage(path, state, view, url) as stage,
         ):
             # Before the first change: the last one rolls the table back to here.
-            start = lake.head(scenario.ROLLBACK_TABLE)
+            start = lake.read_head(scenario.ROLLBACK_TABLE)
             self._settle(stage, lake)
             for change in scenario.CHANGES:
                 self._change(stage, lake, change, start)
@@ -114,23 +116,23 @@ class _Demo:
     def _change(self, stage: Stage, lake: Lake, change: Change, start: str | None) -> None:
         self._say(change.title)
         for statement in change.statements:
-            lake.sql(statement.format(start=start))
+            lake.run_sql(statement.format(start=start))
         self._settle(stage, lake)
 
     def _crash(self, stage: Stage, lake: Lake) -> None:
         self._say(scenario.CRASH.title)
         for statement in scenario.CRASH.statements:
-            lake.sql(statement)
+            lake.run_sql(statement)
         killed = stage.kill_within_batch("orders", KILL_AFTER_DOCUMENTS)
         self._say(f"Killed {killed} with SIGKILL; the runner starts another, which carries on")
         self._settle(stage, lake)
 
     def _settle(self, stage: Stage, lake: Lake) -> None:
         """Wait until every index equals its table, and print the status."""
-        heads = {name.removeprefix("lake."): lake.head(name) for name in scenario.TABLES}
+        heads = {name.removeprefix("lake."): lake.read_head(name) for name in scenario.TABLES}
         # By snapshot and not by counts: a compaction changes no count, and must be applied too.
         stage.wait_applied(heads)
-        terminal.say(text_tables.status_table(stage.status.tables))
+        terminal.say(text_tables.format_status(stage.status.tables))
         sys.stdout.flush()
 
     def _verify(self, path: Path) -> bool:
@@ -143,7 +145,7 @@ class _Demo:
         )
         if not isinstance(answer, dict):
             raise Bug(f"verify did not answer: {answer.message}")
-        terminal.say(text_tables.verify_table(answer))
+        terminal.say(text_tables.format_comparison(answer))
         entries: list[dict[str, Any]] = answer["tables"]
         equal = all(entry.get("equal") for entry in entries)
         # From the saved resource: the runner has ended, and its status with it.
@@ -154,11 +156,11 @@ class _Demo:
         sys.stdout.write(
             f"\nrows:            {sum(entry['rows'] for entry in entries):,} in 3 tables\n"
             f"changes applied: {upserted:,} documents written, {deleted:,} deleted\n"
-            f"equal:           {'yes' if equal else 'NO'}, after {self._seconds():.0f} s\n"
+            f"equal:           {'yes' if equal else 'NO'}, after {self._measure_seconds():.0f} s\n"
         )
         return equal
 
-    def _farewell(self, node: OpenSearchNode, path: Path) -> None:
+    def _print_farewell(self, node: OpenSearchNode, path: Path) -> None:
         search = f"curl '{node.url}/orders/_search?q=status:shipped&size=3&pretty'"
         if self._keep:
             sys.stdout.write(
@@ -173,9 +175,9 @@ class _Demo:
             )
 
     def _say(self, text: str) -> None:
-        sys.stdout.write(f"\n[{self._seconds():5.1f} s] {text}\n")
+        sys.stdout.write(f"\n[{self._measure_seconds():5.1f} s] {text}\n")
         # In a pipe, such as of CI, a step shows when it begins, and not with all others at the end.
         sys.stdout.flush()
 
-    def _seconds(self) -> float:
+    def _measure_seconds(self) -> float:
         return time.monotonic() - self._began

@@ -139,7 +139,7 @@ CRASH = Change(
 )
 
 
-def pipeline(url: str, catalog: dict[str, str]) -> dict[str, Any]:
+def build_pipeline(url: str, catalog: dict[str, str]) -> dict[str, Any]:
     """Return the resource that the demo applies; `url` is that of OpenSearch."""
     return {
         "apiVersion": "icebergcdc.dev/v1alpha1",

@@ -90,11 +90,13 @@ class Stage:
         open                   5,400                 killed here
         none                   66,667                too late: it would show nothing
         """
-        before = self._writes(index)
+        before = self._count_writes(index)
         # Both: an intent is in the state document from the plan to the last write of a batch, and
         # writes alone could be those of a batch that has ended.
         self._wait(
-            lambda: self._open_intent(index) and self._writes(index) >= before + documents,
+            lambda: (
+                self._has_open_intent(index) and self._count_writes(index) >= before + documents
+            ),
             "a batch is half written",
         )
         run = self.status.current_run
@@ -124,10 +126,10 @@ class Stage:
                 raise Bug(f"waited in vain until {what}; the logs are in {self._state.runs_path}")
             time.sleep(POLL_SECONDS)
 
-    def _open_intent(self, index: str) -> bool:
+    def _has_open_intent(self, index: str) -> bool:
         return bool(self._get(f"icdc-state/_doc/{index}")["_source"]["intent"])
 
-    def _writes(self, index: str) -> int:
+    def _count_writes(self, index: str) -> int:
         stats = self._get(f"{index}/_stats/indexing")
         # Counted by the node itself: reports of the application come after the fact. Of primaries,
         # since replicas count the same write again.

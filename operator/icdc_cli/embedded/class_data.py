@@ -47,13 +47,13 @@ _STATEMENTS = (
 """What local runs make Spark do: writing, merging, reading, joining, text and JSON of rows."""
 
 
-def environment(environ: Mapping[str, str]) -> dict[str, str]:
+def build_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return variables for a process that starts Spark; none without an archive.
 
     The process must run the JDK of `jdk.find_spark_jdk`, with the set of jars for Spark first on
     its class path.
     """
-    archive = path()
+    archive = build_archive_path()
     if not archive.is_file():
         return {}
     return _with_options(environ, f"-XX:SharedArchiveFile={archive}", _QUIET)
@@ -65,7 +65,7 @@ def make() -> Path:
     Submission without a JDK or jars, SourceUnavailable where Spark does not start; OSError where
     the prefix cannot be written.
     """
-    archive = path()
+    archive = build_archive_path()
     if not archive.is_file():
         archive.parent.mkdir(parents=True, exist_ok=True)
         # Two `make setup` at once would each take half a minute, and one of the two for nothing.
@@ -83,13 +83,13 @@ def _make(archive: Path) -> None:
     with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".class-data-") as scratch:
         folder = Path(scratch)
         made = folder / archive.name
-        catalog = lake.jdbc_catalog(folder / "catalog.db", folder / "warehouse")
+        catalog = lake.build_jdbc_catalog(folder / "catalog.db", folder / "warehouse")
         dumping = _with_options(os.environ, f"-XX:ArchiveClassesAtExit={made}", _QUIET)
         writer = lake.Lake(catalog, folder=folder, environment=dumping, stop_seconds=_DUMP_SECONDS)
         with writer:
-            writer.sql("CREATE NAMESPACE IF NOT EXISTS lake.warm")
+            writer.run_sql("CREATE NAMESPACE IF NOT EXISTS lake.warm")
             for statement in _STATEMENTS:
-                writer.sql(statement.format(t="lake.warm.t"))
+                writer.run_sql(statement.format(t="lake.warm.t"))
         # Of another Java or other jars, so no JVM of this installation maps them any more.
         for old in archive.parent.glob("spark-*.jsa"):
             old.unlink()
@@ -107,24 +107,24 @@ def _with_options(environ: Mapping[str, str], *options: str) -> dict[str, str]:
     return {VARIABLE: shlex.join([*given, *(option for option in options if option not in given)])}
 
 
-def path() -> Path:
+def build_archive_path() -> Path:
     """Return the path of the archive that fits; another Java or jar gives another name.
 
     Submission without a JDK or jars. The JVM compares paths, sizes and times of all jars at each
     start and turns an archive down whole if one differs. By its name one that cannot fit is never
     offered, and a new one takes its place.
     """
-    state = "\n".join([jdk.find_spark_jdk().build, *_jar_states()])
+    state = "\n".join([jdk.find_spark_jdk().build, *_list_jar_states()])
     key = hashlib.sha256(state.encode()).hexdigest()[:16]
     return Path(sys.prefix) / "var" / "iceberg-cdc-operator" / f"spark-{key}.jsa"
 
 
-def _jar_states() -> Iterator[str]:
+def _list_jar_states() -> Iterator[str]:
     """Yield a line for each jar on the class path of Spark, ours first, then those of pyspark."""
     package = importlib.util.find_spec("pyspark")
     homes = [] if package is None else list(package.submodule_search_locations or ())
     files = [file for home in homes for file in sorted(Path(home, "jars").glob("*.jar"))]
-    for file in [*jars.jar_set(jars.SPARK_SET), *files]:
+    for file in [*jars.fetch_jars(jars.SPARK_SET), *files]:
         stat = file.stat()
         yield f"{file} {stat.st_size} {stat.st_mtime_ns}"
 

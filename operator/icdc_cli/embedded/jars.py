@@ -1,6 +1,6 @@
 """Gives local runs the jars they need: fetched once, checked against the lock, then cached.
 
-`jar_set` is what callers use; `python -m icdc_cli.embedded.jars` fetches ahead of time or
+`fetch_jars` is what callers use; `python -m icdc_cli.embedded.jars` fetches ahead of time or
 writes the lock anew. Knows neither Spark nor OpenSearch beyond the names of their jars.
 """
 
@@ -41,7 +41,7 @@ _ICEBERG = "1.12.0"
 _LOG4J_CORE = "org.apache.logging.log4j:log4j-core:2.25.4"
 
 
-def opensearch_set(version: str) -> str:
+def name_opensearch_set(version: str) -> str:
     """Return the name of the set that holds an OpenSearch node of this version."""
     return f"opensearch-{version}"
 
@@ -57,14 +57,17 @@ ROOTS: dict[str, tuple[str, ...]] = {
         "org.postgresql:postgresql:42.7.8",
     ),
     **{
-        opensearch_set(version): (*(f"{part}:{version}" for part in _OPENSEARCH_PARTS), _LOG4J_CORE)
+        name_opensearch_set(version): (
+            *(f"{part}:{version}" for part in _OPENSEARCH_PARTS),
+            _LOG4J_CORE,
+        )
         for version in OPENSEARCH_VERSIONS
     },
 }
 """What each set is for; the lock lists these and everything they need at run time."""
 
 
-def cache_dir() -> Path:
+def choose_cache_dir() -> Path:
     """Return the folder of fetched and compiled files: ICDC_CACHE_DIR, or the user's cache.
 
     Absolute, because processes that get paths from it work in other directories. It may be removed
@@ -78,7 +81,7 @@ def cache_dir() -> Path:
     return parent / "iceberg-cdc-operator"
 
 
-def jar_set(name: str, lock: dict[str, JarSet] | None = None) -> list[Path]:
+def fetch_jars(name: str, lock: dict[str, JarSet] | None = None) -> list[Path]:
     """Return the paths of a set's jars; fetch them when the cache has no complete copy.
 
     Fast and offline once fetched. Submission where they cannot be had: no Maven, no network, or
@@ -95,11 +98,11 @@ def jar_set(name: str, lock: dict[str, JarSet] | None = None) -> list[Path]:
     if name not in sets:
         raise BadSpec(f"There is no set of jars '{name}'; there are {', '.join(sorted(sets))}.")
     wanted = sets[name]
-    folder = cache_dir() / "jars" / wanted.key
-    if not _complete(folder, wanted):
+    folder = choose_cache_dir() / "jars" / wanted.key
+    if not _is_complete(folder, wanted):
         with exclusive(folder.with_name(f".{wanted.key}.lock")):
             # Another process may have fetched the set while this one waited.
-            if not _complete(folder, wanted):
+            if not _is_complete(folder, wanted):
                 _fetch(wanted, folder)
     return [folder / jar.file for jar in wanted.jars]
 
@@ -121,7 +124,7 @@ def exclusive(lock_file: Path) -> Iterator[None]:
         yield
 
 
-def _complete(folder: Path, wanted: JarSet) -> bool:
+def _is_complete(folder: Path, wanted: JarSet) -> bool:
     try:
         present = {entry.name for entry in folder.iterdir()}
     except (FileNotFoundError, NotADirectoryError):
@@ -133,8 +136,8 @@ def _complete(folder: Path, wanted: JarSet) -> bool:
 
 def _fetch(wanted: JarSet, folder: Path) -> None:
     """Fill a folder beside the final one and rename it: no reader sees half a set."""
-    # With a dot and another name than the final one: `_complete` never sees it, and what a killed
-    # process leaves behind is in nobody's way.
+    # With a dot and another name than the final one: `_is_complete` never sees it, and what a
+    # killed process leaves behind is in nobody's way.
     scratch = Path(tempfile.mkdtemp(prefix=f".{wanted.name}-", dir=folder.parent))
     try:
         maven.copy_exactly((jar.coordinates for jar in wanted.jars), scratch)
@@ -157,7 +160,7 @@ def _check(path: Path, jar: LockedJar) -> None:
             f"Maven ended without an error but did not deliver {jar.file} ({jar.coordinates}); "
             "check its mirror settings, then try again."
         )
-    checksum = _sha256(path)
+    checksum = _hash_file(path)
     if checksum != jar.sha256:
         raise Submission(
             f"{jar.file} ({jar.coordinates}) has the checksum {checksum}, the lock says "
@@ -166,7 +169,7 @@ def _check(path: Path, jar: LockedJar) -> None:
         )
 
 
-def _sha256(path: Path) -> str:
+def _hash_file(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -175,7 +178,7 @@ def resolve(name: str, roots: Sequence[str] = ()) -> JarSet:
     """Resolve a set by Maven, as a new lock would hold it; from `roots`, else those of the set."""
     with tempfile.TemporaryDirectory(prefix="icdc-lock-") as scratch:
         resolved = maven.copy_with_dependencies(roots or ROOTS[name], Path(scratch))
-        jars = [LockedJar(coords, path.name, _sha256(path)) for path, coords in resolved.items()]
+        jars = [LockedJar(coords, path.name, _hash_file(path)) for path, coords in resolved.items()]
     if not jars:
         raise Submission(f"Maven resolved no jar for the set '{name}'.")
     return JarSet(name, tuple(sorted(jars)))
@@ -208,7 +211,7 @@ def main(argv: Sequence[str] | None = None, lock: dict[str, JarSet] | None = Non
             _write_lock()
             return 0
         for name in options.sets or list(ROOTS):
-            jars = jar_set(name, lock)
+            jars = fetch_jars(name, lock)
             sys.stdout.write(f"{name}: {len(jars)} jars in {jars[0].parent}\n")
             if options.into is not None:
                 _copy(jars, options.into)

@@ -1,8 +1,8 @@
 """A local lake to write to: a Spark SQL process over a folder, for the demo and for tests.
 
-    sql("INSERT …")  → one line of JSON to `lakeshell`'s standard input
-                     ← one line of JSON from its standard output, when the commit is done
-    its log          standard error, to lake.log: what Spark prints must not get between answers
+    run_sql("INSERT …")  → one line of JSON to `lakeshell`'s standard input
+                         ← one line of JSON from its standard output, when the commit is done
+    its log              standard error, to lake.log: what Spark prints must not get between answers
 
 It is somebody else than the application: another process with its own JVM, whose commits the
 application must notice by itself. It needs no server: the catalog is a SQLite file (`jdbc`).
@@ -38,7 +38,7 @@ class LakeError(Bug):
 
 
 class Lake:
-    """A context manager around the process; `sql` runs one statement."""
+    """A context manager around the process; `run_sql` runs one statement."""
 
     def __init__(
         self,
@@ -82,7 +82,9 @@ class Lake:
         self._folder.mkdir(parents=True, exist_ok=True)
         conf = {
             # First on the class path, as in the application: an archive of class data fits both.
-            "spark.driver.extraClassPath": os.pathsep.join(map(str, jars.jar_set(jars.SPARK_SET))),
+            "spark.driver.extraClassPath": os.pathsep.join(
+                map(str, jars.fetch_jars(jars.SPARK_SET))
+            ),
             "spark.driver.memory": self._memory,
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
@@ -115,9 +117,9 @@ class Lake:
         """Wait until statements are accepted."""
         self._receive()
 
-    def sql(self, statement: str) -> list[dict[str, Any]]:
+    def run_sql(self, statement: str) -> list[dict[str, Any]]:
         """Run one statement; return its rows as dictionaries. LakeError has Spark's message."""
-        process = self._running()
+        process = self._get_process()
         assert process.stdin is not None
         # As JSON: a statement has line breaks of its own, and a line is a request.
         process.stdin.write(json.dumps({"sql": statement}) + "\n")
@@ -128,10 +130,10 @@ class Lake:
         rows: list[dict[str, Any]] = answer["rows"]
         return rows
 
-    def head(self, table: str) -> str | None:
+    def read_head(self, table: str) -> str | None:
         """Return the id of the table's current snapshot on main; None for a table without one."""
         query = f"SELECT snapshot_id FROM {table}.refs WHERE name = 'main'"
-        rows = self.sql(query)
+        rows = self.run_sql(query)
         return str(rows[0]["snapshot_id"]) if rows else None
 
     def stop(self) -> None:
@@ -151,7 +153,7 @@ class Lake:
             process.wait()
         process.stdout.close()
 
-    def _running(self) -> subprocess.Popen[str]:
+    def _get_process(self) -> subprocess.Popen[str]:
         if self._process is None:
             raise Bug("the lake was not started")
         return self._process
@@ -161,7 +163,7 @@ class Lake:
 
         Without a time limit: a MERGE takes what it takes, and a process that dies ends its output.
         """
-        process = self._running()
+        process = self._get_process()
         assert process.stdout is not None
         line = process.stdout.readline()
         if not line:
@@ -170,7 +172,7 @@ class Lake:
         return answer
 
 
-def jdbc_catalog(database: Path, warehouse: Path) -> dict[str, str]:
+def build_jdbc_catalog(database: Path, warehouse: Path) -> dict[str, str]:
     """Return the properties of a catalog in a SQLite file, which pyiceberg can read as well."""
     return {
         "type": "jdbc",

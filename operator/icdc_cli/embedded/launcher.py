@@ -34,15 +34,15 @@ class Launcher:
     """Where the class-data archive belongs; a run without one makes it."""
 
 
-def launcher(version: str, jdk: Jdk) -> Launcher:
+def build_launcher(version: str, jdk: Jdk) -> Launcher:
     """Return the launcher for this version and JDK, compiled; Submission if it does not compile."""
-    libraries = jars.jar_set(jars.opensearch_set(version))
-    source = _source(f"{MAIN_CLASS}.java")
-    log_config = _source("log4j2.properties")
+    libraries = jars.fetch_jars(jars.name_opensearch_set(version))
+    source = _read_source(f"{MAIN_CLASS}.java")
+    log_config = _read_source("log4j2.properties")
     # All that decides whether a compiled launcher and its archive fit.
     inputs = [source, log_config, jdk.build.encode(), str(libraries[0].parent).encode()]
     key = hashlib.sha256(b"\0".join(inputs)).hexdigest()[:16]
-    folder = jars.cache_dir() / "launchers" / f"{version}-{jdk.major}-{key}"
+    folder = jars.choose_cache_dir() / "launchers" / f"{version}-{jdk.major}-{key}"
     jar = folder / "launcher.jar"
     if not jar.is_file():
         with jars.exclusive(folder / ".lock"):
@@ -54,7 +54,7 @@ def launcher(version: str, jdk: Jdk) -> Launcher:
     return Launcher((*libraries, jar), folder / "log4j2.properties", archive)
 
 
-def _source(name: str) -> bytes:
+def _read_source(name: str) -> bytes:
     return resources.files("icdc_cli.embedded").joinpath("java", name).read_bytes()
 
 

@@ -49,10 +49,10 @@ def copy_exactly(coordinates: Iterable[str], folder: Path) -> None:
 def copy_with_dependencies(coordinates: Iterable[str], folder: Path) -> dict[Path, str]:
     """Copy these jars and all they need at run time; return the coordinates of each copied file."""
     _copy(coordinates, folder, exclude_dependencies=False)
-    return {jar: _coordinates_of(jar, folder) for jar in sorted(folder.rglob("*.jar"))}
+    return {jar: _parse_coordinates(jar, folder) for jar in sorted(folder.rglob("*.jar"))}
 
 
-def _coordinates_of(jar: Path, folder: Path) -> str:
+def _parse_coordinates(jar: Path, folder: Path) -> str:
     """Return a jar's coordinates by its path in a repository: group/parts/artifact/version/file.
 
     org/xerial/sqlite-jdbc/3.50.3.0/sqlite-jdbc-3.50.3.0.jar gives org.xerial:sqlite-jdbc:3.50.3.0,
@@ -72,7 +72,7 @@ def _copy(coordinates: Iterable[str], folder: Path, *, exclude_dependencies: boo
         )
     with tempfile.TemporaryDirectory(prefix="icdc-maven-") as scratch:
         pom = Path(scratch) / "pom.xml"
-        pom.write_text(_pom(coordinates, exclude_dependencies), encoding="utf-8")
+        pom.write_text(_build_pom(coordinates, exclude_dependencies), encoding="utf-8")
         # The folders of a repository tell the group, which the file's name does not.
         layout = "false" if exclude_dependencies else "true"
         # -B: asks nothing and draws no progress. Runtime: what jars need to be compiled or tested
@@ -102,8 +102,8 @@ def _explain(output: str) -> str:
     return f"Maven could not fetch the jars of local runs: {first}"
 
 
-def _pom(coordinates: Iterable[str], exclude_dependencies: bool) -> str:
-    dependencies = "".join(_dependency(c, exclude_dependencies) for c in coordinates)
+def _build_pom(coordinates: Iterable[str], exclude_dependencies: bool) -> str:
+    dependencies = "".join(_build_dependency(c, exclude_dependencies) for c in coordinates)
     return (
         "<project><modelVersion>4.0.0</modelVersion>"
         "<groupId>icdc</groupId><artifactId>jars</artifactId><version>1</version>"
@@ -111,7 +111,7 @@ def _pom(coordinates: Iterable[str], exclude_dependencies: bool) -> str:
     )
 
 
-def _dependency(coordinates: str, exclude_dependencies: bool) -> str:
+def _build_dependency(coordinates: str, exclude_dependencies: bool) -> str:
     tags = ("groupId", "artifactId", "version", "classifier")
     inner = "".join(
         f"<{tag}>{escape(value)}</{tag}>"

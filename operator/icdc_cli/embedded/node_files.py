@@ -34,8 +34,8 @@ SCRATCH = "scratch"
 
 _TAIL_BYTES = 64 * 1024
 _ANSWER_SECONDS = 6.0
-"""A second more than the 5 that `healthy` gives the node to find its shards, so that a node which
-waits for them says so itself and is not taken for dead."""
+"""A second more than the 5 that `is_healthy` gives the node to find its shards, so that a node
+which waits for them says so itself and is not taken for dead."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ def forget(data_dir: Path) -> None:
         (data_dir / name).unlink(missing_ok=True)
 
 
-def port(data_dir: Path) -> int:
+def read_port(data_dir: Path) -> int:
     """Read the HTTP port of the node on this folder; 0 while there is none."""
-    return _number(data_dir / PORT)
+    return _read_number(data_dir / PORT)
 
 
 def read_version(data_dir: Path) -> str | None:
@@ -100,16 +100,16 @@ def read_version(data_dir: Path) -> str | None:
 
 def find_running(data_dir: Path) -> Running | None:
     """Return the node that runs on this folder and answers; None if there is none."""
-    pid, at = _number(data_dir / PID), port(data_dir)
+    pid, at = _read_number(data_dir / PID), read_port(data_dir)
     version = read_version(data_dir)
     # A node that was killed leaves both files, and its process id may be another's by now: the
-    # answer on the port is what counts, and `_alive` only spares a time-out.
-    if not pid or not at or version is None or not _alive(pid) or not healthy(at):
+    # answer on the port is what counts, and `_is_alive` only spares a time-out.
+    if not pid or not at or version is None or not _is_alive(pid) or not is_healthy(at):
         return None
     return Running(pid, f"http://127.0.0.1:{at}", version, (data_dir / KEEP).exists())
 
 
-def healthy(at: int) -> bool:
+def is_healthy(at: int) -> bool:
     """Return whether an embedded node answers on this port of loopback, with its shards active."""
     connection = http.client.HTTPConnection("127.0.0.1", at, timeout=_ANSWER_SECONDS)
     try:
@@ -125,7 +125,7 @@ def healthy(at: int) -> bool:
     return answer.status == 200 and health.get("cluster_name") == "icdc-embedded"
 
 
-def tail(log: Path) -> str:
+def read_tail(log: Path) -> str:
     """Return the end of a log file, for an error message."""
     try:
         return log.read_bytes()[-_TAIL_BYTES:].decode("utf-8", errors="replace")
@@ -133,7 +133,7 @@ def tail(log: Path) -> str:
         return "(no log)"
 
 
-def _number(file: Path) -> int:
+def _read_number(file: Path) -> int:
     try:
         return int(file.read_text(encoding="utf-8"))
     # ValueError: an empty file, after the host has lost power. Such a node is not there any more.
@@ -141,7 +141,7 @@ def _number(file: Path) -> int:
         return 0
 
 
-def _alive(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)  # signal 0 only asks whether the process exists
     except ProcessLookupError:

@@ -24,7 +24,7 @@ from icdc_api.errors import BadSpec, StartTimeout, Submission
 from icdc_cli.embedded import jdk as jdks
 from icdc_cli.embedded import node_files
 from icdc_cli.embedded.jars import OPENSEARCH_VERSIONS
-from icdc_cli.embedded.launcher import MAIN_CLASS, Launcher, launcher
+from icdc_cli.embedded.launcher import MAIN_CLASS, Launcher, build_launcher
 
 START_SECONDS = 120.0
 """How long a node may take until it answers; a loaded machine needs several times the usual 5."""
@@ -109,7 +109,7 @@ class OpenSearchNode:
             return
         self.version, jdk = choose_version(self.version, self.data_dir)
         # A first start fetches and compiles, which must not eat the time of the node.
-        program = launcher(self.version, jdk)
+        program = build_launcher(self.version, jdk)
         node_files.prepare(self.data_dir, self.version, keep=self._keep)
         began = time.monotonic()
         self._launch(program, jdk)
@@ -150,9 +150,9 @@ class OpenSearchNode:
         self.pid, self.url, self.version = there.pid, there.url, there.version
 
     def _launch(self, program: Launcher, jdk: jdks.Jdk) -> None:
-        command = [str(jdk.java), *self._jvm_options(program), MAIN_CLASS, str(self.data_dir)]
+        command = [str(jdk.java), *self._build_jvm_options(program), MAIN_CLASS, str(self.data_dir)]
         command.append("detach" if self._keep else "watch")
-        command += [f"{key}={value}" for key, value in self._settings().items()]
+        command += [f"{key}={value}" for key, value in self._build_settings().items()]
         self.log_file.unlink(missing_ok=True)
         with self.log_file.open("wb") as log:
             try:
@@ -169,7 +169,7 @@ class OpenSearchNode:
                 raise Submission(f"{jdk.java} could not be started: {exc.strerror}") from exc
         self.pid = self._process.pid
 
-    def _jvm_options(self, program: Launcher) -> list[str]:
+    def _build_jvm_options(self, program: Launcher) -> list[str]:
         options = [
             f"-Xms{self._heap}",
             f"-Xmx{self._heap}",
@@ -196,11 +196,11 @@ class OpenSearchNode:
         self._new_archive = (own, program.archive)
         return [f"-XX:ArchiveClassesAtExit={own}", *options]
 
-    def _settings(self) -> dict[str, str]:
+    def _build_settings(self) -> dict[str, str]:
         return {
             "path.data": str(self.data_dir / "data"),
             "path.logs": str(self.data_dir),
-            "cluster.name": "icdc-embedded",  # by which `node_files.healthy` knows its own
+            "cluster.name": "icdc-embedded",  # by which `node_files.is_healthy` knows its own
             "node.name": "embedded",
             # It elects itself, and never looks for other nodes to join.
             "discovery.type": "single-node",
@@ -221,17 +221,19 @@ class OpenSearchNode:
     def _wait_until_ready(self, deadline: float) -> None:
         while True:
             if self._process is None or self._process.poll() is not None:
-                raise Submission(self._failure("ended while it started"))
-            port = node_files.port(self.data_dir)
-            if port and node_files.healthy(port):
+                raise Submission(self._explain_failure("ended while it started"))
+            port = node_files.read_port(self.data_dir)
+            if port and node_files.is_healthy(port):
                 self.url = f"http://127.0.0.1:{port}"
                 return
             if time.monotonic() > deadline:
-                raise StartTimeout(self._failure(f"did not answer within {START_SECONDS:.0f} s"))
+                raise StartTimeout(
+                    self._explain_failure(f"did not answer within {START_SECONDS:.0f} s")
+                )
             time.sleep(_POLL_SECONDS)
 
-    def _failure(self, what: str) -> str:
-        log = node_files.tail(self.log_file)
+    def _explain_failure(self, what: str) -> str:
+        log = node_files.read_tail(self.log_file)
         if "failed to obtain node locks" in log:
             return (
                 f"Another OpenSearch node uses {self.data_dir} and does not answer; end it first."

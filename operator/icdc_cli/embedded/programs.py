@@ -53,9 +53,9 @@ def run_program(
     if ended.returncode != 0:
         # Both: compilers write errors to standard error, and other tools to standard output.
         printed = ended.stdout + ended.stderr
-        raise Submission(explain(printed) if explain else f"{name} failed:\n{_end_of(printed)}")
+        raise Submission(explain(printed) if explain else f"{name} failed:\n{_shorten(printed)}")
     return ended.stdout
 
 
-def _end_of(printed: str) -> str:
+def _shorten(printed: str) -> str:
     return "\n".join(printed.splitlines()[-SHOWN_LINES:])[-SHOWN_TEXT:]

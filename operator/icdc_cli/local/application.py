@@ -96,14 +96,14 @@ def find_installed(spec: PipelineSpec | None = None) -> Application:
 
     With all jars of the image where a catalog of the pipeline is not on this host alone.
     """
-    catalogs = () if spec is None else tuple(map(spec.catalog_of, spec.tables))
+    catalogs = () if spec is None else tuple(map(spec.get_catalog, spec.tables))
     sets = [jars.SPARK_SET, *([jars.IMAGE_SET] if any(map(leaves_the_host, catalogs)) else [])]
     return Application(
-        main_file=application_file(),
+        main_file=find_main_file(),
         python=sys.executable,
         java_home=jdk.find_spark_jdk().home,
-        class_path=tuple(jar for name in sets for jar in jars.jar_set(name)),
-        variables=class_data.environment(os.environ),
+        class_path=tuple(jar for name in sets for jar in jars.fetch_jars(name)),
+        variables=class_data.build_environment(os.environ),
     )
 
 
@@ -124,7 +124,7 @@ def leaves_the_host(catalog: Catalog) -> bool:
     return bool(catalog.properties_from) or not here or "s3" in " ".join(properties.values())
 
 
-def application_file() -> Path:
+def find_main_file() -> Path:
     """Return the main file of the installed `icdc_spark`, found without importing it.
 
     Submission where Spark is not installed: `icdc_spark` alone is part of every install.
@@ -149,7 +149,7 @@ def require_spark() -> None:
         raise Submission(f"a run on this host needs {' and '.join(missing)}: {_INSTALL}")
 
 
-def command(application: Application, request: Path) -> list[str]:
+def build_command(application: Application, request: Path) -> list[str]:
     """Return the command line, without secrets, as any user of the host may list processes.
 
     The request is a file that only its owner reads, and so are the settings of Spark.
@@ -157,7 +157,7 @@ def command(application: Application, request: Path) -> list[str]:
     return [application.python, str(application.main_file), str(request)]
 
 
-def environment(
+def build_environment(
     application: Application, spark: Spark, *, scratch: Path, marker: str
 ) -> dict[str, str]:
     """Return the environment of the driver, and through it of every process of the run.
@@ -168,7 +168,9 @@ def environment(
     env |= {
         processes.MARKER_VARIABLE: marker,
         "PYSPARK_PYTHON": application.python,
-        "PYSPARK_SUBMIT_ARGS": shlex.join(submit_arguments(application, spark, scratch=scratch)),
+        "PYSPARK_SUBMIT_ARGS": shlex.join(
+            build_submit_arguments(application, spark, scratch=scratch)
+        ),
         # The log is a file: unbuffered, it has the last lines of a driver that was killed.
         "PYTHONUNBUFFERED": "1",
         # Beside spark.driver.host: asks no resolver for the name of the host, and warns of nothing.
@@ -180,7 +182,7 @@ def environment(
     return env
 
 
-def submit_arguments(application: Application, spark: Spark, *, scratch: Path) -> list[str]:
+def build_submit_arguments(application: Application, spark: Spark, *, scratch: Path) -> list[str]:
     """Return the options of spark-submit: local mode, bounded by the host, spill in `scratch`.
 
     Settings are in a file there: pyspark puts its options onto the command line of the JVM, and
@@ -192,7 +194,7 @@ def submit_arguments(application: Application, spark: Spark, *, scratch: Path) -
     """
     java_options = [os.environ.get(name, "") for name in _JAVA_VARIABLES]
     fixed = {**build_defaults(spark, *java_options), **FIXED_CONF, "spark.local.dir": str(scratch)}
-    arguments = ["--master", f"local[{_cores(spark)},{TASK_ATTEMPTS}]"]
+    arguments = ["--master", f"local[{_count_cores(spark)},{TASK_ATTEMPTS}]"]
     # As an option and not by a session's config: the heap of a JVM is fixed when it starts. In
     # local mode it is the memory of the executors as well.
     arguments += ["--driver-memory", spark.driver.memory]
@@ -217,7 +219,7 @@ def _escape(text: str) -> str:
     return escaped.replace("\n", "n").replace("\r", "r").replace("\t", "t").replace("\f", "f")
 
 
-def _cores(spark: Spark) -> int:
+def _count_cores(spark: Spark) -> int:
     """Return how many tasks run at a time: as many as on the executors, at most this host's cores.
 
     A spec for 10 executors of 4 cores gives 8 on a laptop of 8: more tasks than cores only share

@@ -47,18 +47,18 @@ def ask(
     `details` are further fields of the request.
     """
 
-    def answer_of(epoch: int) -> dict[str, Any] | Failure:
+    def ask_with(epoch: int) -> dict[str, Any] | Failure:
         return _ask(local, mode, epoch, application=application, secrets_dir=secrets_dir, **details)
 
-    answer = answer_of(_now())
+    answer = ask_with(_compute_epoch())
     rival = answer.rival if isinstance(answer, Failure) else None
-    if rival is None or not _now() < rival.epoch < MAX_COUNT:
+    if rival is None or not _compute_epoch() < rival.epoch < MAX_COUNT:
         return answer
     # Its epoch has not come yet, so a clock was wrong: that must not lock the table out.
-    return answer_of(1 + rival.epoch)
+    return ask_with(1 + rival.epoch)
 
 
-def _now() -> int:
+def _compute_epoch() -> int:
     """Return the epoch of a run that begins now: the time in milliseconds, as in the operator.
 
     So it is above the epoch of every run before it, one in a cluster included, of which nothing is
@@ -89,7 +89,7 @@ def _ask(
             pipeline=local.request,
             owner=local.pipeline.owner,
             epoch=epoch,
-            report_path=str(runs.report_path(name)),
+            report_path=str(runs.build_report_path(name)),
             end_with_stdin=True,
             secrets_dir=None if secrets_dir is None else str(secrets_dir),
             **details,
@@ -97,7 +97,7 @@ def _ask(
         runs.create(name, request, local.pipeline.spec.spark)
         seen = _wait(runs)
         answered = seen.failure is None
-        return _answer(seen)
+        return _get_answer(seen)
     finally:
         # First: what still runs writes to the directory that is about to be removed.
         runs.close()
@@ -117,7 +117,7 @@ def _wait(runs: LocalRuns) -> RunSeen:
         time.sleep(POLL_SECONDS)
 
 
-def _answer(seen: RunSeen) -> dict[str, Any] | Failure:
+def _get_answer(seen: RunSeen) -> dict[str, Any] | Failure:
     report: RunReport | None = seen.report
     if report is not None and report.outcome is not None:
         return report.outcome

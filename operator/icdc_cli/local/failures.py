@@ -37,19 +37,19 @@ _JVM_LOST = ("Answer from Java side is empty", "Py4JNetworkError", "connect_to_j
 
 def of_exit(exit_code: int, log_tail: str, *, log: str) -> Failure:
     """Return the failure that an exit code (negative: a signal) and the log's end stand for."""
-    return Failure.of(_error(exit_code, log_tail, log))
+    return Failure.of(_choose_error(exit_code, log_tail, log))
 
 
-def behind_bug(log_tail: str, *, log: str) -> Failure | None:
+def find_cause(log_tail: str, *, log: str) -> Failure | None:
     """Return the failure in the log for an error that the application could not name itself.
 
     A driver whose JVM has vanished sees refused connections and cannot know why.
     """
-    error = _jvm_error(log_tail, f"the log is {log}")
+    error = _find_jvm_error(log_tail, f"the log is {log}")
     return None if error is None else Failure.of(error)
 
 
-def _jvm_error(log_tail: str, where: str) -> errors.IcdcError | None:
+def _find_jvm_error(log_tail: str, where: str) -> errors.IcdcError | None:
     # First: a JVM without memory is lost as well, but the cause is the better answer.
     if "java.lang.OutOfMemoryError" in log_tail:
         return errors.OutOfMemory(
@@ -60,10 +60,10 @@ def _jvm_error(log_tail: str, where: str) -> errors.IcdcError | None:
     return None
 
 
-def _error(exit_code: int, log_tail: str, log: str) -> errors.IcdcError:
+def _choose_error(exit_code: int, log_tail: str, log: str) -> errors.IcdcError:
     where = f"the log is {log}"
     # First: the exit code of a driver that lost its JVM says nothing of the JVM.
-    jvm_error = _jvm_error(log_tail, where)
+    jvm_error = _find_jvm_error(log_tail, where)
     if jvm_error is not None:
         return jvm_error
     if "JAVA_GATEWAY_EXITED" in log_tail:

@@ -31,7 +31,7 @@ def write_atomically(path: Path, text: str) -> None:
     _sync_directory(path.parent)
 
 
-def tail(path: Path, limit_bytes: int) -> str:
+def read_tail(path: Path, limit_bytes: int) -> str:
     """Return the last `limit_bytes` of a text file; empty when there is no such file."""
     try:
         with path.open("rb") as stream:

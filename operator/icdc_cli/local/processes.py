@@ -27,33 +27,33 @@ _PS_SECONDS = 60
 """For `ps` to list all processes of the host; only a host that hangs takes so long."""
 
 
-def members(marker: str) -> list[int]:
+def list_members(marker: str) -> list[int]:
     """Return the ids of live processes with `marker`; without zombies, which write nothing."""
     if PROC.is_dir():
         # As a whole entry: the marker of epoch 17 is also the beginning of that of epoch 170.
         entry = f"{MARKER_VARIABLE}={marker}".encode()
-        return [pid for pid in _all_pids() if entry in _environment(pid)]
-    return _members_by_ps(marker)
+        return [pid for pid in _list_pids() if entry in _read_environment(pid)]
+    return _list_by_ps(marker)
 
 
 def kill(marker: str) -> None:
     """Send SIGKILL to every process of the run; return before they have ended.
 
-    A process that is forked meanwhile is missed: who must be sure calls `members` again, as the
-    loop of a runner does. Ids are not reused within the moment between list and signal.
+    A process that is forked meanwhile is missed: who must be sure calls `list_members` again, as
+    the loop of a runner does. Ids are not reused within the moment between list and signal.
     """
-    for pid in members(marker):
+    for pid in list_members(marker):
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             continue
 
 
-def _all_pids() -> list[int]:
+def _list_pids() -> list[int]:
     return [int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()]
 
 
-def _environment(pid: int) -> list[bytes]:
+def _read_environment(pid: int) -> list[bytes]:
     """Read a process's environment; empty for a zombie, an ended one and one of another user."""
     try:
         return (PROC / str(pid) / "environ").read_bytes().split(b"\0")
@@ -61,8 +61,8 @@ def _environment(pid: int) -> list[bytes]:
         return []
 
 
-def _members_by_ps(marker: str) -> list[int]:
-    """Return the ids as `members` does, by `ps -E`, on hosts without /proc (macOS)."""
+def _list_by_ps(marker: str) -> list[int]:
+    """Return the ids as `list_members` does, by `ps -E`, on hosts without /proc (macOS)."""
     command = ["ps", "-A", "-E", "-ww", "-o", "pid=,command="]
     listing = programs.run_program(command, name="ps", seconds=_PS_SECONDS)
     # One text for command and environment, so a marker with a space in its path is not found here.

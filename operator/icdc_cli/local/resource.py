@@ -120,16 +120,16 @@ def recall(state: StateDir, local: LocalPipeline) -> tuple[int, PipelineStatus]:
     try:
         status = parse_status(saved.get("status") or {})
     except ValidationError as error:
-        raise StateCorrupt(_unreadable(state)) from error
+        raise StateCorrupt(_explain_unreadable(state)) from error
     if not isinstance(generation, int):
-        raise StateCorrupt(_unreadable(state))
+        raise StateCorrupt(_explain_unreadable(state))
     # As written: another value of an environment variable is no new spec, as it is none in a
     # cluster when a Secret changes.
     changed = saved.get("spec") != local.written["spec"]
     return generation + (1 if changed else 0), status
 
 
-def _unreadable(state: StateDir) -> str:
+def _explain_unreadable(state: StateDir) -> str:
     return (
         f"{state.resource_path} holds a status that icdc did not write; remove the file to go on: "
         "only the history of runs is lost, progress is stored in OpenSearch"

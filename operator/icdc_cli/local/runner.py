@@ -120,7 +120,7 @@ class LocalRunner:
             status=self._status,
             runs=self._runs.observe(),
             asked_at=self._started,
-            operator_version=_version(),
+            operator_version=_read_version(),
             closing=self._closing,
         )
         decision = decide.decide(observed, datetime.now(UTC))
@@ -142,13 +142,13 @@ class LocalRunner:
         match action:
             case CreateRun(run):
                 spark = self._local.pipeline.spec.spark
-                self._runs.create(run.name, self._request(action), spark)
+                self._runs.create(run.name, self._build_request(action), spark)
             case StopRun(name, graceful):
                 self._runs.stop(name, graceful=graceful)
             case ForgetRun(name):
                 self._runs.forget(name)
 
-    def _request(self, create: CreateRun) -> RunRequest:
+    def _build_request(self, create: CreateRun) -> RunRequest:
         run, spec = create.run, self._local.pipeline.spec
         # See the class: `once` never stays, and everything else that has a changelog does.
         stays = not self._once and (create.continuous or spec.mode != Mode.EXPORT_ONLY)
@@ -164,7 +164,7 @@ class LocalRunner:
             epoch=run.epoch,
             continuous=stays and not run.kind.inspects,
             poll_seconds=spec.changelog.poll_interval_seconds,
-            report_path=str(self._runs.report_path(run.name)),
+            report_path=str(self._runs.build_report_path(run.name)),
             end_with_stdin=True,
             secrets_dir=None if self._secrets_dir is None else str(self._secrets_dir),
         )
@@ -189,7 +189,7 @@ class LocalRunner:
 
 
 @functools.cache
-def _version() -> str | None:
+def _read_version() -> str | None:
     try:
         return importlib.metadata.version(naming.MANAGED_BY)
     except importlib.metadata.PackageNotFoundError:

@@ -87,11 +87,11 @@ class LocalRuns:
         self._kill_at: dict[str, float] = {}
         """When a run is killed, by the monotonic clock: of those that have to end."""
 
-    def report_path(self, name: str) -> Path:
+    def build_report_path(self, name: str) -> Path:
         """Return the path to which the application of that run writes its report."""
         return self._root / name / "report.json"
 
-    def log_path(self, name: str) -> Path:
+    def build_log_path(self, name: str) -> Path:
         """Return the path of the output of that run's application."""
         return self._root / name / "application.log"
 
@@ -101,7 +101,7 @@ class LocalRuns:
         A process that cannot be started is no error here: `observe` returns a run that Failed.
         """
         directory = self._root / name
-        record = self._record(name)
+        record = self._read_record(name)
         # The core creates a run until it has seen it: after a crash of the runner it does so again.
         if record is not None and record.epoch == request.epoch:
             return
@@ -116,11 +116,11 @@ class LocalRuns:
         self._write(name, record)
         path = directory / "request.json"
         request.write(path)
-        env = app.environment(self._application, spark, scratch=scratch, marker=marker)
+        env = app.build_environment(self._application, spark, scratch=scratch, marker=marker)
         try:
-            with self.log_path(name).open("wb") as log:
+            with self.build_log_path(name).open("wb") as log:
                 self._children[name] = subprocess.Popen(
-                    app.command(self._application, path),
+                    app.build_command(self._application, path),
                     # Never written to. The kernel closes it with this process, however that
                     # ends, and its end tells the application that we have ended.
                     stdin=subprocess.PIPE,
@@ -148,7 +148,7 @@ class LocalRuns:
 
     def stop(self, name: str, *, graceful: bool) -> None:
         """End a run, after its batch or at once; a second graceful call keeps the deadline."""
-        record = self._record(name)
+        record = self._read_record(name)
         if record is None:
             return
         if not graceful:
@@ -182,7 +182,7 @@ class LocalRuns:
         Processes are searched for only where no child of ours is alive: that takes a walk over all
         processes of the host, and the loop comes by five times a second.
         """
-        record = self._record(name)
+        record = self._read_record(name)
         if record is None:
             return None
         child = self._children.get(name)
@@ -192,7 +192,7 @@ class LocalRuns:
         if child is not None:
             alive = True
         else:
-            alive = bool(processes.members(record.marker))
+            alive = bool(processes.list_members(record.marker))
             if alive:
                 # The driver has ended, or belongs to a runner before us: nobody watches these.
                 self._kill_at.setdefault(name, time.monotonic() + LEFTOVER_GRACE_SECONDS)
@@ -200,7 +200,7 @@ class LocalRuns:
                 self._kill_at.pop(name, None)
                 # Shuffle files may be gigabytes; report and log stay for people.
                 shutil.rmtree(self._root / name / "scratch", ignore_errors=True)
-        report, unreadable = self._report(name)
+        report, unreadable = self._read_report(name)
         phase, failure = self._judge(name, record, report, unreadable, alive=alive)
         started = datetime.fromisoformat(record.started_at)
         return RunSeen(name, record.epoch, phase, alive, started, report, failure)
@@ -231,8 +231,8 @@ class LocalRuns:
             return RunPhase.FAILED, unreadable
         if record.exit_code is None:
             return RunPhase.MISSING, None
-        log = self.log_path(name)
-        tail = files.tail(log, LOG_TAIL_BYTES)
+        log = self.build_log_path(name)
+        tail = files.read_tail(log, LOG_TAIL_BYTES)
         return RunPhase.FAILED, failures.of_exit(record.exit_code, tail, log=str(log))
 
     def _record_end(self, name: str, record: _Record, child: subprocess.Popen[bytes]) -> _Record:
@@ -244,9 +244,9 @@ class LocalRuns:
         del self._children[name]
         return record
 
-    def _report(self, name: str) -> tuple[RunReport | None, Failure | None]:
+    def _read_report(self, name: str) -> tuple[RunReport | None, Failure | None]:
         try:
-            return self._explain(name, RunReport.read(self.report_path(name))), None
+            return self._explain(name, RunReport.read(self.build_report_path(name))), None
         except FileNotFoundError:
             return None, None
         except BadSpec as error:
@@ -261,8 +261,8 @@ class LocalRuns:
             FailureClass.NODE_LOST,
         ):
             return report
-        log = self.log_path(name)
-        cause = failures.behind_bug(files.tail(log, LOG_TAIL_BYTES), log=str(log))
+        log = self.build_log_path(name)
+        cause = failures.find_cause(files.read_tail(log, LOG_TAIL_BYTES), log=str(log))
         return report if cause is None else report.model_copy(update={"outcome": cause})
 
     def _ask_to_end(self, name: str, record: _Record) -> None:
@@ -275,21 +275,21 @@ class LocalRuns:
             child.send_signal(signal.SIGTERM)
             return
         # A driver of an earlier runner: its standard input has ended, which asks for the same.
-        for pid in processes.members(record.marker):
+        for pid in processes.list_members(record.marker):
             with contextlib.suppress(ProcessLookupError):
                 # It leads the session that it was started in; JVM and workers do not.
                 if os.getsid(pid) == pid:
                     os.kill(pid, signal.SIGTERM)
 
     def _kill(self, name: str) -> None:
-        record = self._record(name)
+        record = self._read_record(name)
         child = self._children.get(name)
         if child is not None:
             child.kill()
         if record is not None:
             processes.kill(record.marker)
 
-    def _record(self, name: str) -> _Record | None:
+    def _read_record(self, name: str) -> _Record | None:
         try:
             return _Record(**json.loads((self._root / name / "process.json").read_text()))
         except FileNotFoundError:

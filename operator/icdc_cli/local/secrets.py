@@ -18,12 +18,12 @@ from icdc_operator.manifests.secret_names import list_secret_fields
 def check_secrets(local: LocalPipeline, secrets_dir: Path | None) -> None:
     """Raise BadSpec, with a line for each field whose Secret `secrets_dir` does not have."""
     # All of them at once: with three Secrets missing, three attempts would be a nuisance.
-    problems = list(_problems(local, secrets_dir))
+    problems = list(_list_problems(local, secrets_dir))
     if problems:
         raise BadSpec(explain.format_lines(problems, source=local.source))
 
 
-def _problems(local: LocalPipeline, secrets_dir: Path | None) -> Iterator[str]:
+def _list_problems(local: LocalPipeline, secrets_dir: Path | None) -> Iterator[str]:
     for field, name in list_secret_fields(local.pipeline.spec):
         try:
             read_secret(secrets_dir, name)

@@ -105,9 +105,9 @@ class StateDir:
         try:
             resource = yaml.safe_load(text)
         except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise self._corrupt() from error
+            raise self._build_error() from error
         if not isinstance(resource, dict) or not isinstance(resource.get("metadata"), dict):
-            raise self._corrupt()
+            raise self._build_error()
         return resource
 
     def save(self, resource: dict[str, Any]) -> None:
@@ -115,7 +115,7 @@ class StateDir:
         text = yaml.dump(resource, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
         files.write_atomically(self.resource_path, text)
 
-    def _corrupt(self) -> errors.StateCorrupt:
+    def _build_error(self) -> errors.StateCorrupt:
         return errors.StateCorrupt(
             f"{self.resource_path} is not a resource that icdc wrote; remove the file to go on: "
             "only the history of runs is lost, progress is stored in OpenSearch"

@@ -52,7 +52,7 @@ class Work(Protocol):
         ...
 
 
-def sickness(work: Work) -> str | None:
+def find_sickness(work: Work) -> str | None:
     """Return why only a restart can help, or None."""
     # Both: with nothing to do no reconcile ends for hours, and with much to do a pipeline waits
     # long although workers work.
@@ -67,26 +67,26 @@ def sickness(work: Work) -> str | None:
     return None
 
 
-def health_app(work: Work) -> web.Application:
+def build_health_app(work: Work) -> web.Application:
     """Return the probes of the kubelet: 200 with `ok`, or 503 with the reason."""
 
-    async def healthz(_: web.Request) -> web.Response:
-        return _answer(sickness(work))
+    async def answer_healthz(_: web.Request) -> web.Response:
+        return _build_answer(find_sickness(work))
 
-    async def readyz(_: web.Request) -> web.Response:
-        return _answer(work.ready)
+    async def answer_readyz(_: web.Request) -> web.Response:
+        return _build_answer(work.ready)
 
     app = web.Application()
-    app.router.add_get("/healthz", healthz)
-    app.router.add_get("/readyz", readyz)
+    app.router.add_get("/healthz", answer_healthz)
+    app.router.add_get("/readyz", answer_readyz)
     return app
 
 
-def metrics_app(metrics: Metrics) -> web.Application:
+def build_metrics_app(metrics: Metrics) -> web.Application:
     """Return the page that Prometheus scrapes."""
 
     async def scrape(_: web.Request) -> web.Response:
-        return web.Response(body=metrics.text(), headers={"Content-Type": METRICS_TYPE})
+        return web.Response(body=metrics.render(), headers={"Content-Type": METRICS_TYPE})
 
     app = web.Application()
     app.router.add_get("/metrics", scrape)
@@ -110,7 +110,7 @@ async def serve(
         await runner.cleanup()
 
 
-def _answer(problem: str | None) -> web.Response:
+def _build_answer(problem: str | None) -> web.Response:
     if problem is None:
         return web.Response(text="ok\n")
     return web.Response(status=503, text=f"{problem}\n")

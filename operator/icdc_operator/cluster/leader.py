@@ -132,9 +132,13 @@ class Leader:
             # Short, because the pod is ending: a lease that is not released ends by itself.
             async with asyncio.timeout(self._timing.retry):
                 lease = await self._read()
-                if lease is not None and _holder(lease) == self._identity:
+                if lease is not None and _get_holder(lease) == self._identity:
                     # As client-go releases one: an empty holder, and the shortest duration.
-                    free = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _now()}
+                    free = {
+                        "holderIdentity": "",
+                        "leaseDurationSeconds": 1,
+                        "renewTime": _format_now(),
+                    }
                     lease["spec"] |= free
                     await self._api.replace(lease)
         except (IcdcError, TimeoutError) as error:
@@ -148,12 +152,12 @@ class Leader:
             return False
         try:
             if lease is None:
-                await self._api.create(self._lease({}))
+                await self._api.create(self._build_lease({}))
             else:
-                await self._api.replace(self._lease(lease))
+                await self._api.replace(self._build_lease(lease))
         except Conflict:
             # Another candidate was faster, or our own write arrived and its answer was lost.
-            self._leads = _holder(await self._read()) == self._identity
+            self._leads = _get_holder(await self._read()) == self._identity
         else:
             self._leads = True
         return self._leads
@@ -166,7 +170,7 @@ class Leader:
 
         `renewTime` in it is not compared: clocks of other hosts may be wrong.
         """
-        holder = _holder(lease)
+        holder = _get_holder(lease)
         version = str(lease["metadata"].get("resourceVersion"))
         if self._seen is None or self._seen[0] != version:
             self._seen = (version, self._clock())
@@ -176,16 +180,16 @@ class Leader:
         holds = float(spec.get("leaseDurationSeconds") or self._timing.lease)
         return self._clock() - self._seen[1] > holds
 
-    def _lease(self, before: Resource) -> Resource:
+    def _build_lease(self, before: Resource) -> Resource:
         spec = dict(before.get("spec") or {})
         # The fields of a change of holder, as client-go writes them, for people and dashboards.
         if spec.get("holderIdentity") != self._identity:
-            spec["acquireTime"] = _now()
+            spec["acquireTime"] = _format_now()
             spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + bool(before)
         spec |= {
             "holderIdentity": self._identity,
             "leaseDurationSeconds": max(1, round(self._timing.lease)),
-            "renewTime": _now(),
+            "renewTime": _format_now(),
         }
         return {
             "apiVersion": kinds.LEASE.api_version,
@@ -197,11 +201,11 @@ class Leader:
         }
 
 
-def _holder(lease: Resource | None) -> str:
+def _get_holder(lease: Resource | None) -> str:
     spec = {} if lease is None else lease.get("spec") or {}
     return str(spec.get("holderIdentity") or "")
 
 
-def _now() -> str:
+def _format_now() -> str:
     """Return the time as MicroTime of the API."""
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -46,7 +46,7 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            **_fields(record),
+            **_merge_fields(record),
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
@@ -57,7 +57,7 @@ class TextFormatter(logging.Formatter):
     """One line of text for people, with the same fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = "".join(f" {name}={value}" for name, value in _fields(record).items())
+        fields = "".join(f" {name}={value}" for name, value in _merge_fields(record).items())
         moment = datetime.fromtimestamp(record.created, UTC)
         line = f"{moment:%H:%M:%S} {record.levelname.lower():7} {record.getMessage()}{fields}"
         if record.exc_info:
@@ -75,7 +75,7 @@ def set_up(log_format: str, level: str, stream: TextIO | None = None) -> None:
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
-def _fields(record: logging.LogRecord) -> dict[str, str]:
+def _merge_fields(record: logging.LogRecord) -> dict[str, str]:
     """Return pipeline, run and table of a line: bound by `about`, or from `extra`, which wins."""
     given = {name: str(record.__dict__[name]) for name in _FIELDS if name in record.__dict__}
     return {**_about.get({}), **given}

@@ -34,13 +34,13 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._work()
-        self._cluster()
-        self._pipelines()
+        self._add_work_metrics()
+        self._add_cluster_metrics()
+        self._add_pipeline_metrics()
         self._phases: dict[PipelineKey, Phase] = {}
 
-    def _work(self) -> None:
-        self.reconciles = self._counter(
+    def _add_work_metrics(self) -> None:
+        self.reconciles = self._create_counter(
             "icdc_reconciles", "Reconciles of a pipeline, by result.", "result"
         )
         self.reconcile_seconds = Histogram(
@@ -49,15 +49,17 @@ class Metrics:
             registry=self.registry,
             buckets=_RECONCILE_BUCKETS,
         )
-        self.status_writes = self._counter("icdc_status_writes", "Writes of a pipeline's status.")
-        self.unexpected_errors = self._counter(
+        self.status_writes = self._create_counter(
+            "icdc_status_writes", "Writes of a pipeline's status."
+        )
+        self.unexpected_errors = self._create_counter(
             "icdc_unexpected_errors",
             "Unforeseen errors of the operator, see its log: please report them.",
         )
-        self.events_posted = self._counter(
+        self.events_posted = self._create_counter(
             "icdc_events_posted", "Kubernetes Events that were posted or dropped.", "result"
         )
-        self.runs = self._counter(
+        self.runs = self._create_counter(
             "icdc_runs",
             "Runs that ended, by kind, result and class of the failure.",
             "kind",
@@ -77,77 +79,77 @@ class Metrics:
             buckets=_WAIT_BUCKETS,
         )
 
-    def _cluster(self) -> None:
-        self.api_requests = self._counter(
+    def _add_cluster_metrics(self) -> None:
+        self.api_requests = self._create_counter(
             "icdc_api_requests", "Requests to the Kubernetes API.", "verb", "kind", "code"
         )
-        self.watch_restarts = self._counter(
+        self.watch_restarts = self._create_counter(
             "icdc_watch_restarts", "Watches that ended with an error and were started again."
         )
-        self.watch_events = self._counter(
+        self.watch_events = self._create_counter(
             "icdc_watch_events", "Events of watches, by kind of object.", "kind"
         )
-        self.leader = self._gauge("icdc_leader", "1 while this process leads, else 0.")
+        self.leader = self._create_gauge("icdc_leader", "1 while this process leads, else 0.")
 
-    def _pipelines(self) -> None:
-        self.lag = self._gauge(
+    def _add_pipeline_metrics(self) -> None:
+        self.lag = self._create_gauge(
             "icdc_lag_seconds", "Largest lagSeconds of a table of the pipeline.", *_OF_PIPELINE
         )
-        self.snapshots_behind = self._gauge(
+        self.snapshots_behind = self._create_gauge(
             "icdc_snapshots_behind",
             "Largest snapshotsBehind of a table of the pipeline.",
             *_OF_PIPELINE,
         )
-        self.last_success = self._gauge(
+        self.last_success = self._create_gauge(
             "icdc_last_success_timestamp_seconds", "Time of the last successful run.", *_OF_PIPELINE
         )
-        self.failures = self._gauge(
+        self.failures = self._create_gauge(
             "icdc_consecutive_failures", "Failed attempts in a row.", *_OF_PIPELINE
         )
-        self.conditions = self._gauge(
+        self.conditions = self._create_gauge(
             "icdc_pipeline_condition",
             "1 if the condition of the pipeline is True, else 0.",
             *_OF_PIPELINE,
             "type",
         )
-        self.pipelines = self._gauge("icdc_pipelines", "Pipelines by phase.", "phase")
-        self.head_reads = self._counter(
+        self.pipelines = self._create_gauge("icdc_pipelines", "Pipelines by phase.", "phase")
+        self.head_reads = self._create_counter(
             "icdc_head_reads",
             "Polls of a table's current snapshot by the operator; unseen: it could not be read.",
             "result",
         )
-        self.unseen_tables = self._gauge(
+        self.unseen_tables = self._create_gauge(
             "icdc_tables_without_head",
             "Tables whose current snapshot the operator cannot read; runs poll them.",
             *_OF_PIPELINE,
         )
 
-        self.open_sessions = self._gauge(
+        self.open_sessions = self._create_gauge(
             "icdc_open_sessions",
             "Tables that have a session open in the pipeline's run, by its last report.",
             *_OF_PIPELINE,
         )
-        self._limits()
+        self._add_limit_metrics()
 
-    def _limits(self) -> None:
-        self.state_bytes = self._gauge(
+    def _add_limit_metrics(self) -> None:
+        self.state_bytes = self._create_gauge(
             "icdc_state_bytes",
             "Bytes of what is stored of the pipeline: spec, status, report of its live run.",
             *_OF_PIPELINE,
             "kind",
         )
-        self.state_limit = self._gauge(
+        self.state_limit = self._create_gauge(
             "icdc_state_limit_bytes", "Bytes that it may have, by kind.", *_OF_PIPELINE, "kind"
         )
-        self.dead_letters = self._gauge(
+        self.dead_letters = self._create_gauge(
             "icdc_dead_letters", "Largest deadLetters of a table of the pipeline.", *_OF_PIPELINE
         )
-        self.dead_letters_limit = self._gauge(
+        self.dead_letters_limit = self._create_gauge(
             "icdc_dead_letters_limit",
             "Dead letters above which a table is stalled; absent where the first one stalls it.",
             *_OF_PIPELINE,
         )
-        self.pinned_tables = self._gauge(
+        self.pinned_tables = self._create_gauge(
             "icdc_pinned_tables",
             "Tables whose applied snapshot is retained by a tag; each has two tags at most.",
             *_OF_PIPELINE,
@@ -167,13 +169,13 @@ class Metrics:
 
     def follow(self, name: str, documentation: str, value: Callable[[], float]) -> None:
         """Show a gauge whose value is `value()` at each scrape."""
-        self._gauge(name, documentation).set_function(value)
+        self._create_gauge(name, documentation).set_function(value)
 
-    def saw_request(self, verb: str, kind: str, code: int | str) -> None:
+    def count_request(self, verb: str, kind: str, code: int | str) -> None:
         """Count one request to the API server; an `Observer` of `kube.transport`."""
         self.api_requests.labels(verb, kind, str(code)).inc()
 
-    def saw_change(self, before: PipelineStatus, after: PipelineStatus) -> None:
+    def count_change(self, before: PipelineStatus, after: PipelineStatus) -> None:
         """Count what happened between two written statuses of one pipeline.
 
         From statuses, not from the code that acts: a run that ended while no operator was there is
@@ -181,14 +183,14 @@ class Metrics:
         """
         self.status_writes.inc()
         ended = after.last_run
-        if ended is not None and _epoch(before.last_run) != ended.epoch:
+        if ended is not None and _get_epoch(before.last_run) != ended.epoch:
             failure = ended.failure
             self.runs.labels(
                 ended.kind.value,
                 ended.state.value,
                 "" if failure is None else failure.failure_class.value,
             ).inc()
-        started = _start_seconds(before, after)
+        started = _compute_start_seconds(before, after)
         if started is not None:
             self.run_start_seconds.observe(started)
 
@@ -199,7 +201,7 @@ class Metrics:
         behind = None if summary is None else summary.snapshots_behind
         _set(self.lag, key, lag)
         _set(self.snapshots_behind, key, behind)
-        succeeded = _last_success(status)
+        succeeded = _find_last_success(status)
         # None: it is longer ago than `recentRuns` reaches, so the last value stays.
         if succeeded is not None:
             _set(self.last_success, key, succeeded.timestamp())
@@ -244,7 +246,7 @@ class Metrics:
         """Set the number of tables whose catalog cannot be read; None removes the gauge."""
         _set(self.unseen_tables, key, tables)
 
-    def text(self) -> bytes:
+    def render(self) -> bytes:
         """Return all metrics in the text format of Prometheus."""
         return generate_latest(self.registry)
 
@@ -258,11 +260,11 @@ class Metrics:
                 if changed is not None:
                     self.pipelines.labels(changed.value).inc(step)
 
-    def _counter(self, name: str, documentation: str, *labels: str) -> Counter:
+    def _create_counter(self, name: str, documentation: str, *labels: str) -> Counter:
         # The client library appends `_total` to the name.
         return Counter(name, documentation, labels, registry=self.registry)
 
-    def _gauge(self, name: str, documentation: str, *labels: str) -> Gauge:
+    def _create_gauge(self, name: str, documentation: str, *labels: str) -> Gauge:
         return Gauge(name, documentation, labels, registry=self.registry)
 
 
@@ -274,11 +276,11 @@ def _set(gauge: Gauge, key: PipelineKey, value: float | None, *kind: str) -> Non
         gauge.labels(*key, *kind).set(value)
 
 
-def _epoch(run: RunStatus | None) -> int | None:
+def _get_epoch(run: RunStatus | None) -> int | None:
     return None if run is None else run.epoch
 
 
-def _start_seconds(before: PipelineStatus, after: PipelineStatus) -> float | None:
+def _compute_start_seconds(before: PipelineStatus, after: PipelineStatus) -> float | None:
     """Return how long the current run took to start, if this change shows its start."""
     run, old = after.current_run, before.current_run
     if run is None or run.started_at is None or run.planned_at is None:
@@ -288,6 +290,6 @@ def _start_seconds(before: PipelineStatus, after: PipelineStatus) -> float | Non
     return max(0.0, (run.started_at - run.planned_at).total_seconds())
 
 
-def _last_success(status: PipelineStatus) -> datetime | None:
+def _find_last_success(status: PipelineStatus) -> datetime | None:
     good = (run.finished_at for run in status.recent_runs if run.failure is None)
     return next((moment for moment in good if moment is not None), None)

@@ -64,7 +64,7 @@ class Options:
 
 def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> Options:
     """Parse a command line; ends the process with code 2 if it is wrong."""
-    parser = _parser(os.environ if environ is None else environ)
+    parser = _build_parser(os.environ if environ is None else environ)
     given = parser.parse_args(argv)
     if given.all_namespaces and given.namespace:
         parser.error("--all-namespaces and --namespace exclude each other")
@@ -99,7 +99,7 @@ def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None =
     )
 
 
-def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
+def _build_parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="icdc-operator",
         description="Runs the pipelines of a Kubernetes cluster. The cluster is that of the pod, "
@@ -144,13 +144,15 @@ def _add_heads(add: "_Adder") -> None:
     """Add the flags that `icdc-heads` has too; see `heads.settings`."""
     what = "a name, an address or a network that readers of catalogs may {} to; * stands for any"
     add.value("heads-socket", "where a process icdc-heads listens that reads them", Path, None)
-    add.values(_flag(head_settings.ALLOW), "PATTERN", what.format("connect"))
-    add.values(_flag(head_settings.DENY), "PATTERN", what.format("not connect"))
-    add.switch(_flag(head_settings.CLOUD_ROLE), "let them use the cloud role of this pod or host")
-    add.switch(_flag(head_settings.LOCAL_FILES), "let them read files of this pod or host")
+    add.values(_strip_dashes(head_settings.ALLOW), "PATTERN", what.format("connect"))
+    add.values(_strip_dashes(head_settings.DENY), "PATTERN", what.format("not connect"))
+    add.switch(
+        _strip_dashes(head_settings.CLOUD_ROLE), "let them use the cloud role of this pod or host"
+    )
+    add.switch(_strip_dashes(head_settings.LOCAL_FILES), "let them read files of this pod or host")
 
 
-def _flag(flag: str) -> str:
+def _strip_dashes(flag: str) -> str:
     return flag.removeprefix("--")
 
 
@@ -164,19 +166,19 @@ class _Adder:
     def value(self, name: str, text: str, convert: Any, default: Any) -> None:
         # An empty variable counts as none: templates cannot leave a variable out as easily.
         # A default that is text is converted by argparse, with the same errors as a flag.
-        given = self._environ.get(_variable(name)) or default
+        given = self._environ.get(_name_variable(name)) or default
         self._parser.add_argument(f"--{name}", type=convert, default=given, help=text)
 
     def values(self, name: str, metavar: str, text: str) -> None:
-        given = [value for value in self._environ.get(_variable(name), "").split(",") if value]
+        given = [value for value in self._environ.get(_name_variable(name), "").split(",") if value]
         self._parser.add_argument(
             f"--{name}", metavar=metavar, action=_Append, default=given, help=text
         )
 
     def switch(self, name: str, text: str) -> None:
-        given = self._environ.get(_variable(name), "").lower()
+        given = self._environ.get(_name_variable(name), "").lower()
         if given not in _TRUE | _FALSE:
-            self._parser.error(f"{_variable(name)} is true or false, not {given!r}")
+            self._parser.error(f"{_name_variable(name)} is true or false, not {given!r}")
         self._parser.add_argument(
             f"--{name}", action=argparse.BooleanOptionalAction, default=given in _TRUE, help=text
         )
@@ -200,7 +202,7 @@ class _Append(argparse.Action):
         setattr(namespace, self.dest, [values] if first else [*values_so_far, values])
 
 
-def _variable(name: str) -> str:
+def _name_variable(name: str) -> str:
     return f"ICDC_{name.upper().replace('-', '_')}"
 
 

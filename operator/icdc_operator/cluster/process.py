@@ -65,11 +65,11 @@ async def run(options: Options, environ: Mapping[str, str] | None = None) -> Non
     stop = asyncio.Event()
     # Again after each start of a watch: kopf takes the signals for itself, and SIGTERM would end
     # that watch and not this process.
-    take_signals = functools.partial(_on_signals, stop.set)
+    take_signals = functools.partial(_handle_signals, stop.set)
     take_signals()
     metrics = Metrics()
     try:
-        async with connect.open_api(environ, observer=metrics.saw_request) as api:
+        async with connect.open_api(environ, observer=metrics.count_request) as api:
             operator = Operator(options, api, metrics, environ, take_signals=take_signals)
             async with operator.serve():
                 await operator.run(stop)
@@ -95,7 +95,7 @@ class Operator:
         self._watch_age = WatchAge(time.monotonic)
         secrets = CatalogSecrets(api, allowed=options.read_catalog_secrets)
         learn = ApiServerAddresses(api).learn
-        readers = connections.readers(options.heads, options.heads_socket, learn)
+        readers = connections.build_readers(options.heads, options.heads_socket, learn)
         self._head_reader = HeadReader(secrets, metrics, readers)
         self._head_watch = HeadWatch(self._head_reader, self._queue.add, metrics)
         self._adapter = ClusterAdapter(api, options.runs, heads=self._head_watch)
@@ -116,17 +116,17 @@ class Operator:
             scope,
             self._queue,
             self._watch_age,
-            self._reconciler.last_versions,
+            self._reconciler.get_last_versions,
             listed=self._admission.note_listed,
         )
-        informer = Informer(scope, lambda: login.connection_info(environ), self._take_event)
+        informer = Informer(scope, lambda: login.load_connection_info(environ), self._take_event)
         age = self._watch_age
         self._watching = Watching(informer, api, scope, age, metrics, started=take_signals)
         self._leader = Leader(
             api,
             name=options.lease_name,
-            namespace=options.lease_namespace or _own_namespace(options, environ),
-            identity=_new_identity(),
+            namespace=options.lease_namespace or _find_own_namespace(options, environ),
+            identity=_make_identity(),
         )
         self._leads = False
         self._show()
@@ -157,8 +157,8 @@ class Operator:
     async def serve(self) -> AsyncIterator[None]:
         """Answer probes and scrapes in the block."""
         apps = (
-            ("health", health.health_app(self), self._options.health_port),
-            ("metrics", health.metrics_app(self._metrics), self._options.metrics_port),
+            ("health", health.build_health_app(self), self._options.health_port),
+            ("metrics", health.build_metrics_app(self._metrics), self._options.metrics_port),
         )
         async with AsyncExitStack() as stack:
             for what, app, port in apps:
@@ -175,7 +175,7 @@ class Operator:
             return
         try:
             _log.info("standing by for the lease")
-            await together.first_of(self._leader.acquire(), stop.wait())
+            await together.run_until_first(self._leader.acquire(), stop.wait())
             if not stop.is_set():
                 await self._lead(stop, self._leader.hold())
         finally:
@@ -188,7 +188,7 @@ class Operator:
         self._leads = True
         self._metrics.leader.set(1)
         try:
-            await together.first_of(self._work(stop), *more)
+            await together.run_until_first(self._work(stop), *more)
         finally:
             self._leads = False
             self._metrics.leader.set(0)
@@ -197,7 +197,7 @@ class Operator:
         _log.info("ended")
 
     async def _work(self, stop: asyncio.Event) -> None:
-        await together.first_of(
+        await together.run_until_first(
             self._workers.run(self._options.workers),
             self._watching.run(),
             self._relist.run(),
@@ -257,7 +257,7 @@ class Operator:
         )
 
 
-def _new_identity() -> str:
+def _make_identity() -> str:
     """Return the name of this process as a candidate for the lease.
 
     The host name is for people. The uuid makes a restarted container of the same pod another
@@ -266,7 +266,7 @@ def _new_identity() -> str:
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
-def _own_namespace(options: Options, environ: Mapping[str, str]) -> str:
+def _find_own_namespace(options: Options, environ: Mapping[str, str]) -> str:
     """Return the namespace of this pod, else the first one that is watched."""
     named = environ.get("POD_NAMESPACE")
     if not named and NAMESPACE_FILE.is_file():
@@ -274,7 +274,7 @@ def _own_namespace(options: Options, environ: Mapping[str, str]) -> str:
     return named or next(iter(options.scope.namespaces), naming.DEFAULT_NAMESPACE)
 
 
-def _on_signals(stop: Callable[[], None]) -> None:
+def _handle_signals(stop: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
         loop.add_signal_handler(number, stop)

@@ -49,7 +49,7 @@ class RetryBackoff:
     """Longest wait of a key that is added while it waits: the change may be what heals it. Not 0,
     because a failing reconcile that adds its own key would spin."""
 
-    def seconds(self, failures: int) -> float:
+    def compute_seconds(self, failures: int) -> float:
         """Return the wait after that many failures in a row, at least one."""
         # The exponent is bounded before the power is computed: a float overflows at 2 ** 1024.
         return float(min(self.cap_seconds, self.first_seconds * 2 ** min(failures - 1, 32)))
@@ -124,7 +124,7 @@ class WorkQueue:
             # There is no await between `take` and `wait` but this, so no `add` can be missed.
             self._changed.clear()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._next_seconds()):
+                async with asyncio.timeout(self._compute_next_seconds()):
                     await self._changed.wait()
         return None
 
@@ -142,7 +142,7 @@ class WorkQueue:
         """
         before = self._failing.get(key)
         count = 1 if before is None else before.count + 1
-        delay = max(at_least, self._backoff.seconds(count))
+        delay = max(at_least, self._backoff.compute_seconds(count))
         # Two waits: `delay` if nothing happens, `floor` if an event comes that may heal it.
         floor = max(at_least, min(delay, self._backoff.event_seconds))
         self._failing[key] = _Failing(count, self._clock() + floor)
@@ -205,7 +205,7 @@ class WorkQueue:
         self._drop_outdated()
         return bool(self._heap) and self._heap[0][0] <= self._clock()
 
-    def _next_seconds(self) -> float | None:
+    def _compute_next_seconds(self) -> float | None:
         """Return the seconds until a key is due; None if only `add` can make one due."""
         self._drop_outdated()
         return max(0.0, self._heap[0][0] - self._clock()) if self._heap else None

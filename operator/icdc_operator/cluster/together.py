@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 
-async def first_of(*works: Coroutine[Any, Any, Any] | asyncio.Future[Any]) -> None:
+async def run_until_first(*works: Coroutine[Any, Any, Any] | asyncio.Future[Any]) -> None:
     """Run all until one ends; cancel the others and wait for them.
 
     Raises what the one that ended raised.

@@ -67,19 +67,19 @@ def decide(observed: Observed, now: datetime) -> Decision:
         update={"conditions": summary.build_conditions(draft.status, observed, now=now)}
     )
     return Decision(
-        status=status_size.fit(summary.summarize(recorded), observed.status_room),
+        status=status_size.fit(summary.summarise(recorded), observed.status_room),
         actions=(
             *deletion.require_finalizer(observed, draft.actions),
             *_forget_runs(observed, draft.status),
         ),
-        requeue_after=_requeue_after(draft, observed, now),
+        requeue_after=_compute_requeue_after(draft, observed, now),
         settled=draft.settled,
     )
 
 
-def _requeue_after(draft: Draft, observed: Observed, now: datetime) -> float | None:
+def _compute_requeue_after(draft: Draft, observed: Observed, now: datetime) -> float | None:
     denied = None if observed.denied is None else DENIED_SECONDS
-    waits = (draft.requeue_after, denied, deletion.seconds_left(observed, now=now))
+    waits = (draft.requeue_after, denied, deletion.compute_seconds_left(observed, now=now))
     return min((seconds for seconds in waits if seconds is not None), default=None)
 
 
@@ -88,7 +88,7 @@ def reset_failures(before: PipelineStatus) -> PipelineStatus:
     return before.model_copy(update={"consecutive_failures": 0, "next_attempt_time": None})
 
 
-def wants_stop(observed: Observed, run: RunStatus) -> bool:
+def must_stop(observed: Observed, run: RunStatus) -> bool:
     """Return whether the live run should end because the spec no longer asks for it."""
     deletes = run.kind == RunKind.DELETION and deletion.is_active(observed)
     if observed.closing and not deletes:
@@ -174,7 +174,7 @@ def _handle_planned_run(
     # The record was read back, so it is durable: a decision that plans never creates.
     if strays:
         return Draft(status, strays, OBSERVE_SECONDS)
-    if observed.spec is None or wants_stop(observed, run):
+    if observed.spec is None or must_stop(observed, run):
         # Nothing of it exists, so nothing is stopped; the next plan may take its name.
         return Draft(status.model_copy(update={"current_run": None}), (), 0.0)
     replicates = run.kind != RunKind.DELETION and not run.kind.inspects
@@ -186,7 +186,7 @@ def _handle_planned_run(
         run,
         continuous,
         reexport=resyncs.build_reexport(status, observed.spec),
-        tables=comparisons.table_names(status, observed.spec) if compares else None,
+        tables=comparisons.list_table_names(status, observed.spec) if compares else None,
         # A record whose question is another one by now was dropped above: it is withdrawn.
         ask=None if run.ask is None else observed.ask,
     )
@@ -224,7 +224,7 @@ def _find_stop(
 ) -> tuple[RunStatus, StopRun] | None:
     """Return the run as Stopping and its stop action; None while it may go on."""
     spec = observed.spec
-    due = run.state == RunState.STOPPING or wants_stop(observed, run)
+    due = run.state == RunState.STOPPING or must_stop(observed, run)
     # The time-outs are in the spec: while it is invalid, a live run is not limited by any.
     if not due and spec is not None:
         failure = run_log.find_hopeless_failure(run, seen, now=now)

@@ -53,7 +53,7 @@ def is_deletion_run(pipeline: str, run: str) -> bool:
     return match is not None and run[: match.start()] == pipeline
 
 
-def deadline(observed: Observed) -> datetime | None:
+def compute_deadline(observed: Observed) -> datetime | None:
     """Return when the pipeline is removed whatever is left; None if it is not being deleted."""
     if observed.deleting_since is None:
         return None
@@ -67,7 +67,7 @@ def find_end(status: PipelineStatus, observed: Observed, *, now: datetime) -> De
     if not is_active(observed):
         return None
     # The Event names the first that applies: what was done or decided comes before what went wrong.
-    last = last_deletion_run(status)
+    last = find_last_deletion(status)
     # Also after the deadline: the indices are deleted, however late. While any run is live it is
     # not the end: what that run still writes would be left behind.
     quiet = status.current_run is None and not any(run.live for run in observed.runs)
@@ -79,11 +79,11 @@ def find_end(status: PipelineStatus, observed: Observed, *, now: datetime) -> De
         return DeletionEnd.POLICY
     if observed.namespace_ends:
         return DeletionEnd.NAMESPACE
-    end = deadline(observed)
+    end = compute_deadline(observed)
     return DeletionEnd.TIMED_OUT if end is not None and now >= end else None
 
 
-def last_deletion_run(status: PipelineStatus) -> RunStatus | None:
+def find_last_deletion(status: PipelineStatus) -> RunStatus | None:
     """Return the last ended run, if it was a deletion."""
     last = status.last_run
     return last if last is not None and last.kind == RunKind.DELETION else None
@@ -130,9 +130,9 @@ def require_finalizer(observed: Observed, actions: tuple[Action, ...]) -> tuple[
     return (*allowed, AddFinalizer())
 
 
-def next_attempt_at(status: PipelineStatus, *, now: datetime) -> datetime:
+def find_next_attempt(status: PipelineStatus, *, now: datetime) -> datetime:
     """Return when the next deletion run is due."""
-    if last_deletion_run(status) is None or status.next_attempt_time is None:
+    if find_last_deletion(status) is None or status.next_attempt_time is None:
         return now
     return status.next_attempt_time
 
@@ -142,9 +142,9 @@ def limit_delay(delay: float | None, spec: PipelineSpec) -> float:
     return float(spec.retry.max_seconds) if delay is None else delay
 
 
-def seconds_left(observed: Observed, *, now: datetime) -> float | None:
+def compute_seconds_left(observed: Observed, *, now: datetime) -> float | None:
     """Return the seconds until the deadline; None if the pipeline is not being deleted."""
-    end = deadline(observed)
+    end = compute_deadline(observed)
     if end is None or not is_active(observed):
         return None
     return max(0.0, (end - now).total_seconds())

@@ -59,7 +59,7 @@ def derive_events(before: PipelineStatus, after: PipelineStatus) -> list[Event]:
 
 
 def _of_spec(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
-    valid = after.condition(ConditionType.SPEC_VALID)
+    valid = after.find_condition(ConditionType.SPEC_VALID)
     if valid is not None and before.observed_generation != after.observed_generation:
         if after.holds(ConditionType.SPEC_VALID):
             text = f"the spec of generation {after.observed_generation} is accepted"
@@ -118,7 +118,7 @@ def _of_current_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[E
 
 def _of_deletion(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
     """Yield the last event of a pipeline that is removed: what became of its indices."""
-    was, now = (status.condition(ConditionType.READY) for status in (before, after))
+    was, now = (status.find_condition(ConditionType.READY) for status in (before, after))
     ends = (deleting.REASON_DELETED, deleting.REASON_RETAINED)
     if now is None or now.reason not in ends or (was is not None and was.reason == now.reason):
         return
@@ -176,6 +176,6 @@ def _of_table(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:
         text = f"{new.name}: somebody moved or removed the alias {new.index}; it is restored"
         yield Event("AliasMoved", text, warning=True)
     if new.dead_letters > (0 if old is None else old.dead_letters):
-        stored = naming.dead_letters_index(new.index)
+        stored = naming.name_dead_letters_index(new.index)
         text = f"{new.name}: the index refuses {new.dead_letters} rows; they are in {stored}"
         yield Event("DeadLetters", text, warning=True)

@@ -76,7 +76,7 @@ def _plan_deletion(status: PipelineStatus, observed: Observed, now: datetime) ->
     if observed.spec is None:
         # Only a valid spec says which OpenSearch to delete from; the deadline ends the wait.
         return Draft(status.model_copy(update={"next_attempt_time": None}))
-    due = deletion.next_attempt_at(status, now=now)
+    due = deletion.find_next_attempt(status, now=now)
     if due > now:
         return Draft(status, requeue_after=(due - now).total_seconds())
     return _record_run(status, observed, observed.spec, now=now, kind=RunKind.DELETION)

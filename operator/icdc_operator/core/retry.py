@@ -77,15 +77,17 @@ def judge(
     match failure.failure_class:
         case FailureClass.FENCED:
             # At least this one, also where the log was lost with the status.
-            takeovers = max(1, takeovers_in_a_row(newest_first))
+            takeovers = max(1, count_takeovers(newest_first))
             if takeovers > QUICK_TAKEOVERS:
                 slow = _add_jitter(float(policy.max_seconds), takeovers, key)
                 return RetryVerdict(counted=False, delay=slow, stalls=True)
-            return RetryVerdict(counted=False, delay=_backoff(policy, takeovers, key), stalls=False)
+            return RetryVerdict(
+                counted=False, delay=_compute_backoff(policy, takeovers, key), stalls=False
+            )
         case FailureClass.NODE_LOST:
             # Not counted: draining the nodes of a cluster must not stall its pipelines.
-            repeated = losses_in_a_row(newest_first) - AT_ONCE_LOSSES
-            delay = _backoff(policy, repeated, key) if repeated > 0 else 0.0
+            repeated = count_losses(newest_first) - AT_ONCE_LOSSES
+            delay = _compute_backoff(policy, repeated, key) if repeated > 0 else 0.0
             return RetryVerdict(counted=False, delay=delay, stalls=False)
         case FailureClass.AUTH:
             # Credentials are rotated outside of the pipeline, which nothing reports: retry slowly.
@@ -98,7 +100,7 @@ def judge(
         # retried all the same: after an outage nobody should have to touch each pipeline.
         slow = _add_jitter(float(policy.max_seconds), counted, key)
         return RetryVerdict(counted=True, delay=slow, stalls=True)
-    return RetryVerdict(counted=True, delay=_backoff(policy, counted, key), stalls=False)
+    return RetryVerdict(counted=True, delay=_compute_backoff(policy, counted, key), stalls=False)
 
 
 def limit_wait(
@@ -130,7 +132,7 @@ def outlasts(failure: Failure, *, policy: Retry, failures: int) -> bool:
     return failure.retryable and failures >= policy.max_attempts
 
 
-def losses_in_a_row(newest_first: Iterable[RunStatus]) -> int:
+def count_losses(newest_first: Iterable[RunStatus]) -> int:
     """Return how many of the last runs in a row were lost with their node."""
     count = 0
     for run in _without_asks(newest_first):
@@ -145,7 +147,7 @@ def _without_asks(runs: Iterable[RunStatus]) -> list[RunStatus]:
     return [run for run in runs if run.ask is None]
 
 
-def takeovers_in_a_row(newest_first: Sequence[RunStatus]) -> int:
+def count_takeovers(newest_first: Sequence[RunStatus]) -> int:
     """Return how many of the last runs in a row were fenced, within RIVAL_SECONDS of the last.
 
     finished, newest first     ended as      within the hour     counted
@@ -182,11 +184,11 @@ def build_passing_failure(table: str, reason: str, message: str | None) -> Failu
         reason=reason,
         message=f"{table}: {message or reason}",
         retryable=True,
-        who_acts=_who_acts(reason),
+        who_acts=_find_who_acts(reason),
     )
 
 
-def _who_acts(reason: str) -> WhoActs:
+def _find_who_acts(reason: str) -> WhoActs:
     """Return who acts on `reason`, which is the name of an error class."""
     # A test proves that each of PASSING_REASONS is such a name.
     kind: type[errors.IcdcError] = getattr(errors, reason)
@@ -203,7 +205,7 @@ def waits_for_person(table: TableStatus) -> bool:
     return table.state == TableState.STALLED and table.reason not in PASSING_REASONS
 
 
-def _backoff(policy: Retry, step: int, key: str) -> float:
+def _compute_backoff(policy: Retry, step: int, key: str) -> float:
     """Return `initialSeconds`, doubled with each step after the first, at most `maxSeconds`."""
     doublings = min(step - 1, 30)  # 1 s * 2**30 is above any maxSeconds; 2.0**n overflows
     delay = min(policy.initial_seconds * 2.0**doublings, float(policy.max_seconds))

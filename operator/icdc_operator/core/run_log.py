@@ -52,8 +52,8 @@ def plan_run(
     if last is not None and again and (last.generation, last.kind) == (observed.generation, kind):
         sequence, attempt = last.sequence, last.attempt + 1
     else:
-        sequence, attempt = 1 + _greatest_sequence(status, observed), 1
-    name = naming.run_name(observed.name, kind.letter, sequence, attempt)
+        sequence, attempt = 1 + _find_greatest_sequence(status, observed), 1
+    name = naming.name_run(observed.name, kind.letter, sequence, attempt)
     epochs = [*(run.epoch for run in status.recent_runs), *(run.epoch for run in observed.runs)]
     # The owner of an index may run elsewhere, or got its epoch from a clock that was ahead.
     failures = (run.failure for run in status.recent_runs)
@@ -195,7 +195,7 @@ def has_proved_itself(run: RunStatus, seen: RunSeen, *, now: datetime) -> bool:
     return now - run.started_at >= timedelta(seconds=STABLE_SECONDS)
 
 
-def _greatest_sequence(status: PipelineStatus, observed: Observed) -> int:
+def _find_greatest_sequence(status: PipelineStatus, observed: Observed) -> int:
     """Return the greatest sequence of log and objects: a lost status must not reuse a name."""
     logged = [run.sequence for run in status.recent_runs]
     matches = (_SEQUENCE.search(seen.name) for seen in observed.runs)

@@ -58,7 +58,7 @@ def find_next_due(
     status: PipelineStatus, observed: Observed, spec: PipelineSpec, *, now: datetime
 ) -> Due:
     """Return when the next run of a pipeline is due that is neither suspended nor being deleted."""
-    last = comparisons.last_replication_run(status)
+    last = comparisons.find_last_replication(status)
     if last is None or _is_requested(status, last, observed, spec):
         return Due(at=now)
     # Before everything that depends on success: the backoff of a failure is never shortened.
@@ -106,7 +106,7 @@ def waits_for_heads(observed: Observed) -> bool:
         return False
     if any(run.live for run in observed.runs):
         return False
-    last = comparisons.last_replication_run(status)
+    last = comparisons.find_last_replication(status)
     if last is None or last.finished_at is None or _is_requested(status, last, observed, spec):
         return False
     if comparisons.find_due(status, observed, spec) is not None:
@@ -153,11 +153,11 @@ def _find_due_after_success(
     if spec.changelog.trigger == Trigger.ON_COMMIT and observed.heads is not None:
         poll_after = max(poll, LOST_SECONDS) if observed.heads_watched else poll
         changed = _find_due_by_heads(status, finished, observed.heads, observed, spec, now=now)
-        at = _earliest(recheck, changed, _find_tag_renewal(status, finished))
+        at = _find_earliest(recheck, changed, _find_tag_renewal(status, finished))
         return Due(at, settled=True, poll_after=poll_after)
     if observed.heads_watched:
         # Not read since the last run; the adapter reconciles as soon as they are.
-        at = _earliest(recheck, _find_tag_renewal(status, finished))
+        at = _find_earliest(recheck, _find_tag_renewal(status, finished))
         return Due(at, settled=True, poll_after=max(poll, LOST_SECONDS))
     if all(table.state == TableState.STALLED for table in status.tables):
         return Due(at=recheck, settled=True)
@@ -166,7 +166,7 @@ def _find_due_after_success(
     return Due(at=ended + timedelta(seconds=poll), settled=True)
 
 
-def _earliest(*moments: datetime | None) -> datetime | None:
+def _find_earliest(*moments: datetime | None) -> datetime | None:
     return min((moment for moment in moments if moment is not None), default=None)
 
 
@@ -203,10 +203,10 @@ def _find_due_by_heads(
         if table.state not in (TableState.STALLED, done)
         and (table.name in news or table.name not in heads)
     ]
-    return finished + _poll_delay(unclear, status, finished, spec) if unclear else None
+    return finished + _compute_poll_delay(unclear, status, finished, spec) if unclear else None
 
 
-def _poll_delay(
+def _compute_poll_delay(
     tables: Sequence[TableStatus], status: PipelineStatus, finished: datetime, spec: PipelineSpec
 ) -> timedelta:
     """Return how long `tables` had not changed when the last run ended, within the bounds."""
@@ -238,5 +238,5 @@ def _is_stalled(status: PipelineStatus, last: RunStatus, spec: PipelineSpec) -> 
         case FailureClass.AUTH:
             return True
         case FailureClass.FENCED:
-            return retry.takeovers_in_a_row(status.recent_runs) > retry.QUICK_TAKEOVERS
+            return retry.count_takeovers(status.recent_runs) > retry.QUICK_TAKEOVERS
     return retry.outlasts(failure, policy=spec.retry, failures=failures)

@@ -12,15 +12,15 @@ texts of tables are cut, those of all tables alike, until the status fits:
     6     messages, too                          reasons and counts
     7     tables, too                            conditions and runs
 
-A spec whose status would need the last step is refused before, see `least_bytes`: that step is for
-statuses that no pipeline has by itself. Conditions are made of what the tables say before it is
-cut.
+A spec whose status would need the last step is refused before, see `compute_least_bytes`: that step
+is for statuses that no pipeline has by itself. Conditions are made of what the tables say before it
+is cut.
 """
 
 from collections.abc import Callable
 
 from icdc_api.base import shorten
-from icdc_api.json_size import sent_bytes
+from icdc_api.json_size import measure_sent
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus, TableStatus
 
@@ -47,18 +47,18 @@ def fit(status: PipelineStatus, room: int | None) -> PipelineStatus:
     return status.model_copy(update={"tables": ()})
 
 
-def least_bytes(spec: PipelineSpec) -> int:
+def compute_least_bytes(spec: PipelineSpec) -> int:
     """Return the room that a status of `spec` needs whatever is said of its tables: step 6."""
     names = [name for table in spec.tables for name in (table.name, table.index_name)]
     # The names once more in the record of the last resync.
     names += spec.resync.tables
-    return OTHER_BYTES + TABLE_BYTES * len(spec.tables) + sum(map(sent_bytes, names))
+    return OTHER_BYTES + TABLE_BYTES * len(spec.tables) + sum(map(measure_sent, names))
 
 
 def measure(status: PipelineStatus) -> int:
     """Return the bytes of the status as JSON, by which its room is counted."""
     # As it is sent: the API server takes requests of 3 MiB, twice what etcd takes.
-    return sent_bytes(status.to_resource())
+    return measure_sent(status.to_resource())
 
 
 def _cut_messages(table: TableStatus, length: int) -> TableStatus:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from icdc_api.job.report_text import MAX_ANNOTATION_BYTES
-from icdc_api.json_size import stored_bytes
+from icdc_api.json_size import measure_stored
 from icdc_api.spec.limits import MAX_SPEC_BYTES
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.spec.sink import DeadLetterPolicy
@@ -48,18 +48,18 @@ def measure(observed: Observed, status: PipelineStatus, run: RunSeen | None) -> 
     spec = observed.spec
     report_bytes = run.report_bytes if run is not None and run.live else None
     return Usage(
-        spec=Used(None if spec is None else stored_bytes(spec.to_resource()), MAX_SPEC_BYTES),
+        spec=Used(None if spec is None else measure_stored(spec.to_resource()), MAX_SPEC_BYTES),
         status=Used(status_size.measure(status), observed.status_room),
         report=Used(report_bytes, MAX_ANNOTATION_BYTES),
         dead_letters=Used(
             max((table.dead_letters for table in status.tables), default=0),
-            _limit_dead_letters(spec),
+            _get_dead_letters_limit(spec),
         ),
         pinned_tables=sum(table.snapshot_pinned is True for table in status.tables),
     )
 
 
-def _limit_dead_letters(spec: PipelineSpec | None) -> int | None:
+def _get_dead_letters_limit(spec: PipelineSpec | None) -> int | None:
     if spec is None or spec.sink.opensearch.dead_letters.policy is not DeadLetterPolicy.INDEX:
         return None
     return spec.sink.opensearch.dead_letters.max_rows

@@ -82,21 +82,21 @@ def build_spark_application(launch: Launch) -> dict[str, Any]:
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": metadata.object_metadata(launch),
+        "metadata": metadata.build_object_metadata(launch),
         "spec": {
             "type": "Python",
             "mode": "cluster",
             # spark-operator's default is 2.
             "pythonVersion": "3",
             "sparkVersion": SPARK_VERSION,
-            **_image(launch),
+            **_build_image_fields(launch),
             "mainApplicationFile": f"local://{pod_paths.APPLICATION_FILE}",
             "arguments": [pod_paths.REQUEST_FILE],
             # Retries are ours. No timeToLiveSeconds either: the operator forgets a run once what
             # it says is in the status, and what is left of it goes with its pipeline.
             "restartPolicy": {"type": "Never"},
             **({"timeToLiveSeconds": DELETION_TTL_SECONDS} if deletes else {}),
-            **_dynamic_allocation(spark),
+            **_build_dynamic_allocation(spark),
             "sparkConf": {
                 **build_defaults(spark),
                 **BASE_CONF,
@@ -104,8 +104,8 @@ def build_spark_application(launch: Launch) -> dict[str, Any]:
                 **FIXED_CONF,
                 **(ENCRYPTION_CONF if spark.encryption else {}),
             },
-            "driver": _driver(launch),
-            "executor": _executor(launch),
+            "driver": _build_driver(launch),
+            "executor": _build_executor(launch),
         },
     }
 
@@ -123,7 +123,7 @@ def _without_executors(launch: Launch) -> Launch:
     return replace(launch, spec=spec)
 
 
-def _image(launch: Launch) -> dict[str, Any]:
+def _build_image_fields(launch: Launch) -> dict[str, Any]:
     settings = launch.settings
     fields: dict[str, Any] = {"image": launch.spec.spark.image or settings.image}
     if settings.image_pull_policy is not None:
@@ -133,17 +133,17 @@ def _image(launch: Launch) -> dict[str, Any]:
     return fields
 
 
-def _driver(launch: Launch) -> dict[str, Any]:
+def _build_driver(launch: Launch) -> dict[str, Any]:
     driver = launch.spec.spark.driver
     return {
         "cores": driver.cores,
         "memory": driver.memory,
         "serviceAccount": driver.service_account,
-        "template": templates.driver_template(launch),
+        "template": templates.build_driver_template(launch),
     }
 
 
-def _executor(launch: Launch) -> dict[str, Any]:
+def _build_executor(launch: Launch) -> dict[str, Any]:
     spark = launch.spec.spark
     fields: dict[str, Any] = {"cores": spark.executor.cores, "memory": spark.executor.memory}
     if spark.dynamic_allocation is None:
@@ -153,11 +153,11 @@ def _executor(launch: Launch) -> dict[str, Any]:
         **fields,
         # The driver's: clouds give access to storage by service account, and rows are read here.
         "serviceAccount": spark.driver.service_account,
-        "template": templates.executor_template(launch),
+        "template": templates.build_executor_template(launch),
     }
 
 
-def _dynamic_allocation(spark: Spark) -> dict[str, Any]:
+def _build_dynamic_allocation(spark: Spark) -> dict[str, Any]:
     wanted = spark.dynamic_allocation
     if wanted is None:
         return {}

@@ -41,7 +41,7 @@ def build_request(launch: Launch, resource: Mapping[str, Any]) -> RunRequest:
             "metadata": {"name": owner.name, "namespace": owner.namespace},
             "spec": resource["spec"],
         },
-        owner=naming.owner_key(owner.namespace, owner.name),
+        owner=naming.build_owner_key(owner.namespace, owner.name),
         epoch=launch.run.epoch,
         continuous=launch.takes_questions,
         poll_seconds=spec.changelog.poll_interval_seconds,
@@ -59,7 +59,7 @@ def build_config_map(launch: Launch, request: RunRequest) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": metadata.object_metadata(launch),
+        "metadata": metadata.build_object_metadata(launch),
         # The request of a run never changes: a change of the pipeline starts another run. The
         # kubelet also stops watching an immutable ConfigMap.
         "immutable": True,
@@ -70,11 +70,11 @@ def build_config_map(launch: Launch, request: RunRequest) -> dict[str, Any]:
 def build_question_map(launch: Launch, question: RunQuestion) -> dict[str, Any]:
     """Return the ConfigMap of a question. It fits: the names of tables are a part of the spec."""
     text = json.dumps(question.to_resource(), sort_keys=True) + "\n"
-    name = metadata.question_name(launch.run.name)
+    name = metadata.name_question_map(launch.run.name)
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": metadata.object_metadata(launch) | {"name": name},
+        "metadata": metadata.build_object_metadata(launch) | {"name": name},
         # Not immutable, although it is never changed: the next question has a ConfigMap of the same
         # name, and the kubelet would not notice it.
         "data": {pod_paths.QUESTION_KEY: text},

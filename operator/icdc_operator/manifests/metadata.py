@@ -14,7 +14,7 @@ ANNOTATION_EPOCH = f"{naming.LABEL_PREFIX}epoch"
 ANNOTATION_RUN_ID = f"{naming.LABEL_PREFIX}run-id"
 
 
-def labels(launch: Launch) -> dict[str, str]:
+def build_labels(launch: Launch) -> dict[str, str]:
     """Return the labels of every object and pod of the run, for selectors."""
     return {
         naming.LABEL_MANAGED_BY: naming.MANAGED_BY,
@@ -23,7 +23,7 @@ def labels(launch: Launch) -> dict[str, str]:
     }
 
 
-def annotations(launch: Launch) -> dict[str, str]:
+def build_annotations(launch: Launch) -> dict[str, str]:
     """Return the annotations that identify the attempt, even where the status was lost."""
     return {
         ANNOTATION_EPOCH: str(launch.run.epoch),
@@ -31,12 +31,12 @@ def annotations(launch: Launch) -> dict[str, str]:
     }
 
 
-def question_name(run: str) -> str:
+def name_question_map(run: str) -> str:
     """Return the name of the ConfigMap that carries what a run is asked while it goes on."""
     return f"{run}-question"
 
 
-def object_metadata(launch: Launch) -> dict[str, Any]:
+def build_object_metadata(launch: Launch) -> dict[str, Any]:
     """Return the metadata of an object that has the name of the run.
 
     A deletion run has no owner: a foreground deletion of the pipeline deletes all that it owns
@@ -47,13 +47,13 @@ def object_metadata(launch: Launch) -> dict[str, Any]:
     return {
         "name": launch.run.name,
         "namespace": launch.owner.namespace,
-        "labels": labels(launch),
-        "annotations": annotations(launch),
-        **({"ownerReferences": [owner_reference(launch.owner)]} if owned else {}),
+        "labels": build_labels(launch),
+        "annotations": build_annotations(launch),
+        **({"ownerReferences": [build_owner_reference(launch.owner)]} if owned else {}),
     }
 
 
-def owner_reference(owner: PipelineRef) -> dict[str, Any]:
+def build_owner_reference(owner: PipelineRef) -> dict[str, Any]:
     """Return the owner reference by which the garbage collector removes the object.
 
     `controller` keeps other controllers from adopting the object. `blockOwnerDeletion` is false:

@@ -12,7 +12,7 @@ def main() -> int:
     Return an exit code where that is not possible.
     """
     try:
-        command = commands.command(sys.argv[1:], os.environ)
+        command = commands.build_command(sys.argv[1:], os.environ)
         environment = scratch.claim(command.environment)
         os.execvpe(command.arguments[0], command.arguments, environment)
     except commands.MisuseError as error:

@@ -49,7 +49,7 @@ class Command:
     """Its whole environment."""
 
 
-def command(arguments: Sequence[str], environment: Mapping[str, str]) -> Command:
+def build_command(arguments: Sequence[str], environment: Mapping[str, str]) -> Command:
     """Return the command that the arguments ask for.
 
     `driver` and `executor` are Spark's roles; any other program is started as it is. MisuseError
@@ -62,8 +62,8 @@ def command(arguments: Sequence[str], environment: Mapping[str, str]) -> Command
     if not arguments:
         raise MisuseError("nothing to do: the first argument is driver, executor or a program")
     roles: Mapping[str, Callable[[Sequence[str], Mapping[str, str]], Command]] = {
-        "driver": _driver,
-        "executor": _executor,
+        "driver": _build_driver,
+        "executor": _build_executor,
     }
     # As Spark's own image: the first argument is a role, or a program that somebody wants to run.
     first, *rest = arguments
@@ -72,7 +72,7 @@ def command(arguments: Sequence[str], environment: Mapping[str, str]) -> Command
     return Command(tuple(arguments), environment)
 
 
-def _driver(arguments: Sequence[str], environment: Mapping[str, str]) -> Command:
+def _build_driver(arguments: Sequence[str], environment: Mapping[str, str]) -> Command:
     """Return Python with the application; options of spark-submit reach the JVM that it starts."""
     options, application = _split(arguments)
     if not application:
@@ -94,7 +94,7 @@ def _driver(arguments: Sequence[str], environment: Mapping[str, str]) -> Command
         f"spark.driver.defaultExtraClassPath={_read_variable(environment, 'SPARK_HOME')}/{_JARS}",
     ]
     return Command(
-        (sys.executable, _local(file), *rest),
+        (sys.executable, _parse_local_path(file), *rest),
         {
             "SPARK_LAUNCHER_OPTS": _LAUNCHER_OPTIONS,
             **environment,
@@ -104,7 +104,10 @@ def _driver(arguments: Sequence[str], environment: Mapping[str, str]) -> Command
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             "PYSPARK_SUBMIT_ARGS": shlex.join([*submit, "pyspark-shell"]),
             "SPARK_SUBMIT_OPTS": shlex.join(
-                [*_class_data(environment), *shlex.split(environment.get("SPARK_SUBMIT_OPTS", ""))]
+                [
+                    *_build_class_data(environment),
+                    *shlex.split(environment.get("SPARK_SUBMIT_OPTS", "")),
+                ]
             ),
         },
     )
@@ -125,7 +128,7 @@ def _split(arguments: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
     return options, rest
 
 
-def _local(file: str) -> str:
+def _parse_local_path(file: str) -> str:
     """Return the path of a file in the image; MisuseError for one that is elsewhere."""
     scheme, separator, path = file.partition("://")
     if not separator:
@@ -135,7 +138,7 @@ def _local(file: str) -> str:
     return path
 
 
-def _executor(_: Sequence[str], environment: Mapping[str, str]) -> Command:
+def _build_executor(_: Sequence[str], environment: Mapping[str, str]) -> Command:
     """Return the JVM of an executor."""
     memory = _read_variable(environment, "SPARK_EXECUTOR_MEMORY")
     options = [
@@ -147,12 +150,12 @@ def _executor(_: Sequence[str], environment: Mapping[str, str]) -> Command:
     return Command(
         (
             str(java),
-            *_class_data(environment),
-            *_java_options(environment),
+            *_build_class_data(environment),
+            *_list_java_options(environment),
             f"-Xms{memory}",
             f"-Xmx{memory}",
             "-cp",
-            _class_path(environment),
+            _build_class_path(environment),
             EXECUTOR,
             *options,
         ),
@@ -160,7 +163,7 @@ def _executor(_: Sequence[str], environment: Mapping[str, str]) -> Command:
     )
 
 
-def _java_options(environment: Mapping[str, str]) -> list[str]:
+def _list_java_options(environment: Mapping[str, str]) -> list[str]:
     """Return the options of the JVM in the order of their numbers; one may hold spaces."""
     numbered = {
         int(name.removeprefix(_JAVA_OPTION)): value
@@ -170,14 +173,14 @@ def _java_options(environment: Mapping[str, str]) -> list[str]:
     return [numbered[number] for number in sorted(numbered)]
 
 
-def _class_data(environment: Mapping[str, str]) -> list[str]:
+def _build_class_data(environment: Mapping[str, str]) -> list[str]:
     """Return the options for the archive of classes."""
     # Without the log: a JVM that the archive does not fit says so on standard output otherwise.
     home = _read_variable(environment, "SPARK_HOME")
     return [f"-XX:SharedArchiveFile={home}/{_ARCHIVE}", "-Xlog:cds*=off"]
 
 
-def _class_path(environment: Mapping[str, str]) -> str:
+def _build_class_path(environment: Mapping[str, str]) -> str:
     """Return the class path: a user's jars, then Spark's."""
     home = _read_variable(environment, "SPARK_HOME")
     parts = [

@@ -17,7 +17,7 @@ POLL_SECONDS = 0.2
 """Between two lists of the processes; a list costs a read of each command line."""
 
 
-def executors(proc: Path = PROC) -> list[int]:
+def list_executors(proc: Path = PROC) -> list[int]:
     """Return the ids of running executors; one that ended and was not waited for is none."""
     return [
         int(process.name)
@@ -36,11 +36,11 @@ def _is_executor(process: Path) -> bool:
 def main(proc: Path = PROC) -> int:
     """Send Spark's signal for decommissioning; return when no executor is left."""
     # The ids of now: an executor that is started later was not asked, and is not waited for.
-    asked = executors(proc)
+    asked = list_executors(proc)
     for process in asked:
         with suppress(ProcessLookupError):
             # Spark migrates shuffle and cached blocks on SIGPWR, then exits by itself.
             os.kill(process, signal.SIGPWR)
-    while set(asked) & set(executors(proc)):
+    while set(asked) & set(list_executors(proc)):
         time.sleep(POLL_SECONDS)
     return 0

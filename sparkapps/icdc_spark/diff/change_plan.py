@@ -155,7 +155,7 @@ def plan_appends(table: IcebergTable, from_id: int | None, to_id: int) -> Change
     return ChangePlan(
         from_id=from_id,
         to_id=to_id,
-        added=listing.group(sorted(listing.files, key=_location)),
+        added=listing.group(sorted(listing.files, key=_get_location)),
         removed=empty,
         shared_before=empty,
         shared_after=empty,
@@ -165,7 +165,7 @@ def plan_appends(table: IcebergTable, from_id: int | None, to_id: int) -> Change
 
 def _is_append_chain(table: IcebergTable, from_id: int, to_id: int) -> bool:
     """Return whether no snapshot that is still retained deleted or replaced rows."""
-    chain = table.snapshots_between(from_id, to_id)
+    chain = table.list_snapshots_between(from_id, to_id)
     # None where an ancestor has expired: the plan alone then says that files were only added.
     return chain is None or all(info.operation in _APPENDING for info in chain)
 
@@ -173,10 +173,10 @@ def _is_append_chain(table: IcebergTable, from_id: int, to_id: int) -> bool:
 def _require_appends(table: IcebergTable, from_id: int, to_id: int) -> None:
     # First: an expired start is a Gap, which a new export mends; NotAppendOnly waits for a person.
     table.require(from_id)
-    chain = table.snapshots_between(from_id, to_id)
+    chain = table.list_snapshots_between(from_id, to_id)
     if chain is None:
         # Either all ancestors are known, and the earlier snapshot is none of them, or some expired.
-        if table.snapshots_between(None, to_id) is not None:
+        if table.list_snapshots_between(None, to_id) is not None:
             raise NotAppendOnly(
                 f"{table.name}: snapshot {to_id} does not descend from snapshot {from_id}: "
                 "the table was rolled back or replaced, and is declared appendOnly"
@@ -194,12 +194,12 @@ def _require_appends(table: IcebergTable, from_id: int, to_id: int) -> None:
 
 
 def _exclude(files: Sequence[PlannedFile], other: dict[str, PlannedFile]) -> list[PlannedFile]:
-    return sorted((file for file in files if file.location not in other), key=_location)
+    return sorted((file for file in files if file.location not in other), key=_get_location)
 
 
 def _with_deletes(files: Iterable[PlannedFile]) -> list[PlannedFile]:
     return [file for file in files if file.deletes]
 
 
-def _location(file: PlannedFile) -> str:
+def _get_location(file: PlannedFile) -> str:
     return file.location

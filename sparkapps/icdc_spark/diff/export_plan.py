@@ -92,7 +92,7 @@ class ExportPlan:
         self.count = cutter.number + 1
         """The number of chunks."""
 
-    def chunks(self, first: int = 0) -> Iterator[Chunk]:
+    def iterate_chunks(self, first: int = 0) -> Iterator[Chunk]:
         """Yield the chunks from number `first` on; files are read as they are needed."""
         number, groups = first, list[FileGroup]()
         for chunk, group in self._cut(first):

@@ -33,9 +33,9 @@ from icdc_spark.diff.row_sets import (
 from icdc_spark.diff.rows import (
     FINGERPRINT,
     ID,
+    compute_row_fingerprint,
     group_by_key,
     replace_keys_by_ids,
-    row_fingerprint,
     select_cells,
     select_ids,
     select_keys,
@@ -82,7 +82,7 @@ def _fingerprint_old_rows(
     return row_sets.combine(
         (
             row_sets.removed_rows,
-            lambda rows: select(rows, spec, row_fingerprint(rows, spec, salt=salt)),
+            lambda rows: select(rows, spec, compute_row_fingerprint(rows, spec, salt=salt)),
         ),
         (row_sets.deleted_rows, lambda rows: select(rows, spec, unknown)),
     )
@@ -137,7 +137,9 @@ def _find_differing_ids(row_sets: RowSets, spec: DocumentSpec, seen: Observation
     """Return the ids that were not merely carried over, with counts and fingerprints of rows."""
     is_new = F.col("is_new")
     new = row_sets.combine_new(
-        lambda rows: select_keys(rows, spec, row_fingerprint(rows, spec, salt=row_sets.salt))
+        lambda rows: select_keys(
+            rows, spec, compute_row_fingerprint(rows, spec, salt=row_sets.salt)
+        )
     )
     old = _fingerprint_old_rows(row_sets, spec, select_keys)
     both = new.withColumn("is_new", F.lit(True)).unionByName(old.withColumn("is_new", F.lit(False)))

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.operation_lines import OperationLines, add_expect, serialise_operations
 from icdc_spark.diff.row_sets import pick_row_per_id
-from icdc_spark.diff.rows import ID, id_metadata, select_cells
+from icdc_spark.diff.rows import ID, list_id_metadata, select_cells
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.expect import Expect
 from icdc_spark.iceberg.jvm.errors import source_errors
@@ -37,7 +37,7 @@ def look_up_ids(
     """
     with source_errors(reader.table_name):
         wanted = ids.select(F.col(ID).alias(_WANTED)).distinct()
-        snapshot = reader.read(reader.list_all_files(), metadata=id_metadata(spec))
+        snapshot = reader.read(reader.list_all_files(), metadata=list_id_metadata(spec))
         rows = select_cells(snapshot, spec)
         matches = rows.join(wanted, on=F.col(ID) == F.col(_WANTED), how="left_semi")
         joined = wanted.join(

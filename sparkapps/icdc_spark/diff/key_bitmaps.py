@@ -31,7 +31,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.row_sets import RowSets
-from icdc_spark.diff.rows import key_columns, merge_into_few_tasks, replace_keys_by_ids, select_keys
+from icdc_spark.diff.rows import (
+    merge_into_few_tasks,
+    name_key_columns,
+    replace_keys_by_ids,
+    select_keys,
+)
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.schema import Primitive
 from icdc_spark.iceberg.scan.planning import FileGroup
@@ -121,11 +126,13 @@ def compare_keys(
     is_rewritten = (F.col("fate") == _WRITTEN).alias("is_rewritten")
     return KeyComparison(
         upserts=sums.written,
-        changed_rows=replace_keys_by_ids(changed.select(*key_columns(spec), is_rewritten), spec),
+        changed_rows=replace_keys_by_ids(
+            changed.select(*name_key_columns(spec), is_rewritten), spec
+        ),
     )
 
 
-def row_hash_sql(columns: Sequence[str], salt: int) -> str:
+def build_hash_sql(columns: Sequence[str], salt: int) -> str:
     """Return Spark SQL for the hash of a row; the hash of many rows is the XOR of theirs.
 
     Without the salt, numbers could be chosen whose hashes cancel each other out.
@@ -135,7 +142,7 @@ def row_hash_sql(columns: Sequence[str], salt: int) -> str:
 
 def _select_bits(rows: DataFrame, spec: DocumentSpec, age: Column, salt: int) -> DataFrame:
     """Return the key of each row, its age, its word, its bit in the word, and its hash."""
-    *_, last = names = key_columns(spec)
+    *_, last = names = name_key_columns(spec)
     shift = _KEYS_OF_WORD.bit_length() - 1
     return select_keys(rows, spec, age.alias("age")).selectExpr(
         *names,
@@ -143,13 +150,13 @@ def _select_bits(rows: DataFrame, spec: DocumentSpec, age: Column, salt: int) ->
         # An arithmetic shift: negative numbers have words of their own; -1 is bit 63 of word -1.
         f"coalesce(shiftright(bigint({last}), {shift}), bigint('{_NO_WORD}')) as word",
         f"coalesce(shiftleft(1L, int({last} & {_KEYS_OF_WORD - 1})), 1L) as bit",
-        f"{row_hash_sql([*names, 'age'], salt)} as hash",
+        f"{build_hash_sql([*names, 'age'], salt)} as hash",
     )
 
 
 def _build_words(rows: DataFrame, spec: DocumentSpec, since: int) -> DataFrame:
     """Return one row per word, and per the numbers of the key before the last."""
-    words = rows.groupBy(*key_columns(spec)[:-1], "word").agg(
+    words = rows.groupBy(*name_key_columns(spec)[:-1], "word").agg(
         F.expr(f"coalesce(bit_or(if(age <= {since}, bit, null)), 0L) as carried"),
         F.expr(f"coalesce(bit_or(if(age > {since}, bit, null)), 0L) as written"),
         F.expr("count(*) as rows"),
@@ -160,7 +167,7 @@ def _build_words(rows: DataFrame, spec: DocumentSpec, since: int) -> DataFrame:
 
 def _find_fates(rows: DataFrame, words: DataFrame, spec: DocumentSpec) -> DataFrame:
     """Return the fates of removed rows: one row for all carried over, else one for each key."""
-    names = key_columns(spec)
+    names = name_key_columns(spec)
     word_key = [*names[:-1], "word"]
     bitmaps = F.broadcast(words.selectExpr(*word_key, "carried", "written"))
     in_carried, in_written = (f"coalesce({of} & bit, 0L) != 0" for of in ("carried", "written"))

@@ -61,7 +61,7 @@ def find_by_lineage(
     costs more than to compare them.
     """
     if key_bitmaps.can_compare_keys(reader, added, row_sets, spec):
-        comparison = key_bitmaps.compare_keys(reader, row_sets, spec, _age(), since=since)
+        comparison = key_bitmaps.compare_keys(reader, row_sets, spec, _build_age(), since=since)
         if comparison is not None:
             return _build_from_bitmaps(comparison, row_sets, spec, since, seen)
     return _build_from_keys(reader, row_sets, spec, since, seen)
@@ -121,7 +121,7 @@ def _find_changed_ids(
     snapshot; `first` and `last`, the sequence numbers that wrote the oldest and the youngest.
     """
     is_new, is_old = F.lit(True).alias("is_new"), F.lit(False).alias("is_new")
-    age = _age().alias("last")
+    age = _build_age().alias("last")
     unknown = F.lit(_UNKNOWN).alias("last")
     long_ago = F.lit(_LONG_AGO).cast("long").alias("last")
     rows = row_sets.combine(
@@ -160,7 +160,7 @@ def _read_candidates(
         return select_cells(rows, spec, compared=irregular > 0)
 
     def select_written(rows: DataFrame) -> DataFrame:
-        return select(rows.where(_age() > since))
+        return select(rows.where(_build_age() > since))
 
     # Of an id with several rows any may be the document, also one that was carried over.
     rows = row_sets.combine(
@@ -171,6 +171,6 @@ def _read_candidates(
     return rows if upserts else rows.where(F.lit(False))
 
 
-def _age() -> Column:
+def _build_age() -> Column:
     """Return the sequence number that last wrote a row; an unknown one counts as the youngest."""
     return F.coalesce(F.col(LAST_UPDATED), F.lit(_UNKNOWN))

@@ -47,7 +47,7 @@ class OperationLines:
     keys_seen: Observation | None = None
     """The count of duplicate keys, filled likewise; None where they are not counted."""
 
-    def counts(self) -> LineCounts:
+    def read_counts(self) -> LineCounts:
         """Return the counts. Blocks until an action has read the whole of `frame`."""
         written = self.written.get
         duplicates = None

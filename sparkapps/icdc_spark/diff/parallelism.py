@@ -27,10 +27,10 @@ Where none come, a run that is lost repeats little."""
 def count_tasks(context: SparkContext) -> int:
     """Return the number of tasks for the next job."""
     # Read for each job: executors come and go.
-    return task_count(context.defaultParallelism, dict(context.getConf().getAll()))
+    return compute_task_count(context.defaultParallelism, dict(context.getConf().getAll()))
 
 
-def task_count(cores: int, conf: Mapping[str, str]) -> int:
+def compute_task_count(cores: int, conf: Mapping[str, str]) -> int:
     """Return the number of tasks for `cores` that are there and the application's properties."""
     cores = max(1, cores)
     if conf.get(f"{_PREFIX}enabled", "false").lower() != "true":

@@ -40,7 +40,7 @@ _TASK_PARTITIONS = 8
 """Such partitions that one task takes at most, one after the other, where there are fewer cores."""
 
 
-def id_metadata(spec: DocumentSpec) -> tuple[str, ...]:
+def list_id_metadata(spec: DocumentSpec) -> tuple[str, ...]:
     """Return the metadata columns without which ids cannot be built."""
     return ROW_POSITION if spec.append_only else ()
 
@@ -62,12 +62,12 @@ def select_ids(rows: DataFrame, spec: DocumentSpec, *columns: Column) -> DataFra
 def select_keys(rows: DataFrame, spec: DocumentSpec, *columns: Column) -> DataFrame:
     """Return the key values of each row of the index, and further columns."""
     indexed = filter_rows(rows, spec)
-    named_paths = zip(spec.identifiers, key_columns(spec), strict=True)
+    named_paths = zip(spec.identifiers, name_key_columns(spec), strict=True)
     values = (read_cell(indexed, path).alias(name) for path, name in named_paths)
     return indexed.select(*values, *columns)
 
 
-def key_columns(spec: DocumentSpec) -> list[str]:
+def name_key_columns(spec: DocumentSpec) -> list[str]:
     """Return the names of the key columns of `select_keys`."""
     return [f"k{number}" for number in range(len(spec.identifiers))]
 
@@ -79,7 +79,7 @@ def group_by_key(
 
     12 million rows on 4 cores give 48 partitions of 250,000 rows, which 6 tasks take, 8 each.
     """
-    names = key_columns(spec)
+    names = name_key_columns(spec)
     # Shuffled before: else Spark first groups what each task has read, where nearly every key is
     # alone. That is a fifth of the cost of comparing two snapshots, for nothing.
     if max_rows is None:
@@ -97,7 +97,7 @@ def merge_into_few_tasks(grouped: DataFrame, *, least: int = 1) -> DataFrame:
 
 def replace_keys_by_ids(rows: DataFrame, spec: DocumentSpec) -> DataFrame:
     """Return rows in the shape of `select_keys` with their ids in place of the key values."""
-    names = key_columns(spec)
+    names = name_key_columns(spec)
     parts = [(F.col(name), path[-1]) for name, path in zip(names, spec.identifiers, strict=True)]
     return rows.withColumn(ID, join_key(parts)).drop(*names)
 
@@ -111,7 +111,7 @@ def select_rows_with_ids(
     return indexed.join(ids, on=build_id(indexed, spec) == ids[column], how="left_semi")
 
 
-def row_fingerprint(rows: DataFrame, spec: DocumentSpec, *, salt: int) -> Column:
+def compute_row_fingerprint(rows: DataFrame, spec: DocumentSpec, *, salt: int) -> Column:
     """Return the column with the fingerprint of each row."""
     return compute_fingerprint(_read_cells(rows, spec), salt=salt).alias(FINGERPRINT)
 
@@ -128,7 +128,7 @@ def select_cells(
     return indexed.select(
         build_id(indexed, spec).alias(ID),
         *([compute_fingerprint(cells, salt=salt).alias(FINGERPRINT)] if compared else []),
-        *[value.alias(_cell_name(number)) for number, (_, value) in enumerate(cells)],
+        *[value.alias(_name_cell(number)) for number, (_, value) in enumerate(cells)],
     )
 
 
@@ -138,7 +138,7 @@ def build_document(spec: DocumentSpec) -> tuple[Column, Column]:
     The first is the document as JSON text, the second the count of its NaN and infinities, which
     become null.
     """
-    cells = [(entry, F.col(_cell_name(number))) for number, entry in enumerate(spec.columns)]
+    cells = [(entry, F.col(_name_cell(number))) for number, entry in enumerate(spec.columns)]
     return serialise_document(cells), count_non_finite(cells)
 
 
@@ -158,5 +158,5 @@ def _read_cells(rows: DataFrame, spec: DocumentSpec) -> Cells:
     return [(entry, read_cell(rows, (entry,))) for entry in spec.columns]
 
 
-def _cell_name(number: int) -> str:
+def _name_cell(number: int) -> str:
     return f"c{number}"

@@ -55,7 +55,7 @@ from icdc_spark.diff.row_sets import BROADCAST_IDS, OLD_ID, Transform, read_row_
 from icdc_spark.diff.rows import (
     ID,
     ROW_POSITION,
-    id_metadata,
+    list_id_metadata,
     select_cells,
     select_ids,
 )
@@ -111,7 +111,7 @@ def build_export_lines(
 ) -> OperationLines:
     """Return every row of a chunk as an index operation."""
     with source_errors(reader.table_name):
-        return _append(reader, chunk.group, spec, version=version)
+        return _build_append_lines(reader, chunk.group, spec, version=version)
 
 
 def build_change_lines(
@@ -132,16 +132,18 @@ def build_change_lines(
         seen = Observation()
         match strategy:
             case Strategy.APPEND:
-                return _append(reader, plan.added, spec, version=version)
+                return _build_append_lines(reader, plan.added, spec, version=version)
             case Strategy.STREAM:
                 # Duplicate keys are not counted: nothing groups the new rows by their keys here.
-                return serialise_operations(_stream(reader, plan, spec), spec, version=version)
+                return serialise_operations(
+                    _build_stream_rows(reader, plan, spec), spec, version=version
+                )
             case Strategy.ONE_READ:
                 operations = compare_in_one_read(read_row_sets(reader, plan), spec, seen)
             case Strategy.TWO_READS:
                 operations = compare_in_two_reads(reader, read_row_sets(reader, plan), spec, seen)
             case Strategy.LINEAGE:
-                by_lineage = _lineage(reader, plan, spec, seen)
+                by_lineage = _build_lineage_rows(reader, plan, spec, seen)
                 if by_lineage is None:
                     # Too many rows were written after S: most may be as before, so compare them.
                     other = choose_strategy(plan, lineage=False)
@@ -165,16 +167,16 @@ def list_changed_ids(reader: SnapshotReader, plan: ChangePlan, spec: DocumentSpe
         return sets.combine(*((rows, select) for rows in frames)).distinct()
 
 
-def _append(
+def _build_append_lines(
     reader: SnapshotReader, group: FileGroup, spec: DocumentSpec, *, version: int
 ) -> OperationLines:
     """Serialise rows that have nothing to be compared with."""
-    read = reader.read(group, metadata=id_metadata(spec))
+    read = reader.read(group, metadata=list_id_metadata(spec))
     rows = select_cells(read, spec, compared=False)
     return serialise_operations(add_expect(rows, Expect.CREATED), spec, version=version)
 
 
-def _stream(reader: SnapshotReader, plan: ChangePlan, spec: DocumentSpec) -> DataFrame:
+def _build_stream_rows(reader: SnapshotReader, plan: ChangePlan, spec: DocumentSpec) -> DataFrame:
     row_sets = read_row_sets(reader, plan)
     # Fingerprints are not compared: a new row of an old id is sent also if it is as before.
     select = _select_ids_of(spec)
@@ -194,7 +196,7 @@ def _stream(reader: SnapshotReader, plan: ChangePlan, spec: DocumentSpec) -> Dat
     return add_expect(joined, expect).unionByName(deletes, allowMissingColumns=True)
 
 
-def _lineage(
+def _build_lineage_rows(
     reader: SnapshotReader, plan: ChangePlan, spec: DocumentSpec, seen: Observation
 ) -> DataFrame | None:
     # `choose_strategy` never gets here; a test that forces the strategy may.

@@ -91,7 +91,7 @@ class DocumentSpec:
     @property
     def hash(self) -> str:
         """Lower-case hex SHA-256 of `stored`."""
-        return hashlib.sha256(_canonical(self.stored).encode()).hexdigest()
+        return hashlib.sha256(_dump_canonical(self.stored).encode()).hexdigest()
 
     @property
     def identifying_fields(self) -> frozenset[int]:
@@ -147,7 +147,7 @@ _PARTS = {
 
 def resolve_spec(table: str, schema: Schema, wishes: DocumentWishes) -> DocumentSpec:
     """Return the document spec of a table; ColumnNotFound, UnsupportedType or NoIdentifier."""
-    columns = _columns(table, schema, wishes.columns)
+    columns = _resolve_columns(table, schema, wishes.columns)
     for column in columns:
         refuse_bad_name(table, column)
         refuse_undocumentable(table, column)
@@ -155,7 +155,7 @@ def resolve_spec(table: str, schema: Schema, wishes: DocumentWishes) -> Document
     return DocumentSpec(
         table=table,
         schema_id=schema.id,
-        identifiers=() if wishes.append_only else _identifiers(table, schema, wishes),
+        identifiers=() if wishes.append_only else _resolve_identifiers(table, schema, wishes),
         columns=columns,
         all_columns=not wishes.columns,
         # An empty filter is no filter.
@@ -165,7 +165,7 @@ def resolve_spec(table: str, schema: Schema, wishes: DocumentWishes) -> Document
     )
 
 
-def _columns(table: str, schema: Schema, wanted: Iterable[str]) -> tuple[Field, ...]:
+def _resolve_columns(table: str, schema: Schema, wanted: Iterable[str]) -> tuple[Field, ...]:
     wanted = tuple(wanted)
     names = {column.name: column for column in schema.fields}
     for name in wanted:
@@ -173,20 +173,20 @@ def _columns(table: str, schema: Schema, wanted: Iterable[str]) -> tuple[Field, 
             hint = (
                 f"name the whole column `{name.split('.')[0]}`"
                 if schema.find(name)
-                else _listing(schema)
+                else _describe_columns(schema)
             )
             raise ColumnNotFound(f"{table}: columns names `{name}`, no top-level column; {hint}")
     # In the schema's order, not the user's: documents stay the same when names are reordered.
     return tuple(column for column in schema.fields if not wanted or column.name in wanted)
 
 
-def _identifiers(
+def _resolve_identifiers(
     table: str, schema: Schema, wishes: DocumentWishes
 ) -> tuple[tuple[Field, ...], ...]:
-    paths = [_identifier(table, schema, name) for name in wishes.identifier_columns]
+    paths = [_resolve_identifier(table, schema, name) for name in wishes.identifier_columns]
     if not wishes.identifier_columns:
         # Iceberg has them as a set: by field id their order is the same in every run.
-        own_paths = (schema.path_of(number) for number in sorted(schema.identifier_ids))
+        own_paths = (schema.find_path(number) for number in sorted(schema.identifier_ids))
         paths = [path for path in own_paths if path is not None]
     if not paths:
         raise NoIdentifier(
@@ -198,11 +198,11 @@ def _identifiers(
     return tuple(paths)
 
 
-def _identifier(table: str, schema: Schema, name: str) -> tuple[Field, ...]:
+def _resolve_identifier(table: str, schema: Schema, name: str) -> tuple[Field, ...]:
     path = schema.find(name)
     if path is None:
         raise ColumnNotFound(
-            f"{table}: identifierColumns names `{name}`, no column; {_listing(schema)}"
+            f"{table}: identifierColumns names `{name}`, no column; {_describe_columns(schema)}"
         )
     return path
 
@@ -225,7 +225,8 @@ def _check_overrides(
     for name in overrides:
         if document.find(name) is None:
             raise ColumnNotFound(
-                f"{table}: mapping names `{name}`, no field of the documents; {_listing(document)}"
+                f"{table}: mapping names `{name}`, no field of the documents; "
+                f"{_describe_columns(document)}"
             )
 
 
@@ -252,9 +253,9 @@ def _compare(
     return Compatibility(added=tuple(after[number][0] for number in added))
 
 
-def _listing(schema: Schema) -> str:
+def _describe_columns(schema: Schema) -> str:
     return "the columns are " + ", ".join(f"`{column.name}`" for column in schema.fields)
 
 
-def _canonical(value: Any) -> str:
+def _dump_canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

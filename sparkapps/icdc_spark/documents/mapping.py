@@ -53,7 +53,7 @@ def build_index_mapping(spec: DocumentSpec, *, table_uuid: str) -> dict[str, Any
         # A field that is not in the mapping is a mistake of ours: refused, not guessed.
         "dynamic": "strict",
         "_meta": build_mapping_meta(spec, table_uuid=table_uuid),
-        "properties": _properties(spec.columns, "", spec),
+        "properties": _build_properties(spec.columns, "", spec),
     }
 
 
@@ -72,12 +72,12 @@ def build_mapping_meta(spec: DocumentSpec, *, table_uuid: str) -> dict[str, Any]
     }
 
 
-def _properties(fields: tuple[Field, ...], above: str, spec: DocumentSpec) -> dict[str, Any]:
-    return {entry.name: _field(entry, f"{above}{entry.name}", spec) for entry in fields}
+def _build_properties(fields: tuple[Field, ...], above: str, spec: DocumentSpec) -> dict[str, Any]:
+    return {entry.name: _build_field(entry, f"{above}{entry.name}", spec) for entry in fields}
 
 
-def _field(entry: Field, path: str, spec: DocumentSpec) -> dict[str, Any]:
-    derived = _type(entry.type, path, spec)
+def _build_field(entry: Field, path: str, spec: DocumentSpec) -> dict[str, Any]:
+    derived = _build_type(entry.type, path, spec)
     wish = spec.mapping.get(path)
     if wish is None:
         return derived
@@ -89,7 +89,7 @@ def _field(entry: Field, path: str, spec: DocumentSpec) -> dict[str, Any]:
     return {**inherited, **wish}
 
 
-def _type(kind: Type, path: str, spec: DocumentSpec) -> dict[str, Any]:
+def _build_type(kind: Type, path: str, spec: DocumentSpec) -> dict[str, Any]:
     match kind:
         case Primitive("decimal", precision, scale):
             if precision > EXACT_SCALED_FLOAT_DIGITS:
@@ -101,9 +101,9 @@ def _type(kind: Type, path: str, spec: DocumentSpec) -> dict[str, Any]:
         case Struct(()):
             return {"type": "object"}
         case Struct(fields):
-            return {"properties": _properties(fields, f"{path}.", spec)}
+            return {"properties": _build_properties(fields, f"{path}.", spec)}
         case ListOf(element):
             # OpenSearch has no arrays in mappings: every field may hold several values.
-            return _type(element.type, path, spec)
+            return _build_type(element.type, path, spec)
         case MapOf():
             return {"type": "flat_object"}

@@ -108,9 +108,9 @@ class Schema:
         """
         return _find(self.fields, path)
 
-    def path_of(self, field_id: int) -> tuple[Field, ...] | None:
+    def find_path(self, field_id: int) -> tuple[Field, ...] | None:
         """Return the fields from the top-level column down to this id, through structs only."""
-        for path in _struct_paths(self.fields):
+        for path in _walk_struct_paths(self.fields):
             if path[-1].id == field_id:
                 return path
         return None
@@ -122,7 +122,7 @@ def has_names_differing_by_case(fields: Iterable[Field]) -> bool:
     # Spark looks names up without case by default, and finds two columns for one.
     if len({field.name.lower() for field in siblings}) < len(siblings):
         return True
-    return any(has_names_differing_by_case(children(field.type)) for field in siblings)
+    return any(has_names_differing_by_case(list_children(field.type)) for field in siblings)
 
 
 def parse_schema(text: str) -> Schema:
@@ -130,7 +130,7 @@ def parse_schema(text: str) -> Schema:
     raw: Mapping[str, Any] = json.loads(text)
     return Schema(
         id=int(raw.get("schema-id", 0)),
-        fields=tuple(_field(entry) for entry in raw["fields"]),
+        fields=tuple(_parse_field(entry) for entry in raw["fields"]),
         identifier_ids=tuple(int(number) for number in raw.get("identifier-field-ids", ())),
     )
 
@@ -141,11 +141,11 @@ def walk_fields(
     """Yield the field and everything below it, with their paths of names."""
     here = (*path, field.name)
     yield here, field
-    for child in children(field.type):
+    for child in list_children(field.type):
         yield from walk_fields(child, here)
 
 
-def children(kind: Type) -> tuple[Field, ...]:
+def list_children(kind: Type) -> tuple[Field, ...]:
     """Return the fields directly below a type; empty for a primitive."""
     match kind:
         case Struct(fields):
@@ -170,46 +170,46 @@ def _find(fields: tuple[Field, ...], path: str) -> tuple[Field, ...] | None:
     return None
 
 
-def _struct_paths(fields: tuple[Field, ...]) -> Iterator[tuple[Field, ...]]:
+def _walk_struct_paths(fields: tuple[Field, ...]) -> Iterator[tuple[Field, ...]]:
     for field in fields:
         yield (field,)
         if isinstance(field.type, Struct):
-            for below in _struct_paths(field.type.fields):
+            for below in _walk_struct_paths(field.type.fields):
                 yield (field, *below)
 
 
-def _field(raw: Mapping[str, Any]) -> Field:
+def _parse_field(raw: Mapping[str, Any]) -> Field:
     return Field(
         id=int(raw["id"]),
         name=str(raw["name"]),
-        type=_type(raw["type"]),
+        type=_parse_type(raw["type"]),
         required=bool(raw.get("required", False)),
         # Not `write-default`: that is the value of rows written from now on.
         has_default=raw.get("initial-default") is not None,
     )
 
 
-def _type(raw: str | Mapping[str, Any]) -> Type:
+def _parse_type(raw: str | Mapping[str, Any]) -> Type:
     if isinstance(raw, str):
-        return _primitive(raw)
+        return _parse_primitive(raw)
     if raw["type"] == "struct":
-        return Struct(tuple(_field(entry) for entry in raw["fields"]))
+        return Struct(tuple(_parse_field(entry) for entry in raw["fields"]))
     if raw["type"] == "list":
-        return ListOf(_child(raw, "element"))
-    return MapOf(_child(raw, "key"), _child(raw, "value"))
+        return ListOf(_parse_child(raw, "element"))
+    return MapOf(_parse_child(raw, "key"), _parse_child(raw, "value"))
 
 
-def _child(raw: Mapping[str, Any], role: str) -> Field:
+def _parse_child(raw: Mapping[str, Any], role: str) -> Field:
     return Field(
         id=int(raw[f"{role}-id"]),
         name=role,
-        type=_type(raw[role]),
+        type=_parse_type(raw[role]),
         # Keys of maps are always required, so Iceberg does not write it.
         required=bool(raw.get(f"{role}-required", role == "key")),
     )
 
 
-def _primitive(text: str) -> Primitive:
+def _parse_primitive(text: str) -> Primitive:
     decimal = _DECIMAL.fullmatch(text)
     if decimal:
         return Primitive("decimal", int(decimal[1]), int(decimal[2]))

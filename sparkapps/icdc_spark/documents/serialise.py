@@ -58,13 +58,13 @@ def serialise_columns(columns: Sequence[Column]) -> Column:
 
 def build_index_line(identifier: Column, source: Column, *, version: int) -> Column:
     """Return two NDJSON lines, as bytes, that write `source` at this external version."""
-    line = F.concat(_action("index", identifier, version), F.lit("\n"), source, F.lit("\n"))
+    line = F.concat(_build_action("index", identifier, version), F.lit("\n"), source, F.lit("\n"))
     return line.cast("binary")
 
 
 def build_delete_line(identifier: Column, *, version: int) -> Column:
     """Return one NDJSON line, as bytes, that deletes the document at this external version."""
-    return F.concat(_action("delete", identifier, version), F.lit("\n")).cast("binary")
+    return F.concat(_build_action("delete", identifier, version), F.lit("\n")).cast("binary")
 
 
 def format_as_text(cell: Column, kind: Type) -> Column:
@@ -106,17 +106,19 @@ def to_canonical(cell: Column, kind: Type) -> Column:
         case ListOf(element):
             return F.transform(cell, lambda item: to_canonical(item, element.type))
         case MapOf(key, value):
-            return _canonical_map(cell, key, value)
+            return _to_canonical_map(cell, key, value)
 
 
 def count_non_finite(cells: Cells) -> Column:
     """Return how many NaN and infinities of the row are written as null."""
     # Counted from the cells: in the JSON text they are null already.
-    counts = [_non_finite(cell, entry.type) for entry, cell in cells if _holds_floats(entry.type)]
+    counts = [
+        _count_in_cell(cell, entry.type) for entry, cell in cells if _holds_floats(entry.type)
+    ]
     return reduce(lambda one, other: one + other, counts, F.lit(0))
 
 
-def _action(kind: str, identifier: Column, version: int) -> Column:
+def _build_action(kind: str, identifier: Column, version: int) -> Column:
     # The version as text: as a number it would be part of the code that Spark generates for a plan,
     # and each batch would compile its own.
     fixed = f'{{"{kind}":{{"version":{version},"version_type":"external",'
@@ -125,7 +127,7 @@ def _action(kind: str, identifier: Column, version: int) -> Column:
     return F.concat(F.lit(fixed), F.substr(named, F.lit(2)), F.lit("}"))
 
 
-def _canonical_map(cell: Column, key: Field, value: Field) -> Column:
+def _to_canonical_map(cell: Column, key: Field, value: Field) -> Column:
     canonical = cell
     if _differs(value.type):
         canonical = F.transform_values(canonical, lambda _, item: to_canonical(item, value.type))
@@ -164,11 +166,11 @@ def _holds_floats(kind: Type) -> bool:
             return _holds_floats(value.type)
 
 
-def _non_finite(cell: Column, kind: Type) -> Column:
+def _count_in_cell(cell: Column, kind: Type) -> Column:
     match kind:
         case Struct(fields):
             parts = [
-                _non_finite(cell.getField(entry.name), entry.type)
+                _count_in_cell(cell.getField(entry.name), entry.type)
                 for entry in fields
                 if _holds_floats(entry.type)
             ]
@@ -182,7 +184,7 @@ def _non_finite(cell: Column, kind: Type) -> Column:
 
 
 def _sum(cells: Column, element: Field) -> Column:
-    counts = F.transform(cells, lambda item: _non_finite(item, element.type))
+    counts = F.transform(cells, lambda item: _count_in_cell(item, element.type))
     total = F.aggregate(counts, F.lit(0), lambda done, more: done + more)
     # A null list or map has a null sum.
     return F.coalesce(total, F.lit(0))

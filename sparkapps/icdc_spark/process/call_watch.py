@@ -94,9 +94,9 @@ class CallWatch:
             call.end()
         # Read without the lock: after `end` no report can begin.
         if call.is_reported:
-            raise self.too_slow(what)
+            raise self.build_source_unavailable(what)
 
-    def too_slow(self, what: str) -> SourceUnavailable:
+    def build_source_unavailable(self, what: str) -> SourceUnavailable:
         """Build the failure of a call for `what` that takes too long."""
         return SourceUnavailable(
             f"{what}: the catalog has accepted a request and not answered it within "

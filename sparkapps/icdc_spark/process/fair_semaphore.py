@@ -24,18 +24,18 @@ POLL_SECONDS = 5.0
 """A thread that waits checks this often whether it gives up."""
 
 
-def _no_lag(_name: str) -> float:
+def _assume_no_lag(_name: str) -> float:
     return 0.0
 
 
-def _never() -> bool:
+def _never_gives_up() -> bool:
     return False
 
 
 class FairSemaphore:
     """Admit at most `count` threads at a time, each under a name of its own."""
 
-    def __init__(self, count: int, *, lag: Callable[[str], float] = _no_lag) -> None:
+    def __init__(self, count: int, *, lag: Callable[[str], float] = _assume_no_lag) -> None:
         """`lag` returns how many seconds a waiting thread is behind; it must be quick.
 
         Without it, all threads are admitted in the order in which they asked.
@@ -54,7 +54,9 @@ class FairSemaphore:
         return len(self._waiting)
 
     @contextmanager
-    def acquire(self, name: str, *, give_up: Callable[[], bool] = _never) -> Iterator[bool]:
+    def acquire(
+        self, name: str, *, give_up: Callable[[], bool] = _never_gives_up
+    ) -> Iterator[bool]:
         """Wait for a permit; release it at the end, unless `release` did so before.
 
         Yield True; False without a permit, where `give_up` said so meanwhile.

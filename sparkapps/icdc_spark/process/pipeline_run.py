@@ -104,7 +104,7 @@ class PipelineRun:
         self._failures: list[IcdcError] = []
         permits = count_permits(self._pipeline.spec.spark.driver)
         self._semaphore = FairSemaphore(
-            permits, lag=lambda name: measure_lag(self._reporter.status(name))
+            permits, lag=lambda name: measure_lag(self._reporter.get_status(name))
         )
         self._question_semaphore = FairSemaphore(QUESTION_PERMITS)
         # A thread that follows a table without end stays with it; the semaphore bounds their steps.
@@ -136,9 +136,9 @@ class PipelineRun:
             handler = table_modes.HANDLERS.get(self.request.mode)
             if handler is None:
                 self._follow_tables(rotation)
-                return RunResult(outcome=self._worst_failure())
+                return RunResult(outcome=self._find_worst_failure())
             result = {"tables": self._collect_entries(handler, rotation)}
-            return RunResult(outcome=self._worst_failure(), result=result)
+            return RunResult(outcome=self._find_worst_failure(), result=result)
         finally:
             rotation.close()
 
@@ -189,26 +189,26 @@ class PipelineRun:
             self._threads.run(jobs)
 
     def _build_context(self, table: Table, rotation: Rotation) -> TableContext:
-        access = rotation.newest()
+        access = rotation.get_newest()
         return TableContext(
             request=self.request,
             spec=self._pipeline.spec,
             table=table,
             connection=access.connection,
             store=access.store,
-            newest_access=rotation.newest,
+            newest_access=rotation.get_newest,
             catalog_call=partial(self._watch_catalog_call, table.name),
             step=partial(self._watch_step, table),
             note_progress=partial(self._step_watch.note, table.name),
             open_session=lambda: self._open_session(table),
-            reporter=self._reporter.table(table.name),
+            reporter=self._reporter.get_table_reporter(table.name),
             stop=self.stop,
         )
 
     @contextmanager
     def _watch_catalog_call(self, table: str) -> Iterator[None]:
         """Limit how long the others wait for one table's catalog."""
-        error = self._call_watch.too_slow(table)
+        error = self._call_watch.build_source_unavailable(table)
         give_up = partial(self._give_up_waiting, table, error)
         try:
             with self._step_watch.call(table), self._call_watch.call(table, give_up):
@@ -230,7 +230,7 @@ class PipelineRun:
     def _give_up_waiting(self, table: str, error: IcdcError) -> None:
         """Report why a table hangs, and let others have its permit and its thread."""
         LOG.warning("%s", error)
-        self._reporter.table(table).fail(error)
+        self._reporter.get_table_reporter(table).fail(error)
         if not self.request.continuous:
             # The run may end before the table does, and its failure must be known by then.
             self._failures.append(error)
@@ -244,7 +244,7 @@ class PipelineRun:
         self._threads.mark_stuck(table, False)
 
     def _open_session(self, table: Table) -> TableSession:
-        catalog = self._pipeline.spec.catalog_of(table)
+        catalog = self._pipeline.spec.get_catalog(table)
         properties = load_catalog_properties(catalog, self._secrets)
         report = partial(self._reporter.mark_session, table.name)
         opened = session.open_table_session(self._spark, catalog.name, properties, report)
@@ -280,15 +280,15 @@ class PipelineRun:
         unanswered = isinstance(error, Bug) and mode is not RunMode.RUN
         return error.retryable or undeleted or unanswered
 
-    def _worst_failure(self) -> IcdcError | None:
+    def _find_worst_failure(self) -> IcdcError | None:
         """Return the failure that the run stands for; None if there is none.
 
         Failures that cannot be retried come first, then Fenced, whose highest epoch counts: the
         next run must be above it.
         """
 
-        def weight(error: IcdcError) -> tuple[bool, int]:
+        def weigh(error: IcdcError) -> tuple[bool, int]:
             fenced = 1 + (error.epoch or 0) if isinstance(error, Fenced) else 0
             return error.retryable, -fenced
 
-        return min(self._failures, key=weight, default=None)
+        return min(self._failures, key=weigh, default=None)

@@ -189,7 +189,7 @@ class TableFollower:
                 return True
             self._renew_access()
             entry = self._inspect(question)
-        questions.answer(name, question, entry, backoff=self._backoff_seconds)
+        questions.answer(name, question, entry, backoff=self._compute_backoff)
         return True
 
     def _inspect(self, question: RunQuestion) -> Entry:
@@ -263,7 +263,7 @@ class TableFollower:
             return
         if isinstance(error, Bug) and self._failures < BUG_ATTEMPTS and not context.stop.is_set():
             LOG.warning("%s: %s; it is tried again", context.table.name, error)
-            context.stop.wait(self._backoff_seconds(self._failures))
+            context.stop.wait(self._compute_backoff(self._failures))
             return
         if not context.request.continuous:
             raise error
@@ -271,7 +271,7 @@ class TableFollower:
         if isinstance(error, TableError | Bug):
             self._wait_stalled()
         else:
-            self._wait(self._backoff_seconds(self._failures))
+            self._wait(self._compute_backoff(self._failures))
 
     def _wait_stalled(self) -> None:
         """Wait for the next recheck, or until a Secret has changed or the table is asked something.
@@ -283,7 +283,7 @@ class TableFollower:
             if self._renew_access() or self._questions.find(self._context.table.name):
                 return
 
-    def _backoff_seconds(self, failures: int) -> float:
+    def _compute_backoff(self, failures: int) -> float:
         retry = self._context.spec.retry
         # Bounded, or the power overflows a float after a thousand failures.
         doubled = retry.initial_seconds * 2.0 ** min(failures - 1, 30)

@@ -33,18 +33,18 @@ def without_archives(path: Sequence[str]) -> list[str]:
 def _is_needless(entry: Path, plain: Sequence[str]) -> bool:
     if entry.name == "pyspark.zip":
         # An installed pyspark is its own SPARK_HOME, and has the archive in its folder python/lib.
-        return _folder("pyspark", plain) == entry.resolve().parent.parent.parent
+        return _find_folder("pyspark", plain) == entry.resolve().parent.parent.parent
     if entry.name.startswith("py4j-"):
-        return entry.name == f"py4j-{_version('py4j', plain)}-src.zip"
+        return entry.name == f"py4j-{_find_version('py4j', plain)}-src.zip"
     return entry.suffix == ".jar"
 
 
-def _folder(package: str, path: Sequence[str]) -> Path | None:
+def _find_folder(package: str, path: Sequence[str]) -> Path | None:
     spec = PathFinder.find_spec(package, path)
     return Path(spec.origin).resolve().parent if spec and spec.origin else None
 
 
-def _version(package: str, path: Sequence[str]) -> str | None:
+def _find_version(package: str, path: Sequence[str]) -> str | None:
     distribution = next(iter(metadata.distributions(name=package, path=list(path))), None)
     return distribution.version if distribution else None
 

@@ -116,7 +116,7 @@ class StepInputs:
     """Why index and state document do not belong together any more; None if they do."""
 
 
-def next_step(inputs: StepInputs, policies: Policies) -> Step:
+def choose_step(inputs: StepInputs, policies: Policies) -> Step:
     """Return the next step of the table; see the table at the top of the module.
 
     Raises Gap or IncompatibleSchema where the policy is Stop, TargetInvalid where a new export
@@ -124,23 +124,23 @@ def next_step(inputs: StepInputs, policies: Policies) -> Step:
     """
     state = inputs.state
     if state is None or (state.applied is None and state.intent is None):
-        return _first_step(inputs, policies)
+        return _choose_first_step(inputs, policies)
     _refuse_older_metadata(inputs, policies)
     # An open export needs nothing of the old index or snapshot: a loss there changes nothing.
     rebuilding = state.intent is not None and state.intent.kind is IntentKind.EXPORT
     if not rebuilding:
-        lost = _loss(inputs, policies)
+        lost = _find_loss(inputs, policies)
         if lost:
-            return _after_gap(inputs, policies, lost)
+            return _handle_gap(inputs, policies, lost)
     swapping = state.intent is not None and state.intent.phase is IntentPhase.SWAPPING
-    if _resync_asked(inputs, policies) and not (swapping and not inputs.index_loss):
+    if _is_resync_asked(inputs, policies) and not (swapping and not inputs.index_loss):
         # Before any replay: the open intent may be one that can never be finished; it is abandoned.
         # An index that is complete is served first, which takes one request.
         return Step(kind=StepKind.EXPORT, to_id=inputs.head, reason="a re-export was asked for")
     if state.intent is not None:
         return _replay(inputs, state.intent, policies)
     if inputs.spec_change:
-        return _after_spec_change(inputs, policies, inputs.spec_change)
+        return _handle_spec_change(inputs, policies, inputs.spec_change)
     applied = state.applied.snapshot_id if state.applied else None
     # After the spec change: an export whose documents would differ is not complete.
     if policies.export_only:
@@ -153,12 +153,12 @@ def next_step(inputs: StepInputs, policies: Policies) -> Step:
     return Step(kind=StepKind.CHANGELOG, from_id=applied, to_id=inputs.head)
 
 
-def _resync_asked(inputs: StepInputs, policies: Policies) -> bool:
+def _is_resync_asked(inputs: StepInputs, policies: Policies) -> bool:
     """Return whether a re-export is still to be done: also how a person answers a Stop."""
     return inputs.state is not None and policies.owe_reexport(inputs.state)
 
 
-def _first_step(inputs: StepInputs, policies: Policies) -> Step:
+def _choose_first_step(inputs: StepInputs, policies: Policies) -> Step:
     if policies.stream_only:
         return Step(kind=StepKind.BEGIN, to_id=inputs.start, reason="the mode is StreamOnly")
     return Step(kind=StepKind.EXPORT, to_id=inputs.head, reason="the table was never exported")
@@ -180,7 +180,7 @@ def _refuse_older_metadata(inputs: StepInputs, policies: Policies) -> None:
     if state is None or state.applied is None or state.source.uuid != inputs.table_uuid:
         return
     # A complete export reads the table no more.
-    if policies.export_only or _resync_asked(inputs, policies):
+    if policies.export_only or _is_resync_asked(inputs, policies):
         return
     applied, last = state.applied.sequence_number, inputs.last_sequence_number
     intent = state.intent
@@ -196,7 +196,7 @@ def _refuse_older_metadata(inputs: StepInputs, policies: Policies) -> None:
         )
 
 
-def _loss(inputs: StepInputs, policies: Policies) -> str | None:
+def _find_loss(inputs: StepInputs, policies: Policies) -> str | None:
     """Return why the changes since the applied snapshot are unknown, as a clause; None if known."""
     state = inputs.state
     if state is None:
@@ -217,8 +217,8 @@ def _loss(inputs: StepInputs, policies: Policies) -> str | None:
     return f"snapshot {lost[0]} has expired or was removed" if lost else None
 
 
-def _after_gap(inputs: StepInputs, policies: Policies, lost: str) -> Step:
-    if policies.reexport_on_gap or _resync_asked(inputs, policies):
+def _handle_gap(inputs: StepInputs, policies: Policies, lost: str) -> Step:
+    if policies.reexport_on_gap or _is_resync_asked(inputs, policies):
         return Step(kind=StepKind.EXPORT, to_id=inputs.head, reason=f"gap: {lost}")
     raise Gap(
         f"Table {inputs.table}: {lost}, so the changes since the last applied snapshot "
@@ -227,8 +227,8 @@ def _after_gap(inputs: StepInputs, policies: Policies, lost: str) -> Step:
     )
 
 
-def _after_spec_change(inputs: StepInputs, policies: Policies, change: str) -> Step:
-    if policies.reexport_on_incompatible_schema or _resync_asked(inputs, policies):
+def _handle_spec_change(inputs: StepInputs, policies: Policies, change: str) -> Step:
+    if policies.reexport_on_incompatible_schema or _is_resync_asked(inputs, policies):
         return Step(kind=StepKind.EXPORT, to_id=inputs.head, reason=f"documents differ: {change}")
     raise IncompatibleSchema(
         f"Table {inputs.table}: {change}, so documents already written would differ. Raise "
@@ -241,7 +241,7 @@ def _replay(inputs: StepInputs, intent: Intent, policies: Policies) -> Step:
     if intent.kind is not IntentKind.EXPORT:
         if inputs.spec_change:
             # Half of the batch is written under the old spec: a replay could not be exact.
-            return _after_spec_change(inputs, policies, inputs.spec_change)
+            return _handle_spec_change(inputs, policies, inputs.spec_change)
         return Step(
             kind=StepKind.REPLAY,
             from_id=intent.from_,
@@ -249,7 +249,7 @@ def _replay(inputs: StepInputs, intent: Intent, policies: Policies) -> Step:
             intent=intent,
             reason="a batch was under way",
         )
-    anew = _reason_to_begin_anew(inputs, intent)
+    anew = _find_reason_to_abandon(inputs, intent)
     if anew:
         # Nothing of this export is visible to readers yet: it is begun anew, not a gap.
         return Step(kind=StepKind.EXPORT, to_id=inputs.head, reason=anew)
@@ -258,7 +258,7 @@ def _replay(inputs: StepInputs, intent: Intent, policies: Policies) -> Step:
     )
 
 
-def _reason_to_begin_anew(inputs: StepInputs, intent: Intent) -> str | None:
+def _find_reason_to_abandon(inputs: StepInputs, intent: Intent) -> str | None:
     """Return why the open export is of no use, as a clause; None where it is replayed.
 
     Raises TargetInvalid where another export would be of no use either.

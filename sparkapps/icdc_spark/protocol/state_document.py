@@ -28,13 +28,13 @@ from icdc_spark.protocol.state_parts import (
     Shards,
     SourceTable,
     Totals,
-    base_version,
+    compute_base_version,
 )
 from icdc_spark.protocol.stored_fields import (
     CONTRACT_VERSION,
     MAX_PREVIOUS_INDICES,
     StoredFields,
-    corrupt,
+    build_state_corrupt,
 )
 
 __all__ = [
@@ -51,7 +51,7 @@ __all__ = [
     "SourceTable",
     "StateDocument",
     "Totals",
-    "base_version",
+    "compute_base_version",
 ]
 
 
@@ -62,7 +62,7 @@ class StateDocument(StoredFields):
     def last_number(self) -> int:
         """The greatest number of a physical index that this document names; 0 if it names none."""
         names = [self.index, self.intent.index if self.intent else None, *self.previous_indices]
-        return max(self._number(name) for name in names)
+        return max(self._parse_number(name) for name in names)
 
     def claim(self, owner: Owner, *, now: str) -> Self:
         """Record a new owner: a newer run of the same pipeline, or the same run again.
@@ -92,7 +92,7 @@ class StateDocument(StoredFields):
         A changelog or repair starts at the applied snapshot and writes the current index.
         """
         if self.intent is not None:
-            self._require(self.intent.same_work(intent), "another intent is still open")
+            self._require(self.intent.has_same_work(intent), "another intent is still open")
             return self
         # Otherwise a caller would record work as done that nobody has seen done.
         fresh = intent.phase is IntentPhase.WRITING and intent.chunks_done == 0
@@ -184,7 +184,7 @@ class StateDocument(StoredFields):
                 "index": intent.index,
                 "index_uuid": intent.index_uuid,
                 "shards": intent.shards,
-                "previous_indices": self._newest(map(str, older)),
+                "previous_indices": self._pick_newest(map(str, older)),
             }
         if shards is not None:
             changes["shards"] = shards
@@ -225,7 +225,7 @@ class StateDocument(StoredFields):
         """Remember indices that readers may be using now, whatever the document had of them."""
         # The current index is served by definition, and must never be taken for an older one.
         older = {*self.previous_indices, *indices} - {self.index}
-        return self._with(now, previous_indices=self._newest(older))
+        return self._with(now, previous_indices=self._pick_newest(older))
 
     def trust(self, store_history: str, *, now: str) -> Self:
         """Trust the document again: an export begins, for which nothing that it missed matters."""
@@ -243,14 +243,18 @@ class StateDocument(StoredFields):
     def _check_epoch(self) -> None:
         """Raise StateCorrupt for an epoch that no run can exceed: no clock gives one."""
         if self.owner.epoch >= MAX_COUNT:
-            raise corrupt(self.alias, f"no run can have a higher epoch than {self.owner.epoch}")
+            raise build_state_corrupt(
+                self.alias, f"no run can have a higher epoch than {self.owner.epoch}"
+            )
 
-    def _number(self, index: str | None) -> int:
-        return naming.physical_number(self.alias, index or "") or 0
+    def _parse_number(self, index: str | None) -> int:
+        return naming.parse_physical_number(self.alias, index or "") or 0
 
-    def _newest(self, indices: Iterable[str]) -> list[str]:
+    def _pick_newest(self, indices: Iterable[str]) -> list[str]:
         """Return the indices with the newest last, and no more than can be remembered."""
-        return sorted(indices, key=lambda name: (self._number(name), name))[-MAX_PREVIOUS_INDICES:]
+        return sorted(indices, key=lambda name: (self._parse_number(name), name))[
+            -MAX_PREVIOUS_INDICES:
+        ]
 
     def _open(self) -> Intent:
         if self.intent is None:

@@ -35,7 +35,7 @@ FIXUP_OFFSET = 1 << 19
 of either."""
 
 
-def base_version(ordinal: int) -> int:
+def compute_base_version(ordinal: int) -> int:
     """Return the version of every document that the batch `ordinal` writes."""
     return ordinal * VERSIONS_PER_ORDINAL
 
@@ -166,7 +166,7 @@ class Intent(Part):
     nodes: Processes = Field(default_factory=dict)
     """The nodes that its requests may be inside; none in documents of older versions."""
 
-    def same_work(self, other: "Intent") -> bool:
+    def has_same_work(self, other: "Intent") -> bool:
         """Return whether both write the same documents, whatever their progress."""
         # By what is left out: a field that is added later is work, unless it is named here too.
         progress = {"phase", "chunks_done", "rows", "miscounts", "shards", "nodes"}

@@ -84,7 +84,7 @@ class StoredFields(Part):
     def to_source(self) -> dict[str, Any]:
         """Return the stored form, with its checksum; Bug if it is too large."""
         content = self.model_dump(mode="json", by_alias=True)
-        source = content | {"checksum": _checksum(content)}
+        source = content | {"checksum": _compute_checksum(content)}
         size = len(json.dumps(source, ensure_ascii=False, separators=(",", ":")).encode())
         if size > MAX_BYTES:
             raise Bug(f"The state document of {self.alias!r} has {size} bytes, limit {MAX_BYTES}")
@@ -97,29 +97,31 @@ class StoredFields(Part):
         version = content.get("contractVersion")
         # First of all: a newer form may have another checksum, and no field of it is known here.
         if isinstance(version, int) and version > CONTRACT_VERSION:
-            raise corrupt(alias, f"it was written by a newer version (contract {version})")
+            raise build_state_corrupt(
+                alias, f"it was written by a newer version (contract {version})"
+            )
         # Before the fields are read: an edited document may be valid, and wrong all the same.
-        if source.get("checksum") != _checksum(content):
-            raise corrupt(alias, "its checksum does not match its content")
+        if source.get("checksum") != _compute_checksum(content):
+            raise build_state_corrupt(alias, "its checksum does not match its content")
         try:
             document = cls.model_validate(content)
         except ValidationError as error:
             # The path alone: what stands in the field may be a document's id, which is row content.
             where = ".".join(str(part) for part in error.errors()[0]["loc"])
-            raise corrupt(alias, f"field {where!r} is not valid") from error
+            raise build_state_corrupt(alias, f"field {where!r} is not valid") from error
         # Valid and whole, and copied under another id: as when icdc-state was edited by a script.
         if document.alias != alias:
-            raise corrupt(alias, f"it belongs to alias {document.alias!r}")
+            raise build_state_corrupt(alias, f"it belongs to alias {document.alias!r}")
         return document
 
 
-def _checksum(content: dict[str, Any]) -> str:
+def _compute_checksum(content: dict[str, Any]) -> str:
     # Key order and escapes may be changed on the way through OpenSearch and its clients.
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
 
-def corrupt(alias: str, problem: str) -> StateCorrupt:
+def build_state_corrupt(alias: str, problem: str) -> StateCorrupt:
     """Return the error for a stored document that cannot be trusted; `problem` is a clause."""
     return StateCorrupt(
         f"The state document {alias!r} in index icdc-state cannot be trusted: {problem}. "

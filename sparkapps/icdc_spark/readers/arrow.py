@@ -74,29 +74,29 @@ class ArrowReader(BaseReader):
 
     def _refuse_unreadable(self, task: FileTask) -> None:
         if task.file_format != "parquet":
-            raise self._refusal(task.location, task.file_format)
+            raise self._build_unsupported_type(task.location, task.file_format)
         for delete in task.deletes:
             if delete.file_format not in DELETE_FORMATS:
-                raise self._refusal(delete.location, delete.file_format)
+                raise self._build_unsupported_type(delete.location, delete.file_format)
             lost = [
-                field_id for field_id in delete.equality_ids if not self._schema.path_of(field_id)
+                field_id for field_id in delete.equality_ids if not self._schema.find_path(field_id)
             ]
             if lost:
                 raise UnsupportedType(
                     f"{self._table.name}: {delete.location} deletes rows by values of a column "
                     f"that is no longer in the table (field id {lost[0]}); beside columns of the "
-                    f"kind of {self._texts()} it cannot be read: compact the table, or leave these "
-                    "columns out by naming the other ones in `columns`"
+                    f"kind of {self._format_text_columns()} it cannot be read: compact the table, "
+                    "or leave these columns out by naming the other ones in `columns`"
                 )
 
-    def _refusal(self, location: str, file_format: str) -> UnsupportedType:
+    def _build_unsupported_type(self, location: str, file_format: str) -> UnsupportedType:
         return UnsupportedType(
             f"{self._table.name}: {location} is of the format {file_format}; beside columns of the "
-            f"kind of {self._texts()} only parquet can be read: rewrite the data files, or leave "
-            "these columns out by naming the other ones in `columns`"
+            f"kind of {self._format_text_columns()} only parquet can be read: rewrite the data "
+            "files, or leave these columns out by naming the other ones in `columns`"
         )
 
-    def _texts(self) -> str:
+    def _format_text_columns(self) -> str:
         return ", ".join(f"`{name}`" for name in self._shape.text_columns)
 
 

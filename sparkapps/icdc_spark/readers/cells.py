@@ -59,24 +59,26 @@ def project_rows(
         if own is not None:
             arrays.append(_project(field.field_type, own.field_type, batch.column(own.name)))
         elif field.field_id in constants and isinstance(field.field_type, I.PrimitiveType):
-            value = _scalar(field.field_type, constants[field.field_id])
+            value = _convert_scalar(field.field_type, constants[field.field_id])
             arrays.append(pa.repeat(value, batch.num_rows))
         else:
             arrays.append(_fill(field, batch.num_rows))
     return arrays
 
 
-def arrow_type(kind: I.IcebergType) -> pa.DataType:
+def build_arrow_type(kind: I.IcebergType) -> pa.DataType:
     """Return the type of the arrays that an Iceberg type becomes."""
     match kind:
         case I.DecimalType():
             return pa.decimal128(kind.precision, kind.scale)
         case I.StructType():
-            return pa.struct([pa.field(f.name, arrow_type(f.field_type)) for f in kind.fields])
+            return pa.struct(
+                [pa.field(f.name, build_arrow_type(f.field_type)) for f in kind.fields]
+            )
         case I.ListType():
-            return pa.list_(pa.field("element", arrow_type(kind.element_type)))
+            return pa.list_(pa.field("element", build_arrow_type(kind.element_type)))
         case I.MapType():
-            return pa.map_(arrow_type(kind.key_type), arrow_type(kind.value_type))
+            return pa.map_(build_arrow_type(kind.key_type), build_arrow_type(kind.value_type))
         case _:
             return _PLAIN[type(kind)]
 
@@ -87,25 +89,25 @@ def _project(kind: I.IcebergType, own: I.IcebergType, cells: pa.Array) -> pa.Arr
         cells = cells.take(pa.array(range(len(cells))))
     match kind, own:
         case I.StructType(), I.StructType():
-            return _struct(kind, own, cells)
+            return _project_struct(kind, own, cells)
         case I.ListType(), I.ListType():
             values = _project(kind.element_type, own.element_type, cells.values)
             # Those of a large list have 64 bits, and the plain list that is returned takes 32.
             offsets = cells.offsets.cast(pa.int32())
             return pa.ListArray.from_arrays(
-                offsets, values, type=arrow_type(kind), mask=cells.is_null()
+                offsets, values, type=build_arrow_type(kind), mask=cells.is_null()
             )
         case I.MapType(), I.MapType():
             keys = _project(kind.key_type, own.key_type, cells.keys)
             items = _project(kind.value_type, own.value_type, cells.items)
             return pa.MapArray.from_arrays(
-                cells.offsets, keys, items, type=arrow_type(kind), mask=cells.is_null()
+                cells.offsets, keys, items, type=build_arrow_type(kind), mask=cells.is_null()
             )
         case _:
-            return _primitive(kind, cells)
+            return _project_primitive(kind, cells)
 
 
-def _struct(kind: I.StructType, own: I.StructType, cells: pa.StructArray) -> pa.Array:
+def _project_struct(kind: I.StructType, own: I.StructType, cells: pa.StructArray) -> pa.Array:
     columns = {field.field_id: field for field in own.fields}
     children = []
     for field in kind.fields:
@@ -117,11 +119,13 @@ def _struct(kind: I.StructType, own: I.StructType, cells: pa.StructArray) -> pa.
     if not children:
         # Nothing says how many rows a struct without fields has.
         nulls = cells.is_null().to_pylist()
-        return pa.array([None if null else {} for null in nulls], arrow_type(kind))
-    return pa.StructArray.from_arrays(children, fields=list(arrow_type(kind)), mask=cells.is_null())
+        return pa.array([None if null else {} for null in nulls], build_arrow_type(kind))
+    return pa.StructArray.from_arrays(
+        children, fields=list(build_arrow_type(kind)), mask=cells.is_null()
+    )
 
 
-def _primitive(kind: I.IcebergType, cells: pa.Array) -> pa.Array:
+def _project_primitive(kind: I.IcebergType, cells: pa.Array) -> pa.Array:
     match kind:
         case I.TimeType():
             # Files may have milliseconds; the text has six digits always.
@@ -133,7 +137,7 @@ def _primitive(kind: I.IcebergType, cells: pa.Array) -> pa.Array:
         case I.UUIDType():
             return _format_uuids(cells)
         case _:
-            return cells.cast(arrow_type(kind))
+            return cells.cast(build_arrow_type(kind))
 
 
 def _format_nanoseconds(cells: pa.Array) -> pa.Array:
@@ -153,22 +157,22 @@ def _fill(field: I.NestedField, rows: int) -> pa.Array:
     """Return the values of a field that the file was written without."""
     kind, default = field.field_type, field.initial_default
     if default is None or not isinstance(kind, I.PrimitiveType):
-        return pa.nulls(rows, arrow_type(kind))
-    return pa.repeat(_scalar(kind, default), rows)
+        return pa.nulls(rows, build_arrow_type(kind))
+    return pa.repeat(_convert_scalar(kind, default), rows)
 
 
-def _scalar(kind: I.PrimitiveType, value: Any) -> pa.Scalar:
+def _convert_scalar(kind: I.PrimitiveType, value: Any) -> pa.Scalar:
     """Convert a value in Iceberg's JSON form, or as Python has it."""
     match kind:
         case I.TimestampNanoType():
-            return _primitive(kind, pa.array([value]).cast(pa.timestamp("ns")))[0]
+            return _project_primitive(kind, pa.array([value]).cast(pa.timestamp("ns")))[0]
         case I.TimestamptzNanoType():
-            return _primitive(kind, pa.array([value]).cast(pa.timestamp("ns", "UTC")))[0]
+            return _project_primitive(kind, pa.array([value]).cast(pa.timestamp("ns", "UTC")))[0]
     plain = from_json(kind, value) if isinstance(value, str) else value
     match kind:
         case I.TimeType():
-            return _primitive(kind, pa.array([plain]))[0]
+            return _project_primitive(kind, pa.array([plain]))[0]
         case I.UUIDType():
             return pa.scalar(str(plain), pa.string())
         case _:
-            return pa.scalar(plain, arrow_type(kind))
+            return pa.scalar(plain, build_arrow_type(kind))

@@ -28,7 +28,7 @@ def open_reader(
     session: SparkSession, table: IcebergTable, snapshot_id: int, spec: DocumentSpec
 ) -> SnapshotReader:
     """Return a reader of one snapshot for these documents; UnsupportedType where none fits."""
-    needed = list(_list_needed_columns(table.schema(snapshot_id), spec))
+    needed = list(_list_needed_columns(table.read_schema(snapshot_id), spec))
     if _spark_reads(table, needed):
         return StagedReader(session, table, snapshot_id)
     # Imported here: pyarrow and pyiceberg take as long to load as all the rest of the application,
@@ -48,7 +48,7 @@ def open_reader(
 
 def can_read_lineage(table: IcebergTable, snapshot_id: int, spec: DocumentSpec) -> bool:
     """Return `can_read_lineage` of the reader that `open_reader` would open."""
-    return _spark_reads(table, list(_list_needed_columns(table.schema(snapshot_id), spec)))
+    return _spark_reads(table, list(_list_needed_columns(table.read_schema(snapshot_id), spec)))
 
 
 def _spark_reads(table: IcebergTable, columns: Sequence[Field]) -> bool:

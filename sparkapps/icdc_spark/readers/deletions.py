@@ -55,10 +55,12 @@ class Deletions:
         self._positions = _read_positions(io, by_position, task.location)
         self._constants = task.constants
         # Sorted, because `groupby` groups neighbours only.
-        by_key = sorted((delete for delete in task.deletes if delete.equality_ids), key=_key_ids)
+        by_key = sorted(
+            (delete for delete in task.deletes if delete.equality_ids), key=_list_key_ids
+        )
         self._keys = [
             _DeletedKeys(prune_columns(schema, set(ids)), files, rows)
-            for ids, files in groupby(by_key, key=_key_ids)
+            for ids, files in groupby(by_key, key=_list_key_ids)
         ]
 
     def mark_deleted(self, batch: pa.RecordBatch, file: Schema, start: int) -> Marks:
@@ -75,7 +77,7 @@ class Deletions:
         return deleted
 
 
-def _key_ids(delete: DeleteFile) -> list[int]:
+def _list_key_ids(delete: DeleteFile) -> list[int]:
     return sorted(delete.equality_ids)
 
 

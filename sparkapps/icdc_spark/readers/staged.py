@@ -57,7 +57,7 @@ class StagedReader(BaseReader):
         # would leave out rows whose field is null, and return the deleted ones.
         ids = find_equality_ids(self._table, group.tasks) if group.files else frozenset()
         for field_id in sorted(ids):
-            path = self._table.schema(self._snapshot_id).path_of(field_id)
+            path = self._table.read_schema(self._snapshot_id).find_path(field_id)
             if path is not None and len(path) > 1:
                 name = ".".join(field.name for field in path)
                 raise UnsupportedType(

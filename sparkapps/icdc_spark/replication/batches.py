@@ -40,7 +40,7 @@ def find_end_of_batch(
     snapshot after `from_id` where not even that one fits. A batch never ends at a snapshot whose
     documents differ in form from those of `to_id`. `note_progress` is called after each plan.
     """
-    chain = table.snapshots_between(from_id, to_id)
+    chain = table.list_snapshots_between(from_id, to_id)
     if chain is None or len(chain) < 2:
         return to_id
 

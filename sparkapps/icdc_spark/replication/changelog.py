@@ -41,14 +41,14 @@ from icdc_spark.protocol.state_document import (
     IntentKind,
     StateDocument,
     Totals,
-    base_version,
+    compute_base_version,
 )
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 from icdc_spark.replication import duplicates, pins, progress
 from icdc_spark.replication.batches import check_plan
 from icdc_spark.replication.checks import node_check
-from icdc_spark.replication.context import TableContext, build_applied, instant
+from icdc_spark.replication.context import TableContext, build_applied, format_instant
 from icdc_spark.replication.duplicates import NO_DUPLICATES, DuplicateSummary
 from icdc_spark.replication.progress import Effort
 
@@ -100,12 +100,14 @@ def run(batch: Batch, stored: Stored, step: Step) -> Stored:
         # Read back before a row is written, unlike other changes: see there.
         stored = context.store.begin(
             stored,
-            stored.document.with_intent(_intent(batch, stored.document, step), now=instant()),
+            stored.document.with_intent(
+                _build_intent(batch, stored.document, step), now=format_instant()
+            ),
         )
     intent = stored.document.intent
     if intent is not None and intent.kind is IntentKind.REPAIR:
         # The ids that it was to write are lost with the run; the next comparison finds the rest.
-        return context.store.replace(stored, stored.document.abandon(now=instant()))
+        return context.store.replace(stored, stored.document.abandon(now=format_instant()))
     if intent is None or intent.to is None:
         raise Bug(f"{context.table.name}: a changelog batch has no target snapshot")
     _extend_mapping(batch, intent)
@@ -154,8 +156,10 @@ def _write_plan(
     context, spec = batch.context, batch.documents
     with open_reader(batch.session, batch.table, int(intent.to or 0), spec) as reader:
         if spec.append_only:
-            lines = build_change_lines(reader, plan, spec, version=base_version(intent.ordinal))
-            result = context.write(lines.frame, intent, base_version(intent.ordinal))
+            lines = build_change_lines(
+                reader, plan, spec, version=compute_base_version(intent.ordinal)
+            )
+            result = context.write(lines.frame, intent, compute_base_version(intent.ordinal))
             return WriteResult(result=result, duplicates=NO_DUPLICATES)
         if state.duplicates is not None:
             return _write_by_lookup(context, reader, plan, spec, intent)
@@ -169,7 +173,7 @@ def plan_between(batch: Batch, intent: Intent) -> ChangePlan:
     return plan(batch.table, from_id, int(intent.to or 0))
 
 
-def _intent(batch: Batch, state: StateDocument, step: Step) -> Intent:
+def _build_intent(batch: Batch, state: StateDocument, step: Step) -> Intent:
     if state.index is None or state.index_uuid is None:
         raise Bug(f"State of {state.alias!r}: a changelog needs an index.")
     return Intent(
@@ -207,12 +211,12 @@ def _write_changes(
     *,
     replay: bool,
 ) -> WriteResult:
-    version = base_version(intent.ordinal)
+    version = compute_base_version(intent.ordinal)
     lines = build_change_lines(reader, plan, spec, version=version)
     result = context.write(lines.frame, intent, version)
     # A replay meets its own earlier writes, so the index's answers no longer show duplicates.
     is_hinted = replay or result.already_applied or result.created_unexpectedly_updated.count
-    if not is_hinted and not lines.counts().duplicate_keys:
+    if not is_hinted and not lines.read_counts().duplicate_keys:
         return WriteResult(result=result, duplicates=NO_DUPLICATES)
     among = reader.persist(list_changed_ids(reader, plan, spec))
     # Limited to the keys of this batch: others are as they were.
@@ -228,7 +232,7 @@ def _write_by_lookup(
     intent: Intent,
 ) -> WriteResult:
     """Write, for each key that changed, the document that the whole snapshot gives it."""
-    version = base_version(intent.ordinal)
+    version = compute_base_version(intent.ordinal)
     ids = reader.persist(list_changed_ids(reader, plan, spec))
     result = context.write(look_up_ids(reader, ids, spec, version=version).frame, intent, version)
     return WriteResult(result=result, duplicates=NO_DUPLICATES)
@@ -250,13 +254,13 @@ def _advance(
     snapshot = batch.table.require(int(intent.to or 0))
     advanced = stored.document.advance(
         build_applied(snapshot, intent),
-        now=instant(),
+        now=format_instant(),
         batch=Totals(
             upserted=result.upserted + result.already_applied,
             deleted=result.deleted,
             dead_letters=result.dead_letters_total,
         ),
-        source=context.source(batch.table.uuid),
+        source=context.build_source(batch.table.uuid),
         document_spec=batch.documents.hash,
         shards=now.shards,
         store_history=now.store_history or None,

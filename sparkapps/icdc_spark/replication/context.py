@@ -22,7 +22,7 @@ from icdc_spark.iceberg.jvm.session import TableSession
 from icdc_spark.iceberg.table.tables import SnapshotInfo
 from icdc_spark.opensearch.bulk.sink import BatchResult, write
 from icdc_spark.opensearch.bulk.target import OWNER_SECONDS, BulkTarget
-from icdc_spark.opensearch.client.connection import Client, Connection, client
+from icdc_spark.opensearch.client.connection import Client, Connection, open_client
 from icdc_spark.opensearch.client.tasks import wait_until_quiet
 from icdc_spark.opensearch.stores.access import Access
 from icdc_spark.opensearch.stores.indices import Ownership
@@ -35,7 +35,7 @@ from icdc_spark.reporting.reporter import TableReporter
 Stop = threading.Event
 
 
-def instant(moment: datetime | None = None) -> str:
+def format_instant(moment: datetime | None = None) -> str:
     """Format a time for the state document, in UTC with milliseconds; now unless given."""
     text = (moment or datetime.now(tz=UTC)).astimezone(UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
@@ -46,7 +46,7 @@ def build_applied(snapshot: SnapshotInfo | None, intent: Intent) -> Applied:
     return Applied(
         snapshot_id=str(snapshot.id) if snapshot else None,
         sequence_number=snapshot.sequence_number if snapshot else 0,
-        committed_at=instant(snapshot.committed_at) if snapshot else None,
+        committed_at=format_instant(snapshot.committed_at) if snapshot else None,
         ordinal=intent.ordinal,
     )
 
@@ -102,7 +102,7 @@ class TableContext:
     @property
     def catalog(self) -> str:
         """The name under which the session knows the table's catalog."""
-        return self.spec.catalog_of(self.table).name
+        return self.spec.get_catalog(self.table).name
 
     @property
     def owner(self) -> Owner:
@@ -118,12 +118,12 @@ class TableContext:
     @property
     def tag(self) -> str:
         """The Iceberg tag that retains the applied snapshot."""
-        return naming.tag_name(self.alias, self.tag_key)
+        return naming.name_tag(self.alias, self.tag_key)
 
     @property
     def tag_key(self) -> str:
         """The part of a tag's name that all tags of this pipeline share."""
-        return naming.tag_key(self.store.uuid, self.request.owner)
+        return naming.compute_tag_key(self.store.uuid, self.request.owner)
 
     @property
     def opensearch(self) -> OpenSearch:
@@ -144,7 +144,7 @@ class TableContext:
         if self.closed.is_set():
             raise ContextClosedError(f"the context of {self.table.name} is closed")
         if not self.clients:
-            self.clients.append(client(self.connection))
+            self.clients.append(open_client(self.connection))
         return self.clients[0]
 
     @property
@@ -152,11 +152,11 @@ class TableContext:
         """The policy of retaining snapshots by tags."""
         return self.spec.changelog.pin_snapshots
 
-    def source(self, uuid: str) -> SourceTable:
+    def build_source(self, uuid: str) -> SourceTable:
         """Return the table as a source in the state document; `uuid` is the table's."""
         return SourceTable(table=self.table.name, uuid=uuid, branch=self.table.branch)
 
-    def wishes(self) -> DocumentWishes:
+    def build_wishes(self) -> DocumentWishes:
         """Return what the spec asks of the documents: columns, identifiers, filter, mapping."""
         table = self.table
         return DocumentWishes(
@@ -167,7 +167,7 @@ class TableContext:
             mapping=table.mapping,
         )
 
-    def policies(self) -> Policies:
+    def build_policies(self) -> Policies:
         """Return the parts of spec and request that decide between re-exporting and stopping."""
         spec, reexport = self.spec, self.request.reexport
         if reexport is not None and reexport.tables and self.table.name not in reexport.tables:
@@ -184,7 +184,7 @@ class TableContext:
             resync_id=None if reexport is None else reexport.id,
         )
 
-    def target(self, intent: Intent, version: int) -> BulkTarget:
+    def build_target(self, intent: Intent, version: int) -> BulkTarget:
         """Return where and how the executors write a batch whose documents have `version`."""
         bulk, dead_letters = self.opensearch.bulk, self.opensearch.dead_letters
         return BulkTarget(
@@ -246,7 +246,7 @@ class TableContext:
         # still have under way.
         failed_before = self.unsettled.is_set()
         self.unsettled.set()
-        target = self.target(intent, version)
+        target = self.build_target(intent, version)
         result = write(lines, target, is_superseded=self.is_superseded)
         # A request without an answer may be applied later, over what the next batch writes.
         if result.ambiguous or failed_before:
@@ -277,7 +277,7 @@ class TableContext:
             closed=threading.Event(),
         )
 
-    def still_ours(self, error: Fenced) -> Stored:
+    def require_ours(self, error: Fenced) -> Stored:
         """Return the state document after a conflict in the index; `error` where it is another's.
 
         No other run writes before it has claimed the document. So where this run still owns it,

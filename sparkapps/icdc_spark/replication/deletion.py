@@ -28,7 +28,7 @@ from icdc_spark.opensearch.client.tasks import wait_until_quiet
 from icdc_spark.opensearch.stores import dead_letters, indices
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.replication import pins
-from icdc_spark.replication.context import TableContext, instant
+from icdc_spark.replication.context import TableContext, format_instant
 
 LOG = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ def _claim(context: TableContext, stored: Stored) -> Stored:
         raise AliasTaken(
             f"nothing is deleted of {context.alias!r}: it belongs to the pipeline {owner!r}"
         )
-    claimed = stored.document.claim(context.owner, now=instant())
+    claimed = stored.document.claim(context.owner, now=format_instant())
     return context.store.replace(stored, claimed)
 
 
@@ -98,7 +98,7 @@ def _delete_indices(context: TableContext, stored: Stored | None) -> tuple[list[
     dropped = dead_letters.drop(client, ours)
     # None: there was no such index. False: it is not ours.
     if dropped is not None:
-        (deleted if dropped else left).append(naming.dead_letters_index(context.alias))
+        (deleted if dropped else left).append(naming.name_dead_letters_index(context.alias))
     return deleted, left
 
 

@@ -27,10 +27,10 @@ from icdc_spark.diff.rows import ID, select_ids
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.jvm.errors import source_errors
 from icdc_spark.opensearch.stores.state_store import Stored
-from icdc_spark.protocol.state_document import FIXUP_OFFSET, Intent, base_version
+from icdc_spark.protocol.state_document import FIXUP_OFFSET, Intent, compute_base_version
 from icdc_spark.protocol.state_parts import MAX_SAMPLES
 from icdc_spark.readers.snapshot_reader import SnapshotReader
-from icdc_spark.replication.context import TableContext, instant
+from icdc_spark.replication.context import TableContext, format_instant
 
 ROWS = "rows"
 
@@ -87,7 +87,7 @@ def settle(
         samples = [row[ID] for row in duplicates.orderBy(ID).limit(MAX_SAMPLES).collect()]
     if count:
         # Above the versions of the batch, and below those of the next one.
-        version = base_version(intent.ordinal) + FIXUP_OFFSET
+        version = compute_base_version(intent.ordinal) + FIXUP_OFFSET
         lines = look_up_ids(reader, duplicates.select(ID), spec, version=version)
         context.write(lines.frame, intent, version)
     return DuplicateSummary(count=count, samples=samples, surplus=rows - count)
@@ -112,5 +112,7 @@ def unmark(context: TableContext, stored: Stored) -> Stored:
 
 
 def _record(context: TableContext, stored: Stored, duplicates: DuplicateSummary) -> Stored:
-    document = stored.document.with_duplicates(duplicates.count, duplicates.samples, now=instant())
+    document = stored.document.with_duplicates(
+        duplicates.count, duplicates.samples, now=format_instant()
+    )
     return context.store.replace(stored, document)

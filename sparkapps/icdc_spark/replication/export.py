@@ -42,14 +42,14 @@ from icdc_spark.protocol.state_document import (
     IntentKind,
     IntentPhase,
     StateDocument,
-    base_version,
+    compute_base_version,
 )
 from icdc_spark.protocol.state_parts import MAX_MISCOUNTS
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.replication import duplicates, export_swap, pins, progress
 from icdc_spark.replication.checks import node_check
-from icdc_spark.replication.checks.alias_check import recorded_indices
-from icdc_spark.replication.context import TableContext, instant
+from icdc_spark.replication.checks.alias_check import list_recorded_indices
+from icdc_spark.replication.context import TableContext, format_instant
 from icdc_spark.replication.export_swap import require_intent
 from icdc_spark.replication.progress import Effort
 
@@ -95,7 +95,7 @@ def run(work: ExportWork, stored: Stored, step: Step) -> Stored:
                 stored = _write_chunks(work, stored, planned)
         except Fenced as error:
             # A document of a higher version in an index that is new: somebody else writes into it.
-            stored = context.still_ours(error)
+            stored = context.require_ours(error)
             return _begin_anew(work, stored, step, planned, error.message)
         intent = require_intent(stored.document)
         if intent.chunks_done < intent.chunks_total:
@@ -146,7 +146,7 @@ def _record_intent(
     """
     context, state = work.context, stored.document
     client, abandoned = context.client, state.intent
-    serving = aliases.check_free(client, context.ownership, recorded=recorded_indices(state))
+    serving = aliases.check_free(client, context.ownership, recorded=list_recorded_indices(state))
     # Before the intent is recorded: a crash between the two leaves a tag too many, which expires,
     # and not a snapshot that expires while it is exported.
     pins.pin_next(context, work.table, step.to_id)
@@ -159,7 +159,7 @@ def _record_intent(
         kind=IntentKind.EXPORT,
         from_=None,
         to=step.to_id,
-        ordinal=_next_ordinal(work, state),
+        ordinal=_compute_next_ordinal(work, state),
         index=created.name,
         index_uuid=created.uuid,
         chunks_total=planned.count if planned else 0,
@@ -168,27 +168,29 @@ def _record_intent(
         nodes=node_check.list_nodes(context),
     )
     # One change, so that the number of the abandoned index is remembered at every moment.
-    state = state if abandoned is None else state.abandon(now=instant())
+    state = state if abandoned is None else state.abandon(now=format_instant())
     # Whatever the document has missed, an export does not build on it.
-    state = state.trust(identity.read_store_history(client), now=instant())
-    state = state.with_previous(serving, now=instant()).with_intent(intent, now=instant())
-    policies = context.policies()
+    state = state.trust(identity.read_store_history(client), now=format_instant())
+    state = state.with_previous(serving, now=format_instant()).with_intent(
+        intent, now=format_instant()
+    )
+    policies = context.build_policies()
     if policies.owe_reexport(state):
         # From here on the request is honoured: a restart continues this export.
-        state = state.with_resync(policies.resync_nonce, policies.resync_id, now=instant())
+        state = state.with_resync(policies.resync_nonce, policies.resync_id, now=format_instant())
     stored = context.store.replace(stored, state)
     if abandoned is not None and abandoned.index not in (state.index, *state.previous_indices):
         export_swap.delete_ours(context, abandoned.index)
     return stored
 
 
-def _next_ordinal(work: ExportWork, state: StateDocument) -> int:
+def _compute_next_ordinal(work: ExportWork, state: StateDocument) -> int:
     """Return the ordinal of a new export, above that of every dead letter.
 
     A lost or restored state document knows less than the dead letters, which are the only
     documents of an older ordinal that a new index is written beside.
     """
-    of_dead_letters = dead_letters.last_ordinal(work.context.client, work.context.ownership)
+    of_dead_letters = dead_letters.read_last_ordinal(work.context.client, work.context.ownership)
     return max(state.last_ordinal, of_dead_letters) + 1
 
 
@@ -200,7 +202,7 @@ def _write_chunks(work: ExportWork, stored: Stored, planned: ExportPlan | None) 
     intent = require_intent(stored.document)
     begun = identity.check_identity(context.client, intent.index, intent.index_uuid)
     context.nodes.see(begun)
-    chunks = planned.chunks(intent.chunks_done) if planned else iter(())
+    chunks = planned.iterate_chunks(intent.chunks_done) if planned else iter(())
     while not context.stop.is_set():
         # One chunk for each task: all cores are busy, and progress shows after each wave.
         wave = list(islice(chunks, count_tasks(work.session.sparkContext)))
@@ -214,7 +216,7 @@ def _write_chunks(work: ExportWork, stored: Stored, planned: ExportPlan | None) 
 def _write_wave(work: ExportWork, stored: Stored, wave: list[Chunk]) -> Stored:
     """Write some chunks in one Spark job, and record that they are done."""
     context, intent = work.context, require_intent(stored.document)
-    version = base_version(intent.ordinal)
+    version = compute_base_version(intent.ordinal)
     to_id, started = int(intent.to or 0), time.monotonic()
     with open_reader(work.session, work.table, to_id, work.documents) as reader:
         group = merge_groups(work.table, [chunk.group for chunk in wave])
@@ -228,7 +230,7 @@ def _write_wave(work: ExportWork, stored: Stored, wave: list[Chunk]) -> Stored:
     for chunk in wave:
         # Rows are known for the wave only, and nothing is recorded between its chunks.
         share = rows if chunk is wave[-1] else 0
-        state = state.complete_chunk(chunk.number, rows=share, now=instant())
+        state = state.complete_chunk(chunk.number, rows=share, now=format_instant())
     stored = context.store.replace(stored, state)
     effort = Effort(writing_seconds=seconds, files_bytes=group.bytes)
     progress.report_batch(context, intent, result, effort)
@@ -267,7 +269,7 @@ def _complete(work: ExportWork, stored: Stored) -> tuple[Stored, str | None]:
         stored = duplicates.mark(context, stored, duplicate_keys)
     else:
         stored = duplicates.unmark(context, stored)
-    swapping = stored.document.begin_swap(shards=now.shards, now=instant())
+    swapping = stored.document.begin_swap(shards=now.shards, now=format_instant())
     return context.store.replace(stored, swapping), None
 
 
@@ -279,7 +281,7 @@ def _begin_anew(
     After MAX_MISCOUNTS in a row the export stays open, and the next reconcile stalls the table.
     """
     LOG.warning("%s: %s", work.context.table.name, miscount)
-    state = stored.document.add_miscount(now=instant())
+    state = stored.document.add_miscount(now=format_instant())
     miscounts = require_intent(state).miscounts
     if miscounts >= MAX_MISCOUNTS:
         return work.context.store.replace(stored, state)

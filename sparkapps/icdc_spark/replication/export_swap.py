@@ -17,8 +17,8 @@ from icdc_spark.opensearch.stores import aliases, dead_letters, indices
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.state_document import Intent, StateDocument, Totals
 from icdc_spark.replication import pins
-from icdc_spark.replication.checks.alias_check import recorded_indices, require_owner
-from icdc_spark.replication.context import TableContext, build_applied, instant
+from icdc_spark.replication.checks.alias_check import list_recorded_indices, require_owner
+from icdc_spark.replication.context import TableContext, build_applied, format_instant
 
 RETAINED_INDICES = 1
 """Older physical indices that stay, to go back to by hand."""
@@ -41,7 +41,7 @@ def serve(
         context.ownership,
         intent.index,
         require_owner=lambda: require_owner(context, stored.document),
-        recorded=recorded_indices(stored.document),
+        recorded=list_recorded_indices(stored.document),
     )
     snapshot = table.require(int(intent.to)) if intent.to else None
     # What an older index refused says nothing about this one.
@@ -49,9 +49,9 @@ def serve(
     refused = dead_letters.count(context.client, context.ownership)
     state = stored.document.advance(
         build_applied(snapshot, intent),
-        now=instant(),
+        now=format_instant(),
         batch=Totals(upserted=intent.rows, deleted=0, dead_letters=refused),
-        source=context.source(table.uuid),
+        source=context.build_source(table.uuid),
         document_spec=documents.hash,
     )
     stored = context.store.replace(stored, state)
@@ -69,12 +69,12 @@ def delete_ours(context: TableContext, index: str) -> None:
 def _delete_older(context: TableContext, stored: Stored) -> Stored:
     """Delete all older indices of ours but the newest, and never one that the alias points to."""
     state = stored.document
-    read = aliases.current_indices(context.client, context.alias)
+    read = aliases.list_current_indices(context.client, context.alias)
     for index in state.previous_indices[:-RETAINED_INDICES]:
         if index not in read:
             # Deleted before it is forgotten: a crash between the two deletes it again.
             indices.delete(context.client, index)
-            without = stored.document.without_previous(index, now=instant())
+            without = stored.document.without_previous(index, now=format_instant())
             stored = context.store.replace(stored, without)
     retained = {state.index, *stored.document.previous_indices, *read} - {None}
     indices.drop_orphans(

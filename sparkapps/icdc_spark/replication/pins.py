@@ -2,8 +2,8 @@
 
 Two tags: `icdc-<alias>-<key>` on the applied snapshot, and one with `-next` on the later snapshot
 of the open batch, because a batch that is repeated after a crash reads both. The key is the
-pipeline's own (`naming.tag_key`): another pipeline that follows the same table into an index of
-the same name, such as that of a test system, does not move them.
+pipeline's own (`naming.compute_tag_key`): another pipeline that follows the same table into an
+index of the same name, such as that of a test system, does not move them.
 
 Example, key 3f2a, a batch from 77 to 78 on alias orders:
 
@@ -28,7 +28,7 @@ from icdc_spark.iceberg.table import tags
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.iceberg.table.tags import Tag
 from icdc_spark.replication.context import TableContext
-from icdc_spark.reporting.reporter import utc_now
+from icdc_spark.reporting.reporter import get_utc_now
 
 LOG = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ def pin(context: TableContext, table: IcebergTable, snapshot_id: str | None) -> 
     if context.pins is PinSnapshots.NEVER or snapshot_id is None:
         return
     # Removed in the commit that sets the tag, so that one of them retains the snapshot always.
-    done = naming.next_tag(context.tag)
+    done = naming.name_next_tag(context.tag)
     problem = _retain(context, table, context.tag, snapshot_id, done=done)
     context.reporter.set(
         snapshot_pinned=problem is None, pin_message=problem.message if problem else None
@@ -50,7 +50,7 @@ def pin(context: TableContext, table: IcebergTable, snapshot_id: str | None) -> 
 def pin_next(context: TableContext, table: IcebergTable, snapshot_id: str | None) -> None:
     """Retain the later snapshot of the batch that begins."""
     if context.pins is not PinSnapshots.NEVER and snapshot_id is not None:
-        _retain(context, table, naming.next_tag(context.tag), snapshot_id)
+        _retain(context, table, naming.name_next_tag(context.tag), snapshot_id)
 
 
 def unpin(context: TableContext, table: IcebergTable) -> None:
@@ -88,7 +88,7 @@ def _retain(
 
 def _set(context: TableContext, table: IcebergTable, tag: str, snapshot_id: int, done: str) -> None:
     """Change the tags in one commit, or in none where the tag exists and does not expire soon."""
-    age = utc_now() - table.require(snapshot_id).committed_at
+    age = get_utc_now() - table.require(snapshot_id).committed_at
     existing = tags.find(table, tag)
     remove = [done] if done and tags.find(table, done) else []
     if existing is None and done:
@@ -121,5 +121,5 @@ def _of_pipeline(context: TableContext, names: Iterable[str]) -> Iterable[str]:
 
 def _without_key(context: TableContext, names: Iterable[str]) -> Iterable[str]:
     """Return the tags of the alias that were named before there were keys."""
-    tag = naming.tag_name(context.alias)
-    return (name for name in names if name in (tag, naming.next_tag(tag)))
+    tag = naming.name_tag(context.alias)
+    return (name for name in names if name in (tag, naming.name_next_tag(tag)))

@@ -12,7 +12,7 @@ from icdc_spark.opensearch.bulk.sink import BatchResult
 from icdc_spark.protocol.state_document import Intent, StateDocument
 from icdc_spark.replication.checks.table_observation import TableObservation
 from icdc_spark.replication.context import TableContext
-from icdc_spark.reporting.reporter import TableReporter, utc_now
+from icdc_spark.reporting.reporter import TableReporter, get_utc_now
 
 LOG = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ def report_batch(
         last_batch=LastBatch(
             from_snapshot_id=intent.from_,
             to_snapshot_id=intent.to,
-            at=utc_now(),
+            at=get_utc_now(),
             upserted=upserted,
             deleted=result.deleted,
             refused=result.dead_letters,
@@ -122,10 +122,10 @@ def _measure_lag(observation: TableObservation, state: StateDocument) -> dict[st
     applied = state.applied.snapshot_id
     if applied == str(current.id):
         return {"snapshots_behind": 0, "lag_seconds": 0}
-    chain = table.snapshots_between(int(applied) if applied else None, current.id)
+    chain = table.list_snapshots_between(int(applied) if applied else None, current.id)
     if not chain:
         # Rolled back, or snapshots between have expired: behind by one difference.
         chain = [current]
-    seconds = (utc_now() - chain[0].committed_at).total_seconds()
+    seconds = (get_utc_now() - chain[0].committed_at).total_seconds()
     # The clock of whoever committed may be ahead.
     return {"snapshots_behind": len(chain), "lag_seconds": max(0, int(seconds))}

@@ -27,7 +27,7 @@ from icdc_spark.protocol.state_document import IntentKind, StateDocument
 from icdc_spark.replication import batches, changelog, export, pins, progress
 from icdc_spark.replication.checks import alias_check, index_check, node_check
 from icdc_spark.replication.checks.table_observation import TableObservation, TableObserver
-from icdc_spark.replication.context import TableContext, instant
+from icdc_spark.replication.context import TableContext, format_instant
 
 
 class TableRun:
@@ -59,7 +59,7 @@ class TableRun:
             self._settle(observation)
             return observation.step.kind
         # A batch may end before the current snapshot, at an older schema.
-        documents = self.observer.documents_at(observation, observation.step.to_id)
+        documents = self.observer.resolve_documents_at(observation, observation.step.to_id)
         self.observer.check_filter(observation, documents)
         stored = observation.stored or self._create_state(observation)
         # If the step dies half-way the document must be read again, not remembered.
@@ -94,7 +94,7 @@ class TableRun:
         stored = self.observer.load_state()
         if stored is None:
             return None
-        claimed = stored.document.claim(context.owner, now=instant())
+        claimed = stored.document.claim(context.owner, now=format_instant())
         stored = context.store.replace(stored, claimed)
         # Not before the claim: an older run goes on until it finds that it lost the document.
         context.outwait_older_runs(stored.document)
@@ -119,7 +119,9 @@ class TableRun:
             int(step.to_id),
             max_bytes=context.spec.changelog.max_bytes_per_batch,
             plan=choose_planner(observation.documents),
-            documents_at=lambda number: self.observer.documents_at(observation, str(number)),
+            documents_at=lambda number: self.observer.resolve_documents_at(
+                observation, str(number)
+            ),
             note_progress=context.note_progress,
         )
         return replace(step, to_id=str(end))
@@ -128,7 +130,7 @@ class TableRun:
         """Report that nothing is to be written, and keep the applied snapshot from expiring."""
         is_complete = observation.step.kind is StepKind.COMPLETE
         state = TableState.COMPLETE if is_complete else TableState.STREAMING
-        self.context.reporter.working(state)
+        self.context.reporter.mark_working(state)
         applied = observation.stored.document.applied if observation.stored else None
         # A complete table is never read again from there on.
         if applied is not None and not is_complete:
@@ -144,9 +146,9 @@ class TableRun:
         document = StateDocument(
             alias=context.alias,
             owner=context.owner,
-            source=context.source(observation.table.uuid),
+            source=context.build_source(observation.table.uuid),
             document_spec=observation.documents.hash,
-            updated_at=instant(),
+            updated_at=format_instant(),
         )
         return context.store.create(document)
 
@@ -159,14 +161,14 @@ class TableRun:
         """
         context, session = self.context, self.observer.session
         if _is_export(observation.step):
-            context.reporter.working(
+            context.reporter.mark_working(
                 TableState.PENDING if export.only_begins(observation.step) else TableState.EXPORTING
             )
             work = export.ExportWork(
                 context=context, session=session, table=observation.table, documents=documents
             )
             return export.run(work, stored, observation.step)
-        context.reporter.working(TableState.STREAMING)
+        context.reporter.mark_working(TableState.STREAMING)
         batch = changelog.Batch(
             context=context,
             session=session,

@@ -22,7 +22,7 @@ MAX_SHOWN_TEXT = 300
 _MERGE_PATCH = "application/merge-patch+json"
 
 
-def own_account() -> Configuration:
+def load_own_account() -> Configuration:
     """Return the access of the pod's service account; raises ConfigException or OSError."""
     configuration = Configuration()
     load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
@@ -33,7 +33,7 @@ class OwnPod:
     """The pod that this process runs in. Not for two threads."""
 
     def __init__(
-        self, namespace: str, name: str, configure: Callable[[], Configuration] = own_account
+        self, namespace: str, name: str, configure: Callable[[], Configuration] = load_own_account
     ) -> None:
         self._namespace = namespace
         self._name = name
@@ -52,11 +52,11 @@ class OwnPod:
             return _shorten(f"{type(error).__name__}: {error}")
         if 200 <= status <= 299:
             return None  # the pod in the answer is not read
-        return _shorten(f"{status} {reason or ''} {_message(body)}")
+        return _shorten(f"{status} {reason or ''} {_parse_message(body)}")
 
     def _patch(self, patch: dict[str, Any], seconds: float) -> tuple[int, str | None, bytes]:
         """Send one merge patch of the pod; return status, reason and body of the answer."""
-        client: Any = self._client()  # typed for a part only
+        client: Any = self._get_client()  # typed for a part only
         request = client.param_serialize(
             "PATCH",
             "/api/v1/namespaces/{namespace}/pods/{name}",
@@ -68,7 +68,7 @@ class OwnPod:
         answer = client.call_api(*request, _request_timeout=seconds)
         return answer.status, answer.reason, answer.read()
 
-    def _client(self) -> ApiClient:
+    def _get_client(self) -> ApiClient:
         """Return the client, made at first use: a token that is not there yet is tried again."""
         if self._api is None:
             configuration = self._configure()
@@ -78,7 +78,7 @@ class OwnPod:
         return self._api
 
 
-def _message(body: bytes) -> str:
+def _parse_message(body: bytes) -> str:
     """Return the message in an answer of the API server; empty if a proxy answered."""
     try:
         document = json.loads(body)

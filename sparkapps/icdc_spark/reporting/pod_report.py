@@ -113,12 +113,12 @@ class PodSink:
 
     def _work(self, annotate: Annotate) -> None:
         while True:
-            report = self._due()
+            report = self._wait_for_report()
             # Without the lock: a patch may take seconds, and `offer` must return at once.
             problem = annotate(report_text.to_annotation(report), self._intervals.request)
             self._note(report, problem)
 
-    def _due(self) -> RunReport:
+    def _wait_for_report(self) -> RunReport:
         """Wait for the newest report and the time to send it; return the report."""
         with self._changed:
             while self._newest is None or (wait := self._wait(self._newest)) > 0:
@@ -158,12 +158,12 @@ class PodSink:
 
 
 @functools.cache
-def own_sink() -> PodSink | None:
+def get_own_sink() -> PodSink | None:
     """Return the one sink of this process; None outside a pod. Two would overtake each other."""
-    return sink_for(os.environ)
+    return build_sink(os.environ)
 
 
-def sink_for(environment: Mapping[str, str], token: Path = TOKEN_PATH) -> PodSink | None:
+def build_sink(environment: Mapping[str, str], token: Path = TOKEN_PATH) -> PodSink | None:
     """Return a sink for the pod that `environment` belongs to; None if it belongs to none."""
     name, namespace = (environment.get(key) for key in (NAME_VARIABLE, NAMESPACE_VARIABLE))
     if not name or not namespace:

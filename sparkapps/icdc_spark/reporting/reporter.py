@@ -24,7 +24,7 @@ MIN_INTERVAL_SECONDS = 0.5
 """The least time between two reports in which no state of a table changes."""
 
 
-def utc_now() -> datetime:
+def get_utc_now() -> datetime:
     """Return the present moment, in UTC."""
     return datetime.now(tz=UTC)
 
@@ -39,10 +39,10 @@ class ReportSink(Protocol):
         """Take the last report; return when it has been passed on, or could not be."""
 
 
-def sink_of(request: RunRequest) -> ReportSink | None:
+def choose_sink(request: RunRequest) -> ReportSink | None:
     """Return the second receiver of the reports of this run; None where there is none."""
     # A host that is itself a pod, such as a notebook's, does not stand for the run.
-    return None if request.end_with_stdin else pod_report.own_sink()
+    return None if request.end_with_stdin else pod_report.get_own_sink()
 
 
 class Reporter:
@@ -56,8 +56,8 @@ class Reporter:
         *,
         takes_questions: bool = False,
     ) -> None:
-        now = utc_now()
-        self._sink = sink_of(request) if sink is None else sink
+        now = get_utc_now()
+        self._sink = choose_sink(request) if sink is None else sink
         self._path = Path(request.report_path)
         self._lock = threading.Lock()
         self._tables = {table.name: table for table in tables}
@@ -74,11 +74,11 @@ class Reporter:
         self._report.write(self._path)
         self._pass_on(urgent=True)
 
-    def table(self, name: str) -> "TableReporter":
+    def get_table_reporter(self, name: str) -> "TableReporter":
         """Return the part of the report that one table writes."""
         return TableReporter(self, name)
 
-    def status(self, name: str) -> TableStatus:
+    def get_status(self, name: str) -> TableStatus:
         """Return the entry of a table as it is now."""
         with self._lock:
             return self._tables[name]
@@ -96,7 +96,7 @@ class Reporter:
             # Validated as a whole: a report that its reader would refuse is an error here.
             after = TableStatus.model_validate({**before.model_dump(by_alias=False), **changes})
             self._tables[name] = after
-            now = utc_now()
+            now = get_utc_now()
             age = (now - self._report.updated_at).total_seconds()
             changed = (before.state, before.reason) != (after.state, after.reason)
             self._unwritten = self._unwritten or after != before
@@ -113,13 +113,13 @@ class Reporter:
         with self._lock:
             if self._report.finished:
                 return
-            self._show(urgent=True, updated_at=utc_now(), result=result)
+            self._show(urgent=True, updated_at=get_utc_now(), result=result)
 
     def finish(self, *, outcome: IcdcError | None, result: dict[str, Any] | None = None) -> None:
         """Write the last report of the run; a sink may need some seconds for it."""
         with self._lock:
             self._write(
-                updated_at=utc_now(),
+                updated_at=get_utc_now(),
                 finished=True,
                 outcome=Failure.of(outcome) if outcome else None,
                 # Of a continuous run the last answer stays, for whoever has not read it yet.
@@ -133,7 +133,7 @@ class Reporter:
     def flush(self) -> None:
         """Write the report now, whatever the interval."""
         with self._lock:
-            self._show(urgent=False, updated_at=utc_now())
+            self._show(urgent=False, updated_at=get_utc_now())
 
     def _show(self, *, urgent: bool, **changes: Any) -> None:
         """Write the report and pass it on; the file is written later where the disk is full."""
@@ -168,13 +168,13 @@ class TableReporter:
     @property
     def status(self) -> TableStatus:
         """Return the entry as it was written last."""
-        return self._reporter.status(self._name)
+        return self._reporter.get_status(self._name)
 
     def set(self, **changes: Any) -> None:
         """Change fields of the table's entry, by their Python names."""
         self._reporter.update(self._name, changes)
 
-    def working(self, state: TableState) -> None:
+    def mark_working(self, state: TableState) -> None:
         """Report that the table advances; an earlier failure is over."""
         self.set(state=state, reason=None, message=None)
 

@@ -45,7 +45,7 @@ from icdc_spark.protocol.state_document import (
     IntentKind,
     StateDocument,
     Totals,
-    base_version,
+    compute_base_version,
 )
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.snapshot_reader import SnapshotReader
@@ -54,12 +54,12 @@ from icdc_spark.replication.changelog import Batch
 from icdc_spark.replication.checks import node_check
 from icdc_spark.replication.checks.alias_check import check_alias, keep_alias
 from icdc_spark.replication.checks.table_observation import TableObserver
-from icdc_spark.replication.context import TableContext, build_applied, instant
+from icdc_spark.replication.context import TableContext, build_applied, format_instant
 from icdc_spark.replication.table_run import TableRun
 from icdc_spark.verification.digests import (
     ID_AND_DIGEST,
-    digests_of_lines,
-    digests_of_slice,
+    build_digest_task,
+    digest_lines,
 )
 from icdc_spark.verification.pairing import compare_by_id, compare_contents
 
@@ -108,7 +108,7 @@ def verify(context: TableContext, observer: TableObserver, *, repair: bool) -> E
         entry["message"] = STREAMED_ONLY
     if applied is None:
         return entry | _compare_with_empty_table(documents)
-    spec = observer.documents_at(observation, applied)
+    spec = observer.resolve_documents_at(observation, applied)
     session, table = observer.session, observation.table
     with open_reader(session, table, int(applied), spec) as reader:
         check_filter(reader, spec)
@@ -175,7 +175,7 @@ def _digest_table(reader: SnapshotReader, spec: DocumentSpec, *, has_duplicates:
             lines = look_up_ids(reader, ids, spec, version=0).frame
         else:
             lines = build_export_lines(reader, everything, spec, version=0).frame
-        return lines.select("line").mapInArrow(digests_of_lines, ID_AND_DIGEST)
+        return lines.select("line").mapInArrow(digest_lines, ID_AND_DIGEST)
 
 
 def _digest_index(context: TableContext, reader: SnapshotReader, index: str) -> DataFrame:
@@ -184,7 +184,7 @@ def _digest_index(context: TableContext, reader: SnapshotReader, index: str) -> 
     scan = open_scan(context.client, index, count_tasks(reader.session.sparkContext))
     try:
         numbers = reader.session.range(0, scan.slices, 1, scan.slices)
-        return _read_now(reader, numbers.mapInArrow(digests_of_slice(scan), ID_AND_DIGEST))
+        return _read_now(reader, numbers.mapInArrow(build_digest_task(scan), ID_AND_DIGEST))
     finally:
         close_scan(context.client, scan)
 
@@ -231,7 +231,7 @@ def write_again(work: Batch, reader: SnapshotReader, stored: Stored, ids: DataFr
     """
     context = work.context
     # Claimed only here: a comparison that changes nothing must not fence the run of the table.
-    claimed = stored.document.claim(context.owner, now=instant())
+    claimed = stored.document.claim(context.owner, now=format_instant())
     stored = context.store.replace(stored, claimed)
     context.outwait_older_runs(stored.document)
     state = stored.document
@@ -248,8 +248,8 @@ def write_again(work: Batch, reader: SnapshotReader, stored: Stored, ids: DataFr
         index_uuid=uuid,
         nodes=node_check.list_nodes(context),
     )
-    stored = context.store.begin(stored, state.with_intent(intent, now=instant()))
-    version = base_version(intent.ordinal)
+    stored = context.store.begin(stored, state.with_intent(intent, now=format_instant()))
+    version = compute_base_version(intent.ordinal)
     lines = look_up_ids(reader, reader.persist(ids), work.documents, version=version)
     stored, result, _ = node_check.write_until_settled(
         context, stored, intent, lambda _: context.write(lines.frame, intent, version)
@@ -260,6 +260,8 @@ def write_again(work: Batch, reader: SnapshotReader, stored: Stored, ids: DataFr
     totals = Totals(
         upserted=upserted, deleted=result.deleted, dead_letters=result.dead_letters_total
     )
-    advanced = stored.document.advance(build_applied(snapshot, intent), now=instant(), batch=totals)
+    advanced = stored.document.advance(
+        build_applied(snapshot, intent), now=format_instant(), batch=totals
+    )
     context.store.replace(stored, advanced)
     return upserted + result.deleted

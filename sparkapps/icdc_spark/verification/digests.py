@@ -27,24 +27,24 @@ _PAGE = 1000
 Batches = Iterable[pa.RecordBatch]
 
 
-def canonical(document: str | bytes) -> str:
+def dump_canonical(document: str | bytes) -> str:
     """Return the document with sorted keys; numbers retain their text: 1, 1.0 and "1" differ."""
 
     # As an object, which no string of a document can be mistaken for.
-    def number(text: str) -> dict[str, str]:
+    def wrap_number(text: str) -> dict[str, str]:
         return {"number": text}
 
-    parsed = json.loads(document, parse_float=number, parse_int=number)
+    parsed = json.loads(document, parse_float=wrap_number, parse_int=wrap_number)
     return json.dumps(parsed, sort_keys=True, separators=(",", ":"))
 
 
 def digest(document: str | bytes) -> str:
     """Return 16 bytes of SHA-256 of the canonical document, in hex."""
     # Half of it makes chance collisions as good as impossible, and halves what is shuffled.
-    return hashlib.sha256(canonical(document).encode()).hexdigest()[:32]
+    return hashlib.sha256(dump_canonical(document).encode()).hexdigest()[:32]
 
 
-def digests_of_lines(batches: Batches) -> Iterator[pa.RecordBatch]:
+def digest_lines(batches: Batches) -> Iterator[pa.RecordBatch]:
     """Reduce bulk lines (column `line`) to ids and digests."""
     for batch in batches:
         ids, digests = [], []
@@ -56,19 +56,19 @@ def digests_of_lines(batches: Batches) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict({ID: ids, DIGEST: digests})
 
 
-def digests_of_slice(scan: Scan) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def build_digest_task(scan: Scan) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Return a task that reads slices of `scan`, by their numbers, as ids and digests."""
 
     def read(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for page in _pages(scan, number):
+                for page in _iterate_pages(scan, number):
                     yield pa.RecordBatch.from_pydict(page)
 
     return read
 
 
-def _pages(scan: Scan, number: int) -> Iterator[dict[str, list[str]]]:
+def _iterate_pages(scan: Scan, number: int) -> Iterator[dict[str, list[str]]]:
     # Arrow batches of a bounded size: a slice may hold millions of documents.
     ids: list[str] = []
     digests: list[str] = []

@@ -98,7 +98,7 @@ def _plan(context: TableContext) -> Entry:
         observation = observer.observe(observer.load_state())
         step = observation.step
         # A run would raise it before it wrote anything, so the plan is not what it shows.
-        observer.check_filter(observation, observer.documents_at(observation, step.to_id))
+        observer.check_filter(observation, observer.resolve_documents_at(observation, step.to_id))
         return {
             "mode": step.kind.value,
             "fromSnapshotId": step.from_id,

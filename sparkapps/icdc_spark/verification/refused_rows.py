@@ -18,7 +18,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from icdc_api.errors import Gap, IncompatibleSchema
-from icdc_spark.diff.rows import ID, check_filter, id_metadata, select_ids
+from icdc_spark.diff.rows import ID, check_filter, list_id_metadata, select_ids
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.opensearch.stores import dead_letters, identity
 from icdc_spark.opensearch.stores.state_store import Stored
@@ -114,7 +114,7 @@ def _send(
     applied = stored.document.applied
     if applied is None or applied.snapshot_id is None:
         return
-    spec = observer.documents_at(observation, applied.snapshot_id)
+    spec = observer.resolve_documents_at(observation, applied.snapshot_id)
     with open_reader(session, table, int(applied.snapshot_id), spec) as reader:
         check_filter(reader, spec)
         ids = session.createDataFrame([(row_id,) for row_id in refused_ids], f"{ID} string")
@@ -132,5 +132,5 @@ def _select_ids_in_snapshot(
     Another id stands for such a row now, and a delete for the old id would remove its dead letter:
     all there is of the row until a comparison finds it missing.
     """
-    rows = reader.read(reader.list_all_files(), metadata=id_metadata(spec))
+    rows = reader.read(reader.list_all_files(), metadata=list_id_metadata(spec))
     return ids.join(select_ids(rows, spec), on=ID, how="left_semi")

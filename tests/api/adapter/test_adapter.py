@@ -231,7 +231,7 @@ def test_a_template_that_no_run_could_have_is_said_before_a_run(cluster: Stepped
     cluster.pipelines.apply(minimal(spark=bad))
     status = cluster.step().status
     assert status.current_run is None
-    valid = status.condition(ConditionType.SPEC_VALID)
+    valid = status.find_condition(ConditionType.SPEC_VALID)
     assert valid is not None
     assert valid.message.startswith("spec.spark.driver.template.spec.hostNetwork: True is not")
 
@@ -241,7 +241,7 @@ def test_a_property_that_takes_trust_is_refused_before_a_run(cluster: SteppedClu
     cluster.pipelines.apply(minimal(spark={"conf": conf}))
     status = cluster.step().status
     assert status.current_run is None
-    valid = status.condition(ConditionType.SPEC_VALID)
+    valid = status.find_condition(ConditionType.SPEC_VALID)
     assert valid is not None
     assert valid.status == "False"
     assert "spec.spark.conf['spark.jars.packages']: allowed only in trusted" in valid.message

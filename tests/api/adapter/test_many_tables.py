@@ -7,7 +7,7 @@ import pytest
 
 from icdc_api.base import MAX_TABLES, MAX_TEXT
 from icdc_api.job import report_text
-from icdc_api.json_size import stored_bytes
+from icdc_api.json_size import measure_stored
 from icdc_api.spec.limits import MAX_SPEC_BYTES
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import TableStatus, parse_status
@@ -54,7 +54,7 @@ def write_largest_status(cluster: SteppedCluster, resource: Resource, text: str)
 
 
 def stored(pipelines: Pipelines) -> int:
-    return stored_bytes(pipelines.get())
+    return measure_stored(pipelines.get())
 
 
 def test_a_run_of_500_tables_with_the_longest_names_is_made_and_reported(
@@ -81,7 +81,7 @@ def test_a_run_of_500_tables_with_the_longest_names_is_made_and_reported(
     assert [table.name for table in status.tables] == names
     assert cluster.observe().observed.status == status
     for kind in ConditionType:
-        condition = status.condition(kind)
+        condition = status.find_condition(kind)
         assert condition is not None
         assert len(condition.message) <= MAX_TEXT
     assert cluster.pipelines.ok("get", "icdc").splitlines()[1].split()[3] == f"0/{MAX_TABLES}"
@@ -92,7 +92,7 @@ def fill(resource: Resource, **field: Any) -> Resource:
     for table in resource["spec"]["tables"]:
         table.update(field)
         # Defaults are added, and as much is needed for managed fields.
-        if stored_bytes(resource["spec"]) > MAX_SPEC_BYTES * 0.75:
+        if measure_stored(resource["spec"]) > MAX_SPEC_BYTES * 0.75:
             for name in field:
                 del table[name]
             break
@@ -128,7 +128,7 @@ def test_the_largest_status_fits_beside_the_largest_spec_and_is_read_as_written(
     assert seen.problem is None
     assert seen.status_room is not None
     assert seen.spec is not None
-    assert status_size.least_bytes(seen.spec) <= seen.status_room
+    assert status_size.compute_least_bytes(seen.spec) <= seen.status_room
     after = write_largest_status(cluster, FULL[what], text)
     assert len(after.observed.status.tables) == MAX_TABLES
     assert stored(cluster.pipelines) < ETCD_BYTES
@@ -146,7 +146,7 @@ def test_a_pipeline_whose_status_may_not_fit_says_so_in_its_status(cluster: Step
     columns = [f"column_{number}" for number in range(60)]
     cluster.pipelines.apply(many_tables(columns=columns))
     status = cluster.step().status
-    valid = status.condition(ConditionType.SPEC_VALID)
+    valid = status.find_condition(ConditionType.SPEC_VALID)
     assert valid is not None
     assert valid.message.startswith(f"spec.tables: the status of {MAX_TABLES} tables may have ")
     assert parse_status(cluster.pipelines.get()["status"]) == status

@@ -164,6 +164,6 @@ def test_the_log_of_a_pod_that_is_not_there_is_not_found(admin: SteppedCluster) 
 
 
 def test_the_api_server_says_where_it_is(admin: SteppedCluster) -> None:
-    hosts = admin.ask(lambda api: api.server_hosts())
+    hosts = admin.ask(lambda api: api.list_server_hosts())
     assert hosts
     assert all(host and ":6443" not in host for host in hosts)

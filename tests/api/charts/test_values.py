@@ -79,7 +79,7 @@ def test_the_process_takes_what_the_chart_starts_it_with(
     by_name = containers(render({**case.get("beside", {}), **case["values"]}))
     container = by_name["operator"]
     given = options.parse(container["args"], {})
-    assert process.arguments(by_name["heads"]["args"]).socket == given.heads_socket
+    assert process.parse_arguments(by_name["heads"]["args"]).socket == given.heads_socket
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     assert ports == {"metrics": given.metrics_port, "health": given.health_port}
 

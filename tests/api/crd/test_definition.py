@@ -19,13 +19,13 @@ def test_the_definition_is_accepted_and_established(kube: KubeApi) -> None:
         condition["type"]: condition["status"] for condition in result["status"]["conditions"]
     }
     assert conditions == {"NamesAccepted": "True", "Established": "True"}
-    assert result["status"]["acceptedNames"] == generator.document()["spec"]["names"]
+    assert result["status"]["acceptedNames"] == generator.build_document()["spec"]["names"]
 
 
 def test_the_server_keeps_the_definition_word_for_word(kube: KubeApi) -> None:
     result = kube.kubectl.object("get", "crd", naming.CRD_NAME)["spec"]
     assert result.pop("conversion") == {"strategy": "None"}
-    assert result == generator.document()["spec"]
+    assert result == generator.build_document()["spec"]
 
 
 def test_applying_the_definition_again_changes_nothing(kube: KubeApi) -> None:
@@ -62,7 +62,7 @@ def test_pipelines_are_found_by_each_of_their_names(pipelines: Pipelines, resour
 def test_kubectl_explains_a_field_in_our_words(kube: KubeApi, path: str) -> None:
     shown = kube.kubectl.ok("explain", f"{naming.SHORT_NAME}.{path.replace('[]', '')}")
     # kubectl wraps long descriptions.
-    assert find_node(generator.root_schema(), path)["description"] in " ".join(shown.split())
+    assert find_node(generator.build_root_schema(), path)["description"] in " ".join(shown.split())
 
 
 STATUS = {

@@ -111,7 +111,7 @@ def test_an_annotation_lets_it_go_while_it_cannot_be_deleted(
     operator.until(lambda: naming.FINALIZER in finalizers(cluster), "it is kept")
     delete(cluster, "foreground")
     operator.until(lambda: cluster.names("sparkapplication") == ["shop-d1-1"], "it begins")
-    ready = status(cluster).condition(ConditionType.READY)
+    ready = status(cluster).find_condition(ConditionType.READY)
     assert ready is not None
     assert ready.reason == "Deleting"
     cluster.pipelines.ok("annotate", "icdc", "shop", f"{naming.ANNOTATION_RETAIN}=true")

@@ -137,7 +137,9 @@ def test_a_right_that_lacks_is_named_in_the_status_as_a_rule(
     whom = f"--as=system:serviceaccount:{cluster.pipelines.namespace}:operator"
     wait.until(lambda: cluster.pipelines.run(*asks, whom).code != 0, "the right is taken away")
     left = operator.adapt(lambda shop: stall_in_the_end(shop, cluster.pipelines.namespace))
-    stalled, ready = (left.condition(kind) for kind in (ConditionType.STALLED, ConditionType.READY))
+    stalled, ready = (
+        left.find_condition(kind) for kind in (ConditionType.STALLED, ConditionType.READY)
+    )
     assert stalled is not None
     assert ready is not None
     group, resource, verb = right

@@ -56,7 +56,7 @@ class ProcessTrial(Trial):
         """Watches that were told to begin anew."""
 
     async def _operators(self) -> None:
-        settings = await connect.configuration({connect.KUBECONFIG: str(self._account)})
+        settings = await connect.load_configuration({connect.KUBECONFIG: str(self._account)})
         token = json.loads(self._account.read_text())["users"][0]["user"]["token"]
         async with aiohttp.ClientSession(connector=connector_to(settings)) as session:
             proxy = KillProxy(settings.host, session, self.saw_operator)

@@ -56,7 +56,7 @@ def test_what_a_pipeline_says_goes_over_defaults_and_under_what_is_needed(
     conf: dict[str, str], entries: str, collector: str, tmp_path: Path
 ) -> None:
     installed = application.find_installed()
-    env = application.environment(
+    env = application.build_environment(
         installed, Spark(conf=conf), scratch=tmp_path, marker="properties"
     )
     done = subprocess.run(

@@ -63,7 +63,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> str:
     events = folder / "events"
     events.mkdir()
     installed = application.find_installed()
-    env = application.environment(installed, Spark(), scratch=folder, marker="redaction")
+    env = application.build_environment(installed, Spark(), scratch=folder, marker="redaction")
     conf = {
         **OF_THE_APPLICATION,
         "spark.eventLog.dir": events.as_uri(),

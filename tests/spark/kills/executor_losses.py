@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from icdc_api.spec.spark_defaults import DEFAULT_CONF
 from icdc_api.status.pipeline_status import TableStatus
-from icdc_cli.embedded.jars import jar_set
+from icdc_cli.embedded.jars import fetch_jars
 from icdc_cli.embedded.lake import QUICK_START
 from icdc_operator.manifests.application import BASE_CONF
 from icdc_spark.iceberg.jvm.session import APPLICATION_CONF
@@ -56,7 +56,7 @@ def begin_spark(folder: Path) -> SparkSession:
         **DEFAULT_CONF,
         **UNCOMPILED,
         **handed_over,
-        "spark.executor.extraClassPath": os.pathsep.join(map(str, jar_set("spark"))),
+        "spark.executor.extraClassPath": os.pathsep.join(map(str, fetch_jars("spark"))),
         "spark.driver.extraJavaOptions": QUICK_START,
         "spark.executor.extraJavaOptions": QUICK_START,
         "spark.executor.memory": "512m",

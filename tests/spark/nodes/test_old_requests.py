@@ -9,7 +9,7 @@ import pytest
 
 from icdc_api.errors import FailureClass
 from icdc_api.job.run_files import RunMode
-from icdc_spark.opensearch.client.connection import Connection, client
+from icdc_spark.opensearch.client.connection import Connection, open_client
 from icdc_spark.opensearch.client.tasks import wait_until_quiet
 from icdc_testing.kills.playing import SOAK_VARIABLE
 from icdc_testing.network.faultproxy import FaultProxy
@@ -30,7 +30,7 @@ def test_a_node_that_does_not_say_what_it_runs_is_waited_for(
     nodes: ThreeNodes, front: FaultProxy
 ) -> None:
     asked, frozen = nodes.members[0], nodes.members[2]
-    admin = client(Connection(hosts=(front.url,)))
+    admin = open_client(Connection(hosts=(front.url,)))
     assert frozen.process is not None
     frozen.process.send_signal(signal.SIGSTOP)
     try:

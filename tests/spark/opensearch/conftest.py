@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from icdc_spark.opensearch.client.connection import Client, Connection, client
+from icdc_spark.opensearch.client.connection import Client, Connection, open_client
 from icdc_spark.opensearch.stores import indices
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_testing.target import sink_cases
@@ -24,7 +24,7 @@ def connection(clean_indices: str) -> Connection:
 @pytest.fixture
 def admin(connection: Connection) -> Iterator[Client]:
     """A client of our own making."""
-    made = client(connection)
+    made = open_client(connection)
     yield made
     made.close()
 

@@ -6,7 +6,7 @@ import pytest
 
 from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.client.connection import Connection
-from icdc_spark.protocol.state_document import base_version
+from icdc_spark.protocol.state_document import compute_base_version
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import (
     Action,
@@ -24,7 +24,7 @@ from icdc_testing.target.node_calls import documents
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]
 
 LINES = [sink.upsert(f"k{n}", {"v": n}) for n in range(400)]
-EXPECTED = {f"k{n}": (base_version(1), {"v": n}) for n in range(400)}
+EXPECTED = {f"k{n}": (compute_base_version(1), {"v": n}) for n in range(400)}
 
 
 def write(
@@ -104,7 +104,7 @@ def test_a_deleted_document_is_not_brought_back_by_the_retry_of_a_neighbour(
     assert (result.error, result.already_applied) == (None, 2)
     kept = documents(proxy.upstream, sink.INDEX)
     assert "k1" not in kept
-    assert kept["k2"] == (base_version(2), {"v": -2})
+    assert kept["k2"] == (compute_base_version(2), {"v": -2})
 
 
 def test_a_request_that_is_always_refused_for_load_is_halved(proxy: FaultProxy) -> None:
@@ -168,7 +168,7 @@ def test_requests_carry_the_opaque_id_of_their_batch(proxy: FaultProxy) -> None:
 def test_a_request_writes_its_operations_and_nothing_else(proxy: FaultProxy) -> None:
     write(proxy, [sink.upsert("k1", {"v": 1}), sink.delete("k2")])
     assert [(write.op, write.id, write.version) for write in proxy.writes()] == [
-        ("index", "k1", base_version(1)),
-        ("delete", "k2", base_version(1)),
+        ("index", "k1", compute_base_version(1)),
+        ("delete", "k2", compute_base_version(1)),
     ]
     assert set(documents(proxy.upstream, sink.INDEX)) == {"k1"}

@@ -8,7 +8,7 @@ import pytest
 from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
-from icdc_spark.protocol.state_document import FIXUP_OFFSET, base_version
+from icdc_spark.protocol.state_document import FIXUP_OFFSET, compute_base_version
 from icdc_testing.target import sink_cases as sink
 from icdc_testing.target.node_calls import call, documents
 
@@ -25,7 +25,7 @@ def test_documents_are_written_with_the_version_of_their_batch(clean_indices: st
     assert (result.error, result.upserted, result.deleted) == (None, 2500, 0)
     assert result.requests > 5
     stored = documents(clean_indices, sink.INDEX)
-    assert stored == {f"k{n}": (base_version(1), {"v": n}) for n in range(2500)}
+    assert stored == {f"k{n}": (compute_base_version(1), {"v": n}) for n in range(2500)}
 
 
 def test_deletes_and_upserts_of_a_later_batch_apply(clean_indices: str) -> None:
@@ -39,8 +39,8 @@ def test_deletes_and_upserts_of_a_later_batch_apply(clean_indices: str) -> None:
     result = write(clean_indices, later, 2)
     assert (result.upserted, result.deleted, result.suspects.count) == (2, 2, 0)
     assert documents(clean_indices, sink.INDEX) == {
-        "a": (base_version(2), {"v": 2}),
-        "c": (base_version(2), {"v": 3}),
+        "a": (compute_base_version(2), {"v": 2}),
+        "c": (compute_base_version(2), {"v": 3}),
     }
 
 
@@ -67,25 +67,42 @@ def test_a_create_that_updates_is_a_suspect(clean_indices: str) -> None:
 @pytest.mark.parametrize(
     ("current", "version", "expected"),
     [
-        pytest.param(base_version(5), base_version(5), "already", id="exactly ours"),
-        pytest.param(base_version(5) + FIXUP_OFFSET, base_version(5), "already", id="our fix-up"),
         pytest.param(
-            base_version(5) + FIXUP_OFFSET,
-            base_version(5) + FIXUP_OFFSET,
+            compute_base_version(5), compute_base_version(5), "already", id="exactly ours"
+        ),
+        pytest.param(
+            compute_base_version(5) + FIXUP_OFFSET,
+            compute_base_version(5),
+            "already",
+            id="our fix-up",
+        ),
+        pytest.param(
+            compute_base_version(5) + FIXUP_OFFSET,
+            compute_base_version(5) + FIXUP_OFFSET,
             "already",
             id="a fix-up repeated",
         ),
-        pytest.param(base_version(5) + 1, base_version(5), "foreign", id="edited after ours"),
         pytest.param(
-            base_version(5) + FIXUP_OFFSET + 3,
-            base_version(5) + FIXUP_OFFSET,
+            compute_base_version(5) + 1, compute_base_version(5), "foreign", id="edited after ours"
+        ),
+        pytest.param(
+            compute_base_version(5) + FIXUP_OFFSET + 3,
+            compute_base_version(5) + FIXUP_OFFSET,
             "foreign",
             id="edited after our fix-up",
         ),
-        pytest.param(base_version(6) - 1, base_version(5), "foreign", id="the last of ours"),
-        pytest.param(base_version(6), base_version(5), "Fenced", id="a newer batch"),
-        pytest.param(base_version(9) + 7, base_version(5), "Fenced", id="a much newer batch"),
-        pytest.param(base_version(4) + 7, base_version(5), "applied", id="edited before ours"),
+        pytest.param(
+            compute_base_version(6) - 1, compute_base_version(5), "foreign", id="the last of ours"
+        ),
+        pytest.param(
+            compute_base_version(6), compute_base_version(5), "Fenced", id="a newer batch"
+        ),
+        pytest.param(
+            compute_base_version(9) + 7, compute_base_version(5), "Fenced", id="a much newer batch"
+        ),
+        pytest.param(
+            compute_base_version(4) + 7, compute_base_version(5), "applied", id="edited before ours"
+        ),
     ],
 )
 def test_a_conflict_is_judged_by_the_versions(
@@ -95,7 +112,7 @@ def test_a_conflict_is_judged_by_the_versions(
     stored = call(clean_indices, "PUT", f"/{sink.INDEX}/_doc/a?{query}", {"v": 0})
     assert stored.status == 201
     line, expect = sink.upsert("a", {"v": 1}, 5, expect="u")
-    line = line.replace(str(base_version(5)).encode(), str(version).encode())
+    line = line.replace(str(compute_base_version(5)).encode(), str(version).encode())
     result = write(clean_indices, [(line, expect)], 5, version=version)
     assert {
         "already": result.already_applied,

@@ -6,7 +6,7 @@ import pytest
 
 from icdc_api.errors import BadSpec, TargetUnavailable, Unauthorized
 from icdc_api.spec.sink import OpenSearch
-from icdc_spark.opensearch.client.connection import Connection, client, from_spec
+from icdc_spark.opensearch.client.connection import Connection, from_spec, open_client
 from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.tls import make_certificates
@@ -69,7 +69,7 @@ def test_a_secret_without_an_authority_is_named(tmp_path: Path) -> None:
 
 def test_an_authority_that_is_no_certificate_is_refused() -> None:
     with pytest.raises(BadSpec, match="is not a PEM certificate"):
-        client(Connection(hosts=("https://search:9200",), ca_pem="nonsense"))
+        open_client(Connection(hosts=("https://search:9200",), ca_pem="nonsense"))
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Connection:
 
 def test_signing_for_aws_without_credentials_is_refused(aws: Connection) -> None:
     with pytest.raises(Unauthorized, match="No AWS credentials"):
-        client(aws)
+        open_client(aws)
 
 
 def test_signing_for_aws_takes_credentials_from_the_usual_places(
@@ -96,7 +96,7 @@ def test_signing_for_aws_takes_credentials_from_the_usual_places(
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    client(aws).close()
+    open_client(aws).close()
 
 
 def test_basic_authentication_over_tls(clean_indices: str, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from icdc_api.errors import TargetUnavailable
-from icdc_spark.opensearch.client.connection import Connection, client
+from icdc_spark.opensearch.client.connection import Connection, open_client
 from icdc_spark.opensearch.stores import identity, indices
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_spark.opensearch.stores.state_store import StateStore
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 def test_a_node_that_has_not_recovered_yet_is_unavailable_and_not_read_only(
     starting_node: str,
 ) -> None:
-    admin = client(Connection(hosts=(starting_node,)))
+    admin = open_client(Connection(hosts=(starting_node,)))
     admin.patience = 0.1
     store = StateStore(Connection(hosts=(starting_node,)), patience=0.1)
     for call_it in (
@@ -34,7 +34,7 @@ def test_a_node_that_has_not_recovered_yet_is_unavailable_and_not_read_only(
 
 def test_an_index_that_comes_back_is_no_gap(proxy: FaultProxy, index: PhysicalIndex) -> None:
     """As when the node recovers between two questions."""
-    through = client(Connection(hosts=(proxy.url,)))
+    through = open_client(Connection(hosts=(proxy.url,)))
     unknown = Status(404, kind="index_not_found_exception")
     for path, ask in (
         ("_stats", lambda: identity.check_identity(through, index.name, index.uuid)),

@@ -7,9 +7,9 @@ import pytest
 
 from icdc_api.errors import TargetUnavailable
 from icdc_spark.opensearch.client import scan
-from icdc_spark.opensearch.client.connection import Client, Connection, client
+from icdc_spark.opensearch.client.connection import Client, Connection, open_client
 from icdc_spark.opensearch.stores import dead_letters, indices
-from icdc_spark.protocol.state_document import base_version
+from icdc_spark.protocol.state_document import compute_base_version
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Rewrite
 from icdc_testing.target import sink_cases as sink
@@ -36,7 +36,7 @@ def test_every_document_is_read_once(
     read = [document for n in range(opened.slices) for document in scan.read_slice(opened, n)]
     scan.close_scan(admin, opened)
     assert sorted(document.id for document in read) == sorted(f"k{n}" for n in range(3000))
-    assert {document.version for document in read} == {base_version(1)}
+    assert {document.version for document in read} == {compute_base_version(1)}
     assert all(document.source == {"v": int(document.id[1:])} for document in read)
     scan.close_scan(admin, opened)
 
@@ -93,7 +93,7 @@ def test_an_answer_from_a_part_of_the_shards_is_asked_again(
     indices.create(admin, sink.OWNER, sink.MAPPING, {"number_of_shards": 3})
     fill(proxy.upstream, [sink.upsert(f"k{n}", {"v": n}) for n in range(30)])
     dead_letters.ensure_index(admin, sink.OWNER)
-    through = client(Connection(hosts=(proxy.url,)))
+    through = open_client(Connection(hosts=(proxy.url,)))
     rule = proxy.add(Rewrite(change), path=path)
     opened = scan.open_scan(through, sink.INDEX, 1)
     ids = [document.id for n in range(opened.slices) for document in scan.read_slice(opened, n)]
@@ -120,7 +120,7 @@ def test_a_point_in_time_of_a_part_of_the_shards_is_never_scanned(
 ) -> None:
     """A shard that is left out of it stays out, also once it has a copy again."""
     indices.create(admin, sink.OWNER, sink.MAPPING, {"number_of_shards": 3})
-    through = client(Connection(hosts=(proxy.url,)))
+    through = open_client(Connection(hosts=(proxy.url,)))
     through.patience = 0.5
     proxy.add(Rewrite(partly), path="point_in_time", times=None)
     with pytest.raises(

@@ -15,7 +15,7 @@ from icdc_spark.opensearch.client import scan
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.stores import indices
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
-from icdc_spark.protocol.state_document import base_version
+from icdc_spark.protocol.state_document import compute_base_version
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Hold
 from icdc_testing.target import sink_cases as sink
@@ -34,7 +34,7 @@ def documents_of(spark: SparkSession, count: int, ordinal: int, expect: str = "c
     action = (
         '{"index":{"_id":"k',
         "id",
-        f'","version":{base_version(ordinal)},"version_type":"external"}}}}\\n{{"v":',
+        f'","version":{compute_base_version(ordinal)},"version_type":"external"}}}}\\n{{"v":',
         "id",
         "}\\n",
     )

@@ -10,7 +10,7 @@ import pytest
 from icdc_spark.opensearch.bulk.partition_writer import write_batches
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.client.retry import FIRST_SECONDS
-from icdc_spark.protocol.state_document import base_version
+from icdc_spark.protocol.state_document import compute_base_version
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Action, Delay, Hang, ItemErrors
 from icdc_testing.network.recorded_writes import Write
@@ -28,7 +28,7 @@ LINES = [
     sink.delete(f"k{n}", 2) if n % 10 == 0 else sink.upsert(f"k{n}", {"v": -n}, 2, expect="u")
     for n in range(ROWS)
 ]
-AFTER = {f"k{n}": (base_version(2), {"v": -n}) for n in range(ROWS) if n % 10}
+AFTER = {f"k{n}": (compute_base_version(2), {"v": -n}) for n in range(ROWS) if n % 10}
 
 
 def impatient(proxy: FaultProxy) -> Connection:

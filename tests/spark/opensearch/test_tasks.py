@@ -10,10 +10,10 @@ import pytest
 
 from icdc_api.errors import TargetUnavailable
 from icdc_spark.opensearch.client import tasks as bulk_tasks
-from icdc_spark.opensearch.client.connection import Client, Connection, client
+from icdc_spark.opensearch.client.connection import Client, Connection, open_client
 from icdc_spark.opensearch.client.http import GUARD
 from icdc_spark.opensearch.client.nodes import read_processes
-from icdc_spark.opensearch.client.tasks import EMPTY_SECONDS, opaque_id, wait_until_quiet
+from icdc_spark.opensearch.client.tasks import EMPTY_SECONDS, build_opaque_id, wait_until_quiet
 from icdc_spark.opensearch.stores import indices
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_testing.network.faultproxy import FaultProxy
@@ -37,7 +37,7 @@ def test_an_abandoned_request_is_applied_whole_before_it_is_quiet(
     body = GUARD + b"".join(lines)
     head = (
         f"POST /{index.name}/_bulk HTTP/1.1\r\nhost: node\r\n"
-        f"content-type: application/x-ndjson\r\nx-opaque-id: {opaque_id('orders', 1, 1)}\r\n"
+        f"content-type: application/x-ndjson\r\nx-opaque-id: {build_opaque_id('orders', 1, 1)}\r\n"
         f"content-length: {len(body)}\r\n\r\n"
     )
     parts = urlsplit(clean_indices)
@@ -50,14 +50,14 @@ def test_an_abandoned_request_is_applied_whole_before_it_is_quiet(
 @pytest.mark.parametrize(
     ("tag", "bounds", "waits"),
     [
-        (opaque_id("orders", 3, 9), {"below_epoch": 4}, True),
-        (opaque_id("orders", 4, 9), {"below_epoch": 4}, False),
-        (opaque_id("orders", 4, 9), {"below_ordinal": 10}, True),
-        (opaque_id("orders", 4, 10), {"below_ordinal": 10}, False),
-        (opaque_id("orders", 3, 10), {"below_epoch": 4, "below_ordinal": 10}, True),
-        (opaque_id("orders", 9, 9), {}, True),
-        (opaque_id("customers", 1, 1), {"below_epoch": 4}, False),
-        (opaque_id("orders/1", 1, 1), {}, False),
+        (build_opaque_id("orders", 3, 9), {"below_epoch": 4}, True),
+        (build_opaque_id("orders", 4, 9), {"below_epoch": 4}, False),
+        (build_opaque_id("orders", 4, 9), {"below_ordinal": 10}, True),
+        (build_opaque_id("orders", 4, 10), {"below_ordinal": 10}, False),
+        (build_opaque_id("orders", 3, 10), {"below_epoch": 4, "below_ordinal": 10}, True),
+        (build_opaque_id("orders", 9, 9), {}, True),
+        (build_opaque_id("customers", 1, 1), {"below_epoch": 4}, False),
+        (build_opaque_id("orders/1", 1, 1), {}, False),
         ("icdc/orders/1", {}, False),
         ("somebody else's", {}, False),
         ("", {}, False),
@@ -67,7 +67,7 @@ def test_only_older_requests_of_the_alias_are_waited_for(
     proxy: FaultProxy, tag: str, bounds: dict[str, Any], waits: bool
 ) -> None:
     proxy.add(tasks("", tag), path="_tasks", times=None)
-    watcher = client(Connection(hosts=(proxy.url,)))
+    watcher = open_client(Connection(hosts=(proxy.url,)))
     try:
         if waits:
             with pytest.raises(TargetUnavailable, match="abandoned bulk request for 'orders'"):
@@ -90,7 +90,7 @@ def test_an_answer_in_which_something_is_missing_is_not_quiet(
     proxy: FaultProxy, missing: dict[str, object]
 ) -> None:
     part = proxy.add(Rewrite(lambda answer: answer | missing), path="_tasks", times=8)
-    watcher = client(Connection(hosts=(proxy.url,)))
+    watcher = open_client(Connection(hosts=(proxy.url,)))
     # Eight answers are more than a second; once everything answers, it is quiet.
     wait_until_quiet(watcher, "orders")
     assert (part.hits, len(proxy.requests("_tasks")) > 9) == (8, True)
@@ -106,8 +106,8 @@ def test_a_passing_fault_of_the_question_does_not_end_the_wait(
     proxy: FaultProxy, fault: Status | Reset
 ) -> None:
     proxy.add(fault, path="_tasks")
-    proxy.add(tasks(opaque_id("orders", 1, 1)), path="_tasks")
-    watcher = client(Connection(hosts=(proxy.url,)))
+    proxy.add(tasks(build_opaque_id("orders", 1, 1)), path="_tasks")
+    watcher = open_client(Connection(hosts=(proxy.url,)))
     wait_until_quiet(watcher, "orders")
     assert len(proxy.requests("_tasks")) > 3
     watcher.close()
@@ -115,8 +115,8 @@ def test_a_passing_fault_of_the_question_does_not_end_the_wait(
 
 def test_one_empty_answer_is_not_enough(proxy: FaultProxy) -> None:
     proxy.add(tasks(), path="_tasks")
-    proxy.add(tasks(opaque_id("orders", 1, 1)), path="_tasks", times=3)
-    watcher = client(Connection(hosts=(proxy.url,)))
+    proxy.add(tasks(build_opaque_id("orders", 1, 1)), path="_tasks", times=3)
+    watcher = open_client(Connection(hosts=(proxy.url,)))
     wait_until_quiet(watcher, "orders")
     assert len(proxy.requests("_tasks")) > 5
     watcher.close()
@@ -141,7 +141,7 @@ def test_a_node_that_left_the_cluster_is_waited_for_and_named(
     proxy: FaultProxy, short_absence: float, expected: list[str]
 ) -> None:
     proxy.add(tasks(), path="_tasks", times=None)
-    watcher = client(Connection(hosts=(proxy.url,)))
+    watcher = open_client(Connection(hosts=(proxy.url,)))
     begun = time.monotonic()
     absent = wait_until_quiet(watcher, "orders", expected=expected)
     watcher.close()
@@ -152,13 +152,13 @@ def test_a_node_that_left_the_cluster_is_waited_for_and_named(
 
 def test_a_node_that_comes_back_is_asked_like_the_others(proxy: FaultProxy) -> None:
     """It is back after three answers, with a request that takes six more."""
-    older = {"m:1": {"headers": {"X-Opaque-Id": opaque_id("orders", 1, 1)}}}
+    older = {"m:1": {"headers": {"X-Opaque-Id": build_opaque_id("orders", 1, 1)}}}
     both: dict[str, Any] = {"n": {"tasks": {}}, "m": {"tasks": {}}}
     proxy.add(tasks(), path="_tasks", times=3)
     busy = json.dumps({"nodes": both | {"m": {"tasks": older}}}).encode()
     late = proxy.add(Status(200, body=busy), path="_tasks", times=6)
     proxy.add(Status(200, body=json.dumps({"nodes": both}).encode()), path="_tasks", times=None)
-    watcher = client(Connection(hosts=(proxy.url,)))
+    watcher = open_client(Connection(hosts=(proxy.url,)))
     absent = wait_until_quiet(watcher, "orders", below_epoch=2, expected=["n", "m"])
     watcher.close()
     assert (late.hits, absent) == (6, frozenset())
@@ -171,7 +171,7 @@ def test_a_node_that_is_back_at_the_second_of_two_answers_is_asked_twice(
     monkeypatch.setattr(bulk_tasks, "ABSENT_SECONDS", 0.0)
     # So seldom that the fourth answer is late enough to be the second one that counts.
     monkeypatch.setattr(bulk_tasks, "POLL_SECONDS", 0.4 * EMPTY_SECONDS)
-    older = {"m:1": {"headers": {"X-Opaque-Id": opaque_id("orders", 1, 1)}}}
+    older = {"m:1": {"headers": {"X-Opaque-Id": build_opaque_id("orders", 1, 1)}}}
     both: dict[str, Any] = {"n": {"tasks": {}}, "m": {"tasks": {}}}
     # It is back at the third answer, and its task is seen in the fifth: however late each comes.
     proxy.add(tasks(), path="_tasks", times=2)
@@ -179,7 +179,7 @@ def test_a_node_that_is_back_at_the_second_of_two_answers_is_asked_twice(
     busy = json.dumps({"nodes": both | {"m": {"tasks": older}}}).encode()
     late = proxy.add(Status(200, body=busy), path="_tasks", times=2)
     proxy.add(Status(200, body=json.dumps({"nodes": both}).encode()), path="_tasks", times=None)
-    watcher = client(Connection(hosts=(proxy.url,)))
+    watcher = open_client(Connection(hosts=(proxy.url,)))
     wait_until_quiet(watcher, "orders", below_epoch=2, expected=["n", "m"])
     watcher.close()
     assert late.hits == 2
@@ -198,16 +198,16 @@ def test_where_a_node_does_not_say_which_process_it_is_none_is_read(proxy: Fault
         return answer | {"_nodes": {"failed": 1}}
 
     proxy.add(Rewrite(without_one), path="/_nodes/")
-    watcher = client(Connection(hosts=(proxy.url,)))
+    watcher = open_client(Connection(hosts=(proxy.url,)))
     assert read_processes(watcher) == {}
     assert len(read_processes(watcher)) == 1
     watcher.close()
 
 
 def test_an_alias_beyond_ascii_fits_into_a_header(proxy: FaultProxy) -> None:
-    tag = opaque_id("größe", 1, 2)
+    tag = build_opaque_id("größe", 1, 2)
     assert tag.isascii()
     proxy.add(tasks(tag), path="_tasks", times=2)
-    watcher = client(Connection(hosts=(proxy.url,)))
+    watcher = open_client(Connection(hosts=(proxy.url,)))
     wait_until_quiet(watcher, "größe")
     watcher.close()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from icdc_api.errors import Gap
-from icdc_spark.opensearch.client.connection import Connection, client
+from icdc_spark.opensearch.client.connection import Connection, open_client
 from icdc_spark.opensearch.client.http import BulkEndpoint
 from icdc_spark.opensearch.stores import dead_letters
 from icdc_spark.opensearch.wire import responses
@@ -145,7 +145,7 @@ def connect(site: SecureSite) -> Connection:
 
 def test_with_the_role_a_dead_letter_that_conflicts_is_read(site: SecureSite) -> None:
     site.export()
-    through = client(connect(site))
+    through = open_client(connect(site))
     letters = dead_letters.read_stored(through, "orders", ["3", "9"])
     through.close()
     assert letters["3"] is not None

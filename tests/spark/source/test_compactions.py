@@ -230,7 +230,7 @@ def table_of(spark: SparkSession, version: int) -> MetadataTable:
 def data_file_of(table: MetadataTable, rows: int) -> Any:
     """Return a data file whose metadata states this number of rows."""
     file = table.data_file()
-    builder = table.bridge.statics("org.apache.iceberg.DataFiles").builder(table.java.spec())
+    builder = table.bridge.get_statics("org.apache.iceberg.DataFiles").builder(table.java.spec())
     return builder.copy(file).withRecordCount(rows).build()
 
 

@@ -158,10 +158,10 @@ class TestTables:
         with pytest.raises(BadSpec, match="is not a table name"):
             lake.table("db.")
         with pytest.raises(BranchNotFound, match="has no branch `dev`"):
-            lake.table(name).current_snapshot("dev")
+            lake.table(name).find_current_snapshot("dev")
         with pytest.raises(ColumnNotFound, match="`nope`"):
             lake.spec(name, columns=("nope",))
-        assert lake.table(name).current_snapshot() is None
+        assert lake.table(name).find_current_snapshot() is None
 
     def test_an_expired_snapshot_is_a_gap(self, lake: Lake) -> None:
         name = lake.create("id int")
@@ -169,7 +169,7 @@ class TestTables:
         since = lake.head(name)
         lake.sql(f"insert into lake.{name} values (2)")
         lake.sql(f"call lake.system.expire_snapshots('{name}', timestamp'2100-01-01', 1)")
-        assert lake.table(name).snapshot(since) is None
+        assert lake.table(name).find_snapshot(since) is None
         with pytest.raises(Gap, match=str(since)):
             lake.changes(name, since)
 
@@ -181,7 +181,7 @@ class TestTables:
         lake.sql(f"insert into lake.{name} values (2)")
         lake.sql(f"call lake.system.expire_snapshots('{name}', timestamp'2100-01-01', 1)")
         table.refresh()
-        assert table.snapshot(first) is not None
+        assert table.find_snapshot(first) is not None
         assert table.is_ancestor(first, lake.head(name))
         moved = Tag(snapshot_id=lake.head(name), max_age_ms=5000)
         tags.change(table, put={"icdc-x": moved, "icdc-y": moved})
@@ -204,7 +204,9 @@ class TestTables:
         for number in range(3):
             lake.sql(f"insert into lake.{name} values ({number})")
         table: IcebergTable = lake.table(name)
-        chunks = plan_export(table, lake.head(name), target_bytes=1, target_rows=100).chunks()
+        chunks = plan_export(
+            table, lake.head(name), target_bytes=1, target_rows=100
+        ).iterate_chunks()
         assert [(chunk.number, chunk.group.files) for chunk in chunks] == [(0, 1), (1, 1), (2, 1)]
         whole = lake.export(name, target_bytes=1)
         assert sorted(op.id for batch in whole for op in batch.ops) == ["0", "1", "2"]

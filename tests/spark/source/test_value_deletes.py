@@ -183,5 +183,5 @@ def _to_java(bridge: Bridge, maker: tuple[str, str] | None, text: Any) -> Any:
         return text
     owner, method = maker
     if method == "new":
-        return bridge.new(owner, text)
-    return getattr(bridge.statics(owner), method)(text)
+        return bridge.create_object(owner, text)
+    return getattr(bridge.get_statics(owner), method)(text)

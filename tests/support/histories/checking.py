@@ -80,7 +80,8 @@ class Pair:
         """Return a text that is equal for pairs that may be evaluated together."""
         table = self.history.table
         # Readers show the widest types that the table has had, which are not of one snapshot.
-        schema = f"{table.schema(self.until)} {table.columns(self.until, without=frozenset())}"
+        columns = table.select_columns(self.until, without=frozenset())
+        schema = f"{table.read_schema(self.until)} {columns}"
         if strategy in _BY_FILES:
             return schema
         rest = {
@@ -150,7 +151,7 @@ def compute_batch(one: Pair, plan: ChangePlan, strategy: Strategy | None) -> Bat
 
 def _spec(history: History, snapshot_id: int) -> DocumentSpec:
     wishes = DocumentWishes(identifier_columns=KEYS)
-    return resolve_spec(history.name, history.table.schema(snapshot_id), wishes)
+    return resolve_spec(history.name, history.table.read_schema(snapshot_id), wishes)
 
 
 def check(one: Pair, ops: list[Op], strategy: Strategy | None) -> None:
@@ -195,10 +196,10 @@ def _read(
     history: History, snapshot_id: int, columns: Sequence[Column]
 ) -> Iterable[dict[str, Any]]:
     bridge = history.table.bridge
-    generics = bridge.statics("org.apache.iceberg.data.IcebergGenerics")
+    generics = bridge.get_statics("org.apache.iceberg.data.IcebergGenerics")
     records = bridge.drain(generics.read(history.java).useSnapshot(snapshot_id).build())
-    parser = bridge.statics("org.apache.iceberg.SingleValueParser")
-    for record in bridge.elements(records):
+    parser = bridge.get_statics("org.apache.iceberg.SingleValueParser")
+    for record in bridge.list_elements(records):
         variants = {
             column.name: _take_out_variants(bridge, record, column)
             for column in columns
@@ -206,7 +207,7 @@ def _read(
         }
         # Where deletes were applied, records have the columns of these beside the table's.
         kind = record.struct()
-        wrapper = bridge.new("org.apache.iceberg.data.InternalRecordWrapper", kind)
+        wrapper = bridge.create_object("org.apache.iceberg.data.InternalRecordWrapper", kind)
         raw = json.loads(parser.toJson(kind, wrapper.wrap(record)))
         plain = {column.name: from_json(column.type, raw.get(str(column.id))) for column in columns}
         yield {**plain, **variants}
@@ -227,7 +228,7 @@ def _to_variant(bridge: Bridge, java: Any) -> VariantVal:
 
 
 def _read_bytes(bridge: Bridge, part: Any) -> bytes:
-    buffer = bridge.statics("java.nio.ByteBuffer").allocate(part.sizeInBytes())
+    buffer = bridge.get_statics("java.nio.ByteBuffer").allocate(part.sizeInBytes())
     # Variants are little-endian, as their specification says.
     buffer.order(bridge.jvm.java.nio.ByteOrder.LITTLE_ENDIAN)
     part.writeTo(buffer, 0)

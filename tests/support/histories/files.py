@@ -87,7 +87,7 @@ class Files:
 
     def spec(self) -> dict[str, Any]:
         """Return the current partition spec in Iceberg's JSON."""
-        parser = self._bridge.statics("org.apache.iceberg.PartitionSpecParser")
+        parser = self._bridge.get_statics("org.apache.iceberg.PartitionSpecParser")
         spec: dict[str, Any] = json.loads(parser.toJson(self._table.java.spec()))
         return spec
 
@@ -106,8 +106,8 @@ class Files:
             ]
         )
         file = self._write(pa.Table.from_pylist(pairs, schema=schema))
-        config = self._bridge.statics("org.apache.iceberg.MetricsConfig").forPositionDelete()
-        metadata = self._bridge.statics("org.apache.iceberg.FileMetadata")
+        config = self._bridge.get_statics("org.apache.iceberg.MetricsConfig").forPositionDelete()
+        metadata = self._bridge.get_statics("org.apache.iceberg.FileMetadata")
         builder = metadata.deleteFileBuilder(self._spec_of(of[0])).ofPositionDeletes()
         return describe_file(
             self._table, builder.withPartition(of[0].java.partition()), file, config
@@ -115,11 +115,11 @@ class Files:
 
     def vectors(self, wanted: Mapping[str, tuple[StoredFile, Sequence[int]]]) -> dict[str, Any]:
         """Write deletion vectors, all in one file; return them by the data file's location."""
-        factory = self._bridge.statics("org.apache.iceberg.io.OutputFileFactory")
+        factory = self._bridge.get_statics("org.apache.iceberg.io.OutputFileFactory")
         number = next(self._numbers)
         builder = factory.builderFor(self._table.java, 1, number).operationId("dv")
-        puffin = self._bridge.statics("org.apache.iceberg.FileFormat").fromString("puffin")
-        writer = self._bridge.new(
+        puffin = self._bridge.get_statics("org.apache.iceberg.FileFormat").fromString("puffin")
+        writer = self._bridge.create_object(
             "org.apache.iceberg.deletes.BaseDVFileWriter",
             builder.format(puffin).build(),
             constant(self._bridge, None),  # no older deletes to be merged
@@ -129,7 +129,7 @@ class Files:
             for position in positions:
                 writer.delete(stored.location, position, spec, partition)
         writer.close()
-        vectors = self._bridge.elements(writer.result().deleteFiles())
+        vectors = self._bridge.list_elements(writer.result().deleteFiles())
         return {str(vector.referencedDataFile()): vector for vector in vectors}
 
     def equality_deletes(
@@ -141,16 +141,18 @@ class Files:
         """
         bridge, java = self._bridge, self._table.java
         ids = int_array(bridge, [column.id for column in by])
-        schema = java.schema().select(bridge.strings([column.name for column in by]))
-        builder = bridge.new("org.apache.iceberg.data.GenericFileWriterFactory$Builder", java)
+        schema = java.schema().select(bridge.create_strings([column.name for column in by]))
+        builder = bridge.create_object(
+            "org.apache.iceberg.data.GenericFileWriterFactory$Builder", java
+        )
         factory = builder.equalityFieldIds(ids).equalityDeleteRowSchema(schema).build()
         output = java.io().newOutputFile(self._new_location())
-        plain = bridge.statics("org.apache.iceberg.encryption.EncryptedFiles")
+        plain = bridge.get_statics("org.apache.iceberg.encryption.EncryptedFiles")
         writer = factory.newEqualityDeleteWriter(
             plain.plainAsEncryptedOutput(output), self._spec_of(like), like.java.partition()
         )
         for row in values:
-            record = bridge.statics("org.apache.iceberg.data.GenericRecord").create(schema)
+            record = bridge.get_statics("org.apache.iceberg.data.GenericRecord").create(schema)
             for column in by:
                 record.setField(column.name, row.get(column.id))
             writer.write(record)
@@ -176,8 +178,10 @@ class Files:
             for value, (_, lineage) in zip(values, rows, strict=True):
                 value[ROW_ID], value[UPDATED_AT] = lineage
         file = self._write(pa.Table.from_pylist(values, schema=schema))
-        config = self._bridge.statics("org.apache.iceberg.MetricsConfig").forTable(self._table.java)
-        files = self._bridge.statics("org.apache.iceberg.DataFiles")
+        config = self._bridge.get_statics("org.apache.iceberg.MetricsConfig").forTable(
+            self._table.java
+        )
+        files = self._bridge.get_statics("org.apache.iceberg.DataFiles")
         builder = files.builder(self._table.java.spec())
         if self._table.java.spec().isPartitioned():
             builder = builder.withPartitionPath(partition)
@@ -204,7 +208,7 @@ class Files:
         return f"{self._table.java.location()}/data/{next(self._numbers):05d}.parquet"
 
     def _arrow_schema(self) -> pa.Schema:
-        parser = self._bridge.statics("org.apache.iceberg.SchemaParser")
+        parser = self._bridge.get_statics("org.apache.iceberg.SchemaParser")
         text = str(parser.toJson(self._table.java.schema()))
         if text not in self._arrow:
             # pyiceberg has no variants. `unknown` stands for them: nothing else has this type.

@@ -171,13 +171,13 @@ class History:
         return list_rows(self.states[snapshot_id])
 
     def _create(self, bridge: Bridge, types: Mapping[str, Any]) -> None:
-        schema = bridge.statics(SCHEMA_PARSER).fromJson(fields_json(types))
-        self.catalog = bridge.statics("org.apache.iceberg.spark.Spark3Util").loadIcebergCatalog(
+        schema = bridge.get_statics(SCHEMA_PARSER).fromJson(fields_json(types))
+        self.catalog = bridge.get_statics("org.apache.iceberg.spark.Spark3Util").loadIcebergCatalog(
             bridge.java_session, CATALOG
         )
-        identifiers = bridge.statics("org.apache.iceberg.catalog.TableIdentifier")
-        self.identifier = identifiers.of(bridge.strings(self.name.split(".")))
-        properties = bridge.new("java.util.HashMap")
+        identifiers = bridge.get_statics("org.apache.iceberg.catalog.TableIdentifier")
+        self.identifier = identifiers.of(bridge.create_strings(self.name.split(".")))
+        properties = bridge.create_object("java.util.HashMap")
         for verb in ("update", "delete", "merge"):
             properties.put(f"write.{verb}.mode", self.kind.mode)
         properties.put("format-version", str(self.kind.version))
@@ -191,7 +191,7 @@ class History:
 
     def random_spec(self, bridge: Bridge, schema: Any) -> Any:
         """Return one of three partition specs: none, by value, by bucket."""
-        builder = bridge.statics("org.apache.iceberg.PartitionSpec").builderFor(schema)
+        builder = bridge.get_statics("org.apache.iceberg.PartitionSpec").builderFor(schema)
         chosen = self.rng.choice(["none", "identity", "bucket"])
         self.log.append(f"partitioned by {chosen}")
         if chosen == "identity":
@@ -249,7 +249,9 @@ class History:
         listed_files = {stored.location: stored for stored in written}
         for stored in without:
             task = tasks[stored.location]
-            listed = {_delete_key(delete): delete for delete in bridge.elements(task.deletes())}
+            listed = {
+                _delete_key(delete): delete for delete in bridge.list_elements(task.deletes())
+            }
             own = tuple(listed.get(_delete_key(delete), delete) for delete in stored.own_deletes)
             listed_files[stored.location] = replace(stored, java=task.file(), own_deletes=own)
         return list(listed_files.values())
@@ -261,11 +263,11 @@ class History:
     def _tasks(self) -> dict[str, Any]:
         """Return Java scan tasks of the branch being written, by the location of the data file."""
         scan = self.java.newScan().useSnapshot(self.head)
-        tasks = self.table.bridge.elements(self.table.bridge.drain(scan.planFiles()))
+        tasks = self.table.bridge.list_elements(self.table.bridge.drain(scan.planFiles()))
         return {str(task.file().location()): task for task in tasks}
 
     def _schema_text(self, schema: Any) -> str:
-        return str(self.table.bridge.statics(SCHEMA_PARSER).toJson(schema))
+        return str(self.table.bridge.get_statics(SCHEMA_PARSER).toJson(schema))
 
 
 def list_rows(state: State) -> list[Cells]:

@@ -128,7 +128,7 @@ def replace_partitions(history: History) -> Description:
 
 def overwrite(history: History) -> Description:
     """Replace everything by some of the rows that were there, some of them changed."""
-    everything = history.table.bridge.statics("org.apache.iceberg.expressions.Expressions")
+    everything = history.table.bridge.get_statics("org.apache.iceberg.expressions.Expressions")
     old = list(history.live.values())
     rows = [_change_row(history, cells) for cells, _ in history.live_rows(old)]
     rows = [row for row in rows if history.rng.random() < 0.7]

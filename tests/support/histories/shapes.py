@@ -19,8 +19,8 @@ class Donor:
 
     def __init__(self, history: History) -> None:
         bridge = history.table.bridge
-        self._types = bridge.statics("org.apache.iceberg.SchemaParser").fromJson(_TYPES)
-        self._literals = bridge.statics("org.apache.iceberg.expressions.Expressions")
+        self._types = bridge.get_statics("org.apache.iceberg.SchemaParser").fromJson(_TYPES)
+        self._literals = bridge.get_statics("org.apache.iceberg.expressions.Expressions")
 
     def type(self, name: str) -> Any:
         """Return a primitive type."""
@@ -62,7 +62,7 @@ def evolve_schema(history: History) -> Description:
 
 def evolve_partitions(history: History) -> Description:
     """Add or remove one partition field; files that are there keep theirs."""
-    terms = history.table.bridge.statics("org.apache.iceberg.expressions.Expressions")
+    terms = history.table.bridge.get_statics("org.apache.iceberg.expressions.Expressions")
     present: Mapping[str, str] = {
         part["transform"]: part["name"] for part in history.files.spec()["fields"]
     }

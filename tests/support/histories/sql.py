@@ -92,7 +92,7 @@ def _list_files(history: History, rows: list[Cells]) -> dict[str, StoredFile]:
         by_file.setdefault(file, {})[position] = row, line
     tasks = history.table.bridge.drain(history.java.newScan().planFiles())
     files = [
-        _describe_file(history, task, by_file) for task in history.table.bridge.elements(tasks)
+        _describe_file(history, task, by_file) for task in history.table.bridge.list_elements(tasks)
     ]
     return {stored.location: stored for stored in files}
 
@@ -106,7 +106,7 @@ def _describe_file(
     mine = by_file.get(location, {})
     rows = [mine.get(at, ({}, (None, None))) for at in range(int(file.recordCount()))]
     dead = frozenset(at for at in range(len(rows)) if at not in mine)
-    deletes = history.table.bridge.elements(task.deletes())
+    deletes = history.table.bridge.list_elements(task.deletes())
     own = [delete for delete in deletes if delete.referencedDataFile() is not None]
     old = history.live.get(location)
     return StoredFile(

@@ -208,7 +208,7 @@ class _NoWatch:
     def call(self, *_: Any) -> Iterator[None]:
         yield
 
-    def too_slow(self, *_: Any) -> None:
+    def build_source_unavailable(self, *_: Any) -> None:
         pass
 
 

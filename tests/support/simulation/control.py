@@ -113,7 +113,7 @@ class SimulatedCluster:
             generation=self.generation,
             spec=self._spec,
             status=self.status,
-            spec_hash=resources.spec_hash_of(self.resource),
+            spec_hash=resources.hash_spec(self.resource),
             runs=tuple(self._see(run) for run in self.applications.values()),
             heads={TABLE: head},
             old_heads=frozenset({TABLE}) if unchanged else frozenset(),

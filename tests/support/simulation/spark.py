@@ -15,7 +15,7 @@ from icdc_spark.diff.export_plan import Chunk
 from icdc_spark.documents.expect import Expect
 from icdc_spark.iceberg.jvm.session import SessionClosedError
 from icdc_spark.iceberg.scan.planning import FileGroup
-from icdc_spark.opensearch.wire.operations import delete_entry, index_entry
+from icdc_spark.opensearch.wire.operations import build_delete_entry, build_index_entry
 from icdc_spark.replication.duplicates import NO_DUPLICATES, DuplicateSummary
 from simulation import border
 from simulation.model.lake import LoadedTable, Rows
@@ -133,7 +133,7 @@ class ExportPlan:
         ]
         self.count = len(self._parts)
 
-    def chunks(self, first: int = 0) -> Iterator[Chunk]:
+    def iterate_chunks(self, first: int = 0) -> Iterator[Chunk]:
         """Yield the chunks from number `first` on."""
         for number, part in enumerate(self._parts[first:], first):
             yield Chunk(number=number, group=_group(part))
@@ -177,7 +177,7 @@ class Lines:
         """The frame of the lines."""
         return self
 
-    def counts(self) -> Counts:
+    def read_counts(self) -> Counts:
         """Return the counts: no key has two rows."""
         return Counts()
 
@@ -237,14 +237,14 @@ def build_change_lines(reader: Reader, plan: Plan, spec: Any, *, version: int) -
 
 def _change(key: int, value: int | None, was_there: bool, version: int) -> Operation:
     if value is None:
-        return delete_entry(f"k{key}", version), str(Expect.DELETED)
+        return build_delete_entry(f"k{key}", version), str(Expect.DELETED)
     expect = Expect.UPDATED if was_there else Expect.CREATED
     return _write(key, value, version, expect)
 
 
 def _write(key: int, value: int, version: int, expect: Expect) -> Operation:
     document = f'{{"id":{key},"value":{value}}}'.encode()
-    return index_entry(f"k{key}", version, document), str(expect)
+    return build_index_entry(f"k{key}", version, document), str(expect)
 
 
 def list_changed_ids(*_: Any) -> Mapping[str, str]:

@@ -20,7 +20,7 @@ from icdc_api.status.pipeline_status import UNOBSERVED
 
 pytestmark = pytest.mark.unit
 
-ROOT = generator.root_schema()
+ROOT = generator.build_root_schema()
 OPEN = {
     "spec.sink.opensearch.indexSettings",
     "spec.spark.driver.template",
@@ -78,7 +78,7 @@ def test_the_file_is_small_enough_for_an_annotation_of_kubectl_apply() -> None:
 
 def test_the_file_is_yaml_of_the_document_without_anchors() -> None:
     text = generator.render()
-    assert yaml.safe_load(text) == generator.document()
+    assert yaml.safe_load(text) == generator.build_document()
     assert not re.search(r"^\s*(- )?[&*]id\d", text, re.MULTILINE)
 
 
@@ -95,15 +95,15 @@ def test_a_file_that_differs_is_told_apart(
 
 
 def test_names_are_those_of_the_contract() -> None:
-    names = generator.document()["spec"]["names"]
-    assert generator.document()["metadata"]["name"] == "icebergcdcpipelines.icebergcdc.dev"
+    names = generator.build_document()["spec"]["names"]
+    assert generator.build_document()["metadata"]["name"] == "icebergcdcpipelines.icebergcdc.dev"
     assert names["shortNames"] == ["icdc"]
     assert names["categories"] == ["iceberg"]
-    assert generator.document()["spec"]["versions"][0]["subresources"] == {"status": {}}
+    assert generator.build_document()["spec"]["versions"][0]["subresources"] == {"status": {}}
 
 
 def test_columns_are_those_of_the_contract() -> None:
-    columns = generator.document()["spec"]["versions"][0]["additionalPrinterColumns"]
+    columns = generator.build_document()["spec"]["versions"][0]["additionalPrinterColumns"]
     shown = [column["name"] for column in columns if "priority" not in column]
     wide = [column["name"] for column in columns if "priority" in column]
     assert shown == ["Ready", "Phase", "Tables", "Behind", "Lag", "Run", "Age"]
@@ -111,7 +111,7 @@ def test_columns_are_those_of_the_contract() -> None:
 
 
 def _json_paths() -> list[str]:
-    version = generator.document()["spec"]["versions"][0]
+    version = generator.build_document()["spec"]["versions"][0]
     every = version["additionalPrinterColumns"] + version["selectableFields"]
     return sorted({column["jsonPath"] for column in every} - {".metadata.creationTimestamp"})
 

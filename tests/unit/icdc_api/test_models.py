@@ -145,6 +145,6 @@ def test_python_names_are_for_python_only() -> None:
 
 def test_a_table_uses_its_own_catalog_and_else_the_shared_one() -> None:
     spec = load_pipeline(SAMPLES / "multi-table.yaml", {}).spec
-    kinds = [spec.catalog_of(table).properties["type"] for table in spec.tables]
+    kinds = [spec.get_catalog(table).properties["type"] for table in spec.tables]
     assert kinds == ["rest", "rest", "hadoop"]
     assert [table.index_name for table in spec.tables] == ["orders", "customers", "web-shop.visits"]

@@ -59,13 +59,13 @@ def test_a_name_that_is_no_table_name_is_refused(name: str) -> None:
     ],
 )
 def test_the_default_index_is_the_table_name_made_valid(table: str, index: str) -> None:
-    assert naming.default_index(table) == index
+    assert naming.derive_index(table) == index
 
 
 @pytest.mark.parametrize("table", ["`--`.`++`", "a." + "b" * 250, "`icdc-state`.``"])
 def test_a_table_without_a_possible_index_name_is_refused(table: str) -> None:
     with pytest.raises(BadSpec):
-        naming.default_index(table)
+        naming.derive_index(table)
 
 
 _PART = st.text(st.characters(codec="utf-8"), min_size=1, max_size=30)
@@ -76,38 +76,38 @@ def test_a_default_index_is_always_valid_or_refused(parts: list[str]) -> None:
     name = ".".join("`" + part.replace("`", "``") + "`" for part in parts)
     assert naming.parse_table_name(name) == tuple(parts)
     try:
-        index = naming.default_index(name)
+        index = naming.derive_index(name)
     except BadSpec:
         return
-    assert naming.index_problem(index) is None
+    assert naming.find_index_problem(index) is None
 
 
 @pytest.mark.parametrize(
     "index", ["orders", "a.b", ".hidden", "orders-2", "größe", "a" * 242, "1", "a+b_c"]
 )
 def test_a_valid_index_name_has_no_problem(index: str) -> None:
-    assert naming.index_problem(index) is None
+    assert naming.find_index_problem(index) is None
 
 
 @pytest.mark.parametrize("character", [*'\\/*?"<>|,#: ', "\n", "\x01", "A", "É"])
 def test_an_index_name_may_not_hold_some_characters(character: str) -> None:
-    assert naming.index_problem(f"a{character}b") == naming.INDEX_RULE
+    assert naming.find_index_problem(f"a{character}b") == naming.INDEX_RULE
 
 
 @pytest.mark.parametrize("index", ["", ".", "..", "-a", "_a", "+a"])
 def test_an_index_name_may_not_begin_with_everything(index: str) -> None:
-    assert naming.index_problem(index) == naming.INDEX_RULE
+    assert naming.find_index_problem(index) == naming.INDEX_RULE
 
 
 def test_the_bytes_of_an_index_name_leave_room_for_what_is_made_from_it() -> None:
-    assert naming.index_problem("é" * 121) is None
-    assert naming.index_problem("é" * 122) == "an index name has at most 242 bytes"
-    assert len(naming.dead_letters_index("a" * 242)) == 255
+    assert naming.find_index_problem("é" * 121) is None
+    assert naming.find_index_problem("é" * 122) == "an index name has at most 242 bytes"
+    assert len(naming.name_dead_letters_index("a" * 242)) == 255
 
 
 def test_physical_indices_are_numbered() -> None:
-    assert naming.physical_index("orders", 1) == "orders-000001"
-    assert naming.physical_index("orders", 1234567) == "orders-1234567"
+    assert naming.name_physical_index("orders", 1) == "orders-000001"
+    assert naming.name_physical_index("orders", 1234567) == "orders-1234567"
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_physical_indices_are_numbered() -> None:
     ],
 )
 def test_the_number_of_a_physical_index_is_read(physical: str, number: int | None) -> None:
-    assert naming.physical_number("orders", physical) == number
+    assert naming.parse_physical_number("orders", physical) == number
 
 
 @pytest.mark.parametrize(
@@ -137,17 +137,21 @@ def test_the_number_of_a_physical_index_is_read(physical: str, number: int | Non
     ],
 )
 def test_the_alias_that_a_name_is_made_from_is_known(index: str, alias: str | None) -> None:
-    assert naming.base_alias(index) == alias
+    assert naming.find_base_alias(index) == alias
 
 
 def test_other_names_are_built_once() -> None:
-    assert naming.tag_name("orders") == "icdc-orders"
-    key = naming.tag_key("uuid", "default/shop")
-    assert naming.tag_name("orders", key) == f"icdc-orders-{key}"
-    keys = {key, naming.tag_key("uuid", "default/shop2"), naming.tag_key("other", "default/shop")}
+    assert naming.name_tag("orders") == "icdc-orders"
+    key = naming.compute_tag_key("uuid", "default/shop")
+    assert naming.name_tag("orders", key) == f"icdc-orders-{key}"
+    keys = {
+        key,
+        naming.compute_tag_key("uuid", "default/shop2"),
+        naming.compute_tag_key("other", "default/shop"),
+    }
     assert len(keys) == 3
-    assert naming.is_tag_of(naming.next_tag(f"icdc-orders-{key}"), key)
+    assert naming.is_tag_of(naming.name_next_tag(f"icdc-orders-{key}"), key)
     assert not naming.is_tag_of("icdc-orders-next", key)
-    assert naming.run_name("shop", "e", 1, 2) == "shop-e1-2"
-    assert naming.owner_key("web", "shop") == "web/shop"
-    assert naming.owner_key(None, "shop") == "default/shop"
+    assert naming.name_run("shop", "e", 1, 2) == "shop-e1-2"
+    assert naming.build_owner_key("web", "shop") == "web/shop"
+    assert naming.build_owner_key(None, "shop") == "default/shop"

@@ -146,7 +146,7 @@ def test_conditions_are_found_by_type() -> None:
     status = _full_status()
     assert status.holds(ConditionType.READY)
     assert not status.holds(ConditionType.STALLED)
-    assert status.condition(ConditionType.STALLED) is None
+    assert status.find_condition(ConditionType.STALLED) is None
 
 
 @pytest.mark.parametrize(

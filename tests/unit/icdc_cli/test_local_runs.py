@@ -41,7 +41,7 @@ def start(runs: LocalRuns, path: Path, *, epoch: int = 5) -> None:
         pipeline=local.request,
         owner="default/shop",
         epoch=epoch,
-        report_path=str(runs.report_path(RUN)),
+        report_path=str(runs.build_report_path(RUN)),
     )
     runs.create(RUN, request, local.pipeline.spec.spark)
 
@@ -154,7 +154,7 @@ def test_creating_a_run_twice_starts_one_process(
     start(runs, pipeline_file("polite"))
     wait_for(runs, reporting)
     start(runs, pipeline_file("polite"))
-    assert len(processes.members(f"{runs.report_path(RUN).parent}@5")) == 1
+    assert len(processes.list_members(f"{runs.build_report_path(RUN).parent}@5")) == 1
 
 
 def test_an_application_that_cannot_be_started_is_seen_as_failed(
@@ -181,7 +181,7 @@ def test_scratch_space_is_removed_when_the_run_has_ended_and_requests_are_privat
 ) -> None:
     start(runs, pipeline_file())
     wait_for(runs, has_ended)
-    directory = runs.report_path(RUN).parent
+    directory = runs.build_report_path(RUN).parent
     assert not (directory / "scratch").exists()
     assert (directory / "request.json").stat().st_mode & 0o077 == 0
 
@@ -196,7 +196,7 @@ root, main, pipeline = map(pathlib.Path, sys.argv[1:])
 runs = LocalRuns(root, Application(main, sys.executable, None))
 local = resource.load(pipeline)
 request = RunRequest(run_id="a", pipeline=local.request, owner="default/shop", epoch=5,
-                     report_path=str(runs.report_path("shop-e1-1")))
+                     report_path=str(runs.build_report_path("shop-e1-1")))
 runs.create("shop-e1-1", request, local.pipeline.spec.spark)
 print("started", flush=True)
 sys.stdin.read()
@@ -214,7 +214,7 @@ def test_the_next_runner_sees_the_end_of_a_run_whose_runner_was_killed(
     fake: str,
     phase: RunPhase,
 ) -> None:
-    root = runs.report_path(RUN).parent.parent
+    root = runs.build_report_path(RUN).parent.parent
     arguments = [str(root), str(fake_application.main_file), str(pipeline_file(fake))]
     with subprocess.Popen(
         [sys.executable, "-c", RUNNER, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE

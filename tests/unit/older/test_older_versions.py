@@ -16,7 +16,7 @@ from icdc_api.job.run_files import RunReport, RunRequest
 from icdc_api.status.pipeline_status import parse_status
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import RunPhase, RunSeen
-from icdc_spark.protocol.next_step import StepKind, next_step
+from icdc_spark.protocol.next_step import StepKind, choose_step
 from icdc_spark.protocol.state_document import Applied, Owner, StateDocument
 from icdc_testing.deciding.pipelines import make_observed, make_spec
 from icdc_testing.target.step_cases import REBUILDING, STOPPING, view
@@ -73,7 +73,7 @@ def test_a_table_goes_on_from_the_state_document(path: Path, name: str) -> None:
         assert getattr(document, field) == getattr(recorded, field), field
     inputs = view(document, head="78", readable=frozenset({"77", "78"}), last_sequence_number=4)
     for policies in (REBUILDING, STOPPING):
-        assert next_step(inputs, policies).kind is STEPS[name]
+        assert choose_step(inputs, policies).kind is STEPS[name]
     claimed = document.claim(NEXT, now=TEXT)
     assert StateDocument.parse("orders", claimed.to_source()) == claimed
     assert claimed.to_source()["contractVersion"] == 4
@@ -84,7 +84,7 @@ def test_a_batch_that_was_under_way_is_finished_as_it_was_begun(path: Path) -> N
     document = StateDocument.parse("orders", stored(path)["states"]["changing"])
     intent = document.intent
     assert intent is not None
-    assert intent.same_work(build_states()["changing"].intent or intent)
+    assert intent.has_same_work(build_states()["changing"].intent or intent)
     applied = Applied(snapshot_id="78", sequence_number=4, committed_at=TEXT, ordinal=2)
     advanced = document.claim(NEXT, now=TEXT).advance(applied, now=TEXT)
     assert (advanced.applied, advanced.intent) == (applied, None)

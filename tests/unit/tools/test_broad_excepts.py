@@ -18,7 +18,7 @@ BROAD = {"Exception", "BaseException"}
 ROOTS = {
     "operator/icdc_cli/main.py::main": "the process `icdc`",
     "operator/icdc_operator/cluster/heads/reader/child.py::serve": "the process of one catalog",
-    "operator/icdc_operator/cluster/loop/workers.py::_one": "a worker: other pipelines go on",
+    "operator/icdc_operator/cluster/loop/workers.py::_reconcile_one": "a worker: the others go on",
     "operator/icdc_operator/cluster/main.py::main": "the process `icdc-operator`",
     "sparkapps/icdc_spark/process/table_follower.py::translate_errors": "a table: others go on",
     "sparkapps/icdc_spark/process/main.py::_end": "the end of a driver whose report is written",

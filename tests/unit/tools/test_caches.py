@@ -32,7 +32,7 @@ def test_each_folder_is_shown_with_its_size_and_what_it_is_for(
 
 def test_a_file_of_two_names_counts_once(cache: Path) -> None:
     (cache / "jars" / "b.jar").hardlink_to(cache / "jars" / "a" / "spark.jar")
-    assert caches.bytes_of(cache) < 4_000_000
+    assert caches.count_bytes(cache) < 4_000_000
 
 
 def test_a_file_that_goes_while_it_is_counted_is_no_failure(
@@ -47,7 +47,7 @@ def test_a_file_that_goes_while_it_is_counted_is_no_failure(
 
     (cache / "jars" / "a" / "gone.jar").write_bytes(bytes(9_000_000))
     monkeypatch.setattr(os, "walk", remove_meanwhile)
-    assert 2_900_000 < caches.bytes_of(cache) < 4_000_000
+    assert 2_900_000 < caches.count_bytes(cache) < 4_000_000
 
 
 def test_everything_is_removed_when_asked_for(cache: Path) -> None:
@@ -74,7 +74,7 @@ def test_nothing_is_removed_while_something_is_mounted_there(
 )
 def test_a_mount_point_is_known_though_the_kernel_escapes_it(written: str, point: str) -> None:
     mounts = [f"overlay {written} overlay rw 0 0", "overlay /a overlay rw 0 0"]
-    assert caches.mounts_below(Path("/a cache"), mounts) == [point]
+    assert caches.find_mounts(Path("/a cache"), mounts) == [point]
 
 
 def test_a_mount_point_is_known_though_the_cache_is_named_by_a_link(

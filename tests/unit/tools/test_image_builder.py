@@ -187,7 +187,10 @@ def test_layers_that_buildkit_wrote_for_an_export_alone_are_removed_before_it_en
     buildkit.build("operator", base="base@sha256:1f3a", arguments={}, epoch=0, cached=True)
     verbs = [line.split()[2] for line in calls.read_text().splitlines()]
     assert verbs[-3:] == ["build", "prune", "prune"]
-    assert f"--filter=description~=/{image_buildkit.own_steps('operator')}/" in calls.read_text()
+    assert (
+        f"--filter=description~=/{image_buildkit.build_steps_pattern('operator')}/"
+        in calls.read_text()
+    )
 
 
 def _describe_runs(stage: str) -> list[str]:
@@ -205,7 +208,7 @@ def _describe_runs(stage: str) -> list[str]:
 def test_the_own_steps_of_an_image_are_told_from_those_that_take_long(target: str) -> None:
     texts = (ROOT / "Dockerfile").read_text("utf-8").split("\nFROM ")
     stages = {text.splitlines()[0].rpartition(" ")[2]: text for text in texts}
-    steps = re.compile(image_buildkit.own_steps(target))
+    steps = re.compile(image_buildkit.build_steps_pattern(target))
     # The last step holds the layers of those before it: without it nothing could be removed.
     (last,) = _describe_runs(stages[target])
     assert steps.search(last)

@@ -27,8 +27,8 @@ def _bills(packages: dict[str, str], jars: list[str]) -> dict[str, Any]:
         Component("deb", "libc6", "2.36-9", "debian", qualifiers="arch=amd64"),
     ]
     texts = {
-        sbom_formats.SPDX_FILE: sbom_formats.spdx(image, parts),
-        sbom_formats.CYCLONEDX_FILE: sbom_formats.cyclonedx(image, parts),
+        sbom_formats.SPDX_FILE: sbom_formats.render_spdx(image, parts),
+        sbom_formats.CYCLONEDX_FILE: sbom_formats.render_cyclonedx(image, parts),
     }
     return {name: json.loads(text) for name, text in texts.items()}
 
@@ -36,7 +36,7 @@ def _bills(packages: dict[str, str], jars: list[str]) -> dict[str, Any]:
 def _image_of(target: str, **changes: object) -> dict[str, Any]:
     """An image as it should be, but for the changes."""
     lock = jar_lock.load()
-    packages = {name: min(numbers) for name, numbers in image_checks.versions(target).items()}
+    packages = {name: min(numbers) for name, numbers in image_checks.read_versions(target).items()}
     empty = (
         "programs",
         "left",
@@ -67,7 +67,7 @@ def _image_of(target: str, **changes: object) -> dict[str, Any]:
 
 @pytest.mark.parametrize("target", ["operator", "spark"])
 def test_nothing_is_wrong_with_an_image_as_it_should_be(target: str) -> None:
-    assert list(image_checks.problems(target, VERSION, _image_of(target))) == []
+    assert list(image_checks.list_problems(target, VERSION, _image_of(target))) == []
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_nothing_is_wrong_with_an_image_as_it_should_be(target: str) -> None:
     ],
 )
 def test_each_thing_that_is_wrong_is_named(changes: dict[str, Any], said: str) -> None:
-    problems = list(image_checks.problems("spark", VERSION, _image_of("spark", **changes)))
+    problems = list(image_checks.list_problems("spark", VERSION, _image_of("spark", **changes)))
     assert any(said in problem for problem in problems)
     locked_kinds = sum(kind in changes for kind in ("packages", "jars"))
     assert len(problems) == 1 or locked_kinds
@@ -112,7 +112,7 @@ def test_each_thing_that_is_wrong_is_named(changes: dict[str, Any], said: str) -
     ],
 )
 def test_what_a_bill_of_materials_leaves_out_is_named(changes: dict[str, Any], said: str) -> None:
-    problems = set(image_checks.problems("spark", VERSION, _image_of("spark", **changes)))
+    problems = set(image_checks.list_problems("spark", VERSION, _image_of("spark", **changes)))
     assert {said.format(name) for name in ("sbom.spdx.json", "sbom.cdx.json")} <= problems
 
 
@@ -120,10 +120,11 @@ def test_what_a_bill_of_materials_leaves_out_is_named(changes: dict[str, Any], s
 def test_what_runs_in_an_image_is_one_text_that_needs_no_file_of_ours(
     target: str, tmp_path: Path
 ) -> None:
-    command, text = image_checks.question(target)
+    command, text = image_checks.build_question(target)
     # There is no image here: what it would list of one is nothing.
     nothing = (
-        "everything = list_closed = class_data_problems = list\ndebian_packages = bills = dict\n"
+        "list_paths = list_closed = list_class_data_problems = list\n"
+        "read_debian_packages = read_bills = dict\n"
     )
     assert text.endswith("\nmain()\n")
     alone = f"{text.removesuffix('main()' + chr(10))}{nothing}main()\n"

@@ -34,7 +34,7 @@ def _archive(folder: Path, layers: Sequence[bytes]) -> Path:
     image.mkdir()
     described = []
     for content in (b"{}", *layers):
-        digest = oci_archive._digest(content)
+        digest = oci_archive._compute_digest(content)
         (image / digest.removeprefix("sha256:")).write_bytes(content)
         described.append({"digest": digest, "size": len(content)})
     manifest = {"config": described[0], "layers": described[1:]}

@@ -65,7 +65,9 @@ def report(**installed: tuple[str, str]) -> str:
 def test_python_packages_have_the_checksum_of_the_lock() -> None:
     # What pip built itself has another checksum than its source.
     installed = report(attrs=("26.1.0", SUMS["wheel"]), Py_Spark=("4.1.4", "f" * 64))
-    assert list(image_sbom.python_packages(LOCK.replace("py_spark", "py-spark"), installed)) == [
+    assert list(
+        image_sbom.list_python_packages(LOCK.replace("py_spark", "py-spark"), installed)
+    ) == [
         Component("pypi", "attrs", "26.1.0", sha256=SUMS["wheel"]),
         Component("pypi", "py-spark", "4.1.4", sha256=SUMS["source"]),
     ]
@@ -78,11 +80,11 @@ def test_a_package_that_the_lock_does_not_have_ends_the_build(
     installed: dict[str, tuple[str, str]],
 ) -> None:
     with pytest.raises(WrongBillError, match="is not in the lock"):
-        list(image_sbom.python_packages(LOCK, report(**installed)))
+        list(image_sbom.list_python_packages(LOCK, report(**installed)))
 
 
 def test_debian_packages_are_those_that_are_installed() -> None:
-    packages = list(image_sbom.debian_packages(STATUS, 'ID=debian\nVERSION_ID="12"\n'))
+    packages = list(image_sbom.list_debian_packages(STATUS, 'ID=debian\nVERSION_ID="12"\n'))
     qualifiers = "arch=amd64&distro=debian-12"
     assert packages == [Component("deb", "libc6", "2.36-9+deb12u10", "debian", qualifiers)]
     assert packages[0].purl == f"pkg:deb/debian/libc6@2.36-9%2Bdeb12u10?{qualifiers}"
@@ -95,7 +97,7 @@ def test_a_package_of_which_a_part_was_copied_is_listed_beside_those_of_dpkg(
     (tmp_path / "status").write_text(STATUS)
     copied = STATUS.replace("libc6", "openjdk-17-jre-headless").partition("\n\n")[0]
     (tmp_path / "status.d" / "openjdk-17-jre-headless").write_text(copied)
-    packages = image_sbom.debian_packages(image_sbom.dpkg_status(tmp_path), "")
+    packages = image_sbom.list_debian_packages(image_sbom.read_dpkg_status(tmp_path), "")
     assert [package.name for package in packages] == ["libc6", "openjdk-17-jre-headless"]
 
 
@@ -117,7 +119,7 @@ def test_jars_are_named_by_the_lock_by_themselves_or_by_their_files(tmp_path: Pa
     jar(tmp_path, "scala-library-2.13.17.jar")
     jar(tmp_path, "strange.jar")
     lock = f"# jars\nspark org.a:a:1 a-1.jar {locked}\n"
-    jars = [(jar.file, jar.purl) for jar in image_sbom.jars(tmp_path, lock)]
+    jars = [(jar.file, jar.purl) for jar in image_sbom.list_jars(tmp_path, lock)]
     assert jars == [
         ("a-1.jar", "pkg:maven/org.a/a@1"),
         (
@@ -128,22 +130,24 @@ def test_jars_are_named_by_the_lock_by_themselves_or_by_their_files(tmp_path: Pa
         ("scala-library-2.13.17.jar", "pkg:generic/scala-library@2.13.17"),
         ("strange.jar", "pkg:generic/strange"),
     ]
-    assert {jar.sha256 for jar in image_sbom.jars(tmp_path, lock)} >= {locked}
+    assert {jar.sha256 for jar in image_sbom.list_jars(tmp_path, lock)} >= {locked}
 
 
 def test_both_forms_name_the_same_components_whatever_their_order() -> None:
-    for render in (sbom_formats.spdx, sbom_formats.cyclonedx):
+    for render in (sbom_formats.render_spdx, sbom_formats.render_cyclonedx):
         text = render(IMAGE, COMPONENTS)
         assert text == render(IMAGE, reversed(COMPONENTS))
-        assert sbom_formats.purls(json.loads(text)) == {component.purl for component in COMPONENTS}
-        assert sbom_formats.files(json.loads(text)) == {"b-2.jar", "c.jar"}
+        assert sbom_formats.list_purls(json.loads(text)) == {
+            component.purl for component in COMPONENTS
+        }
+        assert sbom_formats.list_files(json.loads(text)) == {"b-2.jar", "c.jar"}
         other = json.loads(render(IMAGE, COMPONENTS[:1]))
         key = "documentNamespace" if "packages" in other else "serialNumber"
         assert other[key] != json.loads(text)[key]
 
 
 def test_spdx_has_what_its_schema_demands() -> None:
-    bill: dict[str, Any] = json.loads(sbom_formats.spdx(IMAGE, COMPONENTS))
+    bill: dict[str, Any] = json.loads(sbom_formats.render_spdx(IMAGE, COMPONENTS))
     assert bill["spdxVersion"] == "SPDX-2.3"
     assert bill["dataLicense"] == "CC0-1.0"
     assert bill["SPDXID"] == "SPDXRef-DOCUMENT"
@@ -159,7 +163,7 @@ def test_spdx_has_what_its_schema_demands() -> None:
 
 
 def test_cyclonedx_has_what_its_schema_demands() -> None:
-    bill: dict[str, Any] = json.loads(sbom_formats.cyclonedx(IMAGE, COMPONENTS))
+    bill: dict[str, Any] = json.loads(sbom_formats.render_cyclonedx(IMAGE, COMPONENTS))
     assert (bill["bomFormat"], bill["specVersion"], bill["version"]) == ("CycloneDX", "1.6", 1)
     assert re.fullmatch(r"urn:uuid:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", bill["serialNumber"])
     assert bill["metadata"]["timestamp"] == IMAGE.created

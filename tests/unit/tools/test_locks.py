@@ -52,20 +52,22 @@ def test_a_part_of_the_lock_says_nothing_of_its_own(part: str) -> None:
     ],
 )
 def test_a_part_of_the_lock_has_what_it_is_for(part: str, packages: set[str]) -> None:
-    assert packages <= image_checks.versions(part).keys()
+    assert packages <= image_checks.read_versions(part).keys()
 
 
 def test_the_operator_installs_no_spark_and_no_image_installs_tools_of_developers() -> None:
-    assert not {"pyspark", "pyarrow", "numpy"} & image_checks.versions("operator").keys()
+    assert not {"pyspark", "pyarrow", "numpy"} & image_checks.read_versions("operator").keys()
     for part in ("operator", "spark"):
-        assert not {"pytest", "mypy", "ruff", "hypothesis"} & image_checks.versions(part).keys()
+        assert (
+            not {"pytest", "mypy", "ruff", "hypothesis"} & image_checks.read_versions(part).keys()
+        )
 
 
 def test_the_dockerfile_says_no_version_that_a_lock_says() -> None:
     roots = [root for set_name in (jars.SPARK_SET, jars.IMAGE_SET) for root in jars.ROOTS[set_name]]
     versions = {root.rpartition(":")[2] for root in roots}
     for part in ("operator", "spark"):
-        versions |= set().union(*image_checks.versions(part).values())
+        versions |= set().union(*image_checks.read_versions(part).values())
     words = set(re.findall(r"\d+(?:\.\d+)+", DOCKERFILE))
     assert not words & {version for version in versions if "." in version}
 
@@ -90,7 +92,7 @@ def test_everything_that_the_dockerfile_copies_reaches_it() -> None:
     files = [
         word for line in copied for word in re.findall(r"[\w./-]+\.(?:py|lock|toml|gz)\b", line)
     ]
-    seen = {name.rstrip("*") for name in image_context.source().files}
+    seen = {name.rstrip("*") for name in image_context.read_source().files}
     assert files
     assert not {file for file in files if not file.startswith("/")} - seen
 

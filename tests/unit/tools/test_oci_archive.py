@@ -63,8 +63,8 @@ def test_digest_and_layers_are_read_from_an_archive(tmp_path: Path) -> None:
     folder = _image(tmp_path / "image")
     oci_archive.write(folder, NAME, archive)
     manifest = hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()
-    assert oci_archive.digest(archive) == f"sha256:{manifest}"
-    layers = oci_archive.layers(archive)
+    assert oci_archive.read_digest(archive) == f"sha256:{manifest}"
+    layers = oci_archive.read_layers(archive)
     assert [size for _, size, _ in layers] == [len(content) for content in LAYERS]
     assert 0 < layers[0][2] < len(LAYERS[0])
 
@@ -83,7 +83,7 @@ def test_a_layout_gives_the_archive_that_its_image_gives(tmp_path: Path) -> None
     archives = [tmp_path / "a.tar", tmp_path / "b.tar"]
     oci_archive.write(image, NAME, archives[0])
     oci_archive.write_layout(layout, NAME, archives[1])
-    assert oci_archive.layout_digest(layout) == own["digest"]
+    assert oci_archive.read_layout_digest(layout) == own["digest"]
     assert archives[0].read_bytes() == archives[1].read_bytes()
 
 

@@ -46,7 +46,7 @@ def test_the_figures_of_a_file_are_counted() -> None:
 def test_figures_are_shares_of_what_they_are_about() -> None:
     figures = prose.Figures()
     prose.measure(figures, "plan.py", TEXT)
-    questions, participles, vague, comments, text = figures.rows()
+    questions, participles, vague, comments, text = figures.list_rows()
     assert (questions, participles, vague) == (50, 50, 500)
     assert (round(comments, 1), round(text, 1)) == (15.4, 46.2)
 

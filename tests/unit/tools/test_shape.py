@@ -43,7 +43,7 @@ def root(tmp_path: Path) -> Path:
 
 def test_the_shape_of_a_file_is_counted(root: Path) -> None:
     columns = shape.measure_columns(root, sorted(root.rglob("*.py")))
-    figures = dict(columns["all"].rows())
+    figures = dict(columns["all"].list_rows())
     assert figures == {
         "files, lines": "1, 20",
         "file: median/p90/max lines": "20/20/20",
@@ -60,7 +60,7 @@ def test_the_shape_of_a_file_is_counted(root: Path) -> None:
         "tests, parametrized": "1, 1",
         "tests that patch": "2",
     }
-    assert dict(columns["tests"].rows())["modules with a docstring"] == "0/1"
+    assert dict(columns["tests"].list_rows())["modules with a docstring"] == "0/1"
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_field_is_documented_by_text_of_its_own(tmp_path: Path, body: str, sha
     file.write_text(body)
     figures = shape.Shape()
     figures.measure(file)
-    assert dict(figures.rows())["documented fields"] == share
+    assert dict(figures.list_rows())["documented fields"] == share
 
 
 def test_a_file_outside_of_product_and_tests_is_in_no_column(root: Path) -> None:

@@ -53,7 +53,7 @@ _GENERATED = re.compile(r"^#|\$Proxy\d|^jdk/(jfr/internal/handlers|internal/refl
 """Comments, and classes that no jar has."""
 
 
-def manifest(jars: Sequence[str]) -> bytes:
+def build_manifest(jars: Sequence[str]) -> bytes:
     """Return a manifest whose class path these addresses are, relative to the jar it is in.
 
     A line goes on in the next one that begins with a blank, wherever it is cut:
@@ -72,7 +72,7 @@ def write_class_path(home: Path) -> None:
     shown = sorted(jar.relative_to(home).as_posix() for jar in (home / "jars").glob("*.jar"))
     # A ZipInfo of its own has the date 1980; a name alone would get the date of the moment.
     with zipfile.ZipFile(home / CLASS_PATH, "w") as made:
-        made.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF"), manifest(shown))
+        made.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF"), build_manifest(shown))
     # The archive fits only a jar of this date, which a builder may change at the image's end.
     os.utime(home / CLASS_PATH, (_DATE, _DATE))
 
@@ -90,10 +90,10 @@ def dump(classes: Path, home: Path) -> None:
             *(f"-XX:SharedClassListFile={plain}", f"-XX:SharedArchiveFile={home / ARCHIVE}"),
             *("-cp", str(home / CLASS_PATH)),
         ]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, preexec_fn=_same_each_time)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, preexec_fn=_remove_chance)
 
 
-def _same_each_time() -> None:
+def _remove_chance() -> None:
     """Take chance away from the process to be: an archive has addresses and an order in it."""
     ctypes.CDLL(None).personality(_ADDRESSES_NOT_RANDOM)
     # Threads of Java's own, as it starts, would add their names between those of the main thread.

@@ -40,12 +40,12 @@ def remove_dates(store: bytes) -> bytes:
     if (magic, version) != (_MAGIC, _VERSION) or store[-_SHA1_BYTES:] != seal(store[:-_SHA1_BYTES]):
         raise ValueError("not a JKS keystore of version 2, or sealed with another password")
     # By their bytes, so by length of the alias first: any order does that is the same each time.
-    entries = sorted(_entries(store, count))
+    entries = sorted(_list_entries(store, count))
     body = store[: _HEADER.size] + b"".join(entries)
     return body + seal(body)
 
 
-def _entries(store: bytes, count: int) -> Iterator[bytes]:
+def _list_entries(store: bytes, count: int) -> Iterator[bytes]:
     """Each entry without its date: tag, alias, date, kind of certificate, certificate."""
     at = _HEADER.size
     for _ in range(count):

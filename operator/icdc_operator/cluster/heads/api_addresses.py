@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 class DiscoveryApi(Protocol):
     """The API server, as far as it names its own addresses."""
 
-    async def server_hosts(self) -> Collection[str]:
+    async def list_server_hosts(self) -> Collection[str]:
         """Names and addresses at which the API server says that it answers."""
         ...
 
@@ -71,7 +71,7 @@ class ApiServerAddresses:
 
     async def _ask(self) -> None:
         loop = asyncio.get_running_loop()
-        for host in await self._api.server_hosts():
+        for host in await self._api.list_server_hosts():
             # A name that only nodes can look up leads nobody here to it.
             with contextlib.suppress(OSError, UnicodeError):
                 entries = await loop.getaddrinfo(host, 443, type=socket.SOCK_STREAM)

@@ -114,26 +114,26 @@ _POSTGRES_FILES = ("sslcert", "sslkey", "sslrootcert")
 
 def translate(name: str, properties: Mapping[str, str]) -> PyCatalog:
     """Return the catalog in pyiceberg's terms. Raises OutOfSight where pyiceberg cannot read it."""
-    kind = _kind(properties)
+    kind = _find_kind(properties)
     given = {_OTHER_NAMES.get(key, key): value for key, value in properties.items()}
     if kind not in (CatalogKind.GLUE, CatalogKind.DYNAMODB) and not given.get("uri"):
         raise OutOfSight("the catalog has no property uri")
     match kind:
         case CatalogKind.REST:
-            return PyCatalog(kind, name, _rest(given))
+            return PyCatalog(kind, name, _translate_rest(given))
         case CatalogKind.SQL:
-            return PyCatalog(kind, name, {"uri": _sql_uri(given), **_files(given)})
+            return PyCatalog(kind, name, {"uri": _build_sql_uri(given), **_translate_files(given)})
         case CatalogKind.GLUE:
-            return PyCatalog(kind, name, {**_only(_GLUE, given), **_files(given)})
+            return PyCatalog(kind, name, {**_select(_GLUE, given), **_translate_files(given)})
         case CatalogKind.HIVE:
-            return PyCatalog(kind, name, {**_only(_HIVE, given), **_files(given)})
+            return PyCatalog(kind, name, {**_select(_HIVE, given), **_translate_files(given)})
         case CatalogKind.DYNAMODB:
             if "dynamodb.endpoint" in given:
                 raise OutOfSight("pyiceberg knows no dynamodb.endpoint")
-            return PyCatalog(kind, name, {**_only(_DYNAMODB, given), **_files(given)})
+            return PyCatalog(kind, name, {**_select(_DYNAMODB, given), **_translate_files(given)})
 
 
-def _kind(properties: Mapping[str, str]) -> CatalogKind:
+def _find_kind(properties: Mapping[str, str]) -> CatalogKind:
     # As in Iceberg, where both together are an error.
     named, implementation = properties.get("type"), properties.get("catalog-impl")
     if named and implementation:
@@ -149,12 +149,12 @@ def _kind(properties: Mapping[str, str]) -> CatalogKind:
     return kind
 
 
-def _only(allowed: re.Pattern[str], given: Mapping[str, str]) -> dict[str, Any]:
+def _select(allowed: re.Pattern[str], given: Mapping[str, str]) -> dict[str, Any]:
     return {key: value for key, value in given.items() if allowed.fullmatch(key)}
 
 
-def _rest(given: Mapping[str, str]) -> dict[str, Any]:
-    result = _only(_REST, given)
+def _translate_rest(given: Mapping[str, str]) -> dict[str, Any]:
+    result = _select(_REST, given)
     # Old tables have megabytes of history; heads need only what a branch or a tag names.
     result["snapshot-loading-mode"] = "refs"
     match given.get("rest.auth.type", "oauth2").lower():
@@ -173,7 +173,7 @@ def _rest(given: Mapping[str, str]) -> dict[str, Any]:
     return result
 
 
-def _files(given: Mapping[str, str]) -> dict[str, Any]:
+def _translate_files(given: Mapping[str, str]) -> dict[str, Any]:
     """Return the properties by which a metadata file is read."""
     if "s3.proxy-uri" in given:
         # Whoever writes a pipeline must not choose a server that connects in the operator's place.
@@ -181,7 +181,7 @@ def _files(given: Mapping[str, str]) -> dict[str, Any]:
             "the operator uses no proxy that a catalog names (s3.proxy-uri), only its chart's "
             "(extraEnv)"
         )
-    result = _only(_FILES, given)
+    result = _select(_FILES, given)
     if "s3.path-style-access" in given:
         style = given["s3.path-style-access"].lower()
         result["s3.force-virtual-addressing"] = "false" if style == "true" else "true"
@@ -189,17 +189,17 @@ def _files(given: Mapping[str, str]) -> dict[str, Any]:
     return {**result, "s3.connect-timeout": seconds, "s3.request-timeout": seconds}
 
 
-def _sql_uri(given: Mapping[str, str]) -> str:
+def _build_sql_uri(given: Mapping[str, str]) -> str:
     """Return a JDBC address in SQLAlchemy's form."""
     uri = given["uri"]
     if uri.startswith("jdbc:sqlite:"):
-        return _sqlite_uri(uri.removeprefix("jdbc:sqlite:"))
+        return _build_sqlite_uri(uri.removeprefix("jdbc:sqlite:"))
     if uri.startswith("jdbc:postgresql:"):
-        return _postgres_uri(uri.removeprefix("jdbc:"), given)
+        return _build_postgres_uri(uri.removeprefix("jdbc:"), given)
     raise OutOfSight("of JDBC catalogs the operator can read jdbc:postgresql: and jdbc:sqlite:")
 
 
-def _sqlite_uri(rest: str) -> str:
+def _build_sqlite_uri(rest: str) -> str:
     path = rest.removeprefix("file:").partition("?")[0]
     if not path or path.startswith(":"):
         raise OutOfSight("a database in memory is seen by its own process alone")
@@ -207,7 +207,7 @@ def _sqlite_uri(rest: str) -> str:
     return f"sqlite:///file:{quote(path)}?mode=ro&uri=true"
 
 
-def _postgres_uri(uri: str, given: Mapping[str, str]) -> str:
+def _build_postgres_uri(uri: str, given: Mapping[str, str]) -> str:
     address = urlsplit(uri)
     # `jdbc.` properties go to the driver, just as parameters of the address do.
     driver = {k.removeprefix("jdbc."): v for k, v in given.items() if k.startswith("jdbc.")}

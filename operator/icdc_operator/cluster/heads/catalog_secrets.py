@@ -45,7 +45,7 @@ class CatalogSecrets:
         self._clock = clock
         self._cache: dict[tuple[str, str], tuple[float, dict[str, str]]] = {}
 
-    async def properties(self, namespace: str, catalog: Catalog) -> dict[str, str]:
+    async def read_properties(self, namespace: str, catalog: Catalog) -> dict[str, str]:
         """Return the properties of the spec, overridden by each Secret's, the last one winning.
 
         Raises OutOfSight where the operator may not read Secrets, and Unauthorized or an error of
@@ -58,7 +58,7 @@ class CatalogSecrets:
                 f"{FLAG} (chart: readCatalogSecrets)"
             )
         for source in catalog.properties_from:
-            result.update(await self._secret(namespace, source.secret_ref.name))
+            result.update(await self._read_secret(namespace, source.secret_ref.name))
         return result
 
     def forget(self, namespace: str, catalog: Catalog) -> None:
@@ -66,7 +66,7 @@ class CatalogSecrets:
         for source in catalog.properties_from:
             self._cache.pop((namespace, source.secret_ref.name), None)
 
-    async def _secret(self, namespace: str, name: str) -> dict[str, str]:
+    async def _read_secret(self, namespace: str, name: str) -> dict[str, str]:
         now = self._clock()
         # All that have expired, not only this one: credentials of pipelines that were deleted must
         # not stay in memory.
@@ -78,13 +78,14 @@ class CatalogSecrets:
         if secret is None:
             raise Unauthorized(f"there is no Secret {name!r} in the namespace of the pipeline")
         values = {
-            key: _value(encoded, name, key) for key, encoded in (secret.get("data") or {}).items()
+            key: _decode_value(encoded, name, key)
+            for key, encoded in (secret.get("data") or {}).items()
         }
         self._cache[(namespace, name)] = (now + CACHE_SECONDS, values)
         return values
 
 
-def _value(encoded: str, name: str, key: str) -> str:
+def _decode_value(encoded: str, name: str, key: str) -> str:
     """Decode one value without its final newline, as runs read the mounted file."""
     try:
         return base64.b64decode(encoded, validate=True).decode().removesuffix("\n")

@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 class OpenConnection(Protocol):
     """A connection for one catalog. One question at a time."""
 
-    async def head(self, table: Sequence[str], branch: str, seconds: float) -> int | None:
+    async def read_head(self, table: Sequence[str], branch: str, seconds: float) -> int | None:
         """Return the newest snapshot of a branch; None for an empty table.
 
         Raises the errors of `wire.FAILURES`. Close the connection after a cancelled call: its
@@ -59,7 +59,7 @@ class Readers(Protocol):
         ...
 
 
-def readers(
+def build_readers(
     settings: ReaderSettings, path: Path | None, api_server: "LearnAddresses | None" = None
 ) -> "Readers":
     """Return readers of the process that listens at `path`, or of a process of our own by None.
@@ -163,12 +163,12 @@ class _ReaderConnection:
             properties=dict(catalog.properties),
             api_server=tuple(api_server),
         )
-        self._writer.write(wire.line(opening))
+        self._writer.write(wire.encode_line(opening))
 
-    async def head(self, table: Sequence[str], branch: str, seconds: float) -> int | None:
+    async def read_head(self, table: Sequence[str], branch: str, seconds: float) -> int | None:
         """See `OpenConnection`."""
         question = Question(table=tuple(table), branch=branch, seconds=seconds)
-        self._writer.write(wire.line(question))
+        self._writer.write(wire.encode_line(question))
         try:
             await self._writer.drain()
             answer = HeadAnswer.model_validate_json(await self._reader.readline())

@@ -178,7 +178,7 @@ class HeadWatch:
                 # the news about the others.
                 blind = not any(isinstance(result, Head) for result in results.values())
                 failures = failures + 1 if blind else 0
-                await self._sleep(_poll_wait(watch.poll_seconds, failures))
+                await self._sleep(_compute_poll_wait(watch.poll_seconds, failures))
 
     def _take(
         self,
@@ -201,15 +201,15 @@ class HeadWatch:
             memory.reasons = reasons
         self._metrics.show_unseen(key, len(reasons))
         # The first result is news too: until then the reconcile knew no heads at all.
-        if before is None or _visible(before) != _visible(results):
+        if before is None or _select_visible(before) != _select_visible(results):
             self._wake(key)
 
 
-def _visible(results: Mapping[str, Head | Unseen]) -> dict[str, Head]:
+def _select_visible(results: Mapping[str, Head | Unseen]) -> dict[str, Head]:
     return {name: result for name, result in results.items() if isinstance(result, Head)}
 
 
-def _poll_wait(poll: float, failures: int) -> float:
+def _compute_poll_wait(poll: float, failures: int) -> float:
     if failures == 0:
         return poll
     return max(poll, min(FAILING_SECONDS, poll * 2.0 ** min(failures, 30)))

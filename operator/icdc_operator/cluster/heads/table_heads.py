@@ -66,7 +66,7 @@ class TableBranch:
 def list_branches(spec: PipelineSpec) -> tuple[TableBranch, ...]:
     """Return the branches that a pipeline follows, one for each table."""
     return tuple(
-        TableBranch(table.name, table.branch, spec.catalog_of(table)) for table in spec.tables
+        TableBranch(table.name, table.branch, spec.get_catalog(table)) for table in spec.tables
     )
 
 
@@ -82,17 +82,17 @@ class _OpenedCatalog:
         self._readers = readers
         self._open: OpenConnection | None = None
 
-    async def head(self, table: TableBranch, seconds: float) -> Head:
+    async def read_head(self, table: TableBranch, seconds: float) -> Head:
         """Return the current snapshot of `table`. Raises the errors of `wire.FAILURES`."""
-        return await self.lane.call(lambda: self._head(table, seconds), seconds)
+        return await self.lane.call(lambda: self._read_head(table, seconds), seconds)
 
-    async def _head(self, table: TableBranch, seconds: float) -> Head:
+    async def _read_head(self, table: TableBranch, seconds: float) -> Head:
         healthy = False
         try:
             if self._open is None:
                 self._open = await self._readers.connect(self._catalog)
             parts = naming.parse_table_name(table.name)
-            snapshot = await self._open.head(parts, table.branch, seconds)
+            snapshot = await self._open.read_head(parts, table.branch, seconds)
             healthy = True
         except (BranchNotFound, TableNotFound):
             # An answer too: the connection is as good as before.
@@ -144,7 +144,7 @@ class HeadReader:
             same = table.catalog.model_dump_json()
             catalogs.setdefault(same, (table.catalog, []))[1].append(table)
         parts = await asyncio.gather(
-            *(self._of_catalog(namespace, catalog, its) for catalog, its in catalogs.values())
+            *(self._read_catalog(namespace, catalog, its) for catalog, its in catalogs.values())
         )
         results = {name: head for part in parts for name, head in part.items()}
         for head in results.values():
@@ -158,23 +158,26 @@ class HeadReader:
         self._held.clear()
         self._readers.close()
 
-    async def _of_catalog(
+    async def _read_catalog(
         self, namespace: str, catalog: Catalog, tables: Sequence[TableBranch]
     ) -> Mapping[str, Head | Unseen]:
         try:
-            properties = await self._secrets.properties(namespace, catalog)
+            properties = await self._secrets.read_properties(namespace, catalog)
             translated = catalog_properties.translate(catalog.name, properties)
             held = self._hold(namespace, translated)
         except IcdcError as error:
             return {table.name: Unseen(error.message) for table in tables}
         outcomes = await asyncio.gather(
-            *(held.head(table, self._table_seconds) for table in tables), return_exceptions=True
+            *(held.read_head(table, self._table_seconds) for table in tables),
+            return_exceptions=True,
         )
         # Perhaps they were rotated: the next poll reads the Secrets again and not the cache.
         if any(isinstance(outcome, Unauthorized) for outcome in outcomes):
             self._secrets.forget(namespace, catalog)
         return {
-            table.name: outcome if isinstance(outcome, Head) else Unseen(self._reason(outcome))
+            table.name: outcome
+            if isinstance(outcome, Head)
+            else Unseen(self._explain_error(outcome))
             for table, outcome in zip(tables, outcomes, strict=True)
         }
 
@@ -203,7 +206,7 @@ class HeadReader:
             # `max` takes the first of equals, and the dict has the least recently used first.
             self._held.pop(max(idle, key=lambda key: counts[key[0]])).close()
 
-    def _reason(self, error: BaseException) -> str:
+    def _explain_error(self, error: BaseException) -> str:
         if isinstance(error, IcdcError):
             if isinstance(error, Bug):
                 self._metrics.unexpected_errors.inc()

@@ -77,6 +77,6 @@ class HeadAnswer(BaseModel):
     """Stack frames of an unforeseen error, without values."""
 
 
-def line(message: BaseModel) -> bytes:
+def encode_line(message: BaseModel) -> bytes:
     """Return the message as it goes over the wire."""
     return message.model_dump_json().encode() + b"\n"

@@ -91,7 +91,9 @@ class ClusterApi:
         Without resourceVersion, so that the server reads etcd and not its cache.
         """
         try:
-            return await self._transport.ask("get", kind.plural, "GET", kind.path(namespace, name))
+            return await self._transport.ask(
+                "get", kind.plural, "GET", kind.build_path(namespace, name)
+            )
         except errors.NotFound:
             return None
 
@@ -117,7 +119,7 @@ class ClusterApi:
     async def create(self, resource: Resource) -> Resource:
         """Create the object and return it; Conflict if one of its name exists."""
         kind = kinds.of(resource)
-        path = kind.path(resource["metadata"]["namespace"])
+        path = kind.build_path(resource["metadata"]["namespace"])
         return await self._transport.ask("create", kind.plural, "POST", path, body=resource)
 
     async def takes_objects(self, namespace: str) -> bool:
@@ -128,7 +130,7 @@ class ClusterApi:
         # A ConfigMap, because the operator may create those anyway.
         metadata = {"name": PROBE, "namespace": namespace}
         body = {"apiVersion": "v1", "kind": kinds.CONFIG_MAP.name, "metadata": metadata}
-        path = f"{kinds.CONFIG_MAP.path(namespace)}?dryRun=All"
+        path = f"{kinds.CONFIG_MAP.build_path(namespace)}?dryRun=All"
         try:
             plural = kinds.CONFIG_MAP.plural
             await self._transport.ask("create", plural, "POST", path, body=body)
@@ -138,7 +140,7 @@ class ClusterApi:
             return True  # no evidence, and no reason for a reconcile to fail
         return True
 
-    async def server_hosts(self) -> list[str]:
+    async def list_server_hosts(self) -> list[str]:
         """Return the hosts at which the API server says that it answers, without ports.
 
         Discovery, which the built-in role `system:discovery` gives to everybody who is logged in.
@@ -151,14 +153,14 @@ class ClusterApi:
     async def replace(self, resource: Resource) -> Resource:
         """Write the whole object; Conflict if its resourceVersion is not the newest."""
         kind, metadata = kinds.of(resource), resource["metadata"]
-        path = kind.path(metadata["namespace"], metadata["name"])
+        path = kind.build_path(metadata["namespace"], metadata["name"])
         return await self._transport.ask("update", kind.plural, "PUT", path, body=resource)
 
     async def merge_patch(
         self, kind: Kind, namespace: str, name: str, patch: Mapping[str, Any]
     ) -> Resource:
         """Merge `patch` into the object, whatever its version; NotFound if it does not exist."""
-        path = kind.path(namespace, name)
+        path = kind.build_path(namespace, name)
         return await self._transport.ask(
             "patch", kind.plural, "PATCH", path, body=patch, content=MERGE_PATCH
         )
@@ -200,7 +202,7 @@ class ClusterApi:
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
         try:
-            path = kind.path(namespace, name)
+            path = kind.build_path(namespace, name)
             await self._transport.ask("delete", kind.plural, "DELETE", path, body=options)
         except errors.NotFound:
             return
@@ -221,22 +223,22 @@ class ClusterApi:
 
     async def read_log(self, namespace: str, pod: str, tail: int, *, container: str = "") -> str:
         """Return the last `tail` lines of a pod's log; NotFound if there is no such pod."""
-        path = _log_path(namespace, pod, tail, container=container)
-        return "".join([line async for line in self._transport.lines("get", "pods", path)])
+        path = _build_log_path(namespace, pod, tail, container=container)
+        return "".join([line async for line in self._transport.read_lines("get", "pods", path)])
 
     async def follow_log(
         self, namespace: str, pod: str, tail: int, *, container: str = ""
     ) -> AsyncIterator[str]:
         """Yield the last `tail` lines of a pod's log and all that follow, to its end."""
-        path = _log_path(namespace, pod, tail, container=container, follow=True)
-        async for line in self._transport.lines("get", "pods", path):
+        path = _build_log_path(namespace, pod, tail, container=container, follow=True)
+        async for line in self._transport.read_lines("get", "pods", path):
             yield line
 
     async def _patch_as_read(
         self, pipeline: Resource, change: Mapping[str, Any], below: str = ""
     ) -> Resource:
         metadata = pipeline["metadata"]
-        path = kinds.PIPELINE.path(metadata["namespace"], metadata["name"], below)
+        path = kinds.PIPELINE.build_path(metadata["namespace"], metadata["name"], below)
         version = metadata["resourceVersion"]
         # A JSON patch that "replaces" resourceVersion by the one that was read is how Kubernetes
         # spells compare-and-set: for an object in another version it refuses the whole patch.
@@ -253,7 +255,7 @@ class ClusterApi:
         if selector:
             query["labelSelector"] = selector
         while True:
-            path = f"{kind.path(namespace)}?{urlencode(query)}"
+            path = f"{kind.build_path(namespace)}?{urlencode(query)}"
             page = await self._transport.ask("list", kind.plural, "GET", path, accept=accept)
             # Items in lists of built-in kinds come without apiVersion and kind.
             kind_fields = {"apiVersion": kind.api_version, "kind": kind.name}
@@ -268,10 +270,12 @@ def _of_pipeline(name: str) -> str:
     return f"{naming.LABEL_MANAGED_BY}={naming.MANAGED_BY},{naming.LABEL_PIPELINE}={name}"
 
 
-def _log_path(namespace: str, pod: str, tail: int, *, container: str, follow: bool = False) -> str:
+def _build_log_path(
+    namespace: str, pod: str, tail: int, *, container: str, follow: bool = False
+) -> str:
     query = {"tailLines": str(tail)}
     if container:
         query["container"] = container
     if follow:
         query["follow"] = "true"
-    return f"{kinds.POD.path(namespace, pod, 'log')}?{urlencode(query)}"
+    return f"{kinds.POD.build_path(namespace, pod, 'log')}?{urlencode(query)}"

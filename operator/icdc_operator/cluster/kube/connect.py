@@ -49,7 +49,7 @@ async def open_api(
 
     Raises BadSpec if no configuration exists or can be read.
     """
-    settings = await configuration(env, context=context)
+    settings = await load_configuration(env, context=context)
     more = {} if observer is None else {"observer": observer}
     api = ClusterApi(LibraryClient(settings), request_seconds=request_seconds, **more)
     try:
@@ -58,7 +58,9 @@ async def open_api(
         await api.close()
 
 
-async def configuration(env: Mapping[str, str], *, context: str | None = None) -> Configuration:
+async def load_configuration(
+    env: Mapping[str, str], *, context: str | None = None
+) -> Configuration:
     """Return address and credentials; `context` selects one of a kubeconfig."""
     settings = Configuration()
     library: Any = config  # typed for a part only
@@ -66,7 +68,7 @@ async def configuration(env: Mapping[str, str], *, context: str | None = None) -
         if IN_CLUSTER in env and not env.get(KUBECONFIG) and context is None:
             library.load_incluster_config(settings)
             return settings
-        path = _kubeconfig(env)
+        path = _find_kubeconfig(env)
         try:
             await library.load_kube_config(
                 config_file=path,
@@ -81,7 +83,7 @@ async def configuration(env: Mapping[str, str], *, context: str | None = None) -
     return settings
 
 
-def _kubeconfig(env: Mapping[str, str]) -> str:
+def _find_kubeconfig(env: Mapping[str, str]) -> str:
     """Return the path of the kubeconfig; several files are separated as in PATH."""
     path = env.get(KUBECONFIG) or str(Path.home() / ".kube" / "config")
     present = [Path(name) for name in path.split(os.pathsep) if Path(name).is_file()]

@@ -107,10 +107,10 @@ def of_answer(
     # 5xx may pass: the API server, or what stands before it, is broken. Other 4xx do not pass by
     # themselves, since the same request would get the same answer.
     kind = _BY_STATUS.get(status, Unavailable if status >= 500 else Invalid)
-    text = f"{what}: {message or 'no reason given'} (status {status}){_missing_rule(message)}"
+    text = f"{what}: {message or 'no reason given'} (status {status}){_suggest_rule(message)}"
     if kind is Unavailable:
         # Some answers have the header, others only the field in their Status.
-        return Unavailable(text, _seconds(headers.get("Retry-After")) or wait)
+        return Unavailable(text, _parse_seconds(headers.get("Retry-After")) or wait)
     return kind(text)
 
 
@@ -122,23 +122,23 @@ def map_errors(what: str) -> Iterator[None]:
     # Before OSError, of which TimeoutError is a subclass: its own text is empty.
     except TimeoutError as error:
         raise Unavailable(f"{what}: the API server did not answer in time") from error
-    except no_answer() as error:
+    except list_connection_errors() as error:
         text = _clip(str(error)) or type(error).__name__
         raise Unavailable(f"{what}: the API server cannot be reached: {text}") from error
     except ValueError as error:
         # A proxy in between may answer with an HTML page.
         raise Unavailable(f"{what}: the answer is not that of an API server") from error
-    except _library_errors() as error:
+    except _list_library_errors() as error:
         raise _map_library_error(error, what) from error
 
 
-def no_answer() -> tuple[type[Exception], ...]:
+def list_connection_errors() -> tuple[type[Exception], ...]:
     """Return the errors of a request that got no answer: those of sockets and of aiohttp."""
     aiohttp = sys.modules.get("aiohttp")
     return (OSError,) if aiohttp is None else (OSError, aiohttp.ClientError)
 
 
-def _library_errors() -> tuple[type[Exception], ...]:
+def _list_library_errors() -> tuple[type[Exception], ...]:
     """Return the errors of the `kubernetes` library."""
     exceptions = sys.modules.get("kubernetes.aio.client.exceptions")
     config = sys.modules.get("kubernetes.aio.config")
@@ -171,7 +171,7 @@ def _parse_status(body: bytes | str) -> tuple[str, float | None]:
     )
 
 
-def _missing_rule(message: str) -> str:
+def _suggest_rule(message: str) -> str:
     """Return the rule to add to a Role, if the message names the missing permission.
 
     pods is forbidden: … cannot list resource "pods" in API group ""
@@ -185,7 +185,7 @@ def _missing_rule(message: str) -> str:
     return f"; the rule that is missing: {rule}"
 
 
-def _seconds(header: str | None) -> float | None:
+def _parse_seconds(header: str | None) -> float | None:
     """Return a Retry-After in seconds; API servers do not send it as a date."""
     return float(header) if header is not None and header.isdecimal() else None
 

@@ -1,6 +1,6 @@
 """Name the kinds of objects that the operator uses, and build their paths in the API. Pure.
 
-PIPELINE.path("team", "shop", "status")
+PIPELINE.build_path("team", "shop", "status")
 /apis/icebergcdc.dev/v1alpha1/namespaces/team/icebergcdcpipelines/shop/status
 """
 
@@ -28,7 +28,7 @@ class Kind:
     plural: str
     """The name in paths and permissions, such as pods."""
 
-    def path(self, namespace: str | None, name: str | None = None, below: str = "") -> str:
+    def build_path(self, namespace: str | None, name: str | None = None, below: str = "") -> str:
         """Return the path of an object, of its subresource `below`, or of a list without `name`.
 
         `namespace` None: the list of all namespaces.

@@ -10,12 +10,12 @@ import kopf
 from icdc_operator.cluster.kube import connect
 
 
-async def connection_info(env: Mapping[str, str]) -> kopf.ConnectionInfo:
+async def load_connection_info(env: Mapping[str, str]) -> kopf.ConnectionInfo:
     """Read address and credentials for kopf. Raises BadSpec.
 
     Read again for each login: the kubelet renews the token of a pod within the hour.
     """
-    settings = await connect.configuration(env)
+    settings = await connect.load_configuration(env)
     header = await settings.get_api_key_with_prefix("BearerToken", alias="authorization")
     scheme, _, token = (header or "").rpartition(" ")
     return kopf.ConnectionInfo(

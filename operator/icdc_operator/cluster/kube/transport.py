@@ -63,7 +63,7 @@ class Transport:
         accept: str = JSON,
     ) -> Resource:
         """Send one request and return the object of its answer."""
-        what = _what(verb, plural, path)
+        what = _describe_request(verb, plural, path)
         headers = {"Accept": accept, "Content-Type": content}
         with errors.map_errors(what):
             limit = TimeLimit(total=self._seconds, connect=self._seconds)
@@ -76,9 +76,9 @@ class Transport:
                 raise ValueError("not an object")
             return value
 
-    async def lines(self, verb: str, plural: str, path: str) -> AsyncIterator[str]:
+    async def read_lines(self, verb: str, plural: str, path: str) -> AsyncIterator[str]:
         """Yield the lines that answer a GET as they come. Only the connection has a time-out."""
-        what = _what(verb, plural, path)
+        what = _describe_request(verb, plural, path)
         limit = TimeLimit(total=None, connect=self._seconds)
         with errors.map_errors(what):
             answer = await self._send(verb, plural, "GET", path, limit=limit)
@@ -110,7 +110,7 @@ class Transport:
         )
         try:
             answer = await self._client.call_api(*request, _request_timeout=limit)
-        except errors.no_answer() as error:
+        except errors.list_connection_errors() as error:
             # Counted too: an API server that does not answer would otherwise look like no traffic.
             self._observer(verb, plural, type(error).__name__)
             raise
@@ -124,6 +124,6 @@ async def _check(answer: Any, what: str) -> None:
         raise errors.of_answer(answer.status, await answer.read(), answer.headers, what=what)
 
 
-def _what(verb: str, plural: str, path: str) -> str:
+def _describe_request(verb: str, plural: str, path: str) -> str:
     """Return the request for messages, without its query: that may hold page tokens."""
     return f"{verb} {plural} ({path.partition('?')[0]})"

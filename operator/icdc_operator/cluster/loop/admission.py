@@ -126,14 +126,14 @@ class Admission:
 
         Called once in each reconcile, before anything is written.
         """
-        home = slots.limit_scope(key, observed.spec)
+        home = slots.build_limit_scope(key, observed.spec)
         planned = run_log.find_new_run(observed.status, decision.status)
         if planned is not None:
             # Due before its nextAttemptTime where a person asked for it: then it waits since now.
             due = observed.status.next_attempt_time or now
             return self._ask(key, home, planned.kind, due=min(due, now), now=now)
         if decision.status.current_run is not None or any(run.live for run in observed.runs):
-            self._works(key, home)
+            self._note_working(key, home)
         else:
             self.forget(key)
         return None
@@ -189,7 +189,7 @@ class Admission:
         slot.waited = max(0.0, (now - since).total_seconds())
         return None
 
-    def _works(self, key: PipelineKey, home: LimitScope) -> None:
+    def _note_working(self, key: PipelineKey, home: LimitScope) -> None:
         self._line.pop(key, None)
         slot = self._slots.held.get(key)
         if slot is None:
@@ -205,7 +205,7 @@ class Admission:
     def _call(self, asking: PipelineKey | None = None) -> None:
         """Reserve a slot for each pipeline that has room, and wake it."""
         self._lapse()
-        while self._knows_all() and (key := self._next()) is not None:
+        while self._knows_all() and (key := self._choose_next()) is not None:
             self._turns += 1
             self._take(key, self._line[key].home, SlotState.CALLED)
             if key != asking:
@@ -229,7 +229,7 @@ class Admission:
                 self._slots.free(key)
                 self._line[key].missed = True
 
-    def _next(self) -> PipelineKey | None:
+    def _choose_next(self) -> PipelineKey | None:
         """Return the pipeline to call next; None if nobody has room."""
         if self._slots.full:
             return None

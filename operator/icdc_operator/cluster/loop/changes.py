@@ -37,7 +37,7 @@ TABLES_PER_SECOND = 20
 """Tables whose progress is written in a second: each write stores and sends all of them."""
 
 
-def progress_seconds(status: PipelineStatus) -> float:
+def compute_progress_seconds(status: PipelineStatus) -> float:
     """Return the time between two writes of progress: 5 s up to 100 tables, 25 s for 500."""
     return max(PROGRESS_SECONDS, len(status.tables) / TABLES_PER_SECOND)
 
@@ -50,10 +50,10 @@ def is_progress_only(before: PipelineStatus, after: PipelineStatus) -> bool:
 def _without_progress(status: PipelineStatus) -> PipelineStatus:
     return status.model_copy(
         update={
-            "tables": tuple(_table(table) for table in status.tables),
-            "summary": _summary(status.summary),
+            "tables": tuple(_without_table_progress(table) for table in status.tables),
+            "summary": _without_summary_progress(status.summary),
             "conditions": tuple(
-                _condition(condition)
+                _without_message(condition)
                 for condition in status.conditions
                 # CaughtUp changes with every batch: it is lag as a condition.
                 if condition.type != ConditionType.CAUGHT_UP
@@ -62,14 +62,14 @@ def _without_progress(status: PipelineStatus) -> PipelineStatus:
     )
 
 
-def _table(table: TableStatus) -> TableStatus:
+def _without_table_progress(table: TableStatus) -> TableStatus:
     return table.model_copy(update=_PROGRESS_OF_TABLE)
 
 
-def _summary(summary: Summary | None) -> Summary | None:
+def _without_summary_progress(summary: Summary | None) -> Summary | None:
     return None if summary is None else summary.model_copy(update=_PROGRESS_OF_SUMMARY)
 
 
-def _condition(condition: Condition) -> Condition:
+def _without_message(condition: Condition) -> Condition:
     """Return the condition without its message, which may count what is left to do."""
     return condition.model_copy(update={"message": ""})

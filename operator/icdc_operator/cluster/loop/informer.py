@@ -89,8 +89,8 @@ class Informer:
         and SIGINT, which it does in the main thread, so that the caller can take them back.
         """
         tasks = await kopf.spawn_tasks(
-            registry=self._registry(applications),
-            settings=_settings(),
+            registry=self._build_registry(applications),
+            settings=_build_settings(),
             standalone=True,
             clusterwide=not self._scope.namespaces,
             namespaces=self._scope.namespaces,
@@ -104,34 +104,34 @@ class Informer:
             await _stop(set(tasks))
         _raise_end(done)
 
-    def _registry(self, applications: bool) -> kopf.OperatorRegistry:
+    def _build_registry(self, applications: bool) -> kopf.OperatorRegistry:
         # Of our own: kopf's default registry is global, so two operators in one process (tests)
         # would get each other's handlers.
         registry = kopf.OperatorRegistry()
         # Without retries of kopf, which come a minute apart: the caller starts the watch anew.
         kopf.on.login(registry=registry, errors=kopf.ErrorsMode.PERMANENT)(self._connect)
         kopf.on.event(naming.GROUP, naming.VERSION, naming.PLURAL, registry=registry)(
-            self._pipeline_changed
+            self._report_pipeline
         )
-        kopf.on.event(*_PODS, registry=registry)(self._pod_changed)
+        kopf.on.event(*_PODS, registry=registry)(self._report_pod)
         if applications:
-            kopf.on.event(*_APPLICATIONS, registry=registry)(self._application_changed)
+            kopf.on.event(*_APPLICATIONS, registry=registry)(self._report_application)
         return registry
 
     async def _connect(self, **_: Any) -> kopf.ConnectionInfo:
         return await self._login()
 
-    async def _pipeline_changed(self, event: Mapping[str, Any], **_: Any) -> None:
+    async def _report_pipeline(self, event: Mapping[str, Any], **_: Any) -> None:
         metadata = event["object"]["metadata"]
         self._report(_read_event(naming.PLURAL, metadata["name"], event))
 
-    async def _application_changed(self, event: Mapping[str, Any], **_: Any) -> None:
-        self._run_changed(kinds.APPLICATION.plural, event)
+    async def _report_application(self, event: Mapping[str, Any], **_: Any) -> None:
+        self._report_run(kinds.APPLICATION.plural, event)
 
-    async def _pod_changed(self, event: Mapping[str, Any], **_: Any) -> None:
-        self._run_changed(kinds.POD.plural, event)
+    async def _report_pod(self, event: Mapping[str, Any], **_: Any) -> None:
+        self._report_run(kinds.POD.plural, event)
 
-    def _run_changed(self, kind: str, event: Mapping[str, Any]) -> None:
+    def _report_run(self, kind: str, event: Mapping[str, Any]) -> None:
         # By label, not by owner: a deletion run has no owner, and a pod is owned by the
         # SparkApplication, which may be deleted before it.
         labels = event["object"]["metadata"].get("labels") or {}
@@ -150,7 +150,7 @@ def _read_event(kind: str, pipeline: str, event: Mapping[str, Any]) -> WatchEven
     )
 
 
-def _settings() -> kopf.OperatorSettings:
+def _build_settings() -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
     # Events are ours, see `posting`: those of kopf are not deduplicated.
     settings.posting.enabled = False

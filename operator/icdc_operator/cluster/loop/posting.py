@@ -66,7 +66,7 @@ class Poster:
         try:
             await self._api.create_event(
                 pipeline,
-                name=event_name(pipeline, position, event),
+                name=name_event(pipeline, position, event),
                 reason=event.reason,
                 message=event.message,
                 warning=event.warning,
@@ -76,7 +76,7 @@ class Poster:
         self._metrics.events_posted.labels("posted").inc()
 
 
-def event_name(pipeline: dict[str, Any], position: int, event: events.Event) -> str:
+def name_event(pipeline: dict[str, Any], position: int, event: events.Event) -> str:
     """Return `<pipeline>.<hash>`, equal for the same Event of the same write of the pipeline."""
     metadata = pipeline["metadata"]
     # The resourceVersion makes the same message of another day another Event; the position tells

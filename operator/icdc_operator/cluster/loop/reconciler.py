@@ -88,7 +88,7 @@ class Reconciler:
         self._written: dict[PipelineKey, datetime] = {}
         self._last_versions: dict[PipelineKey, str] = {}
 
-    def last_versions(self) -> dict[PipelineKey, str]:
+    def get_last_versions(self) -> dict[PipelineKey, str]:
         """Return the resourceVersion in which each pipeline was last reconciled or written."""
         return dict(self._last_versions)
 
@@ -141,7 +141,7 @@ class Reconciler:
         run = observation.observed.find_run(decision.status.current_run)
         self._metrics.show_sessions(key, run)
         self._metrics.show_usage(key, usage.measure(observation.observed, decision.status, run))
-        write_wait = self._seconds_until_write(key, observation, decision, now)
+        write_wait = self._compute_write_wait(key, observation, decision, now)
         if write_wait is None and decision.status != observation.observed.status:
             try:
                 observation = await self._save(key, observation, decision.status, now)
@@ -154,9 +154,9 @@ class Reconciler:
             await self._adapter.confirm(observation)
         for action in decision.actions:
             await self._adapter.act(observation, action)
-        self._last_versions[key] = _version(observation)
-        requeue = _requeue_seconds(decision)
-        return requeue if write_wait is None else _earliest(requeue, write_wait)
+        self._last_versions[key] = _get_version(observation)
+        requeue = _compute_requeue_seconds(decision)
+        return requeue if write_wait is None else _find_earliest(requeue, write_wait)
 
     async def _save(
         self, key: PipelineKey, observation: Observation, status: PipelineStatus, now: datetime
@@ -176,7 +176,7 @@ class Reconciler:
         # A position that is not known yet is written as soon as it is.
         if queued is None or queued.text is not None:
             self._written[key] = now
-        self._metrics.saw_change(before, status)
+        self._metrics.count_change(before, status)
         # After the write and before the actions: an Event reports only what is durable, and a crash
         # in between costs an Event, never a run.
         changes_to_post = events.derive_events(before, status)
@@ -187,7 +187,7 @@ class Reconciler:
             await self._post_events(saved, changes_to_post)
         return saved
 
-    def _seconds_until_write(
+    def _compute_write_wait(
         self, key: PipelineKey, observation: Observation, decision: Decision, now: datetime
     ) -> float | None:
         """Return the seconds until the status may be written; None if it may be now."""
@@ -201,7 +201,7 @@ class Reconciler:
         if written is None:
             return None
         waits = observation.observed.queued is not None
-        period = POSITION_SECONDS if waits else changes.progress_seconds(after)
+        period = POSITION_SECONDS if waits else changes.compute_progress_seconds(after)
         left = written + timedelta(seconds=period) - now
         # A clock that was set back must not hold the status back for longer.
         seconds = min(left.total_seconds(), period)
@@ -214,11 +214,11 @@ class Reconciler:
         self._metrics.forget(key)
 
 
-def _version(observation: Observation) -> str:
+def _get_version(observation: Observation) -> str:
     return str(observation.pipeline["metadata"]["resourceVersion"])
 
 
-def _requeue_seconds(decision: Decision) -> float | None:
+def _compute_requeue_seconds(decision: Decision) -> float | None:
     """Return the wait of the decision, longer where a watch reports the run.
 
     `decide` reads a live run every OBSERVE_SECONDS, because a local run has no watch.
@@ -230,5 +230,5 @@ def _requeue_seconds(decision: Decision) -> float | None:
     return WATCHED_SECONDS if wanted == decide.OBSERVE_SECONDS else wanted
 
 
-def _earliest(first: float | None, second: float) -> float:
+def _find_earliest(first: float | None, second: float) -> float:
     return second if first is None else min(first, second)

@@ -81,7 +81,7 @@ class Relist:
         """List until cancelled. A list that fails is tried again."""
         while True:
             try:
-                await self.once()
+                await self.list_once()
             except IcdcError as error:
                 _log.warning("pipelines cannot be listed: %s", error)
                 await asyncio.sleep(self._retry_seconds)
@@ -89,10 +89,10 @@ class Relist:
                 # Jitter: many operators that started together must not list in step.
                 await asyncio.sleep(self._period_seconds * random.uniform(0.9, 1.1))
 
-    async def once(self) -> None:
+    async def list_once(self) -> None:
         """List everything once; raises the API's errors."""
         # Before the request: events that come while it runs are newer than its answer.
-        reported_before, last_versions = self._watch_age.versions(), self._last_versions()
+        reported_before, last_versions = self._watch_age.get_versions(), self._last_versions()
         versions: dict[PipelineKey, str] = {}
         for namespace in self._scope.listed:
             # Metadata alone: names and versions are compared, and statuses are most of the bytes.

@@ -130,14 +130,14 @@ class Slots:
         return 0 < self.limits.total <= len(self.held)
 
 
-def limit_scope(key: PipelineKey, spec: PipelineSpec | None) -> LimitScope:
+def build_limit_scope(key: PipelineKey, spec: PipelineSpec | None) -> LimitScope:
     """Return the namespace and target by which the runs of a pipeline are counted."""
     # As a set: the same nodes in another order are the same cluster.
     hosts = () if spec is None else spec.sink.opensearch.hosts
-    return LimitScope(key.namespace, frozenset(_normal(host) for host in hosts))
+    return LimitScope(key.namespace, frozenset(_normalise_host(host) for host in hosts))
 
 
-def _normal(host: str) -> str:
+def _normalise_host(host: str) -> str:
     """Return one spelling of a host: lower case, with its port, without a final slash."""
     url = urlsplit(host)
     port = url.port or _PORTS.get(url.scheme, 0)

@@ -40,7 +40,7 @@ class WatchAge:
     def note_list(
         self, versions: Mapping[PipelineKey, str], *, began: Mapping[PipelineKey, str]
     ) -> None:
-        """Compare with a list of everything. `began`: `versions()` before the request."""
+        """Compare with a list of everything. `began`: `get_versions()` before the request."""
         now = self._clock()
         for key, version in began.items():
             # After 410 Gone kopf lists by itself, and never reports what was deleted meanwhile.
@@ -63,7 +63,7 @@ class WatchAge:
         # The time of the list that first showed it, so that the age grows from list to list.
         self._missed = {key: self._missed.get(key, now) for key in missed}
 
-    def versions(self) -> dict[PipelineKey, str]:
+    def get_versions(self) -> dict[PipelineKey, str]:
         """Return the last reported resourceVersion of each pipeline."""
         return dict(self._reported)
 

@@ -106,7 +106,7 @@ class Watching:
             await watch
             return
         text = "the cluster does not know SparkApplication: install spark-operator; no run starts"
-        await together.first_of(watch, self._wait_for_kind(kinds.APPLICATION, text))
+        await together.run_until_first(watch, self._wait_for_kind(kinds.APPLICATION, text))
 
     async def _wait_for_kind(self, kind: Kind, problem: str) -> None:
         """Return once the cluster has the CRD of that kind; log `problem` once if it has not."""

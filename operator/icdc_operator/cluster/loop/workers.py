@@ -56,9 +56,9 @@ class Workers:
     async def _work(self) -> None:
         while (key := await self._queue.get()) is not None:
             with logs.about(pipeline=str(key)):
-                await self._one(key)
+                await self._reconcile_one(key)
 
-    async def _one(self, key: PipelineKey) -> None:
+    async def _reconcile_one(self, key: PipelineKey) -> None:
         started = time.monotonic()
         try:
             async with asyncio.timeout(self._reconcile_seconds):

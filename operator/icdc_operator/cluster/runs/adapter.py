@@ -90,13 +90,13 @@ class ClusterAdapter:
             driver_pods = await self._api.list_driver_pods(namespace, name)
         except errors.Denied as error:
             LOG.warning("the runs of this pipeline cannot be listed: %s", error)
-            unseen = creation.refusal(error)
+            unseen = creation.explain_refusal(error)
         else:
             for pod in driver_pods:
                 self._memory.note_pod(pod)
             attempts = seen.group_by_attempt(name, listed, driver_pods)
-        status = resource.status_of(pipeline)
-        spec, problem = resource.spec_of(pipeline, self._settings)
+        status = resource.read_status(pipeline)
+        spec, problem = resource.read_spec(pipeline, self._settings)
         metadata = pipeline["metadata"]
         observed = Observed(
             namespace=namespace,
@@ -104,17 +104,17 @@ class ClusterAdapter:
             generation=metadata["generation"],
             spec=spec,
             status=status,
-            spec_hash=resource.spec_hash_of(pipeline),
+            spec_hash=resource.hash_spec(pipeline),
             problem=problem,
-            status_room=resource.status_room(pipeline),
-            runs=self._runs((namespace, name), status.current_run, attempts),
-            operator_version=_version(),
-            denied=unseen or self._memory.denial((namespace, name), self._now()),
+            status_room=resource.measure_status_room(pipeline),
+            runs=self._build_runs((namespace, name), status.current_run, attempts),
+            operator_version=_find_version(),
+            denied=unseen or self._memory.find_denial((namespace, name), self._now()),
             blind=unseen is not None,
             # A finalizer holds a deleted pipeline: no new run starts meanwhile.
             closing=bool(metadata.get("deletionTimestamp")),
-            ask=resource.ask_of(pipeline),
-            **resource.deletion_of(pipeline),
+            ask=resource.read_ask(pipeline),
+            **resource.read_deletion(pipeline),
         )
         if deletion.is_active(observed) and not any(run.live for run in observed.runs):
             # A namespace that is being deleted accepts no deletion run and waits for the finalizer.
@@ -149,7 +149,7 @@ class ClusterAdapter:
         try:
             await self._act(observation, action)
         except errors.Denied as error:
-            self._memory.deny(key, action, creation.refusal(error), self._now())
+            self._memory.deny(key, action, creation.explain_refusal(error), self._now())
             raise
         self._memory.allow(key, action)
 
@@ -166,12 +166,13 @@ class ClusterAdapter:
                 await ending.forget(self._api, observation, name)
             case AddFinalizer():
                 await self._api.replace_finalizers(
-                    observation.pipeline, [*resource.others(observation.pipeline), naming.FINALIZER]
+                    observation.pipeline,
+                    [*resource.list_other_finalizers(observation.pipeline), naming.FINALIZER],
                 )
             case RemoveFinalizer(why):
                 LOG.info("the finalizer %s is removed: %s", naming.FINALIZER, why)
                 await self._api.replace_finalizers(
-                    observation.pipeline, resource.others(observation.pipeline)
+                    observation.pipeline, resource.list_other_finalizers(observation.pipeline)
                 )
 
     def _with_heads(self, observed: Observed) -> Observed:
@@ -181,7 +182,7 @@ class ClusterAdapter:
         key = PipelineKey(observed.namespace, observed.name)
         # By the last run that replicates: a comparison applies no snapshot, so what was new
         # before it still is.
-        spec, last = observed.spec, comparisons.last_replication_run(observed.status)
+        spec, last = observed.spec, comparisons.find_last_replication(observed.status)
         if spec is None or last is None or not schedule.waits_for_heads(observed):
             # `leave` retains since when each head is known, for the next idle time; a pipeline
             # that never waits for heads needs no memory of them.
@@ -191,7 +192,7 @@ class ClusterAdapter:
         heads = self._heads.follow(key, spec, after=last.epoch)
         return replace(observed, heads=heads.heads, old_heads=heads.old, heads_watched=True)
 
-    def _runs(
+    def _build_runs(
         self, key: tuple[str, str], current: RunStatus | None, attempts: Sequence[RunObjects]
     ) -> tuple[RunSeen, ...]:
         run_id = None if current is None else current.run_id
@@ -200,7 +201,7 @@ class ClusterAdapter:
             replace(run, deaf=True) if self._memory.is_deaf(key, run.epoch) else run
             for run in seen.build_runs(attempts, now=self._now(), ended_pods=ended)
         )
-        refusal = self._memory.refusal(key, None if current is None else current.epoch)
+        refusal = self._memory.find_refusal(key, None if current is None else current.epoch)
         if current is None or refusal is None:
             return runs
         if any((run.name, run.epoch) == (current.name, current.epoch) for run in runs):
@@ -229,7 +230,7 @@ class ClusterAdapter:
         except creation.REFUSED as error:
             LOG.warning("the run %s cannot be created: %s", run.name, error)
             key = (launch.owner.namespace, launch.owner.name)
-            self._memory.refuse(key, run.epoch, creation.refusal(error))
+            self._memory.refuse(key, run.epoch, creation.explain_refusal(error))
 
     async def _ask(self, observation: Observation, action: AskRun) -> None:
         spec, run = observation.observed.spec, action.run
@@ -245,7 +246,7 @@ class ClusterAdapter:
 
 
 @functools.cache
-def _version() -> str | None:
+def _find_version() -> str | None:
     try:
         return importlib.metadata.version(naming.MANAGED_BY)
     except importlib.metadata.PackageNotFoundError:

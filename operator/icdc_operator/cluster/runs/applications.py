@@ -58,7 +58,7 @@ _LINES = (
 )
 
 
-def state(application: Resource) -> str:
+def get_state(application: Resource) -> str:
     """Return the state that spark-operator wrote; empty before it has."""
     written = (application.get("status") or {}).get("applicationState") or {}
     return str(written.get("state") or "")
@@ -66,43 +66,43 @@ def state(application: Resource) -> str:
 
 def will_rerun(application: Resource) -> bool:
     """Return whether spark-operator is about to create another driver."""
-    return state(application) in _RERUN and not application["metadata"].get("deletionTimestamp")
+    return get_state(application) in _RERUN and not application["metadata"].get("deletionTimestamp")
 
 
 def judge_without_pod(application: Resource, now: datetime) -> tuple[RunPhase, Failure | None]:
     """Return the phase of a run without a driver pod, and why it failed or is late."""
-    written = state(application)
+    written = get_state(application)
     # No finalizer holds a SparkApplication, so nothing more will come of it.
     if application["metadata"].get("deletionTimestamp"):
         return RunPhase.MISSING, None
     if written in _MAY_SUBMIT:
-        return _before_pod(application, written, now)
+        return _judge_before_pod(application, written, now)
     if written in ("SUSPENDING", "SUSPENDED"):
         text = (
             f"{evidence.describe(application)} was suspended by somebody else; to stop a pipeline, "
             "set its spec.suspend"
         )
-        return RunPhase.FAILED, evidence.failure(NodeLost(text), "ApplicationSuspended")
-    message = _message(application)
+        return RunPhase.FAILED, evidence.build_failure(NodeLost(text), "ApplicationSuspended")
+    message = _get_message(application)
     if written in ("FAILED", "SUBMISSION_FAILED", "FAILING") and message:
         if not _HAD_DRIVER.search(message):
-            return RunPhase.FAILED, submission_failure(message)
-        return RunPhase.MISSING, _failure_of_exit(application, message)
+            return RunPhase.FAILED, build_submission_failure(message)
+        return RunPhase.MISSING, _find_exit_failure(application, message)
     # There was a driver. The next run does the rest, whether or not it ended well.
     return RunPhase.MISSING, None
 
 
-def submission_failure(message: str) -> Failure:
+def build_submission_failure(message: str) -> Failure:
     """Return the failure for the error text of a submission."""
-    line = meaningful_line(message)
+    line = find_meaningful_line(message)
     text = evidence.join_foreign_text("spark-operator could not submit the run", line)
     if _QUOTA.search(message):
-        return evidence.failure(NoRoom(text), "QuotaExceeded")
+        return evidence.build_failure(NoRoom(text), "QuotaExceeded")
     passing = _PASSING.search(message) is not None
-    return evidence.failure(Submission(text), "SubmissionFailed", retryable=passing)
+    return evidence.build_failure(Submission(text), "SubmissionFailed", retryable=passing)
 
 
-def meaningful_line(message: str) -> str:
+def find_meaningful_line(message: str) -> str:
     """Return the line of spark-submit's output that says what is wrong, not a stack frame.
 
     Exception in thread "main" …KubernetesClientException: …     by the third pattern
@@ -119,12 +119,12 @@ def meaningful_line(message: str) -> str:
     return plain[-1] if plain else ""
 
 
-def _before_pod(
+def _judge_before_pod(
     application: Resource, written: str, now: datetime
 ) -> tuple[RunPhase, Failure | None]:
     status = application.get("status") or {}
     if written in ("", "NEW"):
-        since = evidence.moment(application["metadata"].get("creationTimestamp"))
+        since = evidence.parse_moment(application["metadata"].get("creationTimestamp"))
         if since is None or now - since <= timedelta(seconds=UNNOTICED_SECONDS):
             return RunPhase.PENDING, None
         text = (
@@ -132,25 +132,25 @@ def _before_pod(
             "run, or it does not watch this namespace (spark.jobNamespaces of its chart)"
         )
         # spark-operator may only be restarting, so the run fails no earlier than startSeconds.
-        wrong = evidence.failure(Submission(text), "SparkOperatorNotWatching", retryable=True)
+        wrong = evidence.build_failure(Submission(text), "SparkOperatorNotWatching", retryable=True)
         return RunPhase.PENDING, wrong
-    submitted = evidence.moment(status.get("lastSubmissionAttemptTime"))
+    submitted = evidence.parse_moment(status.get("lastSubmissionAttemptTime"))
     overdue = submitted is not None and now - submitted > timedelta(seconds=PODLESS_SECONDS)
     return (RunPhase.MISSING if overdue and written == "SUBMITTED" else RunPhase.PENDING), None
 
 
-def _failure_of_exit(application: Resource, message: str) -> Failure | None:
+def _find_exit_failure(application: Resource, message: str) -> Failure | None:
     """Return the failure that spark-operator recorded of a driver whose pod was deleted since."""
     if "OOMKilled" in message:
         text = (
             f"{evidence.describe(application)}: the driver was killed for memory; raise "
             "spec.spark.driver.memory"
         )
-        return evidence.failure(OutOfMemory(text), "OOMKilled")
+        return evidence.build_failure(OutOfMemory(text), "OOMKilled")
     # An exit code alone does not say whether the run had done its work.
     return None
 
 
-def _message(application: Resource) -> str:
+def _get_message(application: Resource) -> str:
     written = (application.get("status") or {}).get("applicationState") or {}
     return str(written.get("errorMessage") or "")

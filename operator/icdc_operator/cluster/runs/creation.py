@@ -65,7 +65,7 @@ async def ask(api: ClusterApi, launch: Launch, question: RunQuestion | None) -> 
 
     Raises one of REFUSED; Conflict while the question before is being removed; Unavailable.
     """
-    name, namespace = metadata.question_name(launch.run.name), launch.owner.namespace
+    name, namespace = metadata.name_question_map(launch.run.name), launch.owner.namespace
     if question is not None:
         wanted = config_map.build_question_map(launch, question)
         present = await api.get(kinds.CONFIG_MAP, namespace, name)
@@ -79,7 +79,7 @@ async def ask(api: ClusterApi, launch: Launch, question: RunQuestion | None) -> 
 
 async def forget_config_maps(api: ClusterApi, namespace: str, run: str) -> None:
     """Delete the ConfigMaps of a run, its request and its question, if they exist and are ours."""
-    for name in (metadata.question_name(run), run):
+    for name in (metadata.name_question_map(run), run):
         await _forget(api, namespace, name)
 
 
@@ -90,20 +90,22 @@ async def _forget(api: ClusterApi, namespace: str, name: str) -> None:
         await api.delete(kinds.CONFIG_MAP, namespace, name, uid=uid)
 
 
-def refusal(error: IcdcError) -> Failure:
+def explain_refusal(error: IcdcError) -> Failure:
     """Return the failure of a run whose objects were refused, for the retry policy and people."""
     match error:
         case errors.Denied() if "exceeded quota" in error.message:
-            return evidence.failure(Unschedulable(error.message), "QuotaExceeded")
+            return evidence.build_failure(Unschedulable(error.message), "QuotaExceeded")
         case errors.Denied() | errors.Invalid() if _ADMISSION.search(error.message):
-            return _retry_slowly(evidence.failure(error, "AdmissionDenied"))
+            return _retry_slowly(evidence.build_failure(error, "AdmissionDenied"))
         case errors.Denied():
             return _retry_slowly(Failure.of(error))
         case errors.NotFound():
-            return evidence.failure(_without_kind(error), "SparkOperatorMissing", retryable=True)
+            return evidence.build_failure(
+                _without_kind(error), "SparkOperatorMissing", retryable=True
+            )
         case errors.NameTaken():
             # The next attempt has another name.
-            return evidence.failure(error, "NameTaken", retryable=True)
+            return evidence.build_failure(error, "NameTaken", retryable=True)
     return Failure.of(error)
 
 
@@ -142,7 +144,7 @@ async def _create(api: ClusterApi, wanted: Resource, launch: Launch) -> None:
     if _is_of_attempt(present, launch):
         return
     # An operator that was cut off may come back with an old record: the newer run stays.
-    if _epoch(present) > launch.run.epoch:
+    if _read_epoch(present) > launch.run.epoch:
         raise errors.Conflict(f"{evidence.describe(wanted)} is of a newer run than this one")
     # A left-over of an older attempt. Live attempts do not come here: `decide` stops them before it
     # creates another; one that starts this moment must end anyway.
@@ -157,29 +159,29 @@ def _is_managed(resource: Resource) -> bool:
     return bool(labels.get(naming.LABEL_MANAGED_BY) == naming.MANAGED_BY)
 
 
-def _owners(resource: Resource) -> list[dict[str, Any]]:
+def _list_owners(resource: Resource) -> list[dict[str, Any]]:
     return resource["metadata"].get("ownerReferences") or []
 
 
 def _is_of_pipeline(resource: Resource, launch: Launch) -> bool:
     """Return whether a pipeline of that name owns it, this one or a deleted one before it."""
     pipeline = launch.owner.name
-    if launch.run.kind == RunKind.DELETION and not _owners(resource):
+    if launch.run.kind == RunKind.DELETION and not _list_owners(resource):
         labels = resource["metadata"].get("labels") or {}
         return bool(labels.get(naming.LABEL_PIPELINE) == pipeline)
     return any(
         (owner.get("kind"), owner.get("name")) == (naming.KIND, pipeline)
-        for owner in _owners(resource)
+        for owner in _list_owners(resource)
     )
 
 
 def _is_of_attempt(resource: Resource, launch: Launch) -> bool:
     run_id = (resource["metadata"].get("annotations") or {}).get(ANNOTATION_RUN_ID)
-    uids = {owner.get("uid") for owner in _owners(resource)}
+    uids = {owner.get("uid") for owner in _list_owners(resource)}
     unowned = launch.run.kind == RunKind.DELETION and not uids
     return run_id == launch.run_id and (unowned or launch.owner.uid in uids)
 
 
-def _epoch(resource: Resource) -> int:
+def _read_epoch(resource: Resource) -> int:
     text = (resource["metadata"].get("annotations") or {}).get(ANNOTATION_EPOCH, "")
     return int(text) if text.isdecimal() else 0

@@ -23,14 +23,14 @@ async def stop(
     api: ClusterApi, observation: Observation, name: str, *, graceful: bool, now: datetime
 ) -> None:
     """End the drivers of every attempt of that name by deleting their pods."""
-    for attempt in _attempts_of(observation, name):
+    for attempt in _list_attempts(observation, name):
         await _stop(api, observation, attempt, graceful=graceful, now=now)
 
 
 async def forget(api: ClusterApi, observation: Observation, name: str) -> None:
     """Delete the objects of an ended run; the ConfigMaps first, as in `_stop`."""
     await creation.forget_config_maps(api, observation.owner.namespace, name)
-    for attempt in _attempts_of(observation, name):
+    for attempt in _list_attempts(observation, name):
         if attempt.writers:
             continue  # not ended after all: `decide` sees it in the next reconcile
         if attempt.application is not None:
@@ -66,7 +66,7 @@ async def _stop(
         elif graceful:
             await _delete(api, kinds.POD, pod)
         else:
-            shorter = pods.grace_seconds(pod) > KILL_SECONDS
+            shorter = pods.get_grace_seconds(pod) > KILL_SECONDS
             await _delete(api, kinds.POD, pod, grace_seconds=KILL_SECONDS, again=shorter)
 
 
@@ -91,5 +91,5 @@ async def _delete(
     )
 
 
-def _attempts_of(observation: Observation, name: str) -> list[RunObjects]:
+def _list_attempts(observation: Observation, name: str) -> list[RunObjects]:
     return [attempt for attempt in observation.runs if attempt.name == name]

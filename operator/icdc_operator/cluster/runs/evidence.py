@@ -51,7 +51,7 @@ _ERROR_CLASS = re.compile(
 _WORD = re.compile(r"[A-Z][A-Za-z0-9]{0,127}")
 
 
-def failure(error: IcdcError, reason: str, *, retryable: bool | None = None) -> Failure:
+def build_failure(error: IcdcError, reason: str, *, retryable: bool | None = None) -> Failure:
     """Return the failure of `error` with a more exact `reason`, if that is a CamelCase word.
 
     `retryable` None: as the class of the error says.
@@ -73,7 +73,7 @@ def join_foreign_text(text: str, foreign: str) -> str:
     return f"{text}: {shorten(plain, MAX_FOREIGN_TEXT)}"
 
 
-def start_error(log: str) -> str:
+def find_start_error(log: str) -> str:
     """Return the lines of a log that are known errors of a start, the last MAX_LINES of them.
 
         /opt/venv/bin/python: can't open file '/opt/x/main.py': [Errno 13]      quoted
@@ -84,12 +84,12 @@ def start_error(log: str) -> str:
     The report of a driver may be lost, so that it never reported does not prove that it read no
     row. Any other error is quoted by the name of its class, where its line begins with one.
     """
-    lines = [quoted for line in log.splitlines() if (quoted := _quotable(line.strip()))]
+    lines = [quoted for line in log.splitlines() if (quoted := _find_quotable(line.strip()))]
     # The last lines: programs print the cause after what led to it.
     return " | ".join(lines[-MAX_LINES:])
 
 
-def _quotable(line: str) -> str:
+def _find_quotable(line: str) -> str:
     """Return the part of a log line that cannot hold a row; empty if there is none."""
     if len(line) <= MAX_LINE and _START_ERROR.search(line):
         return line
@@ -103,7 +103,7 @@ def describe(resource: Resource) -> str:
     return f"{kind}/{resource['metadata']['name']}"
 
 
-def moment(text: object) -> datetime | None:
+def parse_moment(text: object) -> datetime | None:
     """Return the time in a field of the API; None if it is missing or is no time."""
     if not isinstance(text, str):
         return None

@@ -53,7 +53,7 @@ class Memory:
         key = (metadata["namespace"], pipeline)
         earlier = self._ended.get(key)
         # Watches may repeat old objects: a newer attempt's pod must stay.
-        if earlier is not None and _epoch(earlier[1]) > _epoch(pod):
+        if earlier is not None and _read_epoch(earlier[1]) > _read_epoch(pod):
             return
         saved = {name: metadata[name] for name in _SAVED_METADATA if name in metadata}
         saved["annotations"] = {n: annotations[n] for n in _SAVED_ANNOTATIONS if n in annotations}
@@ -76,7 +76,7 @@ class Memory:
         """Remember why the run of that epoch could not be created."""
         self._refused[key] = (epoch, failure)
 
-    def refusal(self, key: Key, epoch: int | None) -> Failure | None:
+    def find_refusal(self, key: Key, epoch: int | None) -> Failure | None:
         """Return why the run of that epoch could not be created; drop that of another run."""
         entry = self._refused.get(key)
         if entry is None:
@@ -104,7 +104,7 @@ class Memory:
         if entry is not None and entry[0] == action:
             del self._denied[key]
 
-    def denial(self, key: Key, now: datetime) -> Failure | None:
+    def find_denial(self, key: Key, now: datetime) -> Failure | None:
         """Return why an action is not allowed; drop it if the action is no longer tried."""
         entry = self._denied.get(key)
         if entry is None:
@@ -122,6 +122,6 @@ class Memory:
         self._deaf.pop(key, None)
 
 
-def _epoch(pod: Resource) -> int:
+def _read_epoch(pod: Resource) -> int:
     text = (pod["metadata"].get("annotations") or {}).get(ANNOTATION_EPOCH, "")
     return int(text) if text.isdecimal() else 0

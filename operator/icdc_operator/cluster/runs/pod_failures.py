@@ -55,28 +55,28 @@ _TAKEN_SIGNALS = {129: "SIGHUP", 130: "SIGINT", 131: "SIGQUIT", 137: "SIGKILL", 
 """Exit codes (128 + signal) of a process that somebody else ended."""
 
 
-def why_not_running(pod: Resource, now: datetime) -> Failure | None:
+def explain_not_running(pod: Resource, now: datetime) -> Failure | None:
     """Return why a pod that may still write does not run; None if no reason is known."""
     where = evidence.describe(pod)
     if pods.is_given_up(pod, now):
-        text = f"{where} was asked to end; {_node(pod)} does not answer"
-        return evidence.failure(NodeLost(text), "NodeNotResponding")
+        text = f"{where} was asked to end; {_describe_node(pod)} does not answer"
+        return evidence.build_failure(NodeLost(text), "NodeNotResponding")
     if pods.is_silent(pod):
         text = (
-            f"{where}: {_node(pod)} does not answer; if it does not come back, the run is tried "
-            "again on another node once Kubernetes evicts the pod (see its tolerations)"
+            f"{where}: {_describe_node(pod)} does not answer; if it does not come back, the run is "
+            "tried again on another node once Kubernetes evicts the pod (see its tolerations)"
         )
-        return evidence.failure(NodeLost(text), "NodeNotReady")
+        return evidence.build_failure(NodeLost(text), "NodeNotReady")
     # After the checks of the node: a driver on a lost node still looks as if it ran.
     if pods.is_running(pod):
         return None
-    for state in _waiting(pod):
+    for state in _list_waiting_states(pod):
         reason, text = str(state.get("reason") or ""), str(state.get("message") or "")
         message = evidence.join_foreign_text(f"{where}: {reason}", text)
         if reason in _IMAGE_REASONS:
-            return evidence.failure(ImagePull(f"{message}; see spec.spark.image"), reason)
+            return evidence.build_failure(ImagePull(f"{message}; see spec.spark.image"), reason)
         if reason in _SPEC_REASONS:
-            return evidence.failure(
+            return evidence.build_failure(
                 BadSpec(f"{message}; see what the pod names, such as Secrets"),
                 reason,
                 retryable=True,
@@ -84,16 +84,16 @@ def why_not_running(pod: Resource, now: datetime) -> Failure | None:
     return _find_scheduling_failure(pod, where) or _find_missing_volume(pod, where, now)
 
 
-def why_ended(pod: Resource, *, began: bool = False) -> Failure | None:
+def explain_end(pod: Resource, *, began: bool = False) -> Failure | None:
     """Return why a driver ended that left no outcome; None while it may still write.
 
     `began`: it reported something of its run. Its log is not quoted then, because it may be about
-    rows; else only known errors of a start are (`evidence.start_error`).
+    rows; else only known errors of a start are (`evidence.find_start_error`).
     """
     if pods.may_write(pod):
         return None
     where = evidence.describe(pod)
-    state = pods.container_exit(pod)
+    state = pods.find_container_exit(pod)
     # First: such a pod may be evicted as well, but NodeLost would only be tried again, and only
     # more memory helps.
     if state is not None and state.reason == "OOMKilled":
@@ -101,7 +101,7 @@ def why_ended(pod: Resource, *, began: bool = False) -> Failure | None:
             f"{where}: the driver was killed for memory; raise spec.spark.driver.memory, or "
             "spark.driver.memoryOverhead in spec.spark.conf"
         )
-        return evidence.failure(OutOfMemory(text), "OOMKilled")
+        return evidence.build_failure(OutOfMemory(text), "OOMKilled")
     return (
         _find_eviction(pod, state, where)
         or _find_init_failure(pod, where)
@@ -111,66 +111,68 @@ def why_ended(pod: Resource, *, began: bool = False) -> Failure | None:
 
 def _find_eviction(pod: Resource, state: pods.ContainerExit | None, where: str) -> Failure | None:
     """Return the failure of a pod that somebody else ended: kubelet, scheduler, drain, a person."""
-    status = pods.status(pod)
+    status = pods.get_status(pod)
     reason = str(status.get("reason") or "")
     if reason:
         text = evidence.join_foreign_text(f"{where}: {reason}", str(status.get("message") or ""))
-        return evidence.failure(NodeLost(text), reason)
+        return evidence.build_failure(NodeLost(text), reason)
     for condition in status.get("conditions") or ():
         if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
             reason = str(condition.get("reason") or "DisruptionTarget")
             message = str(condition.get("message") or "")
             text = evidence.join_foreign_text(f"{where}: {reason}", message)
-            return evidence.failure(NodeLost(text), reason)
+            return evidence.build_failure(NodeLost(text), reason)
     if pods.is_terminating(pod):
-        return evidence.failure(NodeLost(f"{where} was deleted"), "PodDeleted")
+        return evidence.build_failure(NodeLost(f"{where} was deleted"), "PodDeleted")
     if state is not None and state.code in _TAKEN_SIGNALS:
         name = _TAKEN_SIGNALS[state.code]
-        return evidence.failure(NodeLost(f"{where}: the driver was ended by {name}"), name)
+        return evidence.build_failure(NodeLost(f"{where}: the driver was ended by {name}"), name)
     return None
 
 
 def _find_init_failure(pod: Resource, where: str) -> Failure | None:
-    for container in pods.status(pod).get("initContainerStatuses") or ():
+    for container in pods.get_status(pod).get("initContainerStatuses") or ():
         state = (container.get("state") or {}).get("terminated") or {}
         if state.get("exitCode"):
             name, code = container.get("name"), state["exitCode"]
             text = f"{where}: the init container {name} ended with {code}"
             text = evidence.join_foreign_text(text, str(state.get("message") or ""))
-            return evidence.failure(Submission(text), "InitContainerFailed", retryable=True)
+            return evidence.build_failure(Submission(text), "InitContainerFailed", retryable=True)
     return None
 
 
 def _judge_exit(state: pods.ContainerExit | None, where: str, *, began: bool) -> Failure:
     if state is None:
-        return evidence.failure(NodeLost(f"{where} ended before its driver began"), "PodEnded")
+        return evidence.build_failure(
+            NodeLost(f"{where} ended before its driver began"), "PodEnded"
+        )
     if state.reason in _NOT_STARTED:
         text = evidence.join_foreign_text(f"{where}: {state.reason}", state.message)
-        return evidence.failure(Submission(text), state.reason)
-    log = "" if began else evidence.start_error(state.message)
+        return evidence.build_failure(Submission(text), state.reason)
+    log = "" if began else evidence.find_start_error(state.message)
     if state.code in _NO_PROGRAM and state.message and not began:
         text = f"{where}: the driver did not start (code {state.code}); see spec.spark.image"
-        return evidence.failure(
+        return evidence.build_failure(
             Submission(evidence.join_foreign_text(text, log)), "DriverNotStarted"
         )
     text = f"{where}: the driver ended with code {state.code} and left no outcome; read its log"
     if state.code == 0:
         text += ", and see whether spec.spark.image is an image of this operator"
-    return evidence.failure(Bug(evidence.join_foreign_text(text, log)), "NoOutcome")
+    return evidence.build_failure(Bug(evidence.join_foreign_text(text, log)), "NoOutcome")
 
 
 def _find_scheduling_failure(pod: Resource, where: str) -> Failure | None:
-    for condition in pods.status(pod).get("conditions") or ():
+    for condition in pods.get_status(pod).get("conditions") or ():
         if condition.get("type") != "PodScheduled" or condition.get("status") != "False":
             continue
         reason = str(condition.get("reason") or "Unschedulable")
         text = evidence.join_foreign_text(f"{where}: {reason}", str(condition.get("message") or ""))
-        return evidence.failure(NoRoom(text), reason)
+        return evidence.build_failure(NoRoom(text), reason)
     return None
 
 
 def _find_missing_volume(pod: Resource, where: str, now: datetime) -> Failure | None:
-    since = evidence.moment(pods.status(pod).get("startTime"))
+    since = evidence.parse_moment(pods.get_status(pod).get("startTime"))
     if since is None or now - since <= timedelta(seconds=CREATING_SECONDS):
         return None
     # Only the pod's Events name it, and the operator has no permission to read those.
@@ -180,12 +182,12 @@ def _find_missing_volume(pod: Resource, where: str, now: datetime) -> Failure | 
         f"(it mounts {secrets or 'none'}), or a volume cannot be attached; the events of the pod "
         "say which"
     )
-    return evidence.failure(BadSpec(text), "ContainerCreating", retryable=True).model_copy(
+    return evidence.build_failure(BadSpec(text), "ContainerCreating", retryable=True).model_copy(
         update={"who_acts": WhoActs.PLATFORM}
     )
 
 
-def _node(pod: Resource) -> str:
+def _describe_node(pod: Resource) -> str:
     name = (pod.get("spec") or {}).get("nodeName")
     return f"its node {name}" if name else "its node"
 
@@ -197,12 +199,12 @@ def _list_mounted_secrets(pod: Resource) -> Iterator[str]:
             yield str(name)
 
 
-def _waiting(pod: Resource) -> Iterator[dict[str, Any]]:
+def _list_waiting_states(pod: Resource) -> Iterator[dict[str, Any]]:
     """Yield the waiting states of containers; the driver's own first, because it matters most."""
-    own = pods.container_state(pod).get("waiting")
+    own = pods.find_container_state(pod).get("waiting")
     if own:
         yield own
-    status = pods.status(pod)
+    status = pods.get_status(pod)
     for field in ("initContainerStatuses", "containerStatuses"):
         for container in status.get(field) or ():
             state = (container.get("state") or {}).get("waiting")

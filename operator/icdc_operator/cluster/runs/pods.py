@@ -31,34 +31,34 @@ class ContainerExit:
 
 def may_write(pod: Resource) -> bool:
     """Return whether the driver is running, or may still start."""
-    if status(pod).get("phase") in ("Succeeded", "Failed"):
+    if get_status(pod).get("phase") in ("Succeeded", "Failed"):
         return False
     # A sidecar keeps the pod Running after the driver, which is never restarted, has ended.
     restarted = (pod.get("spec") or {}).get("restartPolicy", "Always") != "Never"
-    return restarted or container_exit(pod) is None
+    return restarted or find_container_exit(pod) is None
 
 
 def is_running(pod: Resource) -> bool:
     """Return whether the driver was started, as far as its node has reported."""
     # Unknown: the node is lost, and the driver may well be running there.
-    if status(pod).get("phase") == "Unknown":
+    if get_status(pod).get("phase") == "Unknown":
         return True
-    return "running" in container_state(pod)
+    return "running" in find_container_state(pod)
 
 
 def find_start(pod: Resource) -> datetime | None:
     """Return when the driver's process was started."""
-    state = container_state(pod)
+    state = find_container_state(pod)
     for phase in ("running", "terminated"):
         moment = (state.get(phase) or {}).get("startedAt")
         if moment:
-            return evidence.moment(moment)
+            return evidence.parse_moment(moment)
     return None
 
 
-def container_exit(pod: Resource) -> ContainerExit | None:
+def find_container_exit(pod: Resource) -> ContainerExit | None:
     """Return the end of the driver's container; None before, or if its node never reported it."""
-    state = container_state(pod).get("terminated")
+    state = find_container_state(pod).get("terminated")
     if not state:
         return None
     return ContainerExit(
@@ -73,7 +73,7 @@ def is_terminating(pod: Resource) -> bool:
     return bool(pod["metadata"].get("deletionTimestamp"))
 
 
-def grace_seconds(pod: Resource) -> int:
+def get_grace_seconds(pod: Resource) -> int:
     """Return the grace period in seconds of a pod that is being deleted; else 0."""
     return int(pod["metadata"].get("deletionGracePeriodSeconds") or 0)
 
@@ -81,7 +81,7 @@ def grace_seconds(pod: Resource) -> int:
 def is_overdue(pod: Resource, now: datetime) -> bool:
     """Return whether the end of the pod is overdue: its node does not answer."""
     # deletionTimestamp already includes the grace period (Kubernetes API, ObjectMeta).
-    end = evidence.moment(pod["metadata"].get("deletionTimestamp"))
+    end = evidence.parse_moment(pod["metadata"].get("deletionTimestamp"))
     return end is not None and now - end > timedelta(seconds=OVERDUE_SECONDS)
 
 
@@ -93,7 +93,7 @@ def is_silent(pod: Resource) -> bool:
     """
     if (pod.get("spec") or {}).get("readinessGates") or not is_running(pod):
         return False
-    conditions = status(pod).get("conditions") or ()
+    conditions = get_status(pod).get("conditions") or ()
     values = {condition.get("type"): condition.get("status") for condition in conditions}
     return values.get("Ready") in ("False", "Unknown") and values.get("ContainersReady") == "True"
 
@@ -106,14 +106,14 @@ def is_given_up(pod: Resource, now: datetime) -> bool:
     return is_overdue(pod, now) or (is_terminating(pod) and is_silent(pod))
 
 
-def status(pod: Resource) -> dict[str, Any]:
+def get_status(pod: Resource) -> dict[str, Any]:
     """Return the status of a pod; empty before it has one."""
     return pod.get("status") or {}
 
 
-def container_state(pod: Resource) -> dict[str, Any]:
+def find_container_state(pod: Resource) -> dict[str, Any]:
     """Return the state of the driver's container; empty before it has one."""
-    for container in status(pod).get("containerStatuses") or ():
+    for container in get_status(pod).get("containerStatuses") or ():
         # By name: a template may add sidecars, whose ends say nothing about the driver.
         if container.get("name") == Role.DRIVER.container:
             state: dict[str, Any] = container.get("state") or {}

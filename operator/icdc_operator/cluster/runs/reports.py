@@ -30,7 +30,7 @@ def read_report(pod: Resource, run_id: str) -> tuple[RunReport | None, Failure |
         wrong = Bug(
             evidence.join_foreign_text(f"{evidence.describe(pod)} has a report of no use", problem)
         )
-        unreadable = evidence.failure(wrong, "ReportUnreadable")
+        unreadable = evidence.build_failure(wrong, "ReportUnreadable")
     if report is not None and report.run_id != run_id:
         report = None
     return _with_ending(report, pod, run_id), unreadable
@@ -49,7 +49,7 @@ def _find_text(pod: Resource) -> str | None:
 
 def _with_ending(report: RunReport | None, pod: Resource, run_id: str) -> RunReport | None:
     """Return the report, finished if the termination message says so."""
-    state = pods.container_exit(pod)
+    state = pods.find_container_exit(pod)
     if state is None or not state.message or (report is not None and report.finished):
         return report
     ending, _ = report_text.from_termination_message(state.message)

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from icdc_api import naming
 from icdc_api.crd import loading
 from icdc_api.errors import BadSpec
-from icdc_api.json_size import stored_bytes
+from icdc_api.json_size import measure_stored
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_api.status.triggers import Ask
@@ -38,7 +38,7 @@ MAX_OBJECT_BYTES = 1_500_000
 rest is for what the API server adds to each write."""
 
 
-def spec_of(
+def read_spec(
     pipeline: Resource, settings: InstallSettings
 ) -> tuple[PipelineSpec | None, str | None]:
     """Return the spec, or None and why it is wrong: each field, its value, what is allowed."""
@@ -53,28 +53,28 @@ def spec_of(
     try:
         spec = loading.parse_pipeline(document, source=_SOURCE).spec
         refused_values.check(spec.spark, trusted=settings.trusts(metadata["namespace"]))
-        _check_room(spec, status_room(pipeline))
+        _check_room(spec, measure_status_room(pipeline))
     except BadSpec as error:
         lines = (line.removeprefix(f"{_SOURCE}: ") for line in error.message.splitlines())
         return None, "; ".join(lines)
     return spec, None
 
 
-def spec_hash_of(pipeline: Resource) -> str:
+def hash_spec(pipeline: Resource) -> str:
     """Return a hash of all of the spec that a run reads, whatever its order."""
     read = {key: value for key, value in pipeline["spec"].items() if key not in _UNREAD}
     return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def status_room(pipeline: Resource) -> int:
+def measure_status_room(pipeline: Resource) -> int:
     """Return the bytes that are left for the status beside what else the pipeline holds."""
     # Managed fields and annotations too, which others write: etcd stores all of it as one value.
     rest = {key: value for key, value in pipeline.items() if key != "status"}
-    return MAX_OBJECT_BYTES - stored_bytes(rest)
+    return MAX_OBJECT_BYTES - measure_stored(rest)
 
 
 def _check_room(spec: PipelineSpec, room: int) -> None:
-    needed = status_size.least_bytes(spec)
+    needed = status_size.compute_least_bytes(spec)
     if needed > room:
         raise BadSpec(
             f"spec.tables: the status of {len(spec.tables)} tables may have {needed} bytes, and "
@@ -83,7 +83,7 @@ def _check_room(spec: PipelineSpec, room: int) -> None:
         )
 
 
-def status_of(pipeline: Resource) -> PipelineStatus:
+def read_status(pipeline: Resource) -> PipelineStatus:
     """Return the status without what this version cannot read: it is a copy that may be lost."""
     document = dict(pipeline.get("status") or {})
     # Never an error: a status that cannot be read would stop its pipeline until somebody repaired
@@ -110,24 +110,24 @@ class Deletion(TypedDict):
     """Whether the annotation asks to retain the indices."""
 
 
-def deletion_of(pipeline: Resource) -> Deletion:
+def read_deletion(pipeline: Resource) -> Deletion:
     """Return the fields of `Observed` that the metadata holds about a deletion."""
     metadata = pipeline["metadata"]
     annotations = metadata.get("annotations") or {}
     return {
         "finalizer": naming.FINALIZER in (metadata.get("finalizers") or ()),
-        "deleting_since": evidence.moment(metadata.get("deletionTimestamp")),
+        "deleting_since": evidence.parse_moment(metadata.get("deletionTimestamp")),
         "retain_asked": annotations.get(naming.ANNOTATION_RETAIN) == naming.RETAIN_ASKED,
     }
 
 
-def ask_of(pipeline: Resource) -> Ask | None:
+def read_ask(pipeline: Resource) -> Ask | None:
     """Return the question in the annotations; None for none, or for one that cannot be read."""
     annotations = pipeline["metadata"].get("annotations") or {}
     return Ask.of_annotation(annotations.get(naming.ANNOTATION_ASK))
 
 
-def others(pipeline: Resource) -> list[str]:
+def list_other_finalizers(pipeline: Resource) -> list[str]:
     """Return the finalizers of the pipeline that are not ours."""
     present = pipeline["metadata"].get("finalizers") or ()
     return [finalizer for finalizer in present if finalizer != naming.FINALIZER]

@@ -62,15 +62,15 @@ def group_by_attempt(
         if not _is_owned(application, pipeline) and not _is_deletion(application, pipeline):
             continue
         name = application["metadata"]["name"]
-        one = RunObjects(name, _epoch(application) or 0, _run_id(application), application)
+        one = RunObjects(name, _read_epoch(application) or 0, _get_run_id(application), application)
         attempts[one.name, one.epoch] = by_name[name] = one
     for pod in driver_pods:
-        name = _run_name(pod)
-        epoch = _epoch(pod)
+        name = _get_run_name(pod)
+        epoch = _read_epoch(pod)
         if epoch is None:
             # Somebody removed the annotation: the pod belongs to the run that its label names.
             epoch = by_name[name].epoch if name in by_name else 0
-        one = attempts.get((name, epoch)) or RunObjects(name, epoch, _run_id(pod))
+        one = attempts.get((name, epoch)) or RunObjects(name, epoch, _get_run_id(pod))
         attempts[name, epoch] = replace(one, pods=(*one.pods, pod))
     return tuple(attempts.values())
 
@@ -93,7 +93,7 @@ def _build_run(attempt: RunObjects, remembered: Resource | None, now: datetime) 
     writers = attempt.writers
     # Before anything else: while one pod may write, no end of another pod ends the run.
     if writers:
-        pod = _newest(writers)
+        pod = _find_newest(writers)
         report, _ = reports.read_report(pod, attempt.run_id)
         running = any(pods.is_running(writer) for writer in writers)
         return RunSeen(
@@ -104,14 +104,14 @@ def _build_run(attempt: RunObjects, remembered: Resource | None, now: datetime) 
             started_at=pods.find_start(pod),
             report=report,
             report_bytes=reports.measure_report(pod),
-            failure=pod_failures.why_not_running(pod, now),
+            failure=pod_failures.explain_not_running(pod, now),
             given_up=pods.is_given_up(pod, now),
         )
     application = attempt.application
     # Before the ended pod: spark-operator replaces that one by another driver.
     if application is not None and applications.will_rerun(application):
         return RunSeen(attempt.name, attempt.epoch, RunPhase.PENDING, writer_alive=False)
-    left = _newest(attempt.pods) if attempt.pods else remembered
+    left = _find_newest(attempt.pods) if attempt.pods else remembered
     if left is not None:
         return _build_ended_run(attempt, left)
     if application is None:
@@ -122,12 +122,12 @@ def _build_run(attempt: RunObjects, remembered: Resource | None, now: datetime) 
 
 def _build_ended_run(attempt: RunObjects, pod: Resource) -> RunSeen:
     report, unreadable = reports.read_report(pod, attempt.run_id)
-    evidence = pod_failures.why_ended(pod, began=report is not None)
+    evidence = pod_failures.explain_end(pod, began=report is not None)
     if report is not None and report.finished:
         report = _explain_outcome(report, evidence)
         good, failure = report.outcome is None, None
     else:
-        state = pods.container_exit(pod)
+        state = pods.find_container_exit(pod)
         good = state is not None and state.code == 0
         failure = _choose_failure(evidence, unreadable)
     return RunSeen(
@@ -164,7 +164,7 @@ def _choose_failure(evidence: Failure | None, unreadable: Failure | None) -> Fai
     return unreadable if evidence.failure_class == FailureClass.BUG else evidence
 
 
-def _newest(driver_pods: Iterable[Resource]) -> Resource:
+def _find_newest(driver_pods: Iterable[Resource]) -> Resource:
     return max(driver_pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or ""))
 
 
@@ -182,25 +182,25 @@ def _is_deletion(application: Resource, pipeline: str) -> bool:
     name = application["metadata"]["name"]
     if application["metadata"].get("ownerReferences"):
         return False
-    same = _run_id(application) == f"{name}.{_epoch(application)}"
+    same = _get_run_id(application) == f"{name}.{_read_epoch(application)}"
     return same and deletion.is_deletion_run(pipeline, name)
 
 
-def _annotations(resource: Resource) -> Mapping[str, str]:
+def _get_annotations(resource: Resource) -> Mapping[str, str]:
     annotations: Mapping[str, str] = resource["metadata"].get("annotations") or {}
     return annotations
 
 
-def _run_name(pod: Resource) -> str:
+def _get_run_name(pod: Resource) -> str:
     labels = pod["metadata"].get("labels") or {}
     return str(labels.get(naming.LABEL_RUN) or pod["metadata"]["name"])
 
 
-def _epoch(resource: Resource) -> int | None:
-    text = _annotations(resource).get(ANNOTATION_EPOCH, "")
+def _read_epoch(resource: Resource) -> int | None:
+    text = _get_annotations(resource).get(ANNOTATION_EPOCH, "")
     # Anybody who may create pods may write it, and int() raises beyond 4300 digits.
     return int(text) if text.isdecimal() and len(text) <= _EPOCH_DIGITS else None
 
 
-def _run_id(resource: Resource) -> str:
-    return _annotations(resource).get(ANNOTATION_RUN_ID, "")
+def _get_run_id(resource: Resource) -> str:
+    return _get_annotations(resource).get(ANNOTATION_RUN_ID, "")

@@ -38,8 +38,8 @@ missing."""
 
 def find_requested(status: PipelineStatus, spec: PipelineSpec) -> RunKind | None:
     """Return the kind of comparison that was requested and has no answer yet."""
-    resync, before = resyncs.last_request(status, spec), status.observed_triggers
-    if resync is None or not table_names(status, spec):
+    resync, before = resyncs.find_last_request(status, spec), status.observed_triggers
+    if resync is None or not list_table_names(status, spec):
         return None
     new = before is None or resyncs.is_new(status, spec)
     # The answer to an earlier request does not count, though it may have had the same nonce.
@@ -60,13 +60,13 @@ def describe_pending(status: PipelineStatus, spec: PipelineSpec) -> str | None:
 
 def find_requested_nonce(status: PipelineStatus, spec: PipelineSpec) -> int:
     """Return the nonce of the last request, which the comparison answers."""
-    resync = resyncs.last_request(status, spec)
+    resync = resyncs.find_last_request(status, spec)
     return spec.resync.nonce if resync is None else resync.nonce
 
 
 def find_due(status: PipelineStatus, observed: Observed, spec: PipelineSpec) -> RunKind | None:
     """Return the kind of comparison that the next run makes; None if it replicates tables."""
-    kind, before = find_requested(status, spec), last_replication_run(status)
+    kind, before = find_requested(status, spec), find_last_replication(status)
     if kind is None or before is None or before.state != RunState.SUCCEEDED:
         return None
     if before.generation != observed.generation or _is_superseded(before, observed):
@@ -82,19 +82,19 @@ def is_ready(status: PipelineStatus, spec: PipelineSpec) -> bool:
 
     A stalled table does not wait: its index can be compared, or the answer says why not.
     """
-    names = set(table_names(status, spec))
+    names = set(list_table_names(status, spec))
     return not any(table.name in names and table.state in _NOT_READY for table in status.tables)
 
 
-def last_replication_run(status: PipelineStatus) -> RunStatus | None:
+def find_last_replication(status: PipelineStatus) -> RunStatus | None:
     """Return the last ended run that replicated tables; None if there was none."""
     runs = status.recent_runs if status.last_run is None else (status.last_run, *status.recent_runs)
     return next((run for run in runs if not run.kind.inspects), None)
 
 
-def table_names(status: PipelineStatus, spec: PipelineSpec) -> tuple[str, ...]:
+def list_table_names(status: PipelineStatus, spec: PipelineSpec) -> tuple[str, ...]:
     """Return the names of the tables to compare, in the order of the spec."""
-    resync = resyncs.last_request(status, spec)
+    resync = resyncs.find_last_request(status, spec)
     # A set: any number of 500 tables may be named.
     names = frozenset(() if resync is None else resync.tables)
     return tuple(table.name for table in spec.tables if not names or table.name in names)
@@ -108,13 +108,13 @@ def close_run(
     A comparison of an older generation does not count: the spec may ask for something else now.
     """
     # The pipeline shows what it did before: a comparison is no mode of its own.
-    spec, ended, before = observed.spec, status.last_run, last_replication_run(status)
+    spec, ended, before = observed.spec, status.last_run, find_last_replication(status)
     mode = status.mode if before is None else before.kind
     status = status.model_copy(update={"mode": mode, "next_attempt_time": None})
     if spec is None or ended is None or run.generation != observed.generation:
         return status
     # Only the tables that were asked for: a report comes from a pod, and may name others.
-    names = table_names(status, spec)
+    names = list_table_names(status, spec)
     answers = verification.read_answers(None if seen is None else seen.report)
     answers = {name: answers[name] for name in names if name in answers}
     silent = [name for name in names if name not in answers]

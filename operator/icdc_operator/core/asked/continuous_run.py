@@ -58,7 +58,7 @@ def adopt_generation(status: PipelineStatus, observed: Observed) -> PipelineStat
     return status.model_copy(update={"current_run": run, "observed_triggers": triggers})
 
 
-def takes(ask: Ask, status: PipelineStatus, run: RunStatus, seen: RunSeen | None) -> bool:
+def can_answer(ask: Ask, status: PipelineStatus, run: RunStatus, seen: RunSeen | None) -> bool:
     """Return whether the current run answers `ask` beside following its tables."""
     if ask.documents or seen is None or not seen.takes_questions:
         return False
@@ -77,7 +77,7 @@ def must_make_room(status: PipelineStatus, observed: Observed, run: RunStatus) -
     if spec is None or spec.changelog.trigger != Trigger.CONTINUOUS or run.kind.inspects:
         return False
     if ask is not None:
-        return not takes(ask, status, run, seen)
+        return not can_answer(ask, status, run, seen)
     # The run has been adopted for the comparison that it cannot be asked for.
     is_deaf = seen is not None and seen.deaf
     return is_deaf and _build_compared(status, run, spec) is not None
@@ -97,7 +97,7 @@ def advance(
     question = _choose(status, run, seen, observed, spec)
     if question is None:
         # Until the report holds no question, nor its answer: the driver keeps that for a minute.
-        is_held = _result(seen).get("question") is not None
+        is_held = _get_result(seen).get("question") is not None
         return status, (AskRun(run),) if withdrawn or is_held else ()
     if observed.ask is not None and observed.ask.id == question.id:
         ask = ObservedAsk(id=question.id, run=run.name)
@@ -113,7 +113,7 @@ def _choose(
     begun = status.observed_ask
     if asked is not None and begun is not None and (begun.id, begun.run) == (asked.id, run.name):
         return asked
-    if compared is not None and _result(seen).get("question") == compared.id:
+    if compared is not None and _get_result(seen).get("question") == compared.id:
         return compared
     return asked or compared
 
@@ -123,7 +123,7 @@ def _build_asked(
 ) -> RunQuestion | None:
     """Return the question of a person, if it waits for this run."""
     ask = asks.find_pending(status, observed)
-    if ask is None or not takes(ask, status, run, seen):
+    if ask is None or not can_answer(ask, status, run, seen):
         return None
     asked = {"id": ask.id, "mode": RunMode.of(ask.mode), "only": ask.tables, "ids": ask.ids}
     return RunQuestion.model_validate(asked)
@@ -137,11 +137,11 @@ def _build_compared(
     if kind is None or resyncs.is_new(status, spec) or not comparisons.is_ready(status, spec):
         return None
     mode = RunMode.VERIFY if kind is RunKind.VERIFY else RunMode.REPAIR
-    tables = comparisons.table_names(status, spec)
-    return RunQuestion(id=_comparison_id(status, run, spec), mode=mode, tables=tables)
+    tables = comparisons.list_table_names(status, spec)
+    return RunQuestion(id=_build_comparison_id(status, run, spec), mode=mode, tables=tables)
 
 
-def _comparison_id(status: PipelineStatus, run: RunStatus, spec: PipelineSpec) -> str:
+def _build_comparison_id(status: PipelineStatus, run: RunStatus, spec: PipelineSpec) -> str:
     # With the epoch: a pipeline that was created again counts its nonces anew.
     return f"resync-{comparisons.find_requested_nonce(status, spec)}-{run.epoch}"
 
@@ -169,10 +169,10 @@ def _read_comparison(
     """Return the status with the results of the comparison that the spec asked for."""
     if comparisons.find_requested(status, spec) is None or resyncs.is_new(status, spec):
         return status
-    if not _is_answered(seen, _comparison_id(status, run, spec)):
+    if not _is_answered(seen, _build_comparison_id(status, run, spec)):
         return status
     answers = verification.parse_answers(seen.report)
-    names = comparisons.table_names(status, spec)
+    names = comparisons.list_table_names(status, spec)
     nonce = comparisons.find_requested_nonce(status, spec)
     # Only the tables that were asked for: a report comes from a pod, and may name others.
     answers = {name: answers[name] for name in names if name in answers}
@@ -187,10 +187,10 @@ def _read_comparison(
 
 def _is_answered(seen: RunSeen, question: str) -> bool:
     """Return whether the run's report holds the complete answer to the question of that id."""
-    result = _result(seen)
+    result = _get_result(seen)
     return result.get("question") == question and result.get("complete") is True
 
 
-def _result(seen: RunSeen) -> dict[str, Any]:
+def _get_result(seen: RunSeen) -> dict[str, Any]:
     """Return what the run's report holds of a question and its answer."""
     return (seen.report and seen.report.result) or {}

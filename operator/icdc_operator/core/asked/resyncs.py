@@ -28,7 +28,7 @@ def is_new(status: PipelineStatus, spec: PipelineSpec) -> bool:
     return before is not None and spec.resync.nonce > before.resync_nonce
 
 
-def last_request(status: PipelineStatus, spec: PipelineSpec) -> ObservedResync | None:
+def find_last_request(status: PipelineStatus, spec: PipelineSpec) -> ObservedResync | None:
     """Return the last request, whether it was acted on or not; None if there never was one."""
     before = status.observed_triggers
     recorded = None if before is None else before.resync
@@ -44,7 +44,7 @@ def last_request(status: PipelineStatus, spec: PipelineSpec) -> ObservedResync |
 def record_triggers(status: PipelineStatus, spec: PipelineSpec, *, epoch: int) -> ObservedTriggers:
     """Return the nonces of `spec` as acted on by the run of `epoch`, which is being planned."""
     before = status.observed_triggers or ObservedTriggers()
-    resync, verified = last_request(status, spec), before.verified_nonce
+    resync, verified = find_last_request(status, spec), before.verified_nonce
     if resync is not None and is_new(status, spec):
         # The epoch of its first run identifies the request: no two runs share one.
         resync = resync.model_copy(update={"id": epoch})
@@ -59,7 +59,7 @@ def record_triggers(status: PipelineStatus, spec: PipelineSpec, *, epoch: int) -
 
 def build_reexport(status: PipelineStatus, spec: PipelineSpec) -> Reexport | None:
     """Return the re-export for the request of a run; None unless the last request is an export."""
-    resync = last_request(status, spec)
+    resync = find_last_request(status, spec)
     if resync is None or resync.mode != ResyncMode.EXPORT:
         return None
     return Reexport(nonce=resync.nonce, tables=resync.tables, id=resync.id)

@@ -89,14 +89,14 @@ def _describe_end(view: PipelineView, end: DeletionEnd) -> str:
         f"the pipeline is removed without deleting its indices because {end.value}; what is left "
         f"of {names}{rest} stays. To delete it by hand, for each INDEX: the indices INDEX-NNNNNN "
         f"and INDEX{naming.DEAD_LETTERS_SUFFIX}, the document INDEX in {naming.STATE_INDEX}, and "
-        f"the tags {naming.tag_name('INDEX')}-* of its table, which expire after {PIN_AGE.days} "
+        f"the tags {naming.name_tag('INDEX')}-* of its table, which expire after {PIN_AGE.days} "
         "days"
     )
 
 
 def _describe_progress(view: PipelineView) -> str:
     """Return what is under way or who must act, and how to end the deletion sooner."""
-    deadline = deletion.deadline(view.observed)
+    deadline = deletion.compute_deadline(view.observed)
     limit = "" if deadline is None else f" without waiting for {deadline:%Y-%m-%d %H:%M:%S} UTC"
     way_out = f"to keep the indices{limit}, set the annotation {naming.ANNOTATION_RETAIN}=true"
     if view.observed.spec is None:
@@ -125,7 +125,7 @@ def _find_failure(view: PipelineView) -> Failure | None:
     # What blocks the run that is there now is nearer than why the one before failed.
     if run is not None and run.kind == RunKind.DELETION and view.blocking_failure is not None:
         return view.blocking_failure
-    last = deletion.last_deletion_run(view.status)
+    last = deletion.find_last_deletion(view.status)
     return None if last is None else last.failure
 
 
@@ -134,7 +134,7 @@ def _needs_person(view: PipelineView) -> bool:
     spec = view.observed.spec
     if spec is None:
         return True
-    last = deletion.last_deletion_run(view.status)
+    last = deletion.find_last_deletion(view.status)
     if last is None or last.failure is None:
         return False
     failure = last.failure

@@ -63,7 +63,7 @@ def _describe_unread_tables(view: PipelineView) -> str:
         return ""
     if heads is None:
         # Heads are not read during a run; the message stays, so that it does not flap.
-        before = view.observed.status.condition(ConditionType.CAUGHT_UP)
+        before = view.observed.status.find_condition(ConditionType.CAUGHT_UP)
         return before.message if before is not None and before.reason == "CaughtUp" else ""
     streaming = [table for table in view.status.tables if table.state == TableState.STREAMING]
     unread = [table for table in streaming if table.name not in heads]
@@ -120,7 +120,7 @@ def claim_dead_letters(view: PipelineView) -> Claim:
 
 
 def _describe_dead_letters(table: TableStatus) -> str:
-    stored = naming.dead_letters_index(table.index)
+    stored = naming.name_dead_letters_index(table.index)
     return f"{table.name}: {table.dead_letters} rows are refused, and stored in {stored}"
 
 

@@ -109,12 +109,12 @@ def describe_problem(view: PipelineView) -> str:
 def _is_spec_in_effect(view: PipelineView) -> bool:
     """Return whether a run of this generation has reported every table; once so, it stays so."""
     generation = view.observed.generation
-    before = view.observed.status.condition(ConditionType.RECONCILING)
+    before = view.observed.status.find_condition(ConditionType.RECONCILING)
     same = before is not None and before.observed_generation == generation
     # Suspended and Stalled say nothing about the spec; only UpToDate saw a run of it.
     if before is not None and same and before.reason == "UpToDate":
         return True
-    last, run = comparisons.last_replication_run(view.status), view.replication_run
+    last, run = comparisons.find_last_replication(view.status), view.replication_run
     if last is not None and last.generation == generation and last.state == RunState.SUCCEEDED:
         return True
     if run is None or run.generation != generation:

@@ -60,14 +60,14 @@ def build_conditions(
     return api.keep_transition_times(observed.status.conditions, conditions, now=now)
 
 
-def summarize(status: PipelineStatus) -> PipelineStatus:
+def summarise(status: PipelineStatus) -> PipelineStatus:
     """Return `status`, whose conditions are set, with its phase and its totals for people."""
     ready = (TableState.STREAMING, TableState.COMPLETE)
     exported = [table for table in status.tables if table.state in ready]
     summary = Summary(
         tables=f"{len(exported)}/{len(status.tables)}",
-        snapshots_behind=_greatest(table.snapshots_behind for table in status.tables),
-        lag_seconds=_greatest(table.lag_seconds for table in status.tables),
+        snapshots_behind=_find_greatest(table.snapshots_behind for table in status.tables),
+        lag_seconds=_find_greatest(table.lag_seconds for table in status.tables),
     )
     return status.model_copy(update={"summary": summary, "phase": _choose_phase(status)})
 
@@ -75,7 +75,7 @@ def summarize(status: PipelineStatus) -> PipelineStatus:
 def _choose_phase(status: PipelineStatus) -> Phase:
     """Return the one word that matters most: what needs a person comes before what runs."""
     # From the conditions, so that the column of `kubectl get` cannot contradict them.
-    ready = status.condition(ConditionType.READY)
+    ready = status.find_condition(ConditionType.READY)
     if ready is not None and ready.reason in deleting.REASONS:
         return Phase.DELETING
     if status.holds(ConditionType.STALLED):
@@ -92,5 +92,5 @@ def _choose_phase(status: PipelineStatus) -> Phase:
     return Phase.PENDING if TableState.PENDING in states or not states else Phase.STREAMING
 
 
-def _greatest(values: Iterable[int | None]) -> int | None:
+def _find_greatest(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)

@@ -94,7 +94,7 @@ class PipelineView:
         failure = self.failure
         if failure is None or failure.failure_class != FailureClass.FENCED:
             return 0
-        takeovers = retry.takeovers_in_a_row(self.status.recent_runs)
+        takeovers = retry.count_takeovers(self.status.recent_runs)
         return takeovers if takeovers > retry.QUICK_TAKEOVERS else 0
 
     @property
@@ -108,7 +108,7 @@ class PipelineView:
         """Position in the queue of pipelines whose run is due; empty where it is not queued."""
         if self.observed.queued is None or self.status.current_run is not None:
             return ""
-        before = self.observed.status.condition(ConditionType.RUN_ACTIVE)
+        before = self.observed.status.find_condition(ConditionType.RUN_ACTIVE)
         # Active runs are counted after each start of the operator. Until then the last position
         # stays: a message that changes twice would be two writes of the status.
         last = before.message if before is not None and before.reason == "Queued" else ""

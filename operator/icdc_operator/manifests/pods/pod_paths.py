@@ -42,22 +42,22 @@ RESERVED_DIRS = (
 """Paths at or below which nothing else may be mounted."""
 
 
-def secret_volume(position: int) -> str:
+def name_secret_volume(position: int) -> str:
     """Return the volume of a Secret; by position, since the name of a Secret may be too long."""
     return f"{VOLUME_PREFIX}secret-{position}"
 
 
-def secret_dir(secret: str) -> str:
+def name_secret_dir(secret: str) -> str:
     """Return the directory that has the keys of `secret` as files."""
     return f"{SECRETS_DIR}/{secret}"
 
 
-def local_volume(number: int) -> str:
+def name_local_volume(number: int) -> str:
     """Return the volume for item `number` of `spec.spark.localVolumes`, counted from 1."""
     return f"{LOCAL_VOLUME_PREFIX}{number}"
 
 
-def local_dir(number: int) -> str:
+def name_local_dir(number: int) -> str:
     """Return the directory at which local volume `number` is mounted."""
     return f"/var/lib/icdc/local-{number}"
 

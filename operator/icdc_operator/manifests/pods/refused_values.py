@@ -89,7 +89,7 @@ def _find_risks(spark: Spark) -> Iterator[str]:
 def find_problems(spark: Spark) -> Iterator[str]:
     """Yield a line for each problem of the templates: the field, its value, what is allowed."""
     local = frozenset(
-        pod_paths.local_volume(number) for number in range(1, len(spark.local_volumes) + 1)
+        pod_paths.name_local_volume(number) for number in range(1, len(spark.local_volumes) + 1)
     )
     for role, template in (
         (Role.DRIVER, spark.driver.template),
@@ -122,7 +122,7 @@ def _check_template(
     for position, volume in enumerate(spec.get("volumes") or ()):
         if _is_ours(volume["name"], local):
             here = (*where, "volumes", position, "name")
-            yield _line(here, volume["name"], _volume_rule(volume["name"]))
+            yield _format_line(here, volume["name"], _choose_volume_rule(volume["name"]))
     for field in ("initContainers", "containers"):
         for position, container in enumerate(spec.get(field) or ()):
             here = (*where, field, position)
@@ -133,7 +133,7 @@ def _check_template(
             if main:
                 yield from _check_main_container(container, role, here)
             elif field == "containers" and not container.get("image"):
-                yield f"{format_path((*here, 'image'))}: missing; {_main_container(role)}"
+                yield f"{format_path((*here, 'image'))}: missing; {_describe_main_container(role)}"
 
 
 def _check_pod(spec: Mapping[str, Any], role: Role, path: shapes.Path) -> Iterator[str]:
@@ -142,10 +142,10 @@ def _check_pod(spec: Mapping[str, Any], role: Role, path: shapes.Path) -> Iterat
         value = spec.get(field)
         # False is the default of these flags.
         if value is not None and value is not False:
-            yield _line((*path, field), value, rule)
+            yield _format_line((*path, field), value, rule)
     token = "automountServiceAccountToken"
     if role is Role.DRIVER and spec.get(token, True) is not True:
-        yield _line((*path, token), spec[token], "the driver creates the executors with it")
+        yield _format_line((*path, token), spec[token], "the driver creates the executors with it")
 
 
 def _check_main_container(
@@ -155,15 +155,17 @@ def _check_main_container(
     refused = _CONTAINER_FIELDS | (_DRIVER_CONTAINER_FIELDS if driver else {})
     for field, rule in refused.items():
         if container.get(field) is not None:
-            yield _line((*path, field), container[field], rule)
+            yield _format_line((*path, field), container[field], rule)
     for position, variable in enumerate(container.get("env") or ()):
         if driver and variable["name"] in DRIVER_ENV:
             here = (*path, "env", position, "name")
-            yield _line(here, variable["name"], "it is set for every run; use another name")
+            yield _format_line(here, variable["name"], "it is set for every run; use another name")
     for position, mount in enumerate(container.get("volumeMounts") or ()):
         if pod_paths.is_reserved(mount["mountPath"]):
             here = (*path, "volumeMounts", position, "mountPath")
-            yield _line(here, mount["mountPath"], "runs keep their files there; use another path")
+            yield _format_line(
+                here, mount["mountPath"], "runs keep their files there; use another path"
+            )
     yield from _check_resources(container.get("resources") or {}, role, (*path, "resources"))
 
 
@@ -176,7 +178,7 @@ def _check_resources(resources: Mapping[str, Any], role: Role, path: shapes.Path
     ):
         amount = (resources.get(field) or {}).get(name)
         if amount is not None:
-            yield _line((*path, field, name), amount, f"use spec.spark.{role}.{better}")
+            yield _format_line((*path, field, name), amount, f"use spec.spark.{role}.{better}")
 
 
 def _check_mounts(
@@ -186,14 +188,14 @@ def _check_mounts(
         name = mount.get("name")
         if isinstance(name, str) and _is_ours(name, local):
             here = (*path, "volumeMounts", position, "name")
-            yield _line(here, name, _volume_rule(name))
+            yield _format_line(here, name, _choose_volume_rule(name))
 
 
 def _is_ours(volume: str, local: frozenset[str]) -> bool:
     return volume.startswith(pod_paths.VOLUME_PREFIX) or volume in local
 
 
-def _volume_rule(volume: str) -> str:
+def _choose_volume_rule(volume: str) -> str:
     if volume.startswith(pod_paths.VOLUME_PREFIX):
         return (
             f"names that begin with {pod_paths.VOLUME_PREFIX} belong to the run; use another name"
@@ -201,7 +203,7 @@ def _volume_rule(volume: str) -> str:
     return "the volume is made from spec.spark.localVolumes; use another name"
 
 
-def _main_container(role: Role) -> str:
+def _describe_main_container(role: Role) -> str:
     return f"only {role.container}, the main container, has that of the run"
 
 
@@ -213,7 +215,7 @@ def _refuse_unknown(
             yield f"{format_path((*path, field))}: not allowed; allowed: {', '.join(allowed)}"
 
 
-def _line(path: shapes.Path, value: object, rule: str) -> str:
+def _format_line(path: shapes.Path, value: object, rule: str) -> str:
     # The arguments of a command are omitted: they may be long, or secret.
     text = describe_kind(value) if isinstance(value, list | dict) else format_value(value)
     return f"{format_path(path)}: {text} is not allowed: {rule}"

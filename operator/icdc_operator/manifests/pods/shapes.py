@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from icdc_api.crd.explain import describe_kind, format_path
-from icdc_api.problems import first_duplicate, format_value
+from icdc_api.problems import find_first_duplicate, format_value
 from icdc_operator.manifests.pods import scalars
 from icdc_operator.manifests.pods.merge import LIST_KEYS
 
@@ -46,19 +46,19 @@ def _check_value(value: object, kind: str, path: Path) -> Iterator[str]:
     if value is None:
         # Go decodes null as an absent field, but an item of a list must have a value.
         if isinstance(path[-1], int):
-            yield _line(path, value, _describe_kind(kind))
+            yield _format_line(path, value, _describe_kind(kind))
     elif kind in scalars.SCALARS:
         scalar = scalars.SCALARS[kind]
         if not scalar.is_kind(value):
-            yield _line(path, value, scalar.kind)
+            yield _format_line(path, value, scalar.kind)
         elif not scalar.fits(value):
-            yield _line(path, value, scalar.rule)
+            yield _format_line(path, value, scalar.rule)
     elif kind.startswith("["):
         yield from _check_items(value, kind, path)
     elif isinstance(value, dict):
         yield from _check_fields(value, kind, path)
     else:
-        yield _line(path, value, _describe_kind(kind))
+        yield _format_line(path, value, _describe_kind(kind))
 
 
 def _check_fields(values: Mapping[str, object], kind: str, path: Path) -> Iterator[str]:
@@ -73,7 +73,7 @@ def _check_fields(values: Mapping[str, object], kind: str, path: Path) -> Iterat
 
 def _check_items(items: object, kind: str, path: Path) -> Iterator[str]:
     if not isinstance(items, list):
-        yield _line(path, items, _describe_kind(kind))
+        yield _format_line(path, items, _describe_kind(kind))
         return
     # `merge` joins items by that field, so each item must have it, and no two the same.
     key = LIST_KEYS.get(str(path[-1]))
@@ -84,7 +84,7 @@ def _check_items(items: object, kind: str, path: Path) -> Iterator[str]:
             yield f"{format_path((*here, key))}: missing; the field is required"
     if key is not None:
         named = [item.get(key) for item in items if isinstance(item, dict)]
-        twice = first_duplicate(tuple(name for name in named if isinstance(name, str)))
+        twice = find_first_duplicate(tuple(name for name in named if isinstance(name, str)))
         if twice:
             name = format_value(twice[1])
             yield f"{format_path(path)}: {name} is not allowed twice: each {key} is unique"
@@ -112,7 +112,7 @@ def _suggest_fields(name: str, kind: str) -> str:
     return f"Kubernetes has no such field in {kind}" + (f"; meant is {near[0]}?" if near else "")
 
 
-def _line(path: Path, value: object, wanted: str) -> str:
+def _format_line(path: Path, value: object, wanted: str) -> str:
     hint = ""
     if wanted == "text" and isinstance(value, bool | int | float):
         hint = "; put it in quotes"

@@ -37,20 +37,20 @@ METRICS_PATH = "/metrics/executors/prometheus/"
 UI_PORT_DEFAULT = "4040"
 
 
-def _question_env(launch: Launch) -> list[dict[str, Any]]:
+def _build_question_env(launch: Launch) -> list[dict[str, Any]]:
     if not launch.takes_questions:
         return []
     return [{"name": QUESTION_VARIABLE, "value": pod_paths.QUESTION_FILE}]
 
 
-def driver_template(launch: Launch) -> dict[str, Any]:
+def build_driver_template(launch: Launch) -> dict[str, Any]:
     """Return the PodTemplateSpec of the driver."""
     container = {
         "env": [
             {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
             for name, path in DRIVER_ENV.items()
         ]
-        + _question_env(launch),
+        + _build_question_env(launch),
         # The outcome of the run. If the driver ends before it could write one, such as where
         # Python is missing, the kubelet puts the end of its log there instead.
         "terminationMessagePath": pod_paths.TERMINATION_MESSAGE_FILE,
@@ -62,11 +62,11 @@ def driver_template(launch: Launch) -> dict[str, Any]:
         "terminationGracePeriodSeconds": DRIVER_GRACE_SECONDS,
     }
     ours = _build_template(launch, Role.DRIVER, pod, container, volumes.of_driver(launch))
-    ours["metadata"]["annotations"] |= _metrics_annotations(launch.spec.spark.conf)
+    ours["metadata"]["annotations"] |= _build_metrics_annotations(launch.spec.spark.conf)
     return _merge_user_template(ours, launch.spec.spark.driver.template)
 
 
-def executor_template(launch: Launch) -> dict[str, Any]:
+def build_executor_template(launch: Launch) -> dict[str, Any]:
     """Return the PodTemplateSpec of the executors."""
     # Executors only process rows and need no access to the API server.
     pod = {"automountServiceAccountToken": False}
@@ -92,8 +92,8 @@ def _build_template(
     }
     return {
         "metadata": {
-            "labels": metadata.labels(launch),
-            "annotations": metadata.annotations(launch),
+            "labels": metadata.build_labels(launch),
+            "annotations": metadata.build_annotations(launch),
         },
         "spec": {
             **pod,
@@ -110,7 +110,7 @@ def _build_template(
     }
 
 
-def _metrics_annotations(conf: Mapping[str, str]) -> dict[str, str]:
+def _build_metrics_annotations(conf: Mapping[str, str]) -> dict[str, str]:
     """Return the annotations by which Prometheus scrapes all executors from the driver's UI."""
     if conf.get("spark.ui.enabled", "true").lower() == "false":
         return {}

@@ -26,16 +26,16 @@ def of_driver(launch: Launch) -> Volumes:
         {"name": pod_paths.REPORT_VOLUME, "emptyDir": {}},
         {"name": pod_paths.REPORT_VOLUME, "mountPath": pod_paths.REPORT_DIR},
     )
-    return [request, *_question(launch), report, *of_executor(launch)]
+    return [request, *_build_question_volumes(launch), report, *of_executor(launch)]
 
 
-def _question(launch: Launch) -> Volumes:
+def _build_question_volumes(launch: Launch) -> Volumes:
     """Return the volume of what a continuous run is asked while it goes on: mostly nothing."""
     if not launch.takes_questions:
         return []
     name = pod_paths.QUESTION_VOLUME
     # Optional: the pod starts without it, and the kubelet brings it, and takes it away, later.
-    source = {"name": metadata.question_name(launch.run.name), "optional": True}
+    source = {"name": metadata.name_question_map(launch.run.name), "optional": True}
     mount = {"name": name, "mountPath": pod_paths.QUESTION_DIR, "readOnly": True}
     return [({"name": name, "configMap": source}, mount)]
 
@@ -43,27 +43,31 @@ def _question(launch: Launch) -> Volumes:
 def of_executor(launch: Launch) -> Volumes:
     """Return the volumes of executors: local disks, and Secrets that properties may refer to."""
     secrets = [
-        _secret(position, name) for position, name in enumerate(list_secret_names(launch.spec))
+        _build_secret_volume(position, name)
+        for position, name in enumerate(list_secret_names(launch.spec))
     ]
     local = [
         (
-            {"name": pod_paths.local_volume(number), **_local_source(launch, volume)},
-            {"name": pod_paths.local_volume(number), "mountPath": pod_paths.local_dir(number)},
+            {"name": pod_paths.name_local_volume(number), **_build_local_source(launch, volume)},
+            {
+                "name": pod_paths.name_local_volume(number),
+                "mountPath": pod_paths.name_local_dir(number),
+            },
         )
         for number, volume in enumerate(launch.spec.spark.local_volumes, start=1)
     ]
     return [*secrets, *local]
 
 
-def _secret(position: int, secret: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    name = pod_paths.secret_volume(position)
+def _build_secret_volume(position: int, secret: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    name = pod_paths.name_secret_volume(position)
     # The whole directory and no subPath: the kubelet renews only the former when a Secret is
     # rotated, and a run takes up new credentials while it goes on.
-    mount = {"name": name, "mountPath": pod_paths.secret_dir(secret), "readOnly": True}
+    mount = {"name": name, "mountPath": pod_paths.name_secret_dir(secret), "readOnly": True}
     return {"name": name, "secret": {"secretName": secret}}, mount
 
 
-def _local_source(launch: Launch, volume: LocalVolume) -> dict[str, Any]:
+def _build_local_source(launch: Launch, volume: LocalVolume) -> dict[str, Any]:
     if volume.host_path is not None:
         # Directory, not DirectoryOrCreate: a directory created where a disk is not mounted would
         # fill the root disk of the node, and belong to root.
@@ -73,5 +77,5 @@ def _local_source(launch: Launch, volume: LocalVolume) -> dict[str, Any]:
         if volume.ephemeral.storage_class_name is not None:
             claim["storageClassName"] = volume.ephemeral.storage_class_name
         claim["resources"] = {"requests": {"storage": volume.ephemeral.size}}
-    template = {"metadata": {"labels": metadata.labels(launch)}, "spec": claim}
+    template = {"metadata": {"labels": metadata.build_labels(launch)}, "spec": claim}
     return {"ephemeral": {"volumeClaimTemplate": template}}

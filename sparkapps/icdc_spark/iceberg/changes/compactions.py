@@ -46,7 +46,7 @@ def take_out_compactions(
     # A compaction removes files and adds others: without both there is none to take out.
     if from_id is None or not files.earlier.files or not files.later.files:
         return files
-    snapshots = table.snapshots_between(from_id, to_id)
+    snapshots = table.list_snapshots_between(from_id, to_id)
     if snapshots is None:
         return files
     with source_errors(table.name):

@@ -47,7 +47,7 @@ def is_partition_derived(table: IcebergTable, spec_id: int, field_ids: Set[int])
 
     Rows that are equal in the fields are then in one partition of the spec.
     """
-    parser = table.bridge.statics(_SPEC_PARSER)
+    parser = table.bridge.get_statics(_SPEC_PARSER)
     parts = json.loads(parser.toJson(table.java.specs().get(spec_id)))["fields"]
     # A removed partition field of a format 1 table stays in the spec as `void`: always null.
     return field_ids >= {part["source-id"] for part in parts if part["transform"] != "void"}
@@ -56,18 +56,18 @@ def is_partition_derived(table: IcebergTable, spec_id: int, field_ids: Set[int])
 def build_data_group(table: IcebergTable, deletes: Sequence[Any]) -> FileGroup:
     """Return Java `DeleteFile` objects as a group of data files, which any reader can open."""
     bridge = table.bridge
-    tasks = bridge.new("java.util.ArrayList")
-    schema = bridge.statics("org.apache.iceberg.SchemaParser").toJson(table.java.schema())
-    parser = bridge.statics(_SPEC_PARSER)
-    everything = bridge.statics("org.apache.iceberg.expressions.Expressions").alwaysTrue()
-    residuals = bridge.statics("org.apache.iceberg.expressions.ResidualEvaluator")
+    tasks = bridge.create_object("java.util.ArrayList")
+    schema = bridge.get_statics("org.apache.iceberg.SchemaParser").toJson(table.java.schema())
+    parser = bridge.get_statics(_SPEC_PARSER)
+    everything = bridge.get_statics("org.apache.iceberg.expressions.Expressions").alwaysTrue()
+    residuals = bridge.get_statics("org.apache.iceberg.expressions.ResidualEvaluator")
     residual = residuals.unpartitioned(everything)
-    no_deletes = bridge.array("org.apache.iceberg.DeleteFile", ())
+    no_deletes = bridge.create_array("org.apache.iceberg.DeleteFile", ())
     for delete in deletes:
         spec = table.java.specs().get(delete.specId())
         # An internal class: public scans never plan a delete file as data.
         tasks.add(
-            bridge.new(
+            bridge.create_object(
                 "org.apache.iceberg.BaseFileScanTask",
                 _build_data_file(table, spec, delete),
                 no_deletes,
@@ -86,7 +86,7 @@ def build_data_group(table: IcebergTable, deletes: Sequence[Any]) -> FileGroup:
 
 def _build_data_file(table: IcebergTable, spec: Any, delete: Any) -> Any:
     """Return a Java `DataFile` that describes the file of a Java `DeleteFile`."""
-    builder = table.bridge.statics("org.apache.iceberg.DataFiles").builder(spec)
+    builder = table.bridge.get_statics("org.apache.iceberg.DataFiles").builder(spec)
     builder.withPath(delete.location()).withFormat(delete.format())
     builder.withFileSizeInBytes(delete.fileSizeInBytes()).withRecordCount(delete.recordCount())
     if spec.isPartitioned():

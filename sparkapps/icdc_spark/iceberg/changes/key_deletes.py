@@ -71,7 +71,7 @@ def find_key_deletes(
     since = table.require(from_id).sequence_number
     compared = tuple(sorted(key_ids))
     by_key = {delete for delete in deletes if delete.fields == compared and delete.sequence > since}
-    if not by_key or find_comparable_fields(table.schema(to_id), key_ids) is None:
+    if not by_key or find_comparable_fields(table.read_schema(to_id), key_ids) is None:
         return frozenset()
     # By the manifest list alone, and before deletes: no manifest is read for this choice.
     if earlier.data.live_rows <= LOOK_UP_ROWS:

@@ -94,20 +94,22 @@ def _list_partitions(table: IcebergTable, *lists: Any) -> Iterator[str]:
     bridge = table.bridge
     files = bridge.flatten(bridge.lists.newArrayList(lists))
     # Never empty: Iceberg states a count of files only above 0, and `_COUNTS` are both stated.
-    (spec_id, *others) = set(bridge.texts(bridge.map(files, FILE, "specId")))
+    (spec_id, *others) = set(bridge.read_texts(bridge.map(files, FILE, "specId")))
     if others:
         return repeat("")
     # As in paths, because the text of a partition itself does not show the bytes of binary values.
     partitions = bridge.map(files, FILE, "partition")
     spec = table.java.specs().get(int(spec_id))
-    return iter(bridge.texts(bridge.map_by(partitions, spec, _SPEC, "partitionToPath", _STRUCT)))
+    return iter(
+        bridge.read_texts(bridge.map_by(partitions, spec, _SPEC, "partitionToPath", _STRUCT))
+    )
 
 
 def _describe_files(table: IcebergTable, files: Any) -> list[RewrittenFile]:
     """Return plain descriptions of the data files of a Java list."""
     bridge = table.bridge
     methods = ("location", "dataSequenceNumber", "recordCount")
-    columns = [bridge.texts(bridge.map(files, FILE, method)) for method in methods]
+    columns = [bridge.read_texts(bridge.map(files, FILE, method)) for method in methods]
     return [
         RewrittenFile(location, int(sequence), int(records))
         for location, sequence, records in zip(*columns, strict=True)

@@ -121,13 +121,13 @@ def plan_value_deletes(
         return [], covered
     files = [after[location] for location in to_find]
     deletes = _load_deletes(table, later, files, to_find)
-    fields = _find_fields(table.schema(to_id), deletes.values())
+    fields = _find_fields(table.read_schema(to_id), deletes.values())
     candidates = {
         location: names
         for location, names in to_find.items()
         if all(deletes[name].field_ids in fields for name in names)
     }
-    spec_ids = dict(zip(to_find, later.spec_ids(files), strict=True))
+    spec_ids = dict(zip(to_find, later.read_spec_ids(files), strict=True))
     groups = _group_exactly(table, candidates, after, spec_ids, deletes)
     reads = [
         ValueDeletes(
@@ -168,8 +168,8 @@ def _load_deletes(
     java_deletes = bridge.flatten(bridge.map(tasks, _TASK, "deletes"))
     columns = zip(
         list_delete_names(bridge, java_deletes),
-        bridge.texts(bridge.map(java_deletes, _FILE, "specId")),
-        bridge.texts(bridge.map(java_deletes, _FILE, "dataSequenceNumber")),
+        bridge.read_texts(bridge.map(java_deletes, _FILE, "specId")),
+        bridge.read_texts(bridge.map(java_deletes, _FILE, "dataSequenceNumber")),
         list_equality_fields(bridge, java_deletes),
         strict=True,
     )

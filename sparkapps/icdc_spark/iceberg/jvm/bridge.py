@@ -12,7 +12,7 @@ Example: the locations of the 10,000 data files of a Java list `tasks`, in about
 
     files = bridge.map(tasks, "org.apache.iceberg.ContentScanTask", "file")      # lazy, in the JVM
     locations = bridge.map(files, "org.apache.iceberg.ContentFile", "location")  # lazy as well
-    bridge.texts(locations)                                                      # list[str]
+    bridge.read_texts(locations)                                                 # list[str]
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -75,19 +75,19 @@ class Bridge:
                 setattr(self.jvm, name, getattr(self.jvm, name))
         # Spark looks up catalogs in the configuration of the thread's active session, whatever
         # session it is passed. Each table has a session and a thread of its own.
-        sessions = self.statics("org.apache.spark.sql.SparkSession")
+        sessions = self.get_statics("org.apache.spark.sql.SparkSession")
         sessions.setActiveSession(self.java_session)
 
     @property
     def lists(self) -> Any:
         """Guava's `Lists`, as relocated into the Iceberg jar."""
-        return self.statics(_GUAVA + "collect.Lists")
+        return self.get_statics(_GUAVA + "collect.Lists")
 
-    def statics(self, class_name: str) -> Any:
+    def get_statics(self, class_name: str) -> Any:
         """Return the static methods of a class, to be called by their names."""
         return Statics(class_name, self._gateway._gateway_client)
 
-    def new(self, class_name: str, *arguments: Any) -> Any:
+    def create_object(self, class_name: str, *arguments: Any) -> Any:
         """Create an object of a class."""
         return JavaClass(class_name, self._gateway._gateway_client)(*arguments)
 
@@ -99,17 +99,17 @@ class Bridge:
         """Return whether a class is another class or extends it."""
         return bool(self.load_class(base_name).isAssignableFrom(self.load_class(class_name)))
 
-    def elements(self, java_list: Any) -> list[Any]:
+    def list_elements(self, java_list: Any) -> list[Any]:
         """Return the elements of a Java list as Java objects."""
         # Python's own loop over a Java list ends by a Java exception, and pyspark makes a dozen
         # calls for each exception that it meets.
         return [java_list.get(position) for position in range(java_list.size())]
 
-    def strings(self, values: Sequence[str]) -> Any:
+    def create_strings(self, values: Sequence[str]) -> Any:
         """Create a Java array of strings."""
-        return self.array(_STRING, values)
+        return self.create_array(_STRING, values)
 
-    def array(self, class_name: str, values: Sequence[Any]) -> Any:
+    def create_array(self, class_name: str, values: Sequence[Any]) -> Any:
         """Create a Java array of a class."""
         java_class = JavaClass(class_name, self._gateway._gateway_client)
         array = self._gateway.new_array(java_class, len(values))
@@ -125,7 +125,7 @@ class Bridge:
         """
         try:
             if only is not None:
-                accepted = self.statics(_GUAVA + "collect.Iterables").filter(closeable, only)
+                accepted = self.get_statics(_GUAVA + "collect.Iterables").filter(closeable, only)
                 return self.lists.newArrayList(accepted)
             return self.lists.newArrayList(closeable)
         finally:
@@ -137,7 +137,7 @@ class Bridge:
         The first `start` elements are passed over, and are never in memory together.
         """
         try:
-            iterables = self.statics(_GUAVA + "collect.Iterables")
+            iterables = self.get_statics(_GUAVA + "collect.Iterables")
             return self.lists.newArrayList(iterables.limit(iterables.skip(closeable, start), size))
         finally:
             closeable.close()
@@ -156,8 +156,8 @@ class Bridge:
 
         The last function is applied first: [location, file] asks for the location of the file.
         """
-        predicates = self.statics(_GUAVA + "base.Predicates")
-        java_values = self.new("java.util.HashSet", self._split(_SEPARATOR, values))
+        predicates = self.get_statics(_GUAVA + "base.Predicates")
+        java_values = self.create_object("java.util.HashSet", self._split(_SEPARATOR, values))
         # `in` is a keyword of Python.
         predicate = predicates.__getattr__("in")(java_values)
         for function in functions:
@@ -166,10 +166,10 @@ class Bridge:
 
     def flatten(self, java_list: Any) -> Any:
         """Return one Java list of the elements of a Java list of lists."""
-        iterables = self.statics(_GUAVA + "collect.Iterables")
+        iterables = self.get_statics(_GUAVA + "collect.Iterables")
         return self.lists.newArrayList(iterables.concat(java_list))
 
-    def items(self, java_map: Any) -> tuple[Any, Any]:
+    def list_items(self, java_map: Any) -> tuple[Any, Any]:
         """Return the keys and the values of a Java map as two Java lists, in the same order."""
         # Python's own loop over a Java map makes calls per entry, and ends by a Java exception.
         entries = self.lists.newArrayList(java_map.entrySet())
@@ -182,7 +182,7 @@ class Bridge:
         The list is a view: the method is called each time that an element is read.
         """
         if not arguments:
-            return self.lists.transform(java_list, self.function(class_name, method))
+            return self.lists.transform(java_list, self.build_function(class_name, method))
         return self._map(java_list, class_name, method, [], arguments)
 
     def map_static(
@@ -196,13 +196,13 @@ class Bridge:
         handle = self._handle(class_name, method, [self.load_class(element)])
         return self.lists.transform(java_list, self._as_function(handle.bindTo(owner)))
 
-    def texts(self, java_list: Any) -> list[str]:
+    def read_texts(self, java_list: Any) -> list[str]:
         """Return `String.valueOf` of each element of a Java list; "null" for null."""
         count = int(java_list.size())
         if count == 0:
             return []
-        as_text = self.lists.transform(java_list, self.function(_STRING, "valueOf", _OBJECT))
-        joined: str = self.statics(_STRING).join(_SEPARATOR, as_text)
+        as_text = self.lists.transform(java_list, self.build_function(_STRING, "valueOf", _OBJECT))
+        joined: str = self.get_statics(_STRING).join(_SEPARATOR, as_text)
         parts = joined.split(_SEPARATOR)
         if len(parts) != count:
             raise Bug(
@@ -213,17 +213,17 @@ class Bridge:
     def pick(self, java_list: Any, positions: Sequence[int]) -> Any:
         """Return a new Java list of the elements at these positions, in the given order."""
         if not positions:
-            return self.new("java.util.ArrayList")
+            return self.create_object("java.util.ArrayList")
         texts = self._split(",", map(str, positions))
-        indices = self.lists.transform(texts, self.function(_INTEGER, "valueOf", _STRING))
+        indices = self.lists.transform(texts, self.build_function(_INTEGER, "valueOf", _STRING))
         element = self._as_function(self._get.bindTo(java_list))
-        return self.new("java.util.ArrayList", self.lists.transform(indices, element))
+        return self.create_object("java.util.ArrayList", self.lists.transform(indices, element))
 
     def _split(self, separator: str, values: Iterable[str]) -> Any:
         """Return a Java list of strings; one string crosses the border."""
-        pattern = self.statics("java.util.regex.Pattern").compile(separator)
+        pattern = self.get_statics("java.util.regex.Pattern").compile(separator)
         stream = pattern.splitAsStream(separator.join(values))
-        return stream.collect(self.statics("java.util.stream.Collectors").toList())
+        return stream.collect(self.get_statics("java.util.stream.Collectors").toList())
 
     def _map(
         self,
@@ -237,8 +237,8 @@ class Bridge:
         kinds = [self.load_class(name) for name in (*leading, *(kind for kind, _ in arguments))]
         handle = self._handle(class_name, method, kinds)
         if arguments:
-            values = self.array(_OBJECT, [value for _, value in arguments])
-            handles = self.statics("java.lang.invoke.MethodHandles")
+            values = self.create_array(_OBJECT, [value for _, value in arguments])
+            handles = self.get_statics("java.lang.invoke.MethodHandles")
             handle = handles.insertArguments(handle, 1, values)
         return self.lists.transform(java_list, self._as_function(handle))
 
@@ -252,7 +252,7 @@ class Bridge:
 
         return self._cache(("java.util.List", "get"), create)
 
-    def function(self, class_name: str, method: str, *arguments: str) -> Any:
+    def build_function(self, class_name: str, method: str, *arguments: str) -> Any:
         """Return a Guava function: an instance method of its argument, or a static method."""
 
         def create() -> Any:
@@ -261,7 +261,7 @@ class Bridge:
 
         return self._cache((class_name, method, *arguments), create)
 
-    def scala_function(self, class_name: str, method: str) -> Any:
+    def build_scala_function(self, class_name: str, method: str) -> Any:
         """Return a method without arguments as a function for Scala's collections."""
 
         def create() -> Any:
@@ -276,16 +276,18 @@ class Bridge:
         return self._functions[key]
 
     def _handle(self, class_name: str, method: str, arguments: Sequence[Any]) -> Any:
-        classes = self.array("java.lang.Class", arguments)
+        classes = self.create_array("java.lang.Class", arguments)
         java_method = self.load_class(class_name).getMethod(method, classes)
-        return self.statics("java.lang.invoke.MethodHandles").publicLookup().unreflect(java_method)
+        return (
+            self.get_statics("java.lang.invoke.MethodHandles").publicLookup().unreflect(java_method)
+        )
 
     def _as_function(self, handle: Any, kind: str = _FUNCTION) -> Any:
-        proxies = self.statics("java.lang.invoke.MethodHandleProxies")
+        proxies = self.get_statics("java.lang.invoke.MethodHandleProxies")
         return proxies.asInterfaceInstance(self.load_class(kind), handle)
 
     def load_class(self, name: str) -> Any:
         """Return the object that stands for a class in the JVM."""
         # Of the thread: the class loader of the JVM itself does not see jars of spark-submit.
-        thread = self.statics("java.lang.Thread").currentThread()
+        thread = self.get_statics("java.lang.Thread").currentThread()
         return thread.getContextClassLoader().loadClass(name)

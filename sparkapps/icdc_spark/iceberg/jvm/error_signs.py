@@ -44,14 +44,14 @@ class ErrorSigns(NamedTuple):
 def read_signs(error: Exception) -> ErrorSigns:
     """Follow the Java causes of an error; without any, its own text is all there is."""
     names: set[str] = set()
-    details = [f"{type(error).__name__}: {first_line(str(error))}"]
+    details = [f"{type(error).__name__}: {find_error_line(str(error))}"]
     texts = [str(error)]
     cause = _get_java_cause(error)
     for _ in range(_MAX_CAUSES):
         if cause is None:
             break
         texts.append(str(cause.toString()))
-        details.append(first_line(texts[-1]))
+        details.append(find_error_line(texts[-1]))
         names.update(_list_classes(cause))
         names.update(_find_class_names(str(cause.getMessage() or "")))
         cause = cause.getCause()
@@ -60,7 +60,7 @@ def read_signs(error: Exception) -> ErrorSigns:
     return ErrorSigns(frozenset(names), details[-1], "\n".join(texts))
 
 
-def first_line(text: str) -> str:
+def find_error_line(text: str) -> str:
     """Return the line that says what happened; of a Python traceback that is the last one."""
     raised = _PYTHON_ERROR.findall(text) if "Traceback (most recent call last)" in text else []
     line = raised[-1] if raised else text.strip().split("\n", 1)[0]

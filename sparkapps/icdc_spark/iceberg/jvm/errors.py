@@ -35,7 +35,7 @@ from icdc_api.errors import (
     Unauthorized,
 )
 from icdc_spark.iceberg.jvm import engine_errors, file_errors, row_errors
-from icdc_spark.iceberg.jvm.error_signs import first_line, read_signs
+from icdc_spark.iceberg.jvm.error_signs import find_error_line, read_signs
 
 FOREIGN_ERRORS = (Py4JError, PySparkException, ConnectionError, EOFError)
 """What Spark and Iceberg raise in Python; the last two once the JVM no longer answers."""
@@ -189,7 +189,7 @@ def filter_errors(table: str, row_filter: str) -> Iterator[None]:
         yield
     except AnalysisException as error:
         raise FilterInvalid(
-            f"{table}: rowFilter `{row_filter}` cannot be evaluated: {first_line(str(error))}"
+            f"{table}: rowFilter `{row_filter}` cannot be evaluated: {find_error_line(str(error))}"
         ) from error
     except FOREIGN_ERRORS as error:
         raise translate_error(table, error) from error

@@ -81,7 +81,7 @@ def _find_dependency(bridge: Bridge, frame: DataFrame, row_filter: str) -> str:
         return "depends on the time of the run"
     # Not the optimised plan: there Spark has put today's date in the place of `curdate()`.
     analysed = frame._jdf.queryExecution().analyzed()
-    plan = bridge.statics(_RULES + "ReplaceExpressions").apply(analysed)
+    plan = bridge.get_statics(_RULES + "ReplaceExpressions").apply(analysed)
     condition = plan.expressions().head()
     # Before and after the replacement: `version()` is replaced by a call of any static method.
     before = _list_classes(bridge, analysed.expressions().head())
@@ -93,7 +93,7 @@ def _find_dependency(bridge: Bridge, frame: DataFrame, row_filter: str) -> str:
     if not condition.deterministic():
         return "is not deterministic: it need not give the same answer twice for one row"
     # This rule replaces a text that is compared with a time, such as `day > 'yesterday'`.
-    if not bridge.statics(_RULES + "SpecialDatetimeValues").apply(plan).fastEquals(plan):
+    if not bridge.get_statics(_RULES + "SpecialDatetimeValues").apply(plan).fastEquals(plan):
         return "depends on the time of the run"
     # To Spark this is a call like any other, whose classes pass above.
     if _VERSION_OF_ICEBERG in str(condition.toString()):
@@ -103,7 +103,9 @@ def _find_dependency(bridge: Bridge, frame: DataFrame, row_filter: str) -> str:
 
 def _list_classes(bridge: Bridge, expression: Any) -> set[str]:
     """Return the names of the classes of an expression and of all expressions inside it."""
-    distinct = expression.map(bridge.scala_function("java.lang.Object", "getClass")).distinct()
+    distinct = expression.map(
+        bridge.build_scala_function("java.lang.Object", "getClass")
+    ).distinct()
     return {text.removeprefix("class ") for text in str(distinct.mkString("\n")).split("\n")}
 
 

@@ -196,8 +196,8 @@ def _close_catalog(session: SparkSession, catalog: str) -> None:
         # Only one that was used: asked for by name, Spark would create it, and connect, to close
         # it. It stays in the manager: `reset` would empty that, but also create the folder of
         # Spark's own warehouse in the working directory, which may be read-only.
-        if manager.listCatalogs(bridge.statics("scala.Option").empty()).contains(catalog):
-            spark3 = bridge.statics("org.apache.iceberg.spark.Spark3Util")
+        if manager.listCatalogs(bridge.get_statics("scala.Option").empty()).contains(catalog):
+            spark3 = bridge.get_statics("org.apache.iceberg.spark.Spark3Util")
             java_catalog = spark3.loadIcebergCatalog(bridge.java_session, catalog)
             if bridge.is_a(java_catalog, _CLOSEABLE):
                 java_catalog.close()
@@ -207,7 +207,7 @@ def _close_catalog(session: SparkSession, catalog: str) -> None:
             if key.startswith(f"spark.sql.catalog.{catalog}"):
                 session.conf.unset(key)
         # `Bridge` made the session the active one of this thread, which would keep it in memory.
-        bridge.statics("org.apache.spark.sql.SparkSession").clearActiveSession()
+        bridge.get_statics("org.apache.spark.sql.SparkSession").clearActiveSession()
         _remove_pool_hooks(bridge)
 
 
@@ -221,7 +221,7 @@ def _remove_pool_hooks(bridge: Bridge) -> None:
     # `Runtime` removes a hook, but tells nobody which there are. Spark itself opens this package.
     hooks = bridge.load_class("java.lang.ApplicationShutdownHooks").getDeclaredField("hooks")
     hooks.setAccessible(True)
-    runtime = bridge.statics("java.lang.Runtime").getRuntime()
+    runtime = bridge.get_statics("java.lang.Runtime").getRuntime()
     with _LISTING_HOOKS:
         present = hooks.get(None)
         if present is None:

@@ -36,8 +36,8 @@ def estimate_key_range(
     with source_errors(table.name):
         bridge = table.bridge
         files = collect_data_files(bridge, group.tasks)
-        manifest_paths = bridge.texts(bridge.map(files, FILE, "manifestLocation"))
-        locations = bridge.texts(bridge.map(files, FILE, "location"))
+        manifest_paths = bridge.read_texts(bridge.map(files, FILE, "manifestLocation"))
+        locations = bridge.read_texts(bridge.map(files, FILE, "location"))
         first = manifest_paths[0]
         pairs = zip(locations, manifest_paths, strict=True)
         # Planned files carry no bounds, so a manifest has to be read for them; one is enough.
@@ -72,6 +72,6 @@ def _read_bound(table: IcebergTable, bounds: Any, field_id: int) -> int | None:
         return None
     # Bounds of int, long and date columns are all little-endian integers, which Iceberg reads as
     # long whatever their width: a file keeps the width that its column had when it was written.
-    long_type = table.bridge.statics("org.apache.iceberg.types.Types$LongType").get()
-    conversions = table.bridge.statics("org.apache.iceberg.types.Conversions")
+    long_type = table.bridge.get_statics("org.apache.iceberg.types.Types$LongType").get()
+    conversions = table.bridge.get_statics("org.apache.iceberg.types.Conversions")
     return int(conversions.fromByteBuffer(long_type, value))

@@ -78,9 +78,9 @@ def name_suspects(table: IcebergTable, groups: Iterable[Any]) -> str:
 def _list_files(table: IcebergTable, groups: Iterable[Any]) -> Iterator[Any]:
     """Yield the data files and the delete files of the tasks; one may come more than once."""
     for group in groups:
-        for task in table.bridge.elements(group):
+        for task in table.bridge.list_elements(group):
             yield task.file()
-            yield from table.bridge.elements(task.deletes())
+            yield from table.bridge.list_elements(task.deletes())
 
 
 def _check_file(stored: Any, file: Any, shown: str) -> str:

@@ -87,15 +87,17 @@ def find_equality_ids(table: IcebergTable, tasks: Any) -> frozenset[int]:
         deletes = bridge.flatten(bridge.map(tasks, _TASK, "deletes"))
         ids = bridge.map(deletes, _FILE, "equalityFieldIds")
         # There may be millions: only the distinct lists cross the border to Python.
-        distinct = bridge.new("java.util.ArrayList", bridge.new("java.util.HashSet", ids))
-        texts = bridge.texts(distinct)
+        distinct = bridge.create_object(
+            "java.util.ArrayList", bridge.create_object("java.util.HashSet", ids)
+        )
+        texts = bridge.read_texts(distinct)
     return frozenset(field_id for text in texts for field_id in json.loads(text) or ())
 
 
 def _list_deletes(bridge: Bridge, tasks: Any) -> list[tuple[DeleteFile, ...]]:
     """Return the delete files that Iceberg has assigned to each task."""
     nested = bridge.map(tasks, _TASK, "deletes")
-    counts = [int(text) for text in bridge.texts(bridge.map(nested, "java.util.List", "size"))]
+    counts = [int(text) for text in bridge.read_texts(bridge.map(nested, "java.util.List", "size"))]
     # One flat list: a call per task would be slow, so the counts cut it into tasks again.
     flat = bridge.flatten(nested)
     methods = ("location", "format", "equalityFieldIds")
@@ -114,7 +116,7 @@ def _list_deletes(bridge: Bridge, tasks: Any) -> list[tuple[DeleteFile, ...]]:
 
 def _read_column(bridge: Bridge, files: Any, method: str) -> list[str]:
     """Return the text of what a method of `ContentFile` answers for each file."""
-    return bridge.texts(bridge.map(files, _FILE, method))
+    return bridge.read_texts(bridge.map(files, _FILE, method))
 
 
 def _list_constants(bridge: Bridge, tasks: Any) -> list[Mapping[int, Any]]:
@@ -123,11 +125,11 @@ def _list_constants(bridge: Bridge, tasks: Any) -> list[Mapping[int, Any]]:
     # every partition field was removed.
     specs = bridge.map(tasks, "org.apache.iceberg.PartitionScanTask", "spec")
     parser = "org.apache.iceberg.PartitionSpecParser"
-    spec_texts = bridge.texts(
+    spec_texts = bridge.read_texts(
         bridge.map_static(specs, parser, "toJson", "org.apache.iceberg.PartitionSpec")
     )
     sources = {text: _map_identity_fields(json.loads(text)) for text in set(spec_texts)}
-    values = bridge.statics("org.apache.iceberg.SingleValueParser")
+    values = bridge.get_statics("org.apache.iceberg.SingleValueParser")
     # One type per spec, not per task: each costs several calls.
     partition_types: dict[str, Any] = {}
     constants: list[Mapping[int, Any]] = []

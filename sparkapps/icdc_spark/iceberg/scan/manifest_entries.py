@@ -90,13 +90,13 @@ def read_data_entries(
     bridge = table.bridge
     predicate = None
     if only is not None:
-        predicate = bridge.is_any_of(only, [bridge.function(FILE, "location")])
+        predicate = bridge.is_any_of(only, [bridge.build_function(FILE, "location")])
     selected = _PATH_AND_PARTITION if partitions else _PATH
     files = _read(table, manifests, "read", selected, predicate)
     columns = zip(
-        bridge.texts(bridge.map(files, FILE, "location")),
-        bridge.texts(bridge.map(files, FILE, "dataSequenceNumber")),
-        bridge.texts(bridge.map(files, FILE, "manifestLocation")),
+        bridge.read_texts(bridge.map(files, FILE, "location")),
+        bridge.read_texts(bridge.map(files, FILE, "dataSequenceNumber")),
+        bridge.read_texts(bridge.map(files, FILE, "manifestLocation")),
         _list_partitions(table, files) if partitions else [None] * int(files.size()),
         strict=True,
     )
@@ -110,8 +110,8 @@ def load_files_with_bounds(
     table: IcebergTable, manifests: Manifests, only: Collection[str]
 ) -> list[Any]:
     """Return the live data files at these locations as Java objects with their column bounds."""
-    predicate = table.bridge.is_any_of(only, [table.bridge.function(FILE, "location")])
-    return table.bridge.elements(_read(table, manifests, "read", _BOUNDS, predicate))
+    predicate = table.bridge.is_any_of(only, [table.bridge.build_function(FILE, "location")])
+    return table.bridge.list_elements(_read(table, manifests, "read", _BOUNDS, predicate))
 
 
 def open_data_files(table: IcebergTable, manifests: Manifests, columns: Collection[str]) -> Any:
@@ -132,12 +132,12 @@ def read_delete_entries(table: IcebergTable, manifests: Manifests) -> list[tuple
         files, "org.apache.iceberg.util.ContentFileUtil", "referencedDataFileLocation", _DELETE
     )
     columns = zip(
-        bridge.texts(bridge.map(files, FILE, "manifestLocation")),
+        bridge.read_texts(bridge.map(files, FILE, "manifestLocation")),
         list_delete_names(bridge, files),
-        bridge.texts(bridge.map(files, FILE, "dataSequenceNumber")),
-        bridge.texts(data_files),
+        bridge.read_texts(bridge.map(files, FILE, "dataSequenceNumber")),
+        bridge.read_texts(data_files),
         _list_partitions(table, files),
-        bridge.texts(bridge.map(files, FILE, "specId")),
+        bridge.read_texts(bridge.map(files, FILE, "specId")),
         list_equality_fields(bridge, files),
         strict=True,
     )
@@ -168,7 +168,7 @@ def load_delete_files(
     # All columns: readers need sizes, counts, partitions and keys of encryption.
     files = _read(table, manifests, "readDeleteManifest", None, None)
     positions = sorted((name, at) for at, name in enumerate(list_delete_names(bridge, files)))
-    return bridge.elements(bridge.pick(files, [at for name, at in positions if name in names]))
+    return bridge.list_elements(bridge.pick(files, [at for name, at in positions if name in names]))
 
 
 def _list_partitions(table: IcebergTable, files: Any) -> list[str | None]:
@@ -178,7 +178,7 @@ def _list_partitions(table: IcebergTable, files: Any) -> list[str | None]:
     table: the partition's value can no longer be read.
     """
     bridge = table.bridge
-    spec_ids = bridge.texts(bridge.map(files, FILE, "specId"))
+    spec_ids = bridge.read_texts(bridge.map(files, FILE, "specId"))
     partitions: list[str | None] = [None] * len(spec_ids)
     for spec_id in set(spec_ids):
         spec = table.java.specs().get(int(spec_id))
@@ -188,7 +188,7 @@ def _list_partitions(table: IcebergTable, files: Any) -> list[str | None]:
         values = bridge.map(bridge.pick(files, positions), FILE, "partition")
         struct = "org.apache.iceberg.StructLike"
         paths = bridge.map_by(values, spec, _SPEC, "partitionToPath", struct)
-        for at, path in zip(positions, bridge.texts(paths), strict=True):
+        for at, path in zip(positions, bridge.read_texts(paths), strict=True):
             # The same path of two specs is not the same partition.
             partitions[at] = f"{spec_id}/{path}"
     return partitions
@@ -196,7 +196,7 @@ def _list_partitions(table: IcebergTable, files: Any) -> list[str | None]:
 
 def _has_source_columns(table: IcebergTable, spec: Any) -> bool:
     """Return whether the table still has each column that the spec is derived from."""
-    text = table.bridge.statics("org.apache.iceberg.PartitionSpecParser").toJson(spec)
+    text = table.bridge.get_statics("org.apache.iceberg.PartitionSpecParser").toJson(spec)
     schema = table.java.schema()
     fields = json.loads(text)["fields"]
     return all(schema.findField(field["source-id"]) is not None for field in fields)
@@ -231,10 +231,10 @@ def _open(
         ("java.util.Map", table.java.specs()),
     )
     if columns is not None:
-        selected = bridge.new("java.util.ArrayList")
+        selected = bridge.create_object("java.util.ArrayList")
         for column in columns:
             selected.add(column)
         readers = bridge.map(readers, _READER, "select", ("java.util.Collection", selected))
     # Several manifests at a time, in the pool that Iceberg's own planning uses.
-    pool = bridge.statics("org.apache.iceberg.util.ThreadPools").getWorkerPool()
-    return bridge.new("org.apache.iceberg.util.ParallelIterable", readers, pool)
+    pool = bridge.get_statics("org.apache.iceberg.util.ThreadPools").getWorkerPool()
+    return bridge.create_object("org.apache.iceberg.util.ParallelIterable", readers, pool)

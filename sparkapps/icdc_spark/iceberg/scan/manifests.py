@@ -39,8 +39,8 @@ class Manifests:
     def from_java(cls, table: IcebergTable, java: Any) -> "Manifests":
         """Wrap a Java list of `ManifestFile`."""
         bridge = table.bridge
-        paths = bridge.texts(bridge.map(java, MANIFEST, "path"))
-        sequences = bridge.texts(bridge.map(java, MANIFEST, "sequenceNumber"))
+        paths = bridge.read_texts(bridge.map(java, MANIFEST, "path"))
+        sequences = bridge.read_texts(bridge.map(java, MANIFEST, "sequenceNumber"))
         pairs = zip(paths, sequences, strict=True)
         return cls(table, java, [ManifestKey(path, int(number)) for path, number in pairs])
 
@@ -55,7 +55,9 @@ class Manifests:
     @property
     def file_counts(self) -> list[int | None]:
         """The number of live files of each manifest; None where it is not stated (format 1)."""
-        counts = zip(self._texts("addedFilesCount"), self._texts("existingFilesCount"), strict=True)
+        counts = zip(
+            self._read_texts("addedFilesCount"), self._read_texts("existingFilesCount"), strict=True
+        )
         return [None if "null" in pair else sum(map(int, pair)) for pair in counts]
 
     @property
@@ -66,12 +68,12 @@ class Manifests:
     @property
     def min_sequence(self) -> int:
         """The lowest data sequence number of their live files; 0 in format 1."""
-        return min(map(int, self._texts("minSequenceNumber")))
+        return min(map(int, self._read_texts("minSequenceNumber")))
 
     @property
     def spec_ids(self) -> set[int]:
         """The ids of the partition specs of their files; one manifest has files of one spec."""
-        return {int(text) for text in self._texts("partitionSpecId")}
+        return {int(text) for text in self._read_texts("partitionSpecId")}
 
     def without(self, keys: Container[ManifestKey]) -> "Manifests":
         """Return the manifests that do not have one of these keys."""
@@ -100,14 +102,14 @@ class Manifests:
         return [self._pick(range(start, end)) for start, end in slice_by_count(counts, limit)]
 
     def _sum(self, *methods: str) -> int:
-        columns = (self._texts(method) for method in methods)
+        columns = (self._read_texts(method) for method in methods)
         # Counts are optional in format 1.
         return sum(int(text) for column in columns for text in column if text != "null")
 
-    def _texts(self, method: str) -> list[str]:
+    def _read_texts(self, method: str) -> list[str]:
         """Return what a method of `ManifestFile` gives for each manifest, as text."""
         bridge = self._table.bridge
-        return bridge.texts(bridge.map(self.java, MANIFEST, method))
+        return bridge.read_texts(bridge.map(self.java, MANIFEST, method))
 
     def _pick(self, positions: Iterable[int]) -> "Manifests":
         # The Java list and the keys must stay in the same order.

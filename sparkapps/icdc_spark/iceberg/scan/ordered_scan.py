@@ -138,10 +138,10 @@ class OrderedScan:
         bridge = self._table.bridge
         with source_errors(self._table.name):
             records, sizes, entries = (
-                [int(text) for text in bridge.texts(bridge.map(files, FILE, method))]
+                [int(text) for text in bridge.read_texts(bridge.map(files, FILE, method))]
                 for method in ("recordCount", "fileSizeInBytes", "pos")
             )
-            paths = bridge.texts(bridge.map(files, FILE, "manifestLocation"))
+            paths = bridge.read_texts(bridge.map(files, FILE, "manifestLocation"))
         numbers = {key.path: number for number, key in enumerate(window.keys)}
         order = sorted(range(len(paths)), key=lambda at: (numbers[paths[at]], entries[at]))
         return [OrderedFile(at, records[at], sizes[at]) for at in order]

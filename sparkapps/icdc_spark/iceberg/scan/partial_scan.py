@@ -26,20 +26,20 @@ def plan_partial_scan(table: IcebergTable, data: Manifests, deletes: Manifests) 
     bridge = table.bridge
     metadata = table.java.operations().current()
     snapshot = _build_snapshot(table, metadata, data, deletes)
-    builder = bridge.statics("org.apache.iceberg.TableMetadata").buildFrom(metadata)
+    builder = bridge.get_statics("org.apache.iceberg.TableMetadata").buildFrom(metadata)
     # Operations without a catalog: the snapshot cannot be committed by accident.
-    operations = bridge.new(
+    operations = bridge.create_object(
         "org.apache.iceberg.StaticTableOperations",
         builder.addSnapshot(snapshot).build(),
         table.java.io(),
     )
-    partial = bridge.new("org.apache.iceberg.BaseTable", operations, table.java.name())
+    partial = bridge.create_object("org.apache.iceberg.BaseTable", operations, table.java.name())
     return partial.newScan().useSnapshot(snapshot.snapshotId()).planFiles()
 
 
 def _build_snapshot(table: IcebergTable, metadata: Any, data: Manifests, deletes: Manifests) -> Any:
     """Return a Java snapshot of these manifests that has read its manifest list already."""
-    memory = table.bridge.new("org.apache.iceberg.inmemory.InMemoryFileIO")
+    memory = table.bridge.create_object("org.apache.iceberg.inmemory.InMemoryFileIO")
     unique = uuid.uuid4()
     location = f"memory:{unique}.avro"
     _write_manifest_list(table, memory.newOutputFile(location), data, deletes)
@@ -54,7 +54,7 @@ def _build_snapshot(table: IcebergTable, metadata: Any, data: Manifests, deletes
         "first-row-id": metadata.nextRowId(),
         "added-rows": 0,
     }
-    snapshot = table.bridge.statics("org.apache.iceberg.SnapshotParser").fromJson(
+    snapshot = table.bridge.get_statics("org.apache.iceberg.SnapshotParser").fromJson(
         json.dumps(snapshot_json)
     )
     # Reads and caches the list. The planning below opens files by the table's own FileIO, which
@@ -70,9 +70,9 @@ def _write_manifest_list(
 ) -> None:
     """Write an Avro file of `manifest_file` entries, as Iceberg's own manifest lists are."""
     bridge = table.bridge
-    avro = bridge.statics("org.apache.iceberg.FileFormat").valueOf("AVRO")
-    schema = bridge.statics("org.apache.iceberg.ManifestFile").schema()
-    writer = bridge.statics("org.apache.iceberg.InternalData").write(avro, output)
+    avro = bridge.get_statics("org.apache.iceberg.FileFormat").valueOf("AVRO")
+    schema = bridge.get_statics("org.apache.iceberg.ManifestFile").schema()
+    writer = bridge.get_statics("org.apache.iceberg.InternalData").write(avro, output)
     appender = writer.schema(schema).named("manifest_file").build()
     try:
         appender.addAll(data.java)

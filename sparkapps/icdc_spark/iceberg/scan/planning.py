@@ -73,17 +73,17 @@ class Listing:
             bytes=sum(file.bytes for file in files),
         )
 
-    def spec_ids(self, files: Sequence[PlannedFile]) -> list[int]:
+    def read_spec_ids(self, files: Sequence[PlannedFile]) -> list[int]:
         """Return the id of the partition spec of each of these files of this listing."""
         bridge = self._table.bridge
         tasks = bridge.pick(self._tasks, [file.position for file in files])
         java_files = collect_data_files(bridge, tasks)
-        return [int(text) for text in bridge.texts(bridge.map(java_files, _FILE, "specId"))]
+        return [int(text) for text in bridge.read_texts(bridge.map(java_files, _FILE, "specId"))]
 
     def without(self, locations: Set[str], *others: "Listing") -> "Listing":
         """Return a listing without the files at these locations, followed by other listings."""
         # All tasks stay: files are found by position, and the positions of the rest must not move.
-        tasks = self._table.bridge.new("java.util.ArrayList", self._tasks)
+        tasks = self._table.bridge.create_object("java.util.ArrayList", self._tasks)
         files = [file for file in self.files if file.location not in locations]
         for other in others:
             first = int(tasks.size())
@@ -98,7 +98,7 @@ def list_files(table: IcebergTable, snapshot_id: int | None, *, within: Any = No
     `within` is an Iceberg expression: files that cannot hold a matching row are left out.
     """
     if snapshot_id is None:
-        return Listing(table, table.bridge.new("java.util.ArrayList"), ())
+        return Listing(table, table.bridge.create_object("java.util.ArrayList"), ())
     table.require(snapshot_id)
     with source_errors(table.name):
         scan = table.java.newScan().useSnapshot(snapshot_id)
@@ -120,7 +120,10 @@ def collect_files(
     bridge = table.bridge
     predicate = None
     if only is not None:
-        path = [bridge.function(_FILE, "location"), bridge.function(_CONTENT_TASK, "file")]
+        path = [
+            bridge.build_function(_FILE, "location"),
+            bridge.build_function(_CONTENT_TASK, "file"),
+        ]
         predicate = bridge.is_any_of(only, path)
     java_tasks = bridge.drain(tasks, predicate)
     return Listing(table, java_tasks, _describe_files(table, java_tasks, has_deletes=has_deletes))
@@ -141,7 +144,7 @@ def list_appended(table: IcebergTable, from_id: int, to_id: int) -> Listing:
 
 def merge_groups(table: IcebergTable, groups: Sequence[FileGroup]) -> FileGroup:
     """Return several groups as one, in the given order."""
-    tasks = table.bridge.new("java.util.ArrayList")
+    tasks = table.bridge.create_object("java.util.ArrayList")
     for group in groups:
         tasks.addAll(group.tasks)
     return FileGroup(
@@ -163,10 +166,10 @@ def _describe_files(table: IcebergTable, tasks: Any, *, has_deletes: bool) -> li
     bridge = table.bridge
     files = collect_data_files(bridge, tasks)
     # One text for each column: a loop of calls over 10,000 files takes seconds.
-    locations = bridge.texts(bridge.map(files, _FILE, "location"))
-    sequences = bridge.texts(bridge.map(files, _FILE, "dataSequenceNumber"))
-    records = bridge.texts(bridge.map(files, _FILE, "recordCount"))
-    sizes = bridge.texts(bridge.map(files, _FILE, "fileSizeInBytes"))
+    locations = bridge.read_texts(bridge.map(files, _FILE, "location"))
+    sequences = bridge.read_texts(bridge.map(files, _FILE, "dataSequenceNumber"))
+    records = bridge.read_texts(bridge.map(files, _FILE, "recordCount"))
+    sizes = bridge.read_texts(bridge.map(files, _FILE, "fileSizeInBytes"))
     deletes = _list_deletes(table, tasks) if has_deletes else [frozenset[str]()] * len(locations)
     return [
         PlannedFile(
@@ -192,8 +195,8 @@ def list_delete_names(bridge: Bridge, deletes: Any) -> list[str]:
     The offset is the position of a deletion vector in its Puffin file, else `null`.
     """
     # The location alone is not unique: one Puffin file holds the vectors of many data files.
-    locations = bridge.texts(bridge.map(deletes, _FILE, "location"))
-    offsets = bridge.texts(bridge.map(deletes, _DELETE, "contentOffset"))
+    locations = bridge.read_texts(bridge.map(deletes, _FILE, "location"))
+    offsets = bridge.read_texts(bridge.map(deletes, _DELETE, "contentOffset"))
     return [f"{location}@{at}" for location, at in zip(locations, offsets, strict=True)]
 
 
@@ -202,7 +205,7 @@ def list_equality_fields(bridge: Bridge, deletes: Any) -> list[tuple[int, ...]]:
 
     Empty for a file of positions.
     """
-    texts = bridge.texts(bridge.map(deletes, _FILE, "equalityFieldIds"))
+    texts = bridge.read_texts(bridge.map(deletes, _FILE, "equalityFieldIds"))
     return [tuple(sorted(json.loads(ids) or ())) for ids in texts]
 
 
@@ -210,7 +213,7 @@ def _list_deletes(table: IcebergTable, tasks: Any) -> list[frozenset[str]]:
     """Return the names of the delete files of each task."""
     bridge = table.bridge
     nested = bridge.map(tasks, _TASK, "deletes")
-    counts = [int(text) for text in bridge.texts(bridge.map(nested, "java.util.List", "size"))]
+    counts = [int(text) for text in bridge.read_texts(bridge.map(nested, "java.util.List", "size"))]
     deletes: list[frozenset[str]] = []
     # An equality delete may apply to every file: a million names, of which few are distinct. So
     # equal names and equal sets are stored once.

@@ -44,8 +44,8 @@ def read_snapshot_schema(
 ) -> SnapshotSchema:
     """Return the schema of a snapshot without the columns that hold a type of these names."""
     with source_errors(table.name):
-        schema = table.columns(snapshot_id, without=WITHOUT_FORM | without)
-        text = str(table.bridge.statics(SCHEMA_PARSER).toJson(schema))
+        schema = table.select_columns(snapshot_id, without=WITHOUT_FORM | without)
+        text = str(table.bridge.get_statics(SCHEMA_PARSER).toJson(schema))
         columns = parse_schema(text).fields
         return SnapshotSchema(
             iceberg_schema=text,
@@ -58,10 +58,10 @@ def read_snapshot_schema(
 
 def build_spark_schema(bridge: Bridge, schema: str) -> T.StructType:
     """Return the Spark schema of an Iceberg schema in JSON, with strings for types read as text."""
-    parser = bridge.statics(SCHEMA_PARSER)
+    parser = bridge.get_statics(SCHEMA_PARSER)
     convertible = parser.fromJson(json.dumps(_replace_by_strings(json.loads(schema))))
     # Iceberg's own conversion, so that both readers give the same types for all other columns.
-    converted = bridge.statics("org.apache.iceberg.spark.SparkSchemaUtil").convert(convertible)
+    converted = bridge.get_statics("org.apache.iceberg.spark.SparkSchemaUtil").convert(convertible)
     return T.StructType.fromJson(json.loads(converted.json()))
 
 

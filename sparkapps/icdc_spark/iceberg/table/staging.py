@@ -45,11 +45,11 @@ class Staging:
         With `_deleted` among them the deleted rows are returned as well.
         """
         if tasks.isEmpty():
-            return self._empty(metadata)
+            return self._build_empty(metadata)
         name = str(uuid.uuid4())
         self._names.append(name)
-        self._manager().stageTasks(self._table, name, tasks)
-        self._cache().add(name, self._table)
+        self._get_manager().stageTasks(self._table, name, tasks)
+        self._get_cache().add(name, self._table)
         source = self._bridge.session.read.format("iceberg").options(**self._options)
         frame = source.load(name)
         return self._with_metadata(frame, metadata) if metadata else frame
@@ -58,12 +58,12 @@ class Staging:
         """Remove everything staged from both registries."""
         while self._names:
             name = self._names.pop()
-            self._cache().remove(name)
-            self._manager().removeTasks(self._table, name)
+            self._get_cache().remove(name)
+            self._get_manager().removeTasks(self._table, name)
 
-    def _empty(self, metadata: Sequence[str]) -> DataFrame:
+    def _build_empty(self, metadata: Sequence[str]) -> DataFrame:
         """Return no rows with the same columns: the registry refuses an empty list."""
-        converted = self._bridge.statics(_SCHEMAS).convert(self._table.schema())
+        converted = self._bridge.get_statics(_SCHEMAS).convert(self._table.schema())
         schema = T.StructType.fromJson(json.loads(converted.json()))
         for column in metadata:
             schema = schema.add(column, METADATA_TYPES[column])
@@ -79,17 +79,17 @@ class Staging:
         for column in metadata:
             if schema.getFieldIndex(column).isEmpty():
                 schema = schema.add(column, METADATA_TYPES[column].simpleString(), True)
-        types = self._bridge.statics("org.apache.spark.sql.catalyst.types.DataTypeUtils")
+        types = self._bridge.get_statics("org.apache.spark.sql.catalyst.types.DataTypeUtils")
         # A case class: its first two parts are the table and the output, the rest stays.
         output = types.toAttributes(schema)
         rest = [relation.productElement(index) for index in range(2, relation.productArity())]
         rebuilt = relation.copy(relation.table(), output, *rest)
-        datasets = self._bridge.statics("org.apache.spark.sql.classic.Dataset")
+        datasets = self._bridge.get_statics("org.apache.spark.sql.classic.Dataset")
         rows = datasets.ofRows(self._bridge.java_session, rebuilt)
         return DataFrame(rows, self._bridge.session)
 
-    def _manager(self) -> Any:
-        return self._bridge.statics("org.apache.iceberg.spark.ScanTaskSetManager").get()
+    def _get_manager(self) -> Any:
+        return self._bridge.get_statics("org.apache.iceberg.spark.ScanTaskSetManager").get()
 
-    def _cache(self) -> Any:
-        return self._bridge.statics(_CACHE).get()
+    def _get_cache(self) -> Any:
+        return self._bridge.get_statics(_CACHE).get()

@@ -60,11 +60,11 @@ class IcebergTable:
         """Load `namespace.table` (parts with a dot or space in backticks) from a catalog."""
         bridge = Bridge(session)
         with catalog_errors(identifier):
-            spark3 = bridge.statics("org.apache.iceberg.spark.Spark3Util")
+            spark3 = bridge.get_statics("org.apache.iceberg.spark.Spark3Util")
             java_catalog = spark3.loadIcebergCatalog(bridge.java_session, catalog)
         with source_errors(identifier):
-            identifiers = bridge.statics("org.apache.iceberg.catalog.TableIdentifier")
-            table_id = identifiers.of(bridge.strings(naming.parse_table_name(identifier)))
+            identifiers = bridge.get_statics("org.apache.iceberg.catalog.TableIdentifier")
+            table_id = identifiers.of(bridge.create_strings(naming.parse_table_name(identifier)))
             return cls(bridge, identifier, java_catalog.loadTable(table_id))
 
     def refresh(self) -> None:
@@ -78,7 +78,7 @@ class IcebergTable:
     @property
     def metadata_location(self) -> str:
         """The path of the metadata file that this table was read from."""
-        return str(self._metadata().metadataFileLocation())
+        return str(self._get_metadata().metadataFileLocation())
 
     @property
     def uuid(self) -> str:
@@ -88,19 +88,19 @@ class IcebergTable:
     @property
     def format_version(self) -> int:
         """The version of the table format: 1, 2 or 3."""
-        return int(self._metadata().formatVersion())
+        return int(self._get_metadata().formatVersion())
 
     @property
     def last_sequence_number(self) -> int:
         """The highest sequence number given to a commit of any branch; 0 in format 1."""
-        return int(self._metadata().lastSequenceNumber())
+        return int(self._get_metadata().lastSequenceNumber())
 
     @property
     def properties(self) -> dict[str, str]:
         """The table properties."""
         return dict(self.java.properties())
 
-    def current_snapshot(self, branch: str = MAIN) -> SnapshotInfo | None:
+    def find_current_snapshot(self, branch: str = MAIN) -> SnapshotInfo | None:
         """Return the current snapshot of a branch; None while `main` is empty.
 
         BranchNotFound if the table has no such branch.
@@ -125,11 +125,11 @@ class IcebergTable:
                 self._snapshots = {info.id: info for info in self._read_snapshots()}
         return self._snapshots
 
-    def snapshot(self, snapshot_id: int) -> SnapshotInfo | None:
+    def find_snapshot(self, snapshot_id: int) -> SnapshotInfo | None:
         """Return the snapshot, or None if it has expired."""
         return self.snapshots.get(snapshot_id)
 
-    def snapshots_between(self, from_id: int | None, to_id: int) -> list[SnapshotInfo] | None:
+    def list_snapshots_between(self, from_id: int | None, to_id: int) -> list[SnapshotInfo] | None:
         """Return the snapshots after `from_id` up to `to_id`, oldest first; all of them for None.
 
         None if `from_id` is no ancestor of `to_id`, or if a snapshot between has expired.
@@ -147,15 +147,17 @@ class IcebergTable:
 
     def is_ancestor(self, ancestor_id: int, snapshot_id: int) -> bool:
         """Return whether a snapshot is another one or is known to descend from it."""
-        return self.snapshots_between(ancestor_id, snapshot_id) is not None
+        return self.list_snapshots_between(ancestor_id, snapshot_id) is not None
 
-    def schema(self, snapshot_id: int | None = None) -> Schema:
+    def read_schema(self, snapshot_id: int | None = None) -> Schema:
         """Return the schema that a snapshot was written with; the table's current one for None."""
-        return parse_schema(self.bridge.statics(SCHEMA_PARSER).toJson(self._schema(snapshot_id)))
+        return parse_schema(
+            self.bridge.get_statics(SCHEMA_PARSER).toJson(self._get_schema(snapshot_id))
+        )
 
     def require(self, snapshot_id: int) -> SnapshotInfo:
         """Return the snapshot; Gap if it has expired."""
-        info = self.snapshot(snapshot_id)
+        info = self.find_snapshot(snapshot_id)
         if info is None:
             raise Gap(f"{self.name}: snapshot {snapshot_id} is no longer in the table")
         return info
@@ -166,9 +168,9 @@ class IcebergTable:
         It has no columns that Spark cannot load. A staged read takes its columns from the current
         schema of its table, and the schema of the real table may be newer than the snapshot.
         """
-        metadata = self._metadata()
-        schema = self.columns(snapshot_id, without=WITHOUT_FORM | READ_AS_TEXT)
-        builder = self.bridge.statics("org.apache.iceberg.TableMetadata").buildFrom(metadata)
+        metadata = self._get_metadata()
+        schema = self.select_columns(snapshot_id, without=WITHOUT_FORM | READ_AS_TEXT)
+        builder = self.bridge.get_statics("org.apache.iceberg.TableMetadata").buildFrom(metadata)
         # Executors get the table serialised without its metadata, and read it from this file.
         static = (
             builder.setCurrentSchema(schema, metadata.lastColumnId())
@@ -176,19 +178,21 @@ class IcebergTable:
             .withMetadataLocation(metadata.metadataFileLocation())
             .build()
         )
-        operations = self.bridge.new(
+        operations = self.bridge.create_object(
             "org.apache.iceberg.StaticTableOperations", static, self.java.io()
         )
-        return self.bridge.new("org.apache.iceberg.BaseTable", operations, self.java.name())
+        return self.bridge.create_object(
+            "org.apache.iceberg.BaseTable", operations, self.java.name()
+        )
 
-    def columns(self, snapshot_id: int, *, without: Set[str]) -> Any:
+    def select_columns(self, snapshot_id: int, *, without: Set[str]) -> Any:
         """Return the Java schema of a snapshot without columns that hold a type of these names.
 
         Files of all snapshots can be read under it (`type_promotion`).
         """
-        schema = self._widen_types(self._schema(snapshot_id))
-        parsed = parse_schema(self.bridge.statics(SCHEMA_PARSER).toJson(schema))
-        unwanted = self.bridge.new("java.util.HashSet")
+        schema = self._widen_types(self._get_schema(snapshot_id))
+        parsed = parse_schema(self.bridge.get_statics(SCHEMA_PARSER).toJson(schema))
+        unwanted = self.bridge.create_object("java.util.HashSet")
         for column in parsed.fields:
             if has_type(column, without):
                 # The ids inside too: `selectNot` keeps a struct of which a part is not excluded.
@@ -196,15 +200,17 @@ class IcebergTable:
                     unwanted.add(entry.id)
         if unwanted.isEmpty():
             return schema
-        return self.bridge.statics("org.apache.iceberg.types.TypeUtil").selectNot(schema, unwanted)
+        return self.bridge.get_statics("org.apache.iceberg.types.TypeUtil").selectNot(
+            schema, unwanted
+        )
 
     def has_had(self, types: Set[str]) -> bool:
         """Return whether a column of any schema of the table holds a type of these names."""
-        parser = self.bridge.statics(SCHEMA_PARSER)
-        texts = (parser.toJson(schema) for schema in self._schemas())
+        parser = self.bridge.get_statics(SCHEMA_PARSER)
+        texts = (parser.toJson(schema) for schema in self._list_schemas())
         return any(has_type(field, types) for text in texts for field in parse_schema(text).fields)
 
-    def _schema(self, snapshot_id: int | None) -> Any:
+    def _get_schema(self, snapshot_id: int | None) -> Any:
         info = None if snapshot_id is None else self.require(snapshot_id)
         # Some writers do not state the schema of a snapshot.
         if info is None or info.schema_id is None:
@@ -213,18 +219,18 @@ class IcebergTable:
 
     def _widen_types(self, schema: Any) -> Any:
         """Return a Java schema with the widest types that its fields have in any schema."""
-        schemas = self._schemas()
+        schemas = self._list_schemas()
         # Most tables have one schema: then there is nothing to parse.
         if len(schemas) == 1:
             return schema
-        parser = self.bridge.statics(SCHEMA_PARSER)
+        parser = self.bridge.get_statics(SCHEMA_PARSER)
         texts = [parser.toJson(other) for other in schemas]
         return parser.fromJson(widen_types(str(parser.toJson(schema)), texts))
 
-    def _schemas(self) -> list[Any]:
-        return self.bridge.elements(self.bridge.items(self.java.schemas())[1])
+    def _list_schemas(self) -> list[Any]:
+        return self.bridge.list_elements(self.bridge.list_items(self.java.schemas())[1])
 
-    def _metadata(self) -> Any:
+    def _get_metadata(self) -> Any:
         return self.java.operations().current()
 
     def _read_snapshots(self) -> list[SnapshotInfo]:
@@ -232,7 +238,7 @@ class IcebergTable:
         java_snapshots = self.bridge.lists.newArrayList(self.java.snapshots())
         # By columns: tables have thousands of snapshots, and each call costs.
         columns = [
-            self.bridge.texts(self.bridge.map(java_snapshots, _SNAPSHOT, method))
+            self.bridge.read_texts(self.bridge.map(java_snapshots, _SNAPSHOT, method))
             for method in (
                 "snapshotId",
                 "parentId",

@@ -38,9 +38,11 @@ def find(table: IcebergTable, name: str) -> Tag | None:
 def list_names(table: IcebergTable) -> list[str]:
     """Return the names of all tags."""
     bridge = table.bridge
-    names, references = bridge.items(table.java.refs())
-    is_tag = bridge.texts(bridge.map(references, _REF, "isTag"))
-    return [name for name, tag in zip(bridge.texts(names), is_tag, strict=True) if tag == "true"]
+    names, references = bridge.list_items(table.java.refs())
+    is_tag = bridge.read_texts(bridge.map(references, _REF, "isTag"))
+    return [
+        name for name, tag in zip(bridge.read_texts(names), is_tag, strict=True) if tag == "true"
+    ]
 
 
 def change(

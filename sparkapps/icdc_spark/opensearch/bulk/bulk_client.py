@@ -28,14 +28,14 @@ from icdc_spark.opensearch.bulk.concurrency import ConcurrencyLimit
 from icdc_spark.opensearch.bulk.delivery import Delivery, RefusedOperation, VersionConflict
 from icdc_spark.opensearch.bulk.result import MAX_SAMPLES, PartitionResult
 from icdc_spark.opensearch.client.connection import Connection
-from icdc_spark.opensearch.client.errors import error_type, from_status, refuses_writes
+from icdc_spark.opensearch.client.errors import from_status, parse_error_type, refuses_writes
 from icdc_spark.opensearch.client.http import BulkAnswer, BulkEndpoint, NoAnswerError
 from icdc_spark.opensearch.client.retry import RetryDelay
 from icdc_spark.opensearch.wire.item_outcome import (
     ItemAnswer,
     ItemOutcome,
-    current_version,
     judge,
+    parse_current_version,
 )
 from icdc_spark.opensearch.wire.operations import CREATE, DELETE, Operations
 from icdc_spark.opensearch.wire.responses import ItemAnswers, UnreadableAnswerError, read
@@ -102,14 +102,14 @@ class BulkClient:
         """
         # First in, first out: halves are sent behind what was waiting, so no operation starves.
         queue = deque([_Request(operations)])
-        delay = self._new_delay()
+        delay = self._build_delay()
         while queue:
             attempt = self._attempt(index, queue.popleft(), into)
             queue.extend(attempt.left)
             if attempt.progress:
                 self.progressed.set()
                 # The time without progress counts, not the time of the whole request.
-                delay = self._new_delay()
+                delay = self._build_delay()
             if attempt.problem is None:
                 continue
             into.result.retries += 1
@@ -118,7 +118,7 @@ class BulkClient:
             if not delay.wait(attempt.retry_after, reason=reason) or self.stopped.is_set():
                 raise attempt.problem
 
-    def _new_delay(self) -> RetryDelay:
+    def _build_delay(self) -> RetryDelay:
         # The pause ends at once when the task is stopped.
         return RetryDelay(self.retry_seconds, pause=self.stopped.wait)
 
@@ -151,7 +151,7 @@ class BulkClient:
 
     def _handle_refusal(self, request: _Request, answer: BulkAnswer, into: Delivery) -> _Attempt:
         """Decide about a request that was refused as a whole: no item of it was applied."""
-        kind = error_type(answer.text)
+        kind = parse_error_type(answer.text)
         problem = from_status(answer.status, kind, self.connection, reason=answer.text)
         if answer.status in (400, 413) and not refuses_writes(answer.status, kind):
             # One operation spoils all: an action line that cannot be read, or too many bytes.
@@ -187,7 +187,7 @@ class BulkClient:
         applied = _count_applied(request.operations, answers, into.result)
         retry = self._judge_failures(request.operations, answers, applied, into)
         if self.watched:
-            ids = map(request.operations.document_id, np.flatnonzero(applied).tolist())
+            ids = map(request.operations.get_document_id, np.flatnonzero(applied).tolist())
             into.written.extend(document_id for document_id in ids if document_id in self.watched)
         if not retry:
             self.concurrency.grow()
@@ -219,19 +219,21 @@ class BulkClient:
         for position, answer in answers.failed.items():
             if answer.status == 409 and self.reports_conflicts:
                 # Of dead letters: what a version means there is another matter than for rows.
-                operation = sent.part(position, position + 1)
-                into.conflicts.append(VersionConflict(operation, current_version(answer.reason)))
+                operation = sent.pick_range(position, position + 1)
+                into.conflicts.append(
+                    VersionConflict(operation, parse_current_version(answer.reason))
+                )
                 continue
             outcome = self._judge(answer, sent.expects[position : position + 1])
             if outcome is ItemOutcome.ALREADY_APPLIED:
                 into.result.already_applied += 1
                 applied[position] = True
             elif outcome is ItemOutcome.FOREIGN_EDIT:
-                into.result.foreign_edits.add(sent.document_id(position))
+                into.result.foreign_edits.add(sent.get_document_id(position))
             elif outcome is ItemOutcome.RETRY:
                 retry.append(position)
             else:
-                self._refuse(sent.part(position, position + 1), answer, into)
+                self._refuse(sent.pick_range(position, position + 1), answer, into)
         return retry
 
     def _judge(self, answer: ItemAnswer, expect: bytes) -> ItemOutcome:
@@ -251,7 +253,7 @@ class BulkClient:
 
 
 def _halve(request: _Request) -> tuple[_Request, ...]:
-    return tuple(_Request(half) for half in request.operations.halves())
+    return tuple(_Request(half) for half in request.operations.split_in_half())
 
 
 def _count_applied(
@@ -277,5 +279,5 @@ def _count_applied(
     suspects = np.flatnonzero(applied & (expects == CREATE) & (answers.statuses == 200))
     result.suspects.count += len(suspects)
     for position in suspects[: MAX_SAMPLES - len(result.suspects.ids)].tolist():
-        result.suspects.ids.append(sent.document_id(position))
+        result.suspects.ids.append(sent.get_document_id(position))
     return applied

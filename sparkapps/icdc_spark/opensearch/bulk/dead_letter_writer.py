@@ -31,7 +31,7 @@ from icdc_api.spec.sink import DeadLetterPolicy
 from icdc_spark.opensearch.bulk.delivery import Delivery, RefusedOperation, VersionConflict
 from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.bulk.target import BulkTarget
-from icdc_spark.opensearch.client.connection import Client, client
+from icdc_spark.opensearch.client.connection import Client, open_client
 from icdc_spark.opensearch.stores import dead_letters
 from icdc_spark.opensearch.stores.dead_letters import Origin, StoredDeadLetter
 from icdc_spark.opensearch.stores.indices import Ownership
@@ -39,11 +39,11 @@ from icdc_spark.opensearch.wire.operations import (
     CREATE,
     DELETE,
     Operations,
+    build_delete_entry,
+    build_index_entry,
     build_operations,
-    delete_entry,
-    index_entry,
 )
-from icdc_spark.protocol.state_document import base_version
+from icdc_spark.protocol.state_document import compute_base_version
 
 MAX_ROUNDS = 5
 """How often a conflict is answered with a higher version, before somebody else is to blame."""
@@ -63,7 +63,7 @@ class _Resend:
 
     @property
     def document_id(self) -> str:
-        return self.operation.document_id(0)
+        return self.operation.get_document_id(0)
 
 
 class DeadLetterWriter:
@@ -72,7 +72,7 @@ class DeadLetterWriter:
     def __init__(self, target: BulkTarget, deliver: Deliver) -> None:
         self._target = target
         self._deliver = deliver
-        self._index = naming.dead_letters_index(target.alias)
+        self._index = naming.name_dead_letters_index(target.alias)
         self._lock = Lock()
         self._new_ids = 0
         self._index_exists = False
@@ -95,7 +95,9 @@ class DeadLetterWriter:
         target = self._target
         origin = Origin(target.table, target.snapshot_id, target.ordinal, self.version)
         entries = [
-            dead_letters.build_entry(row.document_id, row.operation.document(0), row.answer, origin)
+            dead_letters.build_entry(
+                row.document_id, row.operation.get_document(0), row.answer, origin
+            )
             for row in refused
         ]
         self._repeat(build_operations(entries, CREATE * len(entries)), self._find_unstored, result)
@@ -108,7 +110,7 @@ class DeadLetterWriter:
         """Remove the dead letters of keys that this batch wrote or deleted, and count them."""
         # With the batch's own version, one above that of letters: also a letter that an earlier
         # attempt of this batch stored is removed, once its row is taken.
-        entries = [delete_entry(document_id, self._target.version) for document_id in ids]
+        entries = [build_delete_entry(document_id, self._target.version) for document_id in ids]
         try:
             removed = self._repeat(
                 build_operations(entries, DELETE * len(entries)), self._find_unremoved, result
@@ -163,14 +165,14 @@ class DeadLetterWriter:
                 raise Fenced(
                     "A dead letter was written by a newer batch: another run feeds this index now."
                 )
-            resends.append(_Resend(conflict.operation, _above(conflict, stored)))
+            resends.append(_Resend(conflict.operation, _compute_next_version(conflict, stored)))
         return resends
 
     def _find_unremoved(self, conflicts: Sequence[VersionConflict]) -> list[_Resend]:
         """Return the removals whose letter is still there and not of a newer batch."""
         by_id = {hit.document_id: hit for hit in conflicts}
         return [
-            _Resend(by_id[document_id].operation, _above(by_id[document_id], stored))
+            _Resend(by_id[document_id].operation, _compute_next_version(by_id[document_id], stored))
             for document_id, stored in self._read_stored(list(by_id)).items()
             if stored is not None and stored.ordinal <= self._target.ordinal
         ]
@@ -181,16 +183,16 @@ class DeadLetterWriter:
         if stored is not None:
             # Its ordinal says so, whatever its version was raised to.
             return stored.ordinal > self._target.ordinal
-        return conflict.current >= base_version(self._target.ordinal + 1) - 1
+        return conflict.current >= compute_base_version(self._target.ordinal + 1) - 1
 
     def _read_stored(self, ids: Sequence[str]) -> dict[str, StoredDeadLetter | None]:
         with self._lock:
-            return dead_letters.read_stored(self._client(), self._target.alias, ids)
+            return dead_letters.read_stored(self._get_client(), self._target.alias, ids)
 
-    def _client(self) -> Client:
+    def _get_client(self) -> Client:
         """Return the client for anything but bulk requests, created at first use under the lock."""
         if self._admin is None:
-            self._admin = client(self._target.connection, pool=1)
+            self._admin = open_client(self._target.connection, pool=1)
         return self._admin
 
     def _check_limit(self, refused: Sequence[RefusedOperation]) -> None:
@@ -217,11 +219,11 @@ class DeadLetterWriter:
             if self._index_exists:
                 return
             owner = Ownership(self._target.pipeline, self._target.alias)
-            dead_letters.ensure_index(self._client(), owner)
+            dead_letters.ensure_index(self._get_client(), owner)
             self._index_exists = True
 
 
-def _above(conflict: VersionConflict, stored: StoredDeadLetter | None) -> int:
+def _compute_next_version(conflict: VersionConflict, stored: StoredDeadLetter | None) -> int:
     """One more than the highest version seen; only ever higher, so that a race is a conflict."""
     return max(conflict.current, stored.version if stored else 0) + 1
 
@@ -229,5 +231,5 @@ def _above(conflict: VersionConflict, stored: StoredDeadLetter | None) -> int:
 def _build_entry(resend: _Resend) -> bytes:
     """Build the bulk entry of an operation with its new version."""
     if resend.operation.expects == DELETE:
-        return delete_entry(resend.document_id, resend.version)
-    return index_entry(resend.document_id, resend.version, resend.operation.document(0))
+        return build_delete_entry(resend.document_id, resend.version)
+    return build_index_entry(resend.document_id, resend.version, resend.operation.get_document(0))

@@ -22,7 +22,7 @@ class RefusedOperation:
     @property
     def document_id(self) -> str:
         """The document's id."""
-        return self.operation.document_id(0)
+        return self.operation.get_document_id(0)
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class VersionConflict:
     @property
     def document_id(self) -> str:
         """The document's id."""
-        return self.operation.document_id(0)
+        return self.operation.get_document_id(0)
 
 
 @dataclass

@@ -15,7 +15,7 @@ from opensearchpy.exceptions import NotFoundError
 from icdc_api.errors import Fenced
 from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.bulk.target import BulkTarget
-from icdc_spark.opensearch.client.connection import Client, client
+from icdc_spark.opensearch.client.connection import Client, open_client
 from icdc_spark.opensearch.client.errors import translate_errors
 
 
@@ -55,7 +55,7 @@ class OwnerWatch:
     def _ask(self) -> None:
         target = self._target
         if self._client is None:
-            self._client = client(target.connection, pool=1)
+            self._client = open_client(target.connection, pool=1)
         with translate_errors(target.connection):
             try:
                 document = self._client.get(

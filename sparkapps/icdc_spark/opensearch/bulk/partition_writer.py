@@ -37,7 +37,9 @@ def write_batches(
     try:
         with ThreadPoolExecutor(target.max_in_flight, thread_name_prefix="bulk") as pool:
             try:
-                yield from _send_all(_requests(batches, target.max_bytes), sender, pool, target)
+                yield from _send_all(
+                    _assemble_requests(batches, target.max_bytes), sender, pool, target
+                )
             finally:
                 # A task that is killed while it reads must not wait for the retries of others.
                 sender.stop()
@@ -73,11 +75,11 @@ def _send_all(
     yield result
 
 
-def _requests(batches: Iterator[pa.RecordBatch], max_bytes: int) -> Iterator[Operations]:
+def _assemble_requests(batches: Iterator[pa.RecordBatch], max_bytes: int) -> Iterator[Operations]:
     assembler = Assembler(max_bytes)
     for batch in batches:
         yield from assembler.add(batch)
-    yield from assembler.rest()
+    yield from assembler.take_rest()
 
 
 def _collect(

@@ -23,7 +23,7 @@ def finish_refused(total: PartitionResult, target: BulkTarget) -> None:
     TargetInvalid when too many rows were refused for one reason; then nothing is removed.
     """
     # Also where the limit of dead letters ended the batch: the share says more than the limit.
-    if total.error is None or total.error_is(DeadLetterLimit):
+    if total.error is None or total.has_error(DeadLetterLimit):
         _check_share(total, target)
     total.raise_error()
     ids = [document_id for refused in total.refused.values() for document_id in refused]

@@ -93,7 +93,7 @@ class PartitionResult:
             else:
                 setattr(self, count.name, mine + theirs)
 
-    def error_is(self, kind: type[IcdcError]) -> bool:
+    def has_error(self, kind: type[IcdcError]) -> bool:
         """Return whether the recorded error is of exactly this class."""
         return self.error is not None and self.error[0] == kind.__name__
 

@@ -15,13 +15,13 @@ from icdc_spark.opensearch.bulk.owner_watch import OwnerWatch
 from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.bulk.target import BulkTarget
 from icdc_spark.opensearch.client.http import BulkEndpoint
-from icdc_spark.opensearch.client.tasks import opaque_id
+from icdc_spark.opensearch.client.tasks import build_opaque_id
 from icdc_spark.opensearch.wire.operations import (
     DELETE,
     MAX_OPERATIONS,
     Operations,
+    build_delete_entry,
     build_operations,
-    delete_entry,
 )
 
 
@@ -42,7 +42,7 @@ class Sender:
         self._stopped = Event()
         self._endpoint = BulkEndpoint(
             target.connection,
-            opaque_id=opaque_id(target.alias, target.epoch, target.ordinal),
+            opaque_id=build_opaque_id(target.alias, target.epoch, target.ordinal),
             pool=target.max_in_flight,
         )
         self._owner = OwnerWatch(target)
@@ -54,7 +54,7 @@ class Sender:
         """Write one request's worth of rows; an IcdcError is in the result, never raised."""
         delivery = Delivery()
         try:
-            rows = self._bulk_client(watched=self._target.known_dead_letter_ids)
+            rows = self._build_bulk_client(watched=self._target.known_dead_letter_ids)
             rows.deliver(self._target.index, requested, delivery)
             if delivery.refused:
                 self._dead_letters.store(delivery.refused, delivery.result)
@@ -84,12 +84,12 @@ class Sender:
         # In parts, because the refused rows of a whole batch may be more than a request may hold.
         for start in range(0, len(ids), MAX_OPERATIONS):
             part = ids[start : start + MAX_OPERATIONS]
-            entries = [delete_entry(document_id, version) for document_id in part]
+            entries = [build_delete_entry(document_id, version) for document_id in part]
             extra = build_operations(entries, DELETE * len(entries))
-            self._deliver(self._bulk_client(), self._target.index, extra, result)
+            self._deliver(self._build_bulk_client(), self._target.index, extra, result)
         return result
 
-    def _bulk_client(
+    def _build_bulk_client(
         self, *, watched: frozenset[str] = frozenset(), reports_conflicts: bool = False
     ) -> BulkClient:
         return BulkClient(
@@ -108,7 +108,7 @@ class Sender:
 
     def _deliver_extra(self, index: str, extra: Operations, result: PartitionResult) -> Delivery:
         """Deliver dead letters or their removals; conflicts are reported, not judged."""
-        return self._deliver(self._bulk_client(reports_conflicts=True), index, extra, result)
+        return self._deliver(self._build_bulk_client(reports_conflicts=True), index, extra, result)
 
     def _deliver(
         self, bulk_client: BulkClient, index: str, extra: Operations, result: PartitionResult

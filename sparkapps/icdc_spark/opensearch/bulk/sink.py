@@ -16,7 +16,7 @@ from icdc_spark.opensearch.bulk.refusals import finish_refused
 from icdc_spark.opensearch.bulk.result import PartitionResult, Samples
 from icdc_spark.opensearch.bulk.target import BulkTarget
 from icdc_spark.opensearch.bulk.worker_memory import fit
-from icdc_spark.opensearch.client.connection import client
+from icdc_spark.opensearch.client.connection import open_client
 from icdc_spark.opensearch.stores import dead_letters
 from icdc_spark.opensearch.stores.indices import Ownership
 
@@ -72,13 +72,13 @@ def write(
     `is_superseded` returns whether a newer run has taken over. It is asked when a document has a
     version above the batch's: without such a run somebody else wrote that document.
     """
-    admin = client(target.connection)
+    admin = open_client(target.connection)
     owner = Ownership(target.pipeline, target.alias)
     try:
         stored_ids = dead_letters.list_ids(admin, owner)
         ready = replace(target, known_dead_letter_ids=target.known_dead_letter_ids | stored_ids)
         total = _run(lines, ready)
-        if total.error_is(Fenced) and not is_superseded():
+        if total.has_error(Fenced) and not is_superseded():
             # Once more, now that it is known whose the higher versions are. What the first pass
             # wrote is a replay; it ended early, so requests of it may still be under way.
             ready = replace(ready, outranked_is_foreign=True)
@@ -97,11 +97,11 @@ def write(
             f"Index {target.index!r} has refused {dead_letters_total} rows, more than "
             f"deadLetters.maxRows ({target.max_dead_letters})."
         )
-    return _batch_result(total, dead_letters_total)
+    return _build_batch_result(total, dead_letters_total)
 
 
 def _run(lines: DataFrame, target: BulkTarget) -> PartitionResult:
-    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def write_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         attempt = TaskContext.get()
         for result in write_batches(iter(batches), fit(target)):
             if attempt is not None and attempt.attemptNumber() > 0:
@@ -114,7 +114,7 @@ def _run(lines: DataFrame, target: BulkTarget) -> PartitionResult:
     total = PartitionResult()
     # A short row comes back from each partition, and from a long one every few seconds, by which
     # Spark's metrics show that it goes on: no document reaches the driver.
-    results = lines.select("line", "expect").mapInArrow(task, _RESULT_SCHEMA)
+    results = lines.select("line", "expect").mapInArrow(write_partition, _RESULT_SCHEMA)
     # Without the fillings: they have done their work in the worker.
     for row in results.select("result").collect():
         if row["result"] is not None:
@@ -128,7 +128,7 @@ def _to_batch(result: str | None, filling: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(texts), names=["result", "filling"])
 
 
-def _batch_result(total: PartitionResult, dead_letters_total: int) -> BatchResult:
+def _build_batch_result(total: PartitionResult, dead_letters_total: int) -> BatchResult:
     return BatchResult(
         upserted=total.upserted,
         deleted=total.deleted,

@@ -71,7 +71,7 @@ def from_spec(spec: sink.OpenSearch, secrets_dir: Path | None) -> Connection:
         password=keys.get("password"),
         aws_region=keys.get("awsRegion"),
         aws_service=keys.get("awsService", "es"),
-        ca_pem=_authority(spec.tls, secrets_dir),
+        ca_pem=_read_authority(spec.tls, secrets_dir),
         verify=not spec.tls.insecure_skip_verify,
         secret=secret,
     )
@@ -86,7 +86,7 @@ class Client(OpenSearch):
     """Seconds for which requests are repeated that may be."""
 
 
-def client(connection: Connection, *, pool: int = 4) -> Client:
+def open_client(connection: Connection, *, pool: int = 4) -> Client:
     """Make a client that never retries by itself: the caller knows what may be repeated.
 
     `pool` is the number of sockets that stay open per host.
@@ -95,9 +95,9 @@ def client(connection: Connection, *, pool: int = 4) -> Client:
     logging.getLogger("opensearch").setLevel(logging.ERROR)
     made = Client(
         hosts=list(connection.hosts),
-        http_auth=_signer(connection),
-        headers=_headers(connection),
-        ssl_context=_ssl_context(connection),
+        http_auth=_build_signer(connection),
+        headers=_build_headers(connection),
+        ssl_context=_build_ssl_context(connection),
         timeout=connection.timeout,
         pool_maxsize=pool,
         # A request that timed out may have been applied: only the caller knows whether it may be
@@ -109,7 +109,7 @@ def client(connection: Connection, *, pool: int = 4) -> Client:
     return made
 
 
-def _authority(tls: sink.Tls, secrets_dir: Path | None) -> str | None:
+def _read_authority(tls: sink.Tls, secrets_dir: Path | None) -> str | None:
     # Not read where it would not be used: its Secret need not exist then.
     if tls.ca_from is None or tls.insecure_skip_verify:
         return None
@@ -120,7 +120,7 @@ def _authority(tls: sink.Tls, secrets_dir: Path | None) -> str | None:
     return authority
 
 
-def _headers(connection: Connection) -> dict[str, str]:
+def _build_headers(connection: Connection) -> dict[str, str]:
     # The header is made here because the library encodes credentials as Latin-1.
     if connection.username is None or connection.password is None:
         return {}
@@ -128,7 +128,7 @@ def _headers(connection: Connection) -> dict[str, str]:
     return {"authorization": "Basic " + base64.b64encode(plain).decode("ascii")}
 
 
-def _ssl_context(connection: Connection) -> ssl.SSLContext | None:
+def _build_ssl_context(connection: Connection) -> ssl.SSLContext | None:
     if not any(host.startswith("https:") for host in connection.hosts):
         return None
     try:
@@ -142,7 +142,7 @@ def _ssl_context(connection: Connection) -> ssl.SSLContext | None:
     return context
 
 
-def _signer(connection: Connection) -> Callable[..., dict[str, str]] | None:
+def _build_signer(connection: Connection) -> Callable[..., dict[str, str]] | None:
     """Return the signer (SigV4) for Amazon OpenSearch Service; None where there is no region.
 
     Credentials are those of the usual AWS chain. Unauthorized where there are none.

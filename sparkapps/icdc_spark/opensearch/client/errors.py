@@ -127,7 +127,7 @@ def translate(error: OpenSearchException, connection: Connection) -> IcdcError:
     if isinstance(error, SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error.error):
         return Unauthorized(
             f"The TLS certificate of OpenSearch at {connection.where} "
-            f"{_certificate_problem(str(error.error))}."
+            f"{_explain_certificate(str(error.error))}."
         )
     # Before LostConnection, of which it is a subclass.
     if isinstance(error, ConnectionTimeout):
@@ -139,7 +139,7 @@ def translate(error: OpenSearchException, connection: Connection) -> IcdcError:
         return TargetUnavailable(f"OpenSearch at {connection.where} cannot be reached{why}.")
     if isinstance(error, TransportError) and isinstance(error.status_code, int):
         # `info` is the parsed answer; its text is searched for the permission and the index.
-        kind = error_type(error.info)
+        kind = parse_error_type(error.info)
         return from_status(error.status_code, kind, connection, reason=str(error.info))
     return Bug(f"Unforeseen error of the OpenSearch client: {type(error).__name__}.")
 
@@ -151,7 +151,7 @@ def from_status(status: int, kind: str, connection: Connection, *, reason: str =
     """
     if refuses_writes(status, kind):
         if kind == "index_closed_exception":
-            return _index_closed_error(connection, reason)
+            return _build_index_closed(connection, reason)
         return TargetReadOnly(
             f"OpenSearch at {connection.where} refuses writes ({kind}): "
             "remove the block, or free disk space."
@@ -170,7 +170,7 @@ def from_status(status: int, kind: str, connection: Connection, *, reason: str =
         hint = "" if connection.secret else " (no credentialsFrom is set)"
         return Unauthorized(
             f"OpenSearch at {connection.where} answered {status}: {who} {problem}{hint}"
-            f"{_remedy(reason) if status == 403 else ''}."
+            f"{_describe_remedy(reason) if status == 403 else ''}."
         )
     # By its type: a shard that moves may answer 404 as well, and that passes.
     if status == 404 and kind == "index_not_found_exception":
@@ -188,7 +188,7 @@ def has_partial_view(reason: str) -> bool:
     return _PARTIAL_VIEW in reason
 
 
-def _certificate_problem(text: str) -> str:
+def _explain_certificate(text: str) -> str:
     """Return what is wrong with a certificate and what to do, as the end of a sentence."""
     named = _UNVERIFIED.search(text)
     why = named[1].rstrip(".") if named else "the reason is not known"
@@ -199,7 +199,7 @@ def _certificate_problem(text: str) -> str:
     return f"is not trusted ({why}): check sink.opensearch.tls.caFrom"
 
 
-def _index_closed_error(connection: Connection, reason: str) -> TargetReadOnly:
+def _build_index_closed(connection: Connection, reason: str) -> TargetReadOnly:
     named = _CLOSED_INDEX.search(reason)
     index, path = (f"Index {named[1]!r}", named[1]) if named else ("An index", "<index>")
     return TargetReadOnly(
@@ -209,7 +209,7 @@ def _index_closed_error(connection: Connection, reason: str) -> TargetReadOnly:
     )
 
 
-def _remedy(reason: str) -> str:
+def _describe_remedy(reason: str) -> str:
     """Return the advice for the administrator of a refused user, as the end of a sentence."""
     named = _PERMISSIONS.search(reason)
     if named:
@@ -218,7 +218,7 @@ def _remedy(reason: str) -> str:
     return "; compare their role with docs/opensearch-role.json"
 
 
-def error_type(info: object) -> str:
+def parse_error_type(info: object) -> str:
     """Return the type in an error answer (parsed, or its JSON text); `unknown` if it has none."""
     if isinstance(info, bytes | str):
         try:

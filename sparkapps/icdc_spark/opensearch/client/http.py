@@ -10,7 +10,7 @@ from opensearchpy.exceptions import ConnectionError as LostConnection
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
 from icdc_api.errors import IcdcError
-from icdc_spark.opensearch.client.connection import Connection, client
+from icdc_spark.opensearch.client.connection import Connection, open_client
 from icdc_spark.opensearch.client.errors import translate
 
 PARAMS = {
@@ -63,7 +63,7 @@ class BulkEndpoint:
 
     def __init__(self, connection: Connection, *, opaque_id: str, pool: int) -> None:
         self._connection = connection
-        self._client = client(connection, pool=pool)
+        self._client = open_client(connection, pool=pool)
         self._headers = {"content-type": "application/x-ndjson", "x-opaque-id": opaque_id}
 
     def send(self, index: str, body: bytes) -> BulkAnswer:
@@ -91,14 +91,14 @@ class BulkEndpoint:
             never_sent = isinstance(error.info, NewConnectionError | ConnectTimeoutError)
             raise NoAnswerError(cause, ambiguous=not never_sent) from error
         transport.connection_pool.mark_live(node)
-        return BulkAnswer(status, text, _seconds(headers.get("retry-after")))
+        return BulkAnswer(status, text, _parse_seconds(headers.get("retry-after")))
 
     def close(self) -> None:
         """Close the sockets."""
         self._client.close()
 
 
-def _seconds(header: str | None) -> float:
+def _parse_seconds(header: str | None) -> float:
     # The other form of the header, a date, is not sent by OpenSearch.
     if header is None or not header.strip().isdigit():
         return 0.0

@@ -13,8 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from icdc_spark.opensearch.client.connection import Client, Connection, client
-from icdc_spark.opensearch.client.errors import error_type, from_status, repeats, translate_errors
+from icdc_spark.opensearch.client.connection import Client, Connection, open_client
+from icdc_spark.opensearch.client.errors import (
+    from_status,
+    parse_error_type,
+    repeats,
+    translate_errors,
+)
 from icdc_spark.opensearch.client.retry import retry_passing
 from icdc_spark.opensearch.client.shards import require_all_shards
 
@@ -85,7 +90,7 @@ def read_slice(scan: Scan, number: int) -> Iterator[ScannedDocument]:
 
     Raises TargetUnavailable where a page is not from all shards, also when it is asked for again.
     """
-    speaker = client(scan.connection, pool=1)
+    speaker = open_client(scan.connection, pool=1)
     query: dict[str, Any] = {
         "pit": {"id": scan.point_in_time, "keep_alive": KEEP_ALIVE},
         "size": PAGE_DOCUMENTS,
@@ -102,7 +107,7 @@ def read_slice(scan: Scan, number: int) -> Iterator[ScannedDocument]:
         while True:
             text = retry_passing(lambda: _search(speaker, query, scan.shards))
             position: int | None = None
-            for position, document in _hits(text):  # noqa: B007  the last one is needed below
+            for position, document in _parse_hits(text):  # noqa: B007  the last one is needed below
                 yield document
             # An empty page is the end; a short one need not be.
             if position is None:
@@ -124,12 +129,12 @@ def _search(speaker: Client, query: dict[str, Any], shards: int) -> str:
             ignore=range(100, 600),
         )
     if status != 200:
-        raise from_status(status, error_type(text), speaker.connection, reason=text)
-    require_all_shards(_head(text), "page of documents", shards=shards)
+        raise from_status(status, parse_error_type(text), speaker.connection, reason=text)
+    require_all_shards(_parse_head(text), "page of documents", shards=shards)
     return str(text)
 
 
-def _head(text: str) -> object:
+def _parse_head(text: str) -> object:
     """Return the part of the answer before the hits, parsed: `pit_id`, `_shards`, …
 
     `pit_id` is as long as there are shards. None where the answer has no hits.
@@ -140,7 +145,7 @@ def _head(text: str) -> object:
         return None
 
 
-def _hits(text: str) -> Iterator[tuple[int, ScannedDocument]]:
+def _parse_hits(text: str) -> Iterator[tuple[int, ScannedDocument]]:
     """Yield each hit with its position in the slice, cut out of the answer's text."""
     # The quotes of a text inside JSON are escaped, so none of the patterns can match within one.
     start = text.find('"hits":[', text.index(_HITS))

@@ -27,9 +27,9 @@ _LISTING = "cluster:monitor/tasks/lists*"
 """The question itself is a task of every node that is asked, so that the answer names them all."""
 
 
-def opaque_id(alias: str, epoch: int, ordinal: int) -> str:
+def build_opaque_id(alias: str, epoch: int, ordinal: int) -> str:
     """Return the tag of every bulk request; ASCII, because it travels in a header."""
-    return f"{_prefix(alias)}{epoch}/{ordinal}"
+    return f"{_build_prefix(alias)}{epoch}/{ordinal}"
 
 
 def wait_until_quiet(
@@ -113,7 +113,7 @@ def _ask(client: Client) -> tuple[list[str], frozenset[str]]:
 
 
 def _is_older(tag: str, alias: str, below_epoch: int | None, below_ordinal: int | None) -> bool:
-    prefix = _prefix(alias)
+    prefix = _build_prefix(alias)
     epoch, _, ordinal = tag.removeprefix(prefix).partition("/")
     if not (tag.startswith(prefix) and epoch.isdigit() and ordinal.isdigit()):
         return False
@@ -124,5 +124,5 @@ def _is_older(tag: str, alias: str, below_epoch: int | None, below_ordinal: int 
     return older_epoch or older_ordinal
 
 
-def _prefix(alias: str) -> str:
+def _build_prefix(alias: str) -> str:
     return f"icdc/{quote(alias, safe='')}/"

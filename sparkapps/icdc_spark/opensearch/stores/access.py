@@ -40,7 +40,7 @@ class Rotation:
         self._stamp = stamp_secrets(secrets_dir)
         self._given = [self._open()]
 
-    def newest(self) -> Access:
+    def get_newest(self) -> Access:
         """Return the access to use from now on.
 
         The same object as before, unless a Secret (of OpenSearch or of a catalog) has changed.

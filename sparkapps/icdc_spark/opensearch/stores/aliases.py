@@ -11,7 +11,7 @@ from opensearchpy.exceptions import NotFoundError, RequestError
 
 from icdc_api.errors import AliasTaken, TargetInvalid, TargetUnavailable
 from icdc_spark.opensearch.client.connection import Client
-from icdc_spark.opensearch.client.errors import error_type, repeats
+from icdc_spark.opensearch.client.errors import parse_error_type, repeats
 from icdc_spark.opensearch.stores.indices import Ownership, PhysicalIndex, read_ownership, read_uuid
 
 Pointing = Mapping[str, Mapping[str, Any]]
@@ -20,12 +20,12 @@ _CARRIED = ("filter", "index_routing", "search_routing", "is_hidden")
 
 
 @repeats
-def current_indices(client: Client, alias: str) -> list[str]:
+def list_current_indices(client: Client, alias: str) -> list[str]:
     """Return the indices that the alias points to; none if there is no such alias."""
-    return sorted(_pointing(client, alias))
+    return sorted(_read_pointing(client, alias))
 
 
-def _pointing(client: Client, alias: str) -> Pointing:
+def _read_pointing(client: Client, alias: str) -> Pointing:
     # Of what is behind that name alone: asked about all indices, the server refuses to answer while
     # any of them, whose ever it is, blocks the reading of its metadata. It ignores that nothing is
     # behind the name, because a node that has not recovered its state would say so too.
@@ -46,7 +46,7 @@ def check_free(
     An index is ours by the owner in its mapping's `_meta`. Where somebody removed that, it is ours
     if it is one of `recorded`, those that the state document names, with the same UUID.
     """
-    pointing = _pointing(client, owner.alias)
+    pointing = _read_pointing(client, owner.alias)
     _require_ours(client, owner, pointing, recorded)
     return sorted(pointing)
 
@@ -81,7 +81,7 @@ def _require_ours(
 @repeats
 def find_problem(client: Client, alias: str, index: str) -> str | None:
     """Return what is wrong if the alias does not point to `index` alone; None where nothing is."""
-    return _find_problem(alias, index, _pointing(client, alias))
+    return _find_problem(alias, index, _read_pointing(client, alias))
 
 
 def _find_problem(alias: str, index: str, pointing: Pointing) -> str | None:
@@ -106,7 +106,7 @@ def restore(
     (`recorded` as for `check_free`). `require_owner` raises Fenced if another run has taken over,
     which may have moved the alias by right.
     """
-    pointing = _pointing(client, owner.alias)
+    pointing = _read_pointing(client, owner.alias)
     problem = _find_problem(owner.alias, index, pointing)
     if problem is not None:
         _require_ours(client, owner, pointing, recorded)
@@ -131,7 +131,7 @@ def move_alias(
     leaves: their readers would stay on a copy that nobody writes any more. Repeating a move that
     was made changes nothing. `require_owner` as for `restore`, `recorded` as for `check_free`.
     """
-    pointing = _pointing(client, owner.alias)
+    pointing = _read_pointing(client, owner.alias)
     _require_ours(client, owner, pointing, recorded)
     left = sorted(set(pointing) - {to_index})
     if set(pointing) == {to_index}:
@@ -139,7 +139,13 @@ def move_alias(
     # Just before, and again after: a run that has been replaced must not move the alias, and
     # must not go on as if it had.
     require_owner()
-    _move(client, owner.alias, pointing, to_index, _others(client, owner.alias, left, to_index))
+    _move(
+        client,
+        owner.alias,
+        pointing,
+        to_index,
+        _build_other_actions(client, owner.alias, left, to_index),
+    )
     require_owner()
     return left
 
@@ -156,18 +162,18 @@ def _move(
     # `must_exist`: the whole request fails if somebody has moved the alias since it was read.
     actions: list[dict[str, Any]] = [_remove(index, alias) for index in left]
     if to_index not in pointing:
-        carried = _common_pointing(alias, [pointing[index] for index in left])
+        carried = _find_common_pointing(alias, [pointing[index] for index in left])
         # No write index: a write through the alias is refused, and changes no document.
         actions.append(_add(to_index, alias, {**carried, "is_write_index": False}))
     try:
         client.indices.update_aliases(body={"actions": [*actions, *others]})
     except (NotFoundError, RequestError) as error:
         # `to_index` itself is missing: that is a gap, not somebody else's move.
-        if error_type(error.info) == "index_not_found_exception":
+        if parse_error_type(error.info) == "index_not_found_exception":
             raise
         raise TargetUnavailable(f"Alias {alias!r} was moved by somebody else just now.") from error
     # Read back: another request may have moved it at the same moment.
-    if set(_pointing(client, alias)) != {to_index}:
+    if set(_read_pointing(client, alias)) != {to_index}:
         if not pointing:
             # There was nothing to remove, so nothing made the request fail: readers see both now.
             _take_back(client, alias, to_index)
@@ -181,7 +187,7 @@ def _take_back(client: Client, alias: str, index: str) -> None:
         client.indices.update_aliases(body={"actions": [_remove(index, alias)]})
 
 
-def _common_pointing(alias: str, left: list[Mapping[str, Any]]) -> dict[str, Any]:
+def _find_common_pointing(alias: str, left: list[Mapping[str, Any]]) -> dict[str, Any]:
     """Return filter, routing and visibility that the alias has on all indices that it leaves."""
     carried = [{key: how[key] for key in _CARRIED if key in how} for how in left]
     if any(how != carried[0] for how in carried):
@@ -192,7 +198,9 @@ def _common_pointing(alias: str, left: list[Mapping[str, Any]]) -> dict[str, Any
     return carried[0] if carried else {}
 
 
-def _others(client: Client, alias: str, left: list[str], to_index: str) -> list[dict[str, Any]]:
+def _build_other_actions(
+    client: Client, alias: str, left: list[str], to_index: str
+) -> list[dict[str, Any]]:
     """Return the actions that move other aliases of the indices in `left` along."""
     actions: list[dict[str, Any]] = []
     answer = client.indices.get_alias(index=",".join(left)) if left else {}

@@ -93,7 +93,7 @@ def check_index(
     `alias`, the one that readers use, must not point to an index that is still to be filled.
     """
     problems = [f"{name} is {value} ({why})" for name, value, why in find_harmful(created.settings)]
-    problems += _differences(mapping, created.mapping)
+    problems += _list_differences(mapping, created.mapping)
     if alias is not None and alias in created.aliases:
         problems.append(f"alias {alias!r} points to it already")
     if problems:
@@ -103,21 +103,23 @@ def check_index(
         )
 
 
-def _differences(asked: Mapping[str, Any], created: Mapping[str, Any]) -> Iterator[str]:
+def _list_differences(asked: Mapping[str, Any], created: Mapping[str, Any]) -> Iterator[str]:
     for key in _ROOT:
-        if _plain(asked.get(key)) != _plain(created.get(key)):
+        if _normalise(asked.get(key)) != _normalise(created.get(key)):
             yield f"its mapping has {key} {created.get(key)!r} instead of {asked.get(key)!r}"
-    yield from _other_types(asked, created, "")
+    yield from _list_other_types(asked, created, "")
 
 
-def _plain(value: object) -> object:
+def _normalise(value: object) -> object:
     """Return a comparable value: `dynamic` may be true or "true", an enabled `_source` absent."""
     if isinstance(value, bool):
         return str(value).lower()
     return None if value in ({}, {"enabled": True}, {"required": False}) else value
 
 
-def _other_types(asked: Mapping[str, Any], created: Mapping[str, Any], path: str) -> Iterator[str]:
+def _list_other_types(
+    asked: Mapping[str, Any], created: Mapping[str, Any], path: str
+) -> Iterator[str]:
     """Yield the fields that have another type than asked for, or none, at every depth."""
     for name, field in asked.get("properties", {}).items():
         there = created.get("properties", {}).get(name, {})
@@ -126,4 +128,4 @@ def _other_types(asked: Mapping[str, Any], created: Mapping[str, Any], path: str
         if wanted != actual:
             yield f"field {path}{name} is mapped as {actual} instead of {wanted}"
         else:
-            yield from _other_types(field, there, f"{path}{name}.")
+            yield from _list_other_types(field, there, f"{path}{name}.")

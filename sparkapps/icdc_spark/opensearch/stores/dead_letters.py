@@ -16,12 +16,12 @@ from opensearchpy.exceptions import NotFoundError, RequestError
 from icdc_api import naming
 from icdc_api.errors import AliasTaken, TargetUnavailable
 from icdc_spark.opensearch.client.connection import Client
-from icdc_spark.opensearch.client.errors import error_type, repeats
+from icdc_spark.opensearch.client.errors import parse_error_type, repeats
 from icdc_spark.opensearch.client.shards import require_all_shards
 from icdc_spark.opensearch.stores.creation import create_index
 from icdc_spark.opensearch.stores.indices import Ownership, read_ownership, with_ownership
 from icdc_spark.opensearch.wire.item_outcome import ItemAnswer
-from icdc_spark.opensearch.wire.operations import index_entry
+from icdc_spark.opensearch.wire.operations import build_index_entry
 
 MAX_DOCUMENT_BYTES = 1 << 20
 """Of a larger document only the size is stored: it was probably refused for its size."""
@@ -88,13 +88,13 @@ def build_entry(document_id: str, document: bytes, answer: ItemAnswer, origin: O
     }
     if len(document) <= MAX_DOCUMENT_BYTES:
         content["document"] = document.decode("utf-8", errors="replace")
-    return index_entry(document_id, origin.version, json.dumps(content).encode())
+    return build_index_entry(document_id, origin.version, json.dumps(content).encode())
 
 
 @repeats
 def ensure_index(client: Client, owner: Ownership) -> None:
     """Create the index if it is missing; AliasTaken if one of that name is not ours."""
-    name = naming.dead_letters_index(owner.alias)
+    name = naming.name_dead_letters_index(owner.alias)
     # One shard is enough: there are at most deadLetters.maxRows of them.
     body: dict[str, Any] = {
         # A copy where there is a second node for it; on a single node the index stays green.
@@ -104,7 +104,7 @@ def ensure_index(client: Client, owner: Ownership) -> None:
     try:
         create_index(client, name, body)
     except RequestError as error:
-        if error_type(error.info) not in _NAME_TAKEN:
+        if parse_error_type(error.info) not in _NAME_TAKEN:
             raise
         # Two tasks at once, or an index of an earlier batch: any of ours will do.
         _check_owner(client, owner, error)
@@ -118,7 +118,7 @@ def list_ids(client: Client, owner: Ownership) -> frozenset[str]:
     ids: set[str] = set()
     query: dict[str, Any] = {"size": _PAGE, "_source": ["id"], "sort": ["id"]}
     while True:
-        answer = client.search(index=naming.dead_letters_index(owner.alias), body=query)
+        answer = client.search(index=naming.name_dead_letters_index(owner.alias), body=query)
         require_all_shards(answer, f"search for dead letters of {owner.alias!r}")
         hits = answer["hits"]["hits"]
         ids.update(hit["_source"]["id"] for hit in hits)
@@ -138,7 +138,7 @@ def read_stored(
     for document_id in ids:
         try:
             answer = client.get(
-                index=naming.dead_letters_index(alias),
+                index=naming.name_dead_letters_index(alias),
                 id=document_id,
                 params={"_source_includes": "ordinal"},
             )
@@ -159,7 +159,7 @@ def list_newest(
     Without `documents` nothing in them holds values of rows but their ids. Raises AliasTaken where
     the index of that name is not ours.
     """
-    name = naming.dead_letters_index(owner.alias)
+    name = naming.name_dead_letters_index(owner.alias)
     if not _refresh(client, owner.alias):
         return []
     _check_owner(client, owner)
@@ -200,18 +200,18 @@ def count(client: Client, owner: Ownership, *, ordinal: int | None = None) -> in
     if not _refresh_ours(client, owner):
         return 0
     query = {"match_all": {}} if ordinal is None else {"term": {"ordinal": ordinal}}
-    counted = client.count(index=naming.dead_letters_index(owner.alias), body={"query": query})
+    counted = client.count(index=naming.name_dead_letters_index(owner.alias), body={"query": query})
     require_all_shards(counted, f"count of dead letters of {owner.alias!r}")
     return int(counted["count"])
 
 
 @repeats
-def last_ordinal(client: Client, owner: Ownership) -> int:
+def read_last_ordinal(client: Client, owner: Ownership) -> int:
     """Return the greatest ordinal of a batch that a dead letter is from; 0 where there is none."""
     if not _refresh_ours(client, owner):
         return 0
     answer = client.search(
-        index=naming.dead_letters_index(owner.alias),
+        index=naming.name_dead_letters_index(owner.alias),
         body={"size": 0, "aggs": {"last": {"max": {"field": "ordinal"}}}},
         # A part of the shards would give a lower ordinal, which was used before.
         params={"allow_partial_search_results": "false"},
@@ -229,7 +229,7 @@ def purge_older(client: Client, owner: Ownership, ordinal: int) -> int:
         return 0
     query = {"query": {"range": {"ordinal": {"lt": ordinal}}}}
     answer = client.delete_by_query(
-        index=naming.dead_letters_index(owner.alias),
+        index=naming.name_dead_letters_index(owner.alias),
         body=query,
         # A dead letter that is written at the same moment is of a newer batch: it stays.
         params={"refresh": "true", "conflicts": "proceed"},
@@ -242,7 +242,7 @@ def purge_older(client: Client, owner: Ownership, ordinal: int) -> int:
 @repeats
 def drop(client: Client, owner: Ownership) -> bool | None:
     """Delete the index; None when there is none, False when it is not ours and stays."""
-    name = naming.dead_letters_index(owner.alias)
+    name = naming.name_dead_letters_index(owner.alias)
     try:
         mappings = client.indices.get_mapping(index=name)
     except NotFoundError:
@@ -255,7 +255,7 @@ def drop(client: Client, owner: Ownership) -> bool | None:
 
 
 def _check_owner(client: Client, owner: Ownership, cause: Exception | None = None) -> None:
-    name = naming.dead_letters_index(owner.alias)
+    name = naming.name_dead_letters_index(owner.alias)
     if not _is_ours(client, owner):
         raise AliasTaken(
             f"Index {name!r}, which would hold refused rows, was not made by this pipeline."
@@ -263,7 +263,7 @@ def _check_owner(client: Client, owner: Ownership, cause: Exception | None = Non
 
 
 def _is_ours(client: Client, owner: Ownership) -> bool:
-    name = naming.dead_letters_index(owner.alias)
+    name = naming.name_dead_letters_index(owner.alias)
     # Absent under this name where it is an alias, such as that of another pipeline.
     found = client.indices.get_mapping(index=name).get(name)
     return found is not None and read_ownership(found["mappings"]) == owner
@@ -281,7 +281,7 @@ def _refresh_ours(client: Client, owner: Ownership) -> bool:
 def _refresh(client: Client, alias: str) -> bool:
     """Make all dead letters visible to searches; False where there is no index of them."""
     try:
-        answer = client.indices.refresh(index=naming.dead_letters_index(alias))
+        answer = client.indices.refresh(index=naming.name_dead_letters_index(alias))
     except NotFoundError:
         return False
     if answer["_shards"]["failed"]:

@@ -62,29 +62,29 @@ def identify(client: Client, index: str) -> Identity | None:
 
     TargetUnavailable while a primary is not started.
     """
-    stats = _stats(client, index, STATE_INDEX)
+    stats = _read_stats(client, index, STATE_INDEX)
     if stats is None:
         # One of the two is missing, and the answer does not say which.
-        stats = _stats(client, index)
+        stats = _read_stats(client, index)
     if stats is None:
         confirm_missing(client, index)
         return None
-    store = _history(stats) if STATE_INDEX in stats else ""
+    store = _compute_history(stats) if STATE_INDEX in stats else ""
     body = stats.get(index)
     if body is None:
         if stats.keys() - {STATE_INDEX}:
             return None  # It is the name of an alias now.
-        raise _unavailable(index)
+        raise _build_target_unavailable(index)
     copies = body.get("shards", {})
-    shards = _shards(index, copies)
-    return Identity(str(body["uuid"]), shards, store, _primary_nodes(copies))
+    shards = _build_shards(index, copies)
+    return Identity(str(body["uuid"]), shards, store, _list_primary_nodes(copies))
 
 
 @repeats
 def read_store_history(client: Client) -> str:
     """Return the `store_history` of `Identity`."""
-    stats = _stats(client, STATE_INDEX)
-    return _history(stats) if stats is not None else ""
+    stats = _read_stats(client, STATE_INDEX)
+    return _compute_history(stats) if stats is not None else ""
 
 
 def check_identity(
@@ -114,7 +114,7 @@ def find_loss(
     numbers = now.shards.max_seq_nos
     # An index cannot lose shards: some of them did not answer.
     if len(numbers) < len(recorded.max_seq_nos):
-        raise _unavailable(index)
+        raise _build_target_unavailable(index)
     if len(numbers) > len(recorded.max_seq_nos):
         return None  # Recorded while the last shards had no copy that answered.
     if now.shards.histories != recorded.histories:
@@ -125,7 +125,7 @@ def find_loss(
     return None
 
 
-def _stats(client: Client, *indices: str) -> dict[str, Any] | None:
+def _read_stats(client: Client, *indices: str) -> dict[str, Any] | None:
     """Return the statistics by index; None if one of the indices is missing."""
     try:
         answer = client.indices.stats(
@@ -139,30 +139,30 @@ def _stats(client: Client, *indices: str) -> dict[str, Any] | None:
     return stats
 
 
-def _history(stats: Mapping[str, Any]) -> str:
+def _compute_history(stats: Mapping[str, Any]) -> str:
     if STATE_INDEX not in stats:
-        raise _unavailable(STATE_INDEX)
+        raise _build_target_unavailable(STATE_INDEX)
     body = stats[STATE_INDEX]
-    shards = _shards(STATE_INDEX, body.get("shards", {}))
+    shards = _build_shards(STATE_INDEX, body.get("shards", {}))
     return hashlib.sha256(f"{body['uuid']} {shards.histories}".encode()).hexdigest()[:32]
 
 
-def _shards(index: str, copies: Mapping[str, list[dict[str, Any]]]) -> Shards:
+def _build_shards(index: str, copies: Mapping[str, list[dict[str, Any]]]) -> Shards:
     histories: list[str] = []
     numbers: list[int] = []
-    for primaries in _active_primaries(copies):
+    for primaries in _list_active_primaries(copies):
         if not primaries:
-            raise _unavailable(index)
+            raise _build_target_unavailable(index)
         histories.append(primaries[0]["commit"]["user_data"]["history_uuid"])
         # Two while a primary is moved: the one that takes over is never behind for long.
         numbers.append(max(int(copy["seq_no"]["max_seq_no"]) for copy in primaries))
     if not numbers:
-        raise _unavailable(index)
+        raise _build_target_unavailable(index)
     digest = hashlib.sha256("\n".join(histories).encode()).hexdigest()[:32]
     return Shards(histories=digest, max_seq_nos=numbers)
 
 
-def _active_primaries(
+def _list_active_primaries(
     copies: Mapping[str, list[dict[str, Any]]],
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield the primaries of each shard that take writes, by number."""
@@ -175,13 +175,13 @@ def _active_primaries(
         ]
 
 
-def _primary_nodes(copies: Mapping[str, list[dict[str, Any]]]) -> tuple[str, ...]:
+def _list_primary_nodes(copies: Mapping[str, list[dict[str, Any]]]) -> tuple[str, ...]:
     return tuple(
         str(copy["routing"]["node"])
-        for primaries in _active_primaries(copies)
+        for primaries in _list_active_primaries(copies)
         for copy in primaries
     )
 
 
-def _unavailable(index: str) -> TargetUnavailable:
+def _build_target_unavailable(index: str) -> TargetUnavailable:
     return TargetUnavailable(f"Index {index!r} has primary shards that are not started.")

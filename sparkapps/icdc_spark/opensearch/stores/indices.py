@@ -17,7 +17,7 @@ from icdc_api.errors import Gap, IcdcError, MappingInvalid, TargetUnavailable
 from icdc_api.spec.index_settings import GC_DELETES, flatten_settings
 from icdc_spark.opensearch.client.acknowledgements import require_acknowledged
 from icdc_spark.opensearch.client.connection import Client
-from icdc_spark.opensearch.client.errors import error_type, maps_errors, repeats
+from icdc_spark.opensearch.client.errors import maps_errors, parse_error_type, repeats
 from icdc_spark.opensearch.client.shards import require_all_shards
 from icdc_spark.opensearch.stores.creation import create_index
 
@@ -85,14 +85,14 @@ def list_indices(client: Client, alias: str) -> dict[str, Ownership | None]:
     }
 
 
-def _taken_names(client: Client, alias: str) -> set[str]:
+def _list_taken_names(client: Client, alias: str) -> set[str]:
     """Return the names like those of physical indices of `alias` that exist."""
     pattern = f"{alias}-*"
     params = {"expand_wildcards": "all", "ignore_unavailable": "true"}
     found = client.indices.get_alias(index=pattern, name=pattern, params=params)
     # The alias of another pipeline, say: no index can be made under its name.
     named = {name for body in found.values() for name in body["aliases"]}
-    physical = {name for name in named if naming.physical_number(alias, name) is not None}
+    physical = {name for name in named if naming.parse_physical_number(alias, name) is not None}
     return {*list_indices(client, alias), *physical}
 
 
@@ -112,15 +112,15 @@ def create(
     abandoned export must find no index under its name. `index_settings` are the user's; refresh and
     replicas come into force by `finish_export`.
     """
-    numbers = [_number(name) for name in _taken_names(client, owner.alias)]
-    name = naming.physical_index(owner.alias, max([above, *numbers]) + 1)
+    numbers = [_parse_number(name) for name in _list_taken_names(client, owner.alias)]
+    name = naming.name_physical_index(owner.alias, max([above, *numbers]) + 1)
     # Ours last: the user's refresh and replicas wait until the export is complete.
     settings = {**flatten_settings(index_settings), **_EXPORT_SETTINGS}
     body: dict[str, Any] = {"settings": settings, "mappings": with_ownership(mapping, owner)}
     try:
         created = create_index(client, name, body, alias=owner.alias)
     except RequestError as error:
-        raise _not_created(name, error) from error
+        raise _translate_creation_error(name, error) from error
     return PhysicalIndex(name, created.uuid)
 
 
@@ -151,7 +151,7 @@ def confirm_missing(client: Client, index: str) -> None:
     try:
         client.get(index=index, id="icdc-guard")
     except NotFoundError as error:
-        if error_type(error.info) == "index_not_found_exception":
+        if parse_error_type(error.info) == "index_not_found_exception":
             return
     raise TargetUnavailable(f"OpenSearch did not know index {index!r} for a moment.")
 
@@ -237,8 +237,9 @@ def extend_mapping(
         names = ", ".join(f"`{name}`" for name in added[:SHOWN_FIELDS])
         more = f" and {len(added) - SHOWN_FIELDS} more" if len(added) > SHOWN_FIELDS else ""
         raise MappingInvalid(
-            f"OpenSearch refused the fields {names}{more} for index {index!r}: {_refusal(error)}; "
-            "see the settings of the index, such as index.mapping.total_fields.limit, and "
+            f"OpenSearch refused the fields {names}{more} for index {index!r}: "
+            f"{_describe_refusal(error)}; see the settings of the index, such as "
+            "index.mapping.total_fields.limit, and "
             "tables[].mapping"
         ) from error
 
@@ -261,30 +262,30 @@ def drop_orphans(
     orphans = [
         name
         for name, whose in list_indices(client, owner.alias).items()
-        if whose == owner and name not in keep and _number(name) < below
+        if whose == owner and name not in keep and _parse_number(name) < below
     ]
     for name in orphans:
         delete(client, name)
     return orphans
 
 
-def _number(name: str) -> int:
+def _parse_number(name: str) -> int:
     return int(name.rpartition("-")[2])
 
 
-def _not_created(name: str, error: RequestError) -> IcdcError:
-    if error_type(error.info) == "resource_already_exists_exception":
+def _translate_creation_error(name: str, error: RequestError) -> IcdcError:
+    if parse_error_type(error.info) == "resource_already_exists_exception":
         return TargetUnavailable(
             f"Somebody else has just created the index {name!r}. The step is tried again."
         )
     return MappingInvalid(
         f"OpenSearch refused to make index {name!r}, check sink.opensearch.indexSettings and "
-        f"tables[].mapping: {_refusal(error)}"
+        f"tables[].mapping: {_describe_refusal(error)}"
     )
 
 
-def _refusal(error: RequestError) -> str:
+def _describe_refusal(error: RequestError) -> str:
     """Return why the server refused settings or a mapping: its reason quotes these, not rows."""
     details = error.info.get("error", {}) if isinstance(error.info, dict) else {}
     reason = details.get("reason") if isinstance(details, dict) else None
-    return str(reason or error_type(error.info))[:300]
+    return str(reason or parse_error_type(error.info))[:300]

@@ -14,8 +14,8 @@ from opensearchpy.exceptions import ConflictError, NotFoundError, RequestError
 from icdc_api.base import MAX_COUNT
 from icdc_api.errors import Fenced, Gap, TargetUnavailable
 from icdc_api.naming import STATE_INDEX
-from icdc_spark.opensearch.client.connection import Connection, client
-from icdc_spark.opensearch.client.errors import error_type, translate_errors
+from icdc_spark.opensearch.client.connection import Connection, open_client
+from icdc_spark.opensearch.client.errors import parse_error_type, translate_errors
 from icdc_spark.opensearch.client.retry import DRIVER_SECONDS, Result, retry_passing
 from icdc_spark.opensearch.stores.creation import create_index
 from icdc_spark.protocol.state_document import StateDocument
@@ -63,7 +63,7 @@ class StateStore:
     def __init__(self, connection: Connection, *, patience: float = DRIVER_SECONDS) -> None:
         self._connection = connection
         self._patience = patience
-        self._client = client(connection)
+        self._client = open_client(connection)
         self._uuid: str | None = None
         self._replaced: dict[str, StateDocument] = {}
         """By alias: the document that this process replaced last; there again if that was lost."""
@@ -75,27 +75,27 @@ class StateStore:
         Raises Gap if there is no such index.
         """
         if self._uuid is None:
-            self._uuid = self._patiently(self._read_uuid)
+            self._uuid = self._retry(self._read_uuid)
         if self._uuid is None:
             raise Gap(f"Index {STATE_INDEX!r}, which holds the progress, does not exist any more.")
         return self._uuid
 
     def ensure_index(self) -> None:
         """Create the index if it is missing."""
-        self._patiently(self._ensure_index)
+        self._retry(self._ensure_index)
 
     def load(self, alias: str) -> Stored | None:
         """Return the document of `alias`, None if there is none; StateCorrupt if it is not ours."""
-        return self._patiently(lambda: self._load(alias))
+        return self._retry(lambda: self._load(alias))
 
     def create(self, document: StateDocument) -> Stored:
         """Store the first document of an alias; Fenced if another run was faster."""
-        return self._patiently(lambda: self._write(document, {"op_type": "create"}))
+        return self._retry(lambda: self._write(document, {"op_type": "create"}))
 
     def replace(self, stored: Stored, document: StateDocument) -> Stored:
         """Store `document` if nobody has changed `stored` meanwhile; Fenced otherwise."""
         counted = _with_next_revision(stored, document)
-        replaced = self._patiently(lambda: self._write(counted, _if_unchanged(stored)))
+        replaced = self._retry(lambda: self._write(counted, _build_condition(stored)))
         self._replaced[document.alias] = stored.document
         return replaced
 
@@ -110,7 +110,7 @@ class StateStore:
 
         def write_and_read() -> Stored:
             # Repeated as a whole: a write that was stored after all conflicts with itself.
-            written = self._write(counted, _if_unchanged(stored))
+            written = self._write(counted, _build_condition(stored))
             if self._load(document.alias) != written:
                 raise TargetUnavailable(
                     f"OpenSearch acknowledged a change of the state document {document.alias!r} "
@@ -118,26 +118,26 @@ class StateStore:
                 )
             return written
 
-        begun = self._patiently(write_and_read)
+        begun = self._retry(write_and_read)
         self._replaced[document.alias] = stored.document
         return begun
 
     def delete(self, alias: str) -> None:
         """Delete the document, so that the alias can be exported anew or by somebody else."""
-        self._patiently(lambda: self._delete(alias))
+        self._retry(lambda: self._delete(alias))
 
     def delete_unchanged(self, stored: Stored) -> None:
         """Delete the document if nobody has changed `stored` meanwhile, Fenced otherwise.
 
         A document that does not exist is fine.
         """
-        self._patiently(lambda: self._delete_unchanged(stored))
+        self._retry(lambda: self._delete_unchanged(stored))
 
     def close(self) -> None:
         """Close the sockets."""
         self._client.close()
 
-    def _patiently(self, call: Callable[[], Result]) -> Result:
+    def _retry(self, call: Callable[[], Result]) -> Result:
         return retry_passing(call, seconds=self._patience)
 
     def _ensure_index(self) -> None:
@@ -150,7 +150,7 @@ class StateStore:
                 create_index(self._client, STATE_INDEX, _BODY)
             except RequestError as error:
                 # Two first runs at once: the index of the other one serves as well.
-                if error_type(error.info) != "resource_already_exists_exception":
+                if parse_error_type(error.info) != "resource_already_exists_exception":
                     raise
 
     def _read_uuid(self) -> str | None:
@@ -189,14 +189,14 @@ class StateStore:
                     params={**condition, "pipeline": "_none"},
                 )
             except ConflictError as error:
-                return self._after_conflict(document, error)
+                return self._resolve_conflict(document, error)
         # A cache or a proxy may have mixed up two answers.
         fits = (answer.get("_id"), answer.get("_index")) == (document.alias, STATE_INDEX)
         if not fits or answer["_seq_no"] <= condition.get("if_seq_no", -1):
             raise TargetUnavailable("OpenSearch gave an answer that is not the one to this change.")
         return Stored(document, answer["_seq_no"], answer["_primary_term"], answer["_version"])
 
-    def _after_conflict(self, document: StateDocument, error: ConflictError) -> Stored:
+    def _resolve_conflict(self, document: StateDocument, error: ConflictError) -> Stored:
         # An answer that got lost makes our own earlier attempt look like another run's.
         now = self._load(document.alias)
         # Equal as a whole, run and time included: no other run stores this very document. Its
@@ -215,7 +215,7 @@ class StateStore:
             # run would not know that a batch was begun.
             LOG.warning("%s: a change of its state document was lost; it is stored", document.alias)
             again = document.model_copy(update={"revision": now.version + 1})
-            return self._write(again if now.is_original else document, _if_unchanged(now))
+            return self._write(again if now.is_original else document, _build_condition(now))
         owner = now.document.owner
         raise Fenced(
             f"Alias {document.alias!r} is now owned by run {owner.run_id!r} of pipeline "
@@ -229,7 +229,7 @@ class StateStore:
             self._client.delete(index=STATE_INDEX, id=alias, params={"ignore": 404})
 
     def _delete_unchanged(self, stored: Stored) -> None:
-        alias, condition = stored.document.alias, _if_unchanged(stored)
+        alias, condition = stored.document.alias, _build_condition(stored)
         with translate_errors(self._connection):
             try:
                 self._client.delete(
@@ -253,6 +253,6 @@ def _without_revision(document: StateDocument) -> StateDocument:
     return document.model_copy(update={"revision": None})
 
 
-def _if_unchanged(stored: Stored) -> dict[str, Any]:
+def _build_condition(stored: Stored) -> dict[str, Any]:
     """Return the condition that nobody has changed the document since."""
     return {"if_seq_no": stored.seq_no, "if_primary_term": stored.primary_term}

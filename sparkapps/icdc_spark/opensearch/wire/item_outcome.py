@@ -82,7 +82,7 @@ def judge(
     """
     status, kind = answer.status, answer.kind
     if _is_of_the_target(answer):
-        raise _target_invalid(answer)
+        raise _build_target_invalid(answer)
     if status < 300 or (status == 404 and expect == DELETE and not kind):
         return ItemOutcome.APPLIED
     if kind == "index_not_found_exception":
@@ -91,14 +91,14 @@ def judge(
     if refuses_writes(status, kind) or status in (401, 403):
         raise from_status(status, kind, connection, reason=answer.reason)
     if status == 409:
-        current = current_version(answer.reason)
+        current = parse_current_version(answer.reason)
         return judge_conflict(current, version, outranked_is_foreign=outranked_is_foreign)
     # Some errors of a moving shard are answered with 404: their type says so.
     if status == 429 or status >= 500 or kind in SHARD_TYPES:
         return ItemOutcome.RETRY
     # No fault of the row: were it refused, the older document of its key would be removed.
     if status == 404:
-        raise _target_invalid(answer)
+        raise _build_target_invalid(answer)
     return ItemOutcome.REFUSED
 
 
@@ -107,14 +107,14 @@ def judge_conflict(
 ) -> ItemOutcome:
     """Return the outcome of a write with `version` where the document has `current`.
 
-    Example, batch 3: its versions are from B = base_version(3) to base_version(4) - 1.
+    Example, batch 3: its versions are from B, the base version of 3, to below N, that of 4.
 
         ours   current                    outcome
         B      B                          ALREADY_APPLIED: a replay
         B      B + FIXUP_OFFSET           ALREADY_APPLIED: a replay, settled by the second pass
         B      B + 1                      FOREIGN_EDIT: an edit adds one
-        B      base_version(4)            raises Fenced: a newer run's batch
-        B      base_version(4) + 7        raises Fenced, FOREIGN_EDIT with `outranked_is_foreign`
+        B      N                          raises Fenced: a newer run's batch
+        B      N + 7                      raises Fenced, FOREIGN_EDIT with `outranked_is_foreign`
 
     With `outranked_is_foreign` the caller knows that there is no newer run. A version that a batch
     of ours could have stays Fenced: then the state document is older than the index.
@@ -130,7 +130,7 @@ def judge_conflict(
     return ItemOutcome.FOREIGN_EDIT
 
 
-def current_version(reason: str) -> int:
+def parse_current_version(reason: str) -> int:
     """Return the document's version that the reason of a version conflict names."""
     # The reason begins with the id, which may hold any text: the last match is the server's.
     versions = _CONFLICT.findall(reason) or _OTHER_CONFLICT.findall(reason)
@@ -154,7 +154,7 @@ def _is_of_the_target(answer: ItemAnswer) -> bool:
     )
 
 
-def _target_invalid(answer: ItemAnswer) -> TargetInvalid:
+def _build_target_invalid(answer: ItemAnswer) -> TargetInvalid:
     named = answer.reason.startswith(_REASONS_OF_THE_TARGET)
     detail = f": {answer.reason[:_MAX_REASON]}" if named else ""
     return TargetInvalid(

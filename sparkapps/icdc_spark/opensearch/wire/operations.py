@@ -37,23 +37,23 @@ class Operations:
     def __len__(self) -> int:
         return len(self.expects)
 
-    def entry(self, position: int) -> bytes:
+    def get_entry(self, position: int) -> bytes:
         """Return the NDJSON text of the operation at `position`."""
         start = int(self.ends[position - 1]) if position else 0
         return self.body[start : int(self.ends[position])]
 
-    def document_id(self, position: int) -> str:
+    def get_document_id(self, position: int) -> str:
         """Return the `_id` in the action line of the operation at `position`."""
-        action = json.loads(self.entry(position).partition(b"\n")[0])
+        action = json.loads(self.get_entry(position).partition(b"\n")[0])
         # One key, the operation: `index` or `delete`.
         (fields,) = action.values()
         return str(fields["_id"])
 
-    def document(self, position: int) -> bytes:
+    def get_document(self, position: int) -> bytes:
         """Return the `_source` text of an index operation, empty for a delete."""
-        return self.entry(position).partition(b"\n")[2].rstrip(b"\n")
+        return self.get_entry(position).partition(b"\n")[2].rstrip(b"\n")
 
-    def part(self, start: int, stop: int) -> "Operations":
+    def pick_range(self, start: int, stop: int) -> "Operations":
         """Return the operations `start` to `stop` (exclusive)."""
         # The ends of a part count from its own beginning.
         first = int(self.ends[start - 1]) if start else 0
@@ -65,14 +65,14 @@ class Operations:
     def pick(self, positions: Sequence[int]) -> "Operations":
         """Return the operations at the given positions, in their order."""
         return build_operations(
-            [self.entry(position) for position in positions],
+            [self.get_entry(position) for position in positions],
             b"".join(self.expects[position : position + 1] for position in positions),
         )
 
-    def halves(self) -> tuple["Operations", "Operations"]:
+    def split_in_half(self) -> tuple["Operations", "Operations"]:
         """Return both halves of at least two operations."""
         middle = len(self) // 2
-        return self.part(0, middle), self.part(middle, len(self))
+        return self.pick_range(0, middle), self.pick_range(middle, len(self))
 
 
 def build_operations(entries: Sequence[bytes], expects: bytes) -> Operations:
@@ -82,13 +82,13 @@ def build_operations(entries: Sequence[bytes], expects: bytes) -> Operations:
     return Operations(b"".join(entries), np.cumsum(lengths), expects)
 
 
-def delete_entry(document_id: str, version: int) -> bytes:
+def build_delete_entry(document_id: str, version: int) -> bytes:
     """Build a delete operation with an external version."""
     fields = {"_id": document_id, "version": version, "version_type": "external"}
     return json.dumps({"delete": fields}).encode() + b"\n"
 
 
-def index_entry(document_id: str, version: int, document: bytes) -> bytes:
+def build_index_entry(document_id: str, version: int, document: bytes) -> bytes:
     """Build an index operation with an external version; `document` is JSON on one line."""
     fields = {"_id": document_id, "version": version, "version_type": "external"}
     return json.dumps({"index": fields}).encode() + b"\n" + document + b"\n"
@@ -113,8 +113,8 @@ class Assembler:
 
     def add(self, batch: pa.RecordBatch) -> Iterator[Operations]:
         """Take the columns `line` and `expect`; yield the requests that became full."""
-        values, offsets = _values(batch.column("line"))
-        expects, expect_offsets = _values(batch.column("expect"))
+        values, offsets = _extract_values(batch.column("line"))
+        expects, expect_offsets = _extract_values(batch.column("expect"))
         first = int(expect_offsets[0])
         row = 0
         while row < batch.num_rows:
@@ -135,7 +135,7 @@ class Assembler:
             self._rows += stop - row
             row = stop
 
-    def rest(self) -> Iterator[Operations]:
+    def take_rest(self) -> Iterator[Operations]:
         """Yield the rows that are left after the last batch."""
         if self._rows:
             yield self._take()
@@ -156,7 +156,7 @@ class Assembler:
         self._rows = 0
 
 
-def _values(column: pa.Array) -> tuple[memoryview, Offsets]:
+def _extract_values(column: pa.Array) -> tuple[memoryview, Offsets]:
     """Return the value bytes of a binary or string column, and the offsets of its rows in them.
 
     A sliced array shares its parent's buffers, so the offsets need not start at 0.

@@ -63,7 +63,7 @@ def _read_objects(text: str, operations: int) -> ItemAnswers:
     _check_guard(guard["status"], json.dumps(guard))
     statuses = np.fromiter((item["status"] for item in items), dtype=np.int16, count=operations)
     failed = {
-        position: _item(item)
+        position: _parse_item(item)
         for position, item in enumerate(items)
         if "error" in item or _is_dropped(item)
     }
@@ -74,7 +74,7 @@ def _is_dropped(item: dict[str, Any]) -> bool:
     return item.get("result") == "noop"
 
 
-def _item(item: dict[str, Any]) -> ItemAnswer:
+def _parse_item(item: dict[str, Any]) -> ItemAnswer:
     if _is_dropped(item):
         return ItemAnswer(item["status"], DROPPED)
     error = item["error"]

@@ -19,7 +19,7 @@ from icdc_spark.opensearch.stores import aliases
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_spark.protocol.state_document import StateDocument
 from icdc_spark.replication.context import TableContext
-from icdc_spark.reporting.reporter import utc_now
+from icdc_spark.reporting.reporter import get_utc_now
 
 LOG = logging.getLogger(__name__)
 
@@ -38,11 +38,11 @@ def keep_alias(context: TableContext, state: StateDocument) -> None:
         state.index,
         # Asked around the move: a newer run that has just swapped to its own index is in the right.
         require_owner=lambda: require_owner(context, state),
-        recorded=recorded_indices(state),
+        recorded=list_recorded_indices(state),
     )
     if problem is not None:
         LOG.warning("%s: %s; it points to %s again", context.table.name, problem, state.index)
-        context.reporter.set(alias_restored_at=utc_now())
+        context.reporter.set(alias_restored_at=get_utc_now())
 
 
 def check_alias(context: TableContext, state: StateDocument) -> None:
@@ -55,7 +55,7 @@ def check_alias(context: TableContext, state: StateDocument) -> None:
         )
 
 
-def recorded_indices(state: StateDocument) -> list[PhysicalIndex]:
+def list_recorded_indices(state: StateDocument) -> list[PhysicalIndex]:
     """Return the indices whose UUIDs the state document has: the one served, the one written."""
     named = [(state.index, state.index_uuid)]
     if state.intent is not None:

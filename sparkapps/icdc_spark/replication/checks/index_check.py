@@ -25,7 +25,7 @@ from icdc_spark.opensearch.stores.identity import Identity
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.absent_nodes import describe_returned
 from icdc_spark.protocol.state_document import IntentKind
-from icdc_spark.replication.context import TableContext, instant
+from icdc_spark.replication.context import TableContext, format_instant
 
 LOG = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def record_shards(context: TableContext, stored: Stored, check: IndexCheck) -> S
     if not upgraded or check.loss is not None or check.identity is None:
         return stored
     now = check.identity
-    recorded = state.record_shards(now.shards, now.store_history, now=instant())
+    recorded = state.record_shards(now.shards, now.store_history, now=format_instant())
     return context.store.replace(stored, recorded)
 
 
@@ -86,6 +86,6 @@ def withdraw(context: TableContext, error: Fenced) -> None:
     From then on the document counts as put back from a copy, until an export begins.
     """
     # The document is read again: only its owner may change it.
-    stored = context.still_ours(error)
+    stored = context.require_ours(error)
     LOG.warning("%s: %s", context.table.name, error)
-    context.store.replace(stored, stored.document.distrust(now=instant()))
+    context.store.replace(stored, stored.document.distrust(now=format_instant()))

@@ -30,7 +30,7 @@ from icdc_spark.opensearch.stores.written_nodes import is_stale
 from icdc_spark.protocol.absent_nodes import judge_absent
 from icdc_spark.protocol.state_document import Intent, IntentKind
 from icdc_spark.protocol.state_parts import MAX_NODES
-from icdc_spark.replication.context import TableContext, instant
+from icdc_spark.replication.context import TableContext, format_instant
 
 LOG = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ def reconsider(context: TableContext, stored: Stored) -> Stored:
     left = judge_absent(absent, _read(context, unknown), datetime.now(tz=UTC))
     if left == absent:
         return stored
-    return context.store.replace(stored, stored.document.with_absent(left, now=instant()))
+    return context.store.replace(stored, stored.document.with_absent(left, now=format_instant()))
 
 
 def _record(context: TableContext, stored: Stored, nodes: dict[str, int]) -> Stored:
@@ -135,7 +135,7 @@ def _record(context: TableContext, stored: Stored, nodes: dict[str, int]) -> Sto
         )
     elif stored.document.intent is None or nodes == stored.document.intent.nodes:
         return stored
-    document = stored.document.with_nodes(nodes, absent, now=instant())
+    document = stored.document.with_nodes(nodes, absent, now=format_instant())
     stored = context.store.replace(stored, document)
     absent.clear()
     return stored

@@ -34,7 +34,7 @@ def find_stream_start(
         return str(ancestors[0].id)
     if start.snapshot_id is not None:
         # Any snapshot that can be read, also of another branch: a difference needs no common line.
-        if table.snapshot(start.snapshot_id) is None:
+        if table.find_snapshot(start.snapshot_id) is None:
             raise Gap(
                 f"Table {entry.name}: startFrom.snapshotId {start.snapshot_id} "
                 "is not, or no longer, a snapshot of the table."
@@ -56,7 +56,7 @@ def _list_ancestors(table: IcebergTable, current: SnapshotInfo) -> list[Snapshot
     """Return the retained ancestors of the current snapshot, oldest first, itself included."""
     ancestors = [current]
     while ancestors[0].parent_id is not None:
-        parent = table.snapshot(ancestors[0].parent_id)
+        parent = table.find_snapshot(ancestors[0].parent_id)
         # Expired; or damaged metadata, whose parents must not keep this in a circle.
         if parent is None or parent in ancestors:
             break

@@ -96,9 +96,9 @@ class TableObserver:
         context = self.context
         with context.catalog_call():
             table = self._table.load()
-        current = table.current_snapshot(context.table.branch)
-        documents = self._resolve_documents(table.schema(current.id if current else None))
-        state, policies = stored.document if stored else None, context.policies()
+        current = table.find_current_snapshot(context.table.branch)
+        documents = self._resolve_documents(table.read_schema(current.id if current else None))
+        state, policies = stored.document if stored else None, context.build_policies()
         index, change = IndexCheck(loss=None), None
         added_fields: tuple[str, ...] = ()
         try:
@@ -128,18 +128,20 @@ class TableObserver:
             current=current,
             documents=documents,
             stored=stored,
-            step=next_step.next_step(inputs, policies),
+            step=next_step.choose_step(inputs, policies),
             index=index,
             added_fields=added_fields,
         )
 
-    def documents_at(self, observation: TableObservation, snapshot_id: str | None) -> DocumentSpec:
+    def resolve_documents_at(
+        self, observation: TableObservation, snapshot_id: str | None
+    ) -> DocumentSpec:
         """Return the documents in the schema of a snapshot; None stands for the current one."""
         current = observation.current
         if current is None or snapshot_id in (None, str(current.id)):
             return observation.documents
         # An older snapshot may have an older schema.
-        return self._resolve_documents(observation.table.schema(int(snapshot_id)))
+        return self._resolve_documents(observation.table.read_schema(int(snapshot_id)))
 
     def check_filter(self, observation: TableObservation, documents: DocumentSpec) -> None:
         """Raise FilterInvalid before anything is created that only a valid filter could fill."""
@@ -154,7 +156,7 @@ class TableObserver:
         if not self._names_by_case and has_names_differing_by_case(schema.fields):
             self._names_by_case = True
             make_case_sensitive(self.session)
-        return resolve_spec(self.context.table.name, schema, self.context.wishes())
+        return resolve_spec(self.context.table.name, schema, self.context.build_wishes())
 
     def _compare_spec(
         self, state: StateDocument | None, documents: DocumentSpec, *, is_intact: bool

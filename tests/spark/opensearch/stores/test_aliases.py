@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from icdc_api.errors import AliasTaken, Fenced, TargetInvalid, TargetUnavailable
-from icdc_spark.opensearch.client.connection import Client, Connection, client
+from icdc_spark.opensearch.client.connection import Client, Connection, open_client
 from icdc_spark.opensearch.stores import aliases, indices
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_testing.network.faultproxy import FaultProxy
@@ -120,7 +120,7 @@ def test_a_run_that_was_replaced_moves_nothing(
 @pytest.fixture
 def through(proxy: FaultProxy) -> Iterator[Client]:
     """An impatient client behind the proxy."""
-    made = client(Connection(hosts=(proxy.url,)))
+    made = open_client(Connection(hosts=(proxy.url,)))
     made.patience = 0.1
     yield made
     made.close()

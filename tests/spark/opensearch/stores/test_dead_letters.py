@@ -8,7 +8,7 @@ import pytest
 from icdc_api.spec.sink import DeadLetterPolicy
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.stores import dead_letters, indices
-from icdc_spark.protocol.state_document import base_version
+from icdc_spark.protocol.state_document import compute_base_version
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Status
 from icdc_testing.target import sink_cases as sink
@@ -38,10 +38,10 @@ def test_a_refused_row_is_a_dead_letter_and_its_old_document_goes(
     result = sink.write(clean_indices, lines, 2)
     assert (result.error, result.upserted, result.deleted) == (None, 1, 0)
     assert result.dead_letters == 1
-    assert documents(clean_indices, sink.INDEX) == {"b": (base_version(2), {"v": 2})}
+    assert documents(clean_indices, sink.INDEX) == {"b": (compute_base_version(2), {"v": 2})}
     ((version, letter),) = documents(clean_indices, LETTERS).values()
     assert isinstance(letter, dict)
-    assert version == base_version(2) - 1
+    assert version == compute_base_version(2) - 1
     assert letter["document"] == source.decode()
     assert letter | {"reason": "", "at": "", "document": ""} == {
         "id": "a",
@@ -129,7 +129,7 @@ def test_the_policy_stop_ends_with_the_first_refused_row(clean_indices: str) -> 
         "Index 'orders-000001' refused document \"a\" (mapper_parsing_exception), "
         "and deadLetters.policy is Stop.",
     )
-    assert documents(clean_indices, sink.INDEX) == {"a": (base_version(1), {"v": 1})}
+    assert documents(clean_indices, sink.INDEX) == {"a": (compute_base_version(1), {"v": 1})}
 
 
 def test_more_letters_than_allowed_end_the_batch(clean_indices: str) -> None:
@@ -237,7 +237,7 @@ def test_a_letter_is_stored_although_a_later_batch_removed_one_of_its_id_before_
     sink.write(clean_indices, [sink.upsert("a", {"v": "x"}, 50)], 50)
     letter_ids = frozenset({"a"})
     sink.write(clean_indices, [sink.delete("a", 60)], 60, known_dead_letter_ids=letter_ids)
-    assert dead_letters.last_ordinal(admin, sink.OWNER) == 0
+    assert dead_letters.read_last_ordinal(admin, sink.OWNER) == 0
     indices.delete(admin, sink.INDEX)
     indices.create(admin, sink.OWNER, sink.MAPPING, {})
     # With a newer run the letter is that run's affair ...

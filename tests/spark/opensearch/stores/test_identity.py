@@ -9,7 +9,7 @@ import pytest
 
 from icdc_api.errors import Gap, TargetReadOnly, TargetUnavailable
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
-from icdc_spark.opensearch.client.connection import Client, Connection, client
+from icdc_spark.opensearch.client.connection import Client, Connection, open_client
 from icdc_spark.opensearch.stores import identity, indices
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_testing.target import sink_cases as sink
@@ -72,7 +72,7 @@ def test_what_loses_no_write_leaves_the_index_what_it_was(
 
 def test_a_restart_of_the_node_leaves_the_index_what_it_was(tmp_path: Path) -> None:
     with OpenSearchNode(tmp_path) as node:
-        through = client(Connection(hosts=(node.url,)))
+        through = open_client(Connection(hosts=(node.url,)))
         made = indices.create(through, sink.OWNER, sink.MAPPING, {"number_of_replicas": 0})
         write(node.url)
         recorded = identity.check_identity(through, made.name, made.uuid).shards
@@ -81,7 +81,7 @@ def test_a_restart_of_the_node_leaves_the_index_what_it_was(tmp_path: Path) -> N
         node.stop()
         node.start()
         wait_until_green(node.url, made.name)
-        through = client(Connection(hosts=(node.url,)))
+        through = open_client(Connection(hosts=(node.url,)))
         now = identity.check_identity(through, made.name, made.uuid, recorded)
         assert now.shards == recorded
         through.close()

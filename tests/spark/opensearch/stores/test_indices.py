@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from icdc_api.errors import AliasTaken, MappingInvalid, TargetReadOnly, TargetUnavailable
-from icdc_spark.opensearch.client.connection import Client, Connection, client
+from icdc_spark.opensearch.client.connection import Client, Connection, open_client
 from icdc_spark.opensearch.stores import aliases, identity, indices
 from icdc_spark.opensearch.stores.indices import Ownership, PhysicalIndex
 from icdc_testing.network.faultproxy import FaultProxy
@@ -110,7 +110,7 @@ def test_settings_and_mappings_that_the_server_refuses_are_named(
 def test_an_index_that_somebody_makes_at_the_same_moment_is_no_end_of_the_run(
     admin: Client, proxy: FaultProxy
 ) -> None:
-    through = client(Connection(hosts=(proxy.url,)))
+    through = open_client(Connection(hosts=(proxy.url,)))
     held = proxy.hold("/orders-000001", method="PUT")
     with ThreadPoolExecutor(1) as pool:
         making = pool.submit(indices.create, through, sink.OWNER, sink.MAPPING, {})
@@ -137,12 +137,12 @@ def test_only_our_own_orphans_are_dropped(admin: Client, index: PhysicalIndex) -
 def test_the_alias_moves_in_one_step_and_a_repetition_changes_nothing(
     admin: Client, index: PhysicalIndex
 ) -> None:
-    assert aliases.current_indices(admin, "orders") == []
+    assert aliases.list_current_indices(admin, "orders") == []
     assert aliases.move_alias(admin, sink.OWNER, index.name) == []
     second = indices.create(admin, sink.OWNER, sink.MAPPING, {})
     assert aliases.move_alias(admin, sink.OWNER, second.name) == [index.name]
     assert aliases.move_alias(admin, sink.OWNER, second.name) == []
-    assert aliases.current_indices(admin, "orders") == [second.name]
+    assert aliases.list_current_indices(admin, "orders") == [second.name]
 
 
 def test_nothing_can_be_written_through_the_alias(
@@ -163,7 +163,7 @@ def test_an_alias_of_a_foreign_index_is_taken(admin: Client, index: PhysicalInde
     admin.indices.create(index="theirs", body={"aliases": {"orders": {}}})
     with pytest.raises(AliasTaken, match="'theirs', which was not made by a pipeline"):
         aliases.move_alias(admin, sink.OWNER, index.name)
-    assert aliases.current_indices(admin, "orders") == ["theirs"]
+    assert aliases.list_current_indices(admin, "orders") == ["theirs"]
 
 
 def test_an_alias_of_another_pipeline_is_taken(admin: Client) -> None:
@@ -188,12 +188,12 @@ def test_a_cluster_that_refuses_writes_is_read_only(admin: Client, clean_indices
 def test_a_passing_fault_of_a_harmless_request_is_survived(
     proxy: FaultProxy, index: PhysicalIndex, fault: Action
 ) -> None:
-    through = client(Connection(hosts=(proxy.url,)))
+    through = open_client(Connection(hosts=(proxy.url,)))
     proxy.add(fault, path="_stats")
     identity.check_identity(through, index.name, index.uuid)
     proxy.add(fault, path="_aliases", method="POST")
     aliases.move_alias(through, sink.OWNER, index.name)
-    assert aliases.current_indices(through, "orders") == [index.name]
+    assert aliases.list_current_indices(through, "orders") == [index.name]
     proxy.stop()
     through.patience = 0.5
     with pytest.raises(TargetUnavailable, match="cannot be reached"):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from icdc_api.errors import PassingError, TargetReadOnly
-from icdc_spark.opensearch.client.connection import Client, Connection, client
+from icdc_spark.opensearch.client.connection import Client, Connection, open_client
 from icdc_spark.opensearch.stores import aliases, dead_letters, indices
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_spark.opensearch.stores.state_store import StateStore
@@ -53,7 +53,7 @@ REPEATED: dict[str, tuple[Callable[[Client], None], str, str]] = {
 @pytest.fixture
 def through(proxy: FaultProxy) -> Iterator[Client]:
     """A client behind the proxy, which has little patience."""
-    made = client(Connection(hosts=(proxy.url,)))
+    made = open_client(Connection(hosts=(proxy.url,)))
     made.patience = 1.5
     yield made
     made.close()
@@ -88,7 +88,7 @@ def test_an_index_that_was_not_made_in_time_is_no_gap(
 
 
 def test_a_refresh_that_hangs_is_asked_for_again(proxy: FaultProxy, index: PhysicalIndex) -> None:
-    through = client(Connection(hosts=(proxy.url,), timeout=2.0))
+    through = open_client(Connection(hosts=(proxy.url,), timeout=2.0))
     through.patience = 1.0
     sink.write(proxy.upstream, [sink.upsert("k1", {"v": 1})])
     rule = proxy.add(Hang(), path="/_refresh")

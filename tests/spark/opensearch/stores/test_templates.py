@@ -157,4 +157,4 @@ def test_what_a_template_says_otherwise_is_without_effect_on_documents(
     settings = index_settings[made.name]["settings"]  # type: ignore[index]
     assert settings["index.translog.durability"] == "request"
     assert settings["index.gc_deletes"] == "1h"
-    assert aliases.current_indices(admin, "orders") == []
+    assert aliases.list_current_indices(admin, "orders") == []

@@ -46,7 +46,7 @@ def test_documents_of_others_are_not_taken_for_dead_letters(
     assert call(clean_indices, "PUT", f"/{name}/_doc/a?refresh", THEIRS).status == 201
     assert dead_letters.list_ids(admin, sink.OWNER) == frozenset()
     assert dead_letters.count(admin, sink.OWNER) == 0
-    assert dead_letters.last_ordinal(admin, sink.OWNER) == 0
+    assert dead_letters.read_last_ordinal(admin, sink.OWNER) == 0
     assert dead_letters.purge_older(admin, sink.OWNER, 9) == 0
     refused_ids = dead_letters.list_ids(admin, sink.OWNER)
     written = sink.write(
@@ -94,7 +94,7 @@ def test_an_index_of_somebody_else_that_hides_its_metadata_is_not_in_our_way(
     assert aliases.move_alias(admin, sink.OWNER, sink.INDEX) == []
     assert aliases.find_problem(admin, "orders", sink.INDEX) is None
     assert indices.create(admin, sink.OWNER, sink.MAPPING, {}).name == "orders-000002"
-    assert aliases.current_indices(admin, "orders") == [sink.INDEX]
+    assert aliases.list_current_indices(admin, "orders") == [sink.INDEX]
     refused = call(clean_indices, "GET", "/_alias/orders")
     # What the test is about: asked so, the node answers nobody.
     assert refused.status == 403

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from icdc_spark.protocol.state_document import base_version
+from icdc_spark.protocol.state_document import compute_base_version
 from icdc_testing.tables.hands import (
     ADDED,
     NEW,
@@ -149,18 +149,21 @@ CASES: dict[str, Any] = {
     ),
     "a version below ours": goes_on(
         to_index("DELETE", "/_doc/1"),
-        versioned(base_version(1) + 7),
+        versioned(compute_base_version(1) + 7),
         change=UPDATED,
         writes=(UPDATE,),
     ),
     "a version between ours": differs(
-        versioned(base_version(2) + 7),
+        versioned(compute_base_version(2) + 7),
         change=UPDATED,
         writes=(UPDATE,),
         left={"1": THEIRS} | UNTOUCHED,
     ),
     "the version of our next batch": differs(
-        versioned(base_version(2)), change=UPDATED, writes=(UPDATE,), left={"1": THEIRS} | UNTOUCHED
+        versioned(compute_base_version(2)),
+        change=UPDATED,
+        writes=(UPDATE,),
+        left={"1": THEIRS} | UNTOUCHED,
     ),
     # The mapping.
     "mapping made dynamic": goes_on(mapping(dynamic=True)),

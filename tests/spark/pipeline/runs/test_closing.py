@@ -172,7 +172,7 @@ def test_a_closed_session_says_so_whoever_uses_it(spark: SparkSession, jdbc: Cat
     with closing(open_table_session(spark, NAME, jdbc.properties)) as opened:
         plain = opened.spark
         table = CachedTable(plain, NAME, TABLE)
-        assert table.load().current_snapshot() is not None
+        assert table.load().find_current_snapshot() is not None
         assert jdbc.connections() > 0
         table.close()
         with pytest.raises(SessionClosedError, match=f"{TABLE} is closed"):

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from icdc_api.errors import FailureClass
 from icdc_api.job.run_files import RunMode, RunReport
-from icdc_spark.opensearch.client.connection import Connection, client
+from icdc_spark.opensearch.client.connection import Connection, open_client
 from icdc_spark.opensearch.stores import dead_letters, indices
 from icdc_spark.opensearch.stores.indices import Ownership
 from icdc_spark.process.pipeline_run import PipelineRun
@@ -69,7 +69,7 @@ def people(spark: SparkSession, table: str, clean_indices: str, tmp_path: Path) 
 def test_everything_of_the_pipeline_goes_whenever_the_run_before_died(
     people: Harness, lake: Lake, table: str, clean_indices: str
 ) -> None:
-    admin = client(Connection(hosts=(clean_indices,)))
+    admin = open_client(Connection(hosts=(clean_indices,)))
     indices.create(admin, OURS, {}, {})  # half-filled by an export that was cut off
     dead_letters.ensure_index(admin, OURS)
     for name in FOREIGN:

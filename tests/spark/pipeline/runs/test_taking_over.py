@@ -17,7 +17,7 @@ from icdc_spark.iceberg.jvm import session as sessions
 from icdc_spark.opensearch.bulk.target import OWNER_SECONDS
 from icdc_spark.opensearch.client import tasks
 from icdc_spark.opensearch.client.connection import from_spec
-from icdc_spark.opensearch.client.tasks import opaque_id
+from icdc_spark.opensearch.client.tasks import build_opaque_id
 from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_spark.protocol.next_step import StepKind
 from icdc_spark.replication.context import TableContext
@@ -64,7 +64,7 @@ def context(spark: SparkSession, harness: Harness) -> Iterator[TableContext]:
     request = harness.request(continuous=True)
     spec = Pipeline.model_validate(harness.resource).spec
     (table,) = spec.tables
-    catalog = spec.catalog_of(table)
+    catalog = spec.get_catalog(table)
     connection = from_spec(spec.sink.opensearch, None)
     store = StateStore(connection)
     status = TableStatus(name=table.name, index=table.index_name)
@@ -75,7 +75,7 @@ def context(spark: SparkSession, harness: Harness) -> Iterator[TableContext]:
         connection=connection,
         store=store,
         open_session=lambda: sessions.open_table_session(spark, catalog.name, catalog.properties),
-        reporter=Reporter(request, [status]).table(table.name),
+        reporter=Reporter(request, [status]).get_table_reporter(table.name),
         stop=threading.Event(),
     )
     made.client.patience = 0.1
@@ -96,7 +96,9 @@ def test_a_run_whose_first_wait_failed_waits_again_before_it_writes(
     assert stored is not None
     assert stored.document.owner == context.owner, "the claim is stored before the wait"
     unavailable.times = unavailable.hits
-    older = {"n:1": {"headers": {"X-Opaque-Id": opaque_id(ALIAS, context.request.epoch - 1, 1)}}}
+    older = {
+        "n:1": {"headers": {"X-Opaque-Id": build_opaque_id(ALIAS, context.request.epoch - 1, 1)}}
+    }
     busy = json.dumps({"nodes": {"n": {"tasks": older}}}).encode()
     late = proxy.add(Status(200, body=busy), path="_tasks", times=3)
     assert TableRun(context).advance() is StepKind.CHANGELOG

@@ -79,7 +79,7 @@ def started(folder: Path) -> Iterator[StoreRuns]:
 
 
 def _start_spark() -> SparkSession:
-    libraries = [*jars.jar_set(jars.SPARK_SET), *jars.jar_set(jars.IMAGE_SET)]
+    libraries = [*jars.fetch_jars(jars.SPARK_SET), *jars.fetch_jars(jars.IMAGE_SET)]
     conf: dict[str, str] = {
         **sessions.APPLICATION_CONF,
         **UNCOMPILED,

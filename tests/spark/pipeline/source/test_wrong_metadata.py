@@ -19,7 +19,7 @@ def data_file(lake: Lake, name: str, country: str) -> Any:
     """Return the Java data file of a partition."""
     table = lake.table(name)
     scan = table.java.newScan()
-    tasks = table.bridge.elements(table.bridge.drain(scan.planFiles()))
+    tasks = table.bridge.list_elements(table.bridge.drain(scan.planFiles()))
     (file,) = [task.file() for task in tasks if country in str(task.file().partition())]
     return file
 

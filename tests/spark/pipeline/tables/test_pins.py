@@ -86,7 +86,7 @@ def test_an_applied_snapshot_outlives_its_expiration_and_the_status_says_so(
     lake.sql(f"insert into lake.{table} values (3, 'three')")
     lake.sql(f"delete from lake.{table} where id = 1")
     lake.sql(f"call lake.system.expire_snapshots(table => '{table}', {SPENT})")
-    assert lake.table(table).snapshot(applied) is not None
+    assert lake.table(table).find_snapshot(applied) is not None
     assert harness.sync().snapshot_pinned
     assert tags_of(lake, f"lake.{table}") == {tag: lake.head(table)}
     assert set(oracle.read_index(clean_indices, "people")) == {"2", "3"}
@@ -139,7 +139,7 @@ def test_a_tag_that_nobody_renews_expires_and_a_look_renews_it_in_time(
     lake.sql(f"insert into lake.{table} values (3, 'three')")
     lake.sql(f"call lake.system.expire_snapshots(table => '{table}', {SPENT})")
     assert tags_of(lake, f"lake.{table}") == {}
-    assert lake.table(table).snapshot(applied) is None
+    assert lake.table(table).find_snapshot(applied) is None
 
 
 def test_tags_of_an_older_version_and_of_an_index_that_was_renamed_are_taken_away(

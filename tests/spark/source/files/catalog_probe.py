@@ -65,7 +65,7 @@ def probe(question: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _libraries() -> list[Path]:
-    return [*jars.jar_set(jars.SPARK_SET), *jars.jar_set(jars.IMAGE_SET)]
+    return [*jars.fetch_jars(jars.SPARK_SET), *jars.fetch_jars(jars.IMAGE_SET)]
 
 
 def error(spark: SparkSession, catalog: dict[str, Any], table: str) -> dict[str, str]:
@@ -117,7 +117,7 @@ def main() -> None:
         "constants": [text for name in question["constants"] for text in constants(bridge, name)],
         "postgres": [
             str(property_.getName())
-            for property_ in bridge.statics("org.postgresql.PGProperty").values()
+            for property_ in bridge.get_statics("org.postgresql.PGProperty").values()
         ],
     }
     lakeshell.stop(spark)

@@ -181,7 +181,7 @@ def test_files_whose_columns_nobody_can_know_are_refused_by_name(
     lake.session.sql("select 1 id, 'x' a").write.parquet(str(tmp_path / "plain"))
     bring(lake, name, tmp_path / "plain")
     table = lake.table(name)
-    time = table.bridge.statics("org.apache.iceberg.types.Types$TimeType").get()
+    time = table.bridge.get_statics("org.apache.iceberg.types.Types$TimeType").get()
     table.java.updateSchema().addColumn("t", time).commit()
     table.java.newAppend().commit()
     assert lake.changes(name, None).ops == [Op("c", "1", '{"id":1,"a":"x"}')]

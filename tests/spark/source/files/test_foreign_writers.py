@@ -148,19 +148,19 @@ def test_parquet_files_are_read_however_they_were_written(lake: Lake, way: dict[
     described += "m map<string,bigint>"
     lake.sql(f"create table {catalog} ({described}) using iceberg")
     table = lake.table(name)
-    parser = table.bridge.statics(SCHEMA_PARSER)
+    parser = table.bridge.get_statics(SCHEMA_PARSER)
     schema = Schema.model_validate_json(str(parser.toJson(table.java.schema())))
     place = Path(str(table.java.location()).removeprefix("file:")) / "data" / "brought.parquet"
     place.parent.mkdir(exist_ok=True)
     pq.write_table(rows(0, 1, 2).cast(schema_to_pyarrow(schema)), place, **way)
-    files = table.bridge.statics("org.apache.iceberg.DataFiles")
+    files = table.bridge.get_statics("org.apache.iceberg.DataFiles")
     builder = files.builder(table.java.spec()).withPath(f"file:{place}").withFormat("parquet")
     file = builder.withFileSizeInBytes(place.stat().st_size).withRecordCount(3).build()
     table.java.newAppend().appendFile(file).commit()
 
     (by_spark,) = lake.export(name)
 
-    types = table.bridge.statics("org.apache.iceberg.types.Types$TimeType")
+    types = table.bridge.get_statics("org.apache.iceberg.types.Types$TimeType")
     table.java.updateSchema().addColumn("t", types.get()).commit()
     table.java.newAppend().commit()
     (by_arrow,) = lake.export(name)

@@ -80,7 +80,7 @@ def roll_back(world: World) -> None:
 
 
 def head_of(world: World) -> int:
-    head = world.load().current_snapshot()
+    head = world.load().find_current_snapshot()
     assert head is not None
     return head.id
 
@@ -196,7 +196,7 @@ def test_a_rest_catalog_is_asked_for_the_table_each_time_and_no_file_is_read(
 
 
 def head_id(table: CachedTable) -> str:
-    head = table.load().current_snapshot()
+    head = table.load().find_current_snapshot()
     assert head is not None
     return str(head.id)
 
@@ -204,7 +204,7 @@ def head_id(table: CachedTable) -> str:
 def assert_same(held: IcebergTable, loaded: IcebergTable) -> None:
     assert held.metadata_location == loaded.metadata_location
     assert held.uuid == loaded.uuid
-    assert held.current_snapshot() == loaded.current_snapshot()
+    assert held.find_current_snapshot() == loaded.find_current_snapshot()
     assert held.snapshots == loaded.snapshots
-    assert held.schema() == loaded.schema()
+    assert held.read_schema() == loaded.read_schema()
     assert held.java.refs().toString() == loaded.java.refs().toString()

@@ -42,7 +42,7 @@ def table(lake: Lake) -> str:
 def read_by_pyarrow(lake: Lake, table: str) -> None:
     """Give the table a column that Spark has no type for."""
     loaded = lake.table(table)
-    types = loaded.bridge.statics("org.apache.iceberg.types.Types$TimeType")
+    types = loaded.bridge.get_statics("org.apache.iceberg.types.Types$TimeType")
     loaded.java.updateSchema().addColumn("at", types.get()).commit()
     # Readers go by the schema of the snapshot.
     loaded.java.newAppend().commit()
@@ -58,7 +58,7 @@ def test_one_large_file_is_read_by_several_tasks(
     at, loaded = lake.head(table), lake.table(table)
     spec = lake.spec(table)
     if purpose == "export":
-        (chunk,) = plan_export(loaded, at, target_bytes=1 << 30, target_rows=ROWS).chunks()
+        (chunk,) = plan_export(loaded, at, target_bytes=1 << 30, target_rows=ROWS).iterate_chunks()
         group = chunk.group
     else:
         group = choose_planner(spec)(loaded, None, at).added

@@ -35,7 +35,7 @@ def check_duplicate_keys(history: History, since: int | None, until: int, chosen
     ops = _batch(history, since, until)
     changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
     assert changed <= ops.keys(), f"{changed - ops.keys()} were not sent, {context}"
-    schema = str(history.table.schema(until))
+    schema = str(history.table.read_schema(until))
     for key, document in ops.items():
         of = after.get(key, ())
         assert document in of or not (document or of), f"{key}: {document}, not of {of}, {context}"
@@ -59,7 +59,7 @@ def build_candidates(rows: Iterable[Cells], columns: Sequence[Column]) -> Candid
 def _batch(history: History, since: int | None, until: int) -> dict[str, str | None]:
     """Return the document of each id that a batch writes, None for a delete."""
     table, wishes = history.table, DocumentWishes(identifier_columns=KEYS)
-    spec = resolve_spec(history.name, table.schema(until), wishes)
+    spec = resolve_spec(history.name, table.read_schema(until), wishes)
     plan = choose_planner(spec)(table, since, until)
     with open_reader(history.session, table, until, spec) as reader:
         ids = list_changed_ids(reader, plan, spec)

@@ -157,7 +157,7 @@ class MetadataHistory:
         """All data files in manifests of another cut."""
         bridge = self.table.bridge
         file = "org.apache.iceberg.ContentFile"
-        by = bridge.function(file, self.rng.choice(["specId", "location", "partition"]))
+        by = bridge.build_function(file, self.rng.choice(["specId", "location", "partition"]))
         self.table.java.rewriteManifests().clusterBy(by).commit()
 
     def roll_back(self) -> None:
@@ -211,8 +211,8 @@ class MetadataHistory:
 
     def _live(self) -> list[tuple[Any, list[Any]]]:
         table = self.table.load()
-        head = table.current_snapshot()
+        head = table.find_current_snapshot()
         listing = list_files(table, head.id if head else None)
         ordered = sorted(listing.files, key=lambda file: file.location)
-        tasks = table.bridge.elements(listing.group(ordered).tasks)
-        return [(task.file(), table.bridge.elements(task.deletes())) for task in tasks]
+        tasks = table.bridge.list_elements(listing.group(ordered).tasks)
+        return [(task.file(), table.bridge.list_elements(task.deletes())) for task in tasks]

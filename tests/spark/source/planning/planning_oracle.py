@@ -33,12 +33,12 @@ def describe_plan(table: IcebergTable, plan: ChangePlan) -> dict[str, Any]:
 
 
 def describe_group(table: IcebergTable, group: FileGroup) -> dict[str, Any]:
-    tasks = [_describe_task(table, task) for task in table.bridge.elements(group.tasks)]
+    tasks = [_describe_task(table, task) for task in table.bridge.list_elements(group.tasks)]
     return {"tasks": tasks, "files": group.files, "records": group.records, "bytes": group.bytes}
 
 
 def _describe_task(table: IcebergTable, task: Any) -> dict[str, Any]:
-    deletes = table.bridge.elements(task.deletes())
+    deletes = table.bridge.list_elements(task.deletes())
     return {
         "file": str(task.file().toString()),
         "sequence": task.file().dataSequenceNumber(),

@@ -64,7 +64,7 @@ def test_a_snapshot_has_the_same_chunks_whatever_was_committed_meanwhile(
                 continue
             why = f"{history.log}, {snapshot}, {target_bytes} bytes, {target_rows} rows"
             plan = plan_in_windows(rng, loaded, snapshot, target_bytes, target_rows)
-            chunks = list(plan.chunks())
+            chunks = list(plan.iterate_chunks())
             assert_complete(loaded, snapshot, plan, chunks, why)
             described = [describe_group(loaded, chunk.group) for chunk in chunks]
             assert before in ([], described), why
@@ -80,9 +80,12 @@ def test_an_export_goes_on_at_any_chunk(spark: SparkSession, rng: random.Random)
     loaded, snapshot = table.load(), head(table)
     for target_bytes, target_rows in TARGETS:
         plan = plan_in_windows(rng, loaded, snapshot, target_bytes, target_rows)
-        whole = [(chunk.number, locations(loaded, chunk.group)) for chunk in plan.chunks()]
+        whole = [(chunk.number, locations(loaded, chunk.group)) for chunk in plan.iterate_chunks()]
         for first in range(plan.count + 1):
-            part = [(chunk.number, locations(loaded, chunk.group)) for chunk in plan.chunks(first)]
+            part = [
+                (chunk.number, locations(loaded, chunk.group))
+                for chunk in plan.iterate_chunks(first)
+            ]
             assert part == whole[first:], f"from {first}, {target_bytes} bytes, {target_rows} rows"
 
 
@@ -95,7 +98,7 @@ def test_chunks_are_as_large_as_the_targets_allow_across_manifests(spark: SparkS
         plan = plan_export(
             loaded, head(table), target_bytes=1 << 30, target_rows=40, window_files=window
         )
-        assert [chunk.group.files for chunk in plan.chunks()] == [4, 4, 2]
+        assert [chunk.group.files for chunk in plan.iterate_chunks()] == [4, 4, 2]
 
 
 def test_files_of_one_large_manifest_come_in_its_order(spark: SparkSession) -> None:
@@ -105,7 +108,7 @@ def test_files_of_one_large_manifest_come_in_its_order(spark: SparkSession) -> N
     plan = plan_export(
         loaded, head(table), target_bytes=1 << 60, target_rows=1 << 60, window_files=700
     )
-    (chunk,) = plan.chunks()
+    (chunk,) = plan.iterate_chunks()
     assert locations(loaded, chunk.group) == names
 
 
@@ -125,7 +128,7 @@ def test_of_many_files_no_more_than_a_window_is_in_memory(
     assert count_files(jvm) <= before
     assert (plan.files, plan.records, plan.count) == (5_000, 50_000, 500)
     counts = []
-    for chunk in plan.chunks():
+    for chunk in plan.iterate_chunks():
         assert chunk.group.files == 10
         if chunk.number % 100 == 55:
             counts.append(count_files(jvm))
@@ -148,7 +151,7 @@ def test_a_snapshot_without_files_has_no_chunk(spark: SparkSession) -> None:
     table.java.newFastAppend().appendFile(file).commit()
     table.java.newDelete().deleteFile(file).commit()
     plan = plan_export(table.load(), head(table), target_bytes=1, target_rows=1)
-    assert (plan.count, plan.files, list(plan.chunks())) == (0, 0, [])
+    assert (plan.count, plan.files, list(plan.iterate_chunks())) == (0, 0, [])
 
 
 def test_a_snapshot_that_has_expired_is_a_gap(spark: SparkSession) -> None:
@@ -189,7 +192,7 @@ def sort_tasks(tasks: list[Any]) -> list[Any]:
 
 
 def locations(table: IcebergTable, group: FileGroup) -> list[str]:
-    return [str(task.file().location()) for task in table.bridge.elements(group.tasks)]
+    return [str(task.file().location()) for task in table.bridge.list_elements(group.tasks)]
 
 
 def append_many(table: MetadataTable, count: int) -> list[str]:
@@ -226,16 +229,16 @@ def forget_counts(table: MetadataTable, snapshot_id: int) -> None:
     bridge, java = table.bridge, table.load().java
     snapshot = java.snapshot(snapshot_id)
     manifests = snapshot.allManifests(java.io())
-    columns = bridge.statics("org.apache.iceberg.ManifestFile").schema().columns()
+    columns = bridge.get_statics("org.apache.iceberg.ManifestFile").schema().columns()
     # The columns up to the first count: whoever writes takes values by their position.
-    schema = bridge.new("org.apache.iceberg.Schema", columns.subList(0, 7))
+    schema = bridge.create_object("org.apache.iceberg.Schema", columns.subList(0, 7))
     output = java.io().newOutputFile(snapshot.manifestListLocation())
-    avro = bridge.statics("org.apache.iceberg.FileFormat").valueOf("AVRO")
-    writer = bridge.statics("org.apache.iceberg.InternalData").write(avro, output)
+    avro = bridge.get_statics("org.apache.iceberg.FileFormat").valueOf("AVRO")
+    writer = bridge.get_statics("org.apache.iceberg.InternalData").write(avro, output)
     appender = writer.schema(schema).named("manifest_file").overwrite().build()
     try:
         appender.addAll(manifests)
     finally:
         appender.close()
     again = table.load().java.snapshot(snapshot_id).dataManifests(java.io())
-    assert all(manifest.addedFilesCount() is None for manifest in bridge.elements(again))
+    assert all(manifest.addedFilesCount() is None for manifest in bridge.list_elements(again))

@@ -105,7 +105,7 @@ class TestDeletes:
         table.java.updateSpec().addField("p").commit()
         files = [commit_append(table, partition=at) for at in range(4)]
         since = head(table)
-        same = table.bridge.function("org.apache.iceberg.ContentFile", "specId")
+        same = table.bridge.build_function("org.apache.iceberg.ContentFile", "specId")
         table.java.rewriteManifests().clusterBy(same).commit()
         deletes = table.position_deletes(files[1], target=False)
         table.java.newRowDelta().addDeletes(deletes).commit()
@@ -229,7 +229,7 @@ def commit_deletes(table: MetadataTable, file: Any) -> None:
 
 
 def head(table: MetadataTable) -> int:
-    snapshot = table.load().current_snapshot()
+    snapshot = table.load().find_current_snapshot()
     assert snapshot is not None
     return snapshot.id
 

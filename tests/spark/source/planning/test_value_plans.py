@@ -256,7 +256,7 @@ def test_no_manifest_of_older_files_is_read_where_deletes_tell_the_keys(
     table = MetadataTable(spark, **{"format-version": "2"})
     since = in_several_commits_after_others(table)
     snapshot = table.java.snapshot(since)
-    for manifest in table.bridge.elements(snapshot.allManifests(table.java.io())):
+    for manifest in table.bridge.list_elements(snapshot.allManifests(table.java.io())):
         table.java.io().deleteFile(manifest.path())
     plan = plan_changes(table.load(), since, head(table), keys={ID})
     assert (plan.added.files, plan.deleted_keys.files) == (1, 2)
@@ -289,6 +289,6 @@ def rows_of(table: MetadataTable, snapshot_id: int) -> int:
 
 
 def head(table: MetadataTable) -> int:
-    snapshot = table.load().current_snapshot()
+    snapshot = table.load().find_current_snapshot()
     assert snapshot is not None
     return snapshot.id

@@ -112,7 +112,7 @@ def test_keys_chosen_so_that_their_hashes_cancel_out_do_not_with_a_salt(lake: La
     chosen = find_cancelling(plain)
     assert chosen
     assert functools.reduce(operator.xor, (plain[at] for at in chosen)) == 0
-    salted = hashes(key_bitmaps.row_hash_sql(["k", "age"], salt=1234567))
+    salted = hashes(key_bitmaps.build_hash_sql(["k", "age"], salt=1234567))
     assert functools.reduce(operator.xor, (salted[at] for at in chosen)) != 0
 
 
@@ -131,7 +131,7 @@ def _rows(rng: random.Random) -> list[str]:
 
 
 def _pairs(lake: Lake, table: IcebergTable, spec: DocumentSpec, at: int) -> list[tuple[str, int]]:
-    (chunk,) = plan_export(table, at, target_bytes=1 << 30, target_rows=1 << 30).chunks()
+    (chunk,) = plan_export(table, at, target_bytes=1 << 30, target_rows=1 << 30).iterate_chunks()
     with open_reader(lake.session, table, at, spec) as reader:
         rows = select_cells(reader.read(chunk.group), spec)
         collected = rows.select(build_document(spec)[0].alias("document"), FINGERPRINT).collect()

@@ -61,7 +61,7 @@ def test_a_file_without_the_column_that_it_is_partitioned_by_shows_its_partition
     place.parent.mkdir(exist_ok=True)
     number = pa.field("id", pa.int32(), metadata={"PARQUET:field_id": "1"})
     pq.write_table(pa.table([[1]], schema=pa.schema([number])), place)
-    files = table.bridge.statics("org.apache.iceberg.DataFiles")
+    files = table.bridge.get_statics("org.apache.iceberg.DataFiles")
     builder = files.builder(table.java.spec()).withPath(f"file:{place}").withFormat("parquet")
     builder = builder.withFileSizeInBytes(place.stat().st_size).withRecordCount(1)
     file = builder.withPartitionPath(f"p={path}").build()

@@ -15,10 +15,10 @@ from icdc_testing.adapter.fake_api import FakeServer
 from icdc_testing.deciding.pipelines import run_record
 from icdc_testing.kube.stored_pipelines import minimal
 
-APPLICATION = kinds.APPLICATION.path("default", RUN)
-POD = kinds.POD.path("default", f"{RUN}-driver")
-CONFIG_MAP = kinds.CONFIG_MAP.path("default", RUN)
-PIPELINE = kinds.PIPELINE.path("default", "shop")
+APPLICATION = kinds.APPLICATION.build_path("default", RUN)
+POD = kinds.POD.build_path("default", f"{RUN}-driver")
+CONFIG_MAP = kinds.CONFIG_MAP.build_path("default", RUN)
+PIPELINE = kinds.PIPELINE.build_path("default", "shop")
 PLANNED = run_record(state=RunState.PLANNED, started_at=None)
 CREATE = CreateRun(PLANNED, continuous=False)
 

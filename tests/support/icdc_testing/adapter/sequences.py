@@ -127,7 +127,7 @@ def _note(played: PlayedSequence, decision: Decision, world: FakeWorld) -> bool:
     status, seconds = decision.status, (world.now - NOW).total_seconds()
     played.reconciles += 1
     played.status = status
-    active = status.condition(ConditionType.RUN_ACTIVE)
+    active = status.find_condition(ConditionType.RUN_ACTIVE)
     if active is not None and active.message not in played.said:
         played.said.append(active.message)
     if played.ended is None and status.last_run is not None:

@@ -21,7 +21,7 @@ from icdc_api.spec.spark_defaults import build_defaults
 from icdc_spark.diff.change_plan import ChangePlan, choose_planner
 from icdc_spark.diff.lineage_changes import LAST_UPDATED
 from icdc_spark.diff.row_sets import read_row_sets
-from icdc_spark.diff.rows import row_fingerprint, select_cells, select_keys
+from icdc_spark.diff.rows import compute_row_fingerprint, select_cells, select_keys
 from icdc_spark.diff.strategies import Strategy, build_change_lines
 from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
 from icdc_spark.iceberg.jvm.session import APPLICATION_CONF
@@ -129,7 +129,9 @@ class Ways:
             row_sets = read_row_sets(reader, plan, metadata=columns)
 
             def narrow(rows: DataFrame) -> DataFrame:
-                last = F.col(LAST_UPDATED) if columns else row_fingerprint(rows, spec, salt=1)
+                last = (
+                    F.col(LAST_UPDATED) if columns else compute_row_fingerprint(rows, spec, salt=1)
+                )
                 return select_keys(rows, spec, last.alias("compared"))
 
             def select_written(rows: DataFrame) -> DataFrame:
@@ -154,7 +156,7 @@ class Ways:
 
 def _plan(table: IcebergTable, where: Range) -> tuple[DocumentSpec, ChangePlan]:
     wishes = DocumentWishes(identifier_columns=("id",))
-    spec = resolve_spec(where.table, table.schema(where.until), wishes)
+    spec = resolve_spec(where.table, table.read_schema(where.until), wishes)
     return spec, choose_planner(spec)(table, where.since, where.until)
 
 

@@ -82,9 +82,9 @@ def _equality_deletes(table: IcebergTable, keys: range) -> Any:
     path = f"{java.location()}/data/equal-{keys.start}.parquet"
     made = pa.table({"id": pa.array(keys, pa.int64())}, pa.schema([column]))
     pq.write_table(made, path.removeprefix("file:"))
-    metadata = bridge.statics("org.apache.iceberg.FileMetadata")
+    metadata = bridge.get_statics("org.apache.iceberg.FileMetadata")
     builder = metadata.deleteFileBuilder(java.spec()).ofEqualityDeletes(int_array(bridge, [1]))
-    config = bridge.statics("org.apache.iceberg.MetricsConfig").getDefault()
+    config = bridge.get_statics("org.apache.iceberg.MetricsConfig").getDefault()
     return describe_file(table, builder, path, config)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 from icdc_api.job.run_files import RunReport, RunRequest
 from icdc_api.spec.spark import Spark
 from icdc_api.status.pipeline_status import TableState
-from icdc_cli.embedded.lake import Lake, jdbc_catalog
+from icdc_cli.embedded.lake import Lake, build_jdbc_catalog
 from icdc_cli.local import processes
 from icdc_cli.local.application import find_installed
 from icdc_cli.local.runs import LocalRuns
@@ -29,11 +29,11 @@ CAUGHT_UP_SECONDS = 1800.0
 def make_tables(folder: Path, count: int, *, rows: int) -> dict[str, str]:
     """Create `shop.t0` and so on in a JDBC catalog (SQLite); return the catalog's properties."""
     (folder / "warehouse").mkdir(parents=True)
-    properties = jdbc_catalog(folder / "catalog.db", folder / "warehouse")
+    properties = build_jdbc_catalog(folder / "catalog.db", folder / "warehouse")
     with Lake(properties, folder=folder) as lake:
-        lake.sql("create namespace lake.shop")
+        lake.run_sql("create namespace lake.shop")
         for number in range(count):
-            lake.sql(
+            lake.run_sql(
                 f"create table lake.shop.t{number} using iceberg as "
                 f"select id, concat('name ', id) as name from range(0, {rows}, 1, 1)"
             )
@@ -96,7 +96,7 @@ class FollowedTables:
             continuous=True,
             poll_seconds=poll_seconds,
             end_with_stdin=True,
-            report_path=str(self._runs.report_path(RUN)),
+            report_path=str(self._runs.build_report_path(RUN)),
         )
         self._folder = folder
 
@@ -168,7 +168,7 @@ class FollowedTables:
         )
 
     def _pids(self) -> list[int]:
-        return processes.members(f"{self._folder / RUN}@{self._request.epoch}")
+        return processes.list_members(f"{self._folder / RUN}@{self._request.epoch}")
 
     def _driver(self) -> int:
         request = str(self._folder / RUN / "request.json")

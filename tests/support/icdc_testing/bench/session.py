@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from icdc_cli.embedded.jars import jar_set
+from icdc_cli.embedded.jars import fetch_jars
 from icdc_cli.embedded.jdk import find_spark_jdk
 
 
@@ -27,7 +27,7 @@ def bench_session(
     os.environ["JAVA_HOME"] = str(find_spark_jdk().home)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     chosen = {
-        "spark.driver.extraClassPath": os.pathsep.join(map(str, jar_set("spark"))),
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, fetch_jars("spark"))),
         "spark.driver.memory": memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

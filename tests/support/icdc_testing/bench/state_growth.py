@@ -18,7 +18,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
 from sqlalchemy.exc import OperationalError
 
-from icdc_cli.embedded.lake import jdbc_catalog
+from icdc_cli.embedded.lake import build_jdbc_catalog
 from icdc_testing.bench.many_tables import FollowedTables
 from icdc_testing.catalogs.head_lake import end_threads
 from icdc_testing.target import node_calls
@@ -40,7 +40,7 @@ class ChangingTables:
 
     def __init__(self, folder: Path, count: int) -> None:
         (folder / "warehouse").mkdir(parents=True)
-        self.properties: Mapping[str, str] = jdbc_catalog(
+        self.properties: Mapping[str, str] = build_jdbc_catalog(
             folder / "catalog.db", folder / "warehouse"
         )
         self._catalog = SqlCatalog(

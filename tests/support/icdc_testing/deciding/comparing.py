@@ -130,7 +130,7 @@ class ComparingWorld:
         return verified.status.value, verified.reason, verified.message
 
     def condition(self, kind: ConditionType) -> Condition:
-        condition = self.status.condition(kind)
+        condition = self.status.find_condition(kind)
         assert condition is not None
         return condition
 

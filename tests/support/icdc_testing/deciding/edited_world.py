@@ -166,7 +166,7 @@ class EditedWorld(DecideWorld):
         it."""
         assert self.status.observed_generation == self.generation
         if self.valid is None:
-            valid = self.status.condition(ConditionType.SPEC_VALID)
+            valid = self.status.find_condition(ConditionType.SPEC_VALID)
             return valid is not None and self.problem is not None and valid.message != ""
         if self.status.holds(ConditionType.SUSPENDED):
             return True

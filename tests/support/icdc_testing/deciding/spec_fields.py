@@ -115,7 +115,7 @@ def _another(node: Mapping[str, Any], before: Any) -> Any:
 @cache
 def fields() -> tuple[Field, ...]:
     """Return every field of the spec that has no fields of its own."""
-    return tuple(_leaves(generator.root_schema()["properties"]["spec"], ""))
+    return tuple(_leaves(generator.build_root_schema()["properties"]["spec"], ""))
 
 
 def _leaves(node: Node, path: str) -> Iterator[Field]:

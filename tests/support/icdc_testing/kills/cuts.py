@@ -184,7 +184,7 @@ def _refusal_of(fault: CallFault | None) -> FakeAnswer | None:
 async def client(kubeconfig: Path) -> AsyncIterator[ApiClient]:
     """Yield connections that outlive a leap of the clock, for operators that come one after
     another."""
-    settings = await connect.configuration({connect.KUBECONFIG: str(kubeconfig)})
+    settings = await connect.load_configuration({connect.KUBECONFIG: str(kubeconfig)})
     async with connector_to(settings) as connector:
         # Without a look at .netrc for each request, which takes a thread.
         settings.client_session_kwargs = {"connector": connector, "trust_env": False}

@@ -48,7 +48,7 @@ async def _ending(trial: Trial, pipeline: dict[str, Any] | None) -> Ending:
 
     return Ending(
         status=None if pipeline is None else _comparable(pipeline["status"], trial),
-        applications={n: applications.state(a) for n, a in by_name(kinds.APPLICATION).items()},
+        applications={n: applications.get_state(a) for n, a in by_name(kinds.APPLICATION).items()},
         config_maps=tuple(sorted(by_name(kinds.CONFIG_MAP))),
         drivers={n: pod["status"]["phase"] for n, pod in by_name(kinds.POD).items()},
     )

@@ -36,7 +36,7 @@ class Operator:
         self.metrics = Metrics()
         self.line = line
         self._key = key
-        api = ClusterApi(cast(ApiClient, line), observer=self.metrics.saw_request)
+        api = ClusterApi(cast(ApiClient, line), observer=self.metrics.count_request)
         self._queue = WorkQueue(lambda: clock.seconds)
         self._adapter = ClusterAdapter(api, SETTINGS, now=now)
         self._reconciler = Reconciler(
@@ -51,7 +51,7 @@ class Operator:
         """Works until it is cut off."""
         self._queue.add(self._key)
         try:
-            await together.first_of(self._workers.run(2), self._net())
+            await together.run_until_first(self._workers.run(2), self._net())
         except BaseExceptionGroup as group:
             _, others = group.split(CutError)
             if others is not None:

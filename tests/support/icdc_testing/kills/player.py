@@ -92,7 +92,7 @@ class Player:
 
     async def _without_pod(self, application: Resource) -> bool:
         run_id, _ = identity(application)
-        state = applications.state(application)
+        state = applications.get_state(application)
         if application["metadata"].get("deletionTimestamp") or state in _ENDED:
             return False
         if state:
@@ -103,7 +103,7 @@ class Player:
             # spark-submit makes the pod, and then its caller notes that it was called.
             self.witness.saw_submission(run_id)
             pod = await self._write(
-                "POST", kinds.POD, kinds.POD.path(self.namespace), driver_pod(application)
+                "POST", kinds.POD, kinds.POD.build_path(self.namespace), driver_pod(application)
             )
             self.notify(kinds.POD.plural, pod, False)
             await self._say(application, "SUBMITTED")
@@ -116,7 +116,7 @@ class Player:
             self._forget(run_id)
             if pods.is_terminating(pod):
                 await self._remove(pod)
-            elif application is not None and applications.state(application) not in _ENDED:
+            elif application is not None and applications.get_state(application) not in _ENDED:
                 await self._conclude(application, good=pod["status"]["phase"] == "Succeeded")
             return False
         if pods.is_terminating(pod):
@@ -144,13 +144,13 @@ class Player:
         self._drivers[run_id] = driver
         await self._report(pod, driver.report())
         await self._container(pod, "Running", {"running": {"startedAt": _stamp(self.now())}})
-        if application is not None and applications.state(application) == "SUBMITTED":
+        if application is not None and applications.get_state(application) == "SUBMITTED":
             await self._say(application, "RUNNING")
         return True
 
     async def _stop(self, pod: Resource, driver: Driver | None) -> None:
         """Ask the driver to end: it says what it did, unless it has no time for that."""
-        if driver is not None and pods.grace_seconds(pod) > self.step_seconds:
+        if driver is not None and pods.get_grace_seconds(pod) > self.step_seconds:
             await self._end(pod, driver, driver.last(None))
         await self._remove(pod)
 
@@ -197,7 +197,7 @@ class Player:
     async def _patch(self, kind: Kind, target: Resource, patch: Resource, below: str = "") -> None:
         """Patch that very object; nothing to do if somebody deleted it meanwhile."""
         metadata = {**patch.get("metadata", {}), "uid": target["metadata"]["uid"]}
-        path = kind.path(self.namespace, target["metadata"]["name"], below)
+        path = kind.build_path(self.namespace, target["metadata"]["name"], below)
         try:
             made = await self._write("PATCH", kind, path, {**patch, "metadata": metadata})
         except (errors.NotFound, errors.Conflict):

@@ -43,7 +43,9 @@ async def plant(seed: Seed, api: ClusterApi, transport: Transport, name: str) ->
         if kind is kinds.APPLICATION:
             uids[fresh["metadata"]["name"]] = fresh["metadata"]["uid"]
         if wanted.get("status"):
-            path = kind.path(fresh["metadata"]["namespace"], fresh["metadata"]["name"], "status")
+            path = kind.build_path(
+                fresh["metadata"]["namespace"], fresh["metadata"]["name"], "status"
+            )
             body = {"status": wanted["status"]}
             fresh = await transport.ask(
                 "patch", kind.plural, "PATCH", path, body=body, content=MERGE_PATCH

@@ -118,7 +118,7 @@ class Trial:
             resource["metadata"]["namespace"] = self.site.namespace
             self.witness.saw_stored(await self.api.create(resource))
         works = (self._wait_for_end(), self.player.run(), self._operators(), self._user())
-        await together.first_of(*(self._until_over(work) for work in works))
+        await together.run_until_first(*(self._until_over(work) for work in works))
 
     async def _until_over(self, work: Coroutine[Any, Any, None]) -> None:
         try:

@@ -42,7 +42,7 @@ def _right_verdicts(
         return {Verdict.TERMINATING}
     if status.observed_generation != generation:
         return {Verdict.IN_PROGRESS}
-    if resource.spec_of(pipeline, SETTINGS)[0] is None:
+    if resource.read_spec(pipeline, SETTINGS)[0] is None:
         return {Verdict.FAILED}
     is_active = status.current_run is not None
     if spec.get("suspend"):

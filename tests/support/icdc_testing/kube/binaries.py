@@ -77,7 +77,7 @@ def program(name: str) -> Path:
     source = _SOURCES[name]
     flags = _flags(source)
     # A folder for each: kubectl takes a file name with a dash for that of a plugin.
-    folder = jars.cache_dir() / "programs" / f"{name}-{_key(source, flags)}"
+    folder = jars.choose_cache_dir() / "programs" / f"{name}-{_key(source, flags)}"
     built = folder / name
     if not built.is_file():
         with jars.exclusive(folder.with_name(".lock")):
@@ -104,7 +104,7 @@ def programs(names: Iterable[str] = CONTROL_PLANE) -> dict[str, Path]:
 
 def _go_cache() -> Path:
     """Return Go's own cache for these programs alone, so that it can be removed."""
-    return jars.cache_dir() / "go-build"
+    return jars.choose_cache_dir() / "go-build"
 
 
 def source_folder(name: str) -> Path:

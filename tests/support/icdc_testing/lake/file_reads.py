@@ -8,6 +8,6 @@ from icdc_spark.iceberg.jvm.bridge import Bridge
 def bytes_read(session: SparkSession) -> int:
     """Return the bytes read from local files since the JVM began; asking whether a file is there is
     no reading."""
-    files = Bridge(session).statics("org.apache.hadoop.fs.FileSystem")
+    files = Bridge(session).get_statics("org.apache.hadoop.fs.FileSystem")
     of_local = files.getGlobalStorageStatistics().get("file")
     return int(of_local.getLong("bytesRead"))

@@ -18,9 +18,9 @@ def int_array(bridge: Bridge, values: Sequence[int]) -> Any:
 
 def constant(bridge: Bridge, answer: str | None) -> Any:
     """Return a Java function that answers this, whatever it is given."""
-    handles = bridge.statics("java.lang.invoke.MethodHandles")
+    handles = bridge.get_statics("java.lang.invoke.MethodHandles")
     supplier = handles.constant(bridge.load_class("java.lang.Object"), answer)
-    anything = bridge.array("java.lang.Class", [bridge.load_class("java.lang.Object")])
+    anything = bridge.create_array("java.lang.Class", [bridge.load_class("java.lang.Object")])
     return bridge._as_function(handles.dropArguments(supplier, 0, anything))
 
 
@@ -28,6 +28,6 @@ def describe_file(table: IcebergTable, builder: Any, location: str, config: Any)
     """Return the Java file of a Parquet file that is there; the config says of which columns to
     keep statistics."""
     file = table.java.io().newInputFile(location)
-    metrics = table.bridge.statics("org.apache.iceberg.parquet.ParquetUtil")
+    metrics = table.bridge.get_statics("org.apache.iceberg.parquet.ParquetUtil")
     builder_of_file = builder.withInputFile(file).withFormat("parquet")
     return builder_of_file.withMetrics(metrics.fileMetrics(file, config)).build()

@@ -86,7 +86,7 @@ class JavaWriter:
 
     def _equality_deletes(self, keys: Sequence[Row], file_format: str = "parquet") -> Any:
         names = list(_leaves(keys[0]))
-        chosen = self._table.java.schema().select(self._table.bridge.strings(names))
+        chosen = self._table.java.schema().select(self._table.bridge.create_strings(names))
         fields = [chosen.findField(name) for name in names]
         ids = int_array(self._table.bridge, [field.fieldId() for field in fields])
         kind = self._iceberg.FileFormat.fromString(file_format)

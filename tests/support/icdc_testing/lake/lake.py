@@ -98,7 +98,7 @@ class Lake:
 
     def head(self, name: str) -> int:
         """Return the id of the current snapshot."""
-        snapshot = self.table(name).current_snapshot()
+        snapshot = self.table(name).find_current_snapshot()
         assert snapshot is not None
         return snapshot.id
 
@@ -106,7 +106,7 @@ class Lake:
         """Return the document spec; the key is the column `id` unless said otherwise."""
         if not wishes.get("append_only"):
             wishes.setdefault("identifier_columns", ("id",))
-        return resolve_spec(name, self.table(name).schema(at), DocumentWishes(**wishes))
+        return resolve_spec(name, self.table(name).read_schema(at), DocumentWishes(**wishes))
 
     def export(self, name: str, *, target_bytes: int = 1 << 30, **wishes: Any) -> list[Batch]:
         """Return one batch per chunk of the current snapshot."""
@@ -116,7 +116,7 @@ class Lake:
         with open_reader(self.session, table, at, spec) as reader:
             return [
                 parse(build_export_lines(reader, chunk, spec, version=VERSION))
-                for chunk in plan.chunks()
+                for chunk in plan.iterate_chunks()
             ]
 
     def changes(
@@ -180,7 +180,9 @@ def parse(lines: OperationLines) -> Batch:
     """Run the lines and take them apart; assert what every operation has in common."""
     with source_errors("the table"):
         rows = lines.frame.collect()
-    return Batch(sorted(_op(bytes(row["line"]), row["expect"]) for row in rows), lines.counts())
+    return Batch(
+        sorted(_op(bytes(row["line"]), row["expect"]) for row in rows), lines.read_counts()
+    )
 
 
 def frame_of_ids(session: SparkSession, ids: Sequence[str]) -> DataFrame:

@@ -33,4 +33,6 @@ def by_lineage(lake: Lake, name: str, since: int, **wishes: Any) -> Batch:
 def _data_files(table: IcebergTable, snapshot_id: int) -> list[Any]:
     """Return the Java data files of a snapshot, with all that metadata say of their columns."""
     scan = table.java.newScan().useSnapshot(snapshot_id).includeColumnStats()
-    return [task.file() for task in table.bridge.elements(table.bridge.drain(scan.planFiles()))]
+    return [
+        task.file() for task in table.bridge.list_elements(table.bridge.drain(scan.planFiles()))
+    ]

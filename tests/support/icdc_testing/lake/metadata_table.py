@@ -32,17 +32,17 @@ class MetadataTable:
         """Create an unpartitioned table; in files below `folder`, or in memory where that is
         empty."""
         self.bridge = bridge = Bridge(session)
-        schema = bridge.statics(_ICEBERG + "SchemaParser").fromJson(_SCHEMA)
-        spec = bridge.statics(_ICEBERG + "PartitionSpec").unpartitioned()
+        schema = bridge.get_statics(_ICEBERG + "SchemaParser").fromJson(_SCHEMA)
+        spec = bridge.get_statics(_ICEBERG + "PartitionSpec").unpartitioned()
         chosen = _java_map(bridge, properties)
         if folder:
             conf = bridge.java_session.sparkContext().hadoopConfiguration()
-            tables = bridge.new(_ICEBERG + "hadoop.HadoopTables", conf)
+            tables = bridge.create_object(_ICEBERG + "hadoop.HadoopTables", conf)
             self.java = tables.create(schema, spec, chosen, folder)
             self._load: Callable[[], Any] = lambda: tables.load(folder)
         else:
-            names = bridge.statics(_ICEBERG + "catalog.TableIdentifier")
-            name = names.of(bridge.strings(["db", "metadata"]))
+            names = bridge.get_statics(_ICEBERG + "catalog.TableIdentifier")
+            name = names.of(bridge.create_strings(["db", "metadata"]))
             catalog = _catalog(bridge)
             self.java = catalog.createTable(name, schema, spec, None, chosen)
             self._load = lambda: catalog.loadTable(name)
@@ -59,7 +59,7 @@ class MetadataTable:
         """Return a new data file in the newest partition spec; `bounds` with statistics of its
         ids."""
         self._count += 1
-        builder = self.bridge.statics(_ICEBERG + "DataFiles").builder(self.java.spec())
+        builder = self.bridge.get_statics(_ICEBERG + "DataFiles").builder(self.java.spec())
         if self.java.spec().isPartitioned():
             builder = builder.withPartitionPath(f"p={partition}")
         if bounds:
@@ -71,7 +71,7 @@ class MetadataTable:
 
     def like(self, file: Any, count: int) -> Iterator[Any]:
         """Yield so many data files that differ from a given one by location."""
-        maker = self.bridge.statics(_ICEBERG + "DataFiles")
+        maker = self.bridge.get_statics(_ICEBERG + "DataFiles")
         spec, stem = self.java.spec(), str(file.location()).removesuffix(".parquet")
         for number in range(count):
             yield maker.builder(spec).copy(file).withPath(f"{stem}-{number}.parquet").build()
@@ -104,34 +104,36 @@ class MetadataTable:
     def _deletes_like(self, file: Any) -> Any:
         self._count += 1
         spec = self.java.specs().get(file.specId())
-        builder = self.bridge.statics(_ICEBERG + "FileMetadata").deleteFileBuilder(spec)
+        builder = self.bridge.get_statics(_ICEBERG + "FileMetadata").deleteFileBuilder(spec)
         return builder.withPartition(file.partition()) if spec.isPartitioned() else builder
 
     def _describe(self, builder: Any, path: str, file_format: str) -> Any:
-        kind = self.bridge.statics(_ICEBERG + "FileFormat").valueOf(file_format)
+        kind = self.bridge.get_statics(_ICEBERG + "FileFormat").valueOf(file_format)
         builder = builder.withPath(f"{self.java.location()}/{path}").withFormat(kind)
         return builder.withFileSizeInBytes(1000 + self._count).withRecordCount(ROWS)
 
     def _bounds(self, field_id: int, kind: str, value: Any) -> Any:
         bridge = self.bridge
-        type_of = bridge.statics(f"{_ICEBERG}types.Types${kind}").get()
-        bound = bridge.statics(_ICEBERG + "types.Conversions").toByteBuffer(type_of, value)
-        bounds = bridge.new("java.util.HashMap")
+        type_of = bridge.get_statics(f"{_ICEBERG}types.Types${kind}").get()
+        bound = bridge.get_statics(_ICEBERG + "types.Conversions").toByteBuffer(type_of, value)
+        bounds = bridge.create_object("java.util.HashMap")
         bounds.put(field_id, bound)
-        return bridge.new(_ICEBERG + "Metrics", None, None, None, None, None, bounds, bounds)
+        return bridge.create_object(
+            _ICEBERG + "Metrics", None, None, None, None, None, bounds, bounds
+        )
 
 
 def _catalog(bridge: Bridge) -> Any:
-    catalog = bridge.new(_ICEBERG + "inmemory.InMemoryCatalog")
+    catalog = bridge.create_object(_ICEBERG + "inmemory.InMemoryCatalog")
     warehouse = f"memory:/warehouse-{next(_NUMBERS)}"
     catalog.initialize("metadata", _java_map(bridge, {"warehouse": warehouse}))
-    namespaces = bridge.statics(_ICEBERG + "catalog.Namespace")
-    catalog.createNamespace(namespaces.of(bridge.strings(["db"])))
+    namespaces = bridge.get_statics(_ICEBERG + "catalog.Namespace")
+    catalog.createNamespace(namespaces.of(bridge.create_strings(["db"])))
     return catalog
 
 
 def _java_map(bridge: Bridge, values: Mapping[str, str]) -> Any:
-    made = bridge.new("java.util.HashMap")
+    made = bridge.create_object("java.util.HashMap")
     for key, value in values.items():
         made.put(key, value)
     return made

@@ -27,7 +27,7 @@ def create_from_json(
     bridge = Bridge(spark)
     iceberg = bridge.jvm.org.apache.iceberg
     loaded = iceberg.spark.Spark3Util.loadIcebergCatalog(bridge.java_session, catalog)
-    identifier = iceberg.catalog.TableIdentifier.of(bridge.strings([namespace, name]))
+    identifier = iceberg.catalog.TableIdentifier.of(bridge.create_strings([namespace, name]))
     chosen = bridge.jvm.java.util.HashMap()
     for key, value in properties.items():
         chosen.put(key, value)

@@ -40,7 +40,7 @@ class RunsInside(LocalRuns):
             (self.root / name).mkdir(parents=True, exist_ok=True)
             self.requests[name] = request
             PipelineRun(request, self.spark).run()
-            report = RunReport.read(self.report_path(name))
+            report = RunReport.read(self.build_report_path(name))
             phase = RunPhase.SUCCEEDED if report.outcome is None else RunPhase.FAILED
             self.done[name] = RunSeen(name, request.epoch, phase, False, None, report)
 
@@ -66,7 +66,7 @@ class RunsBeside(RunsInside):
 
     def _observe_one(self, run: RunSeen) -> RunSeen:
         ended = not self.threads[run.name].is_alive()
-        report = RunReport.read(self.report_path(run.name))
+        report = RunReport.read(self.build_report_path(run.name))
         phase = RunPhase.SUCCEEDED if ended else RunPhase.RUNNING
         return replace(run, phase=phase, writer_alive=not ended, report=report)
 

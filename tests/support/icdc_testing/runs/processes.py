@@ -93,11 +93,11 @@ class ChildRun:
     @property
     def log(self) -> str:
         """The output of the run."""
-        return self._runs.log_path(self.request.run_id).read_text(errors="replace")
+        return self._runs.build_log_path(self.request.run_id).read_text(errors="replace")
 
     def pids(self) -> list[int]:
         """Return every live process of the run."""
-        return processes.members(self.marker)
+        return processes.list_members(self.marker)
 
     def driver_python(self) -> int:
         """Return the process that was started; the JVM and the workers come from it."""
@@ -147,9 +147,13 @@ class ChildRun:
         """Wait until no process of the run is left; end none of them."""
         marker = self.marker
         try:
-            until(lambda: not processes.members(marker), "every process has ended", seconds=seconds)
+            until(
+                lambda: not processes.list_members(marker),
+                "every process has ended",
+                seconds=seconds,
+            )
         except AssertionError as error:
-            left = [" ".join(command(pid))[-200:] for pid in processes.members(marker)]
+            left = [" ".join(command(pid))[-200:] for pid in processes.list_members(marker)]
             raise AssertionError(f"still alive: {left}\n{self.log[-4000:]}") from error
 
     def report(self) -> RunReport | None:
@@ -229,7 +233,7 @@ class ChildRuns:
         return run, self._parents[-1]
 
     def _prepare(self, request: RunRequest) -> ChildRun:
-        report = self._runs.report_path(request.run_id)
+        report = self._runs.build_report_path(request.run_id)
         fields = {"end_with_stdin": True, "report_path": str(report)}
         run = ChildRun(self._runs, request.model_copy(update=fields), self._folder)
         self._started.append(run)

@@ -210,12 +210,12 @@ class SecureNode:
 
 
 def _jars() -> list[Path]:
-    return jars.jar_set(_SET, jar_lock.parse(_LOCK.read_text(encoding="utf-8")))
+    return jars.fetch_jars(_SET, jar_lock.parse(_LOCK.read_text(encoding="utf-8")))
 
 
 def _plugin() -> Path:
     """Return the folder of the unpacked plugin; fetched once. Submission where it cannot be had."""
-    folder = jars.cache_dir() / "jars" / f"opensearch-security-{_PLUGIN_SHA256[:16]}"
+    folder = jars.choose_cache_dir() / "jars" / f"opensearch-security-{_PLUGIN_SHA256[:16]}"
     with jars.exclusive(folder.with_name(f".{folder.name}.lock")):
         if not folder.is_dir():
             _fetch_plugin(folder)

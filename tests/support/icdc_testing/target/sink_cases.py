@@ -12,7 +12,7 @@ from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.bulk.target import BulkTarget
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.stores.indices import Ownership
-from icdc_spark.protocol.state_document import base_version
+from icdc_spark.protocol.state_document import compute_base_version
 
 OWNER = Ownership(pipeline="default/shop", alias="orders")
 MAPPING: dict[str, object] = {
@@ -33,7 +33,7 @@ def target(url: str, ordinal: int = 1, **changes: object) -> BulkTarget:
         "alias": OWNER.alias,
         "index": INDEX,
         "ordinal": ordinal,
-        "version": base_version(ordinal),
+        "version": compute_base_version(ordinal),
         "epoch": 1,
         "table": "shop.orders",
         "snapshot_id": "77",
@@ -86,5 +86,5 @@ def batches(lines: Sequence[Line], rows: int = 1000) -> Iterator[pa.RecordBatch]
 
 
 def _action(op: str, key: str, ordinal: int) -> bytes:
-    fields = {"_id": key, "version": base_version(ordinal), "version_type": "external"}
+    fields = {"_id": key, "version": compute_base_version(ordinal), "version_type": "external"}
     return json.dumps({op: fields}).encode() + b"\n"

@@ -61,7 +61,7 @@ LISTED = (
         kind=GuardKind.INTENT,
         name="one open intent",
         prevents="A batch that may be half written is forgotten for the next one.",
-        edits=(_requires("self.intent.same_work(intent)", '"another intent is still open"'),),
+        edits=(_requires("self.intent.has_same_work(intent)", '"another intent is still open"'),),
         tests=(f"{_TURN}[an intent over an open one]",),
     ),
     Guard(
@@ -144,7 +144,9 @@ LISTED = (
         kind=GuardKind.IDENTITY,
         name="checksum of the document",
         prevents="A document that somebody edited is believed.",
-        edits=(Edit(_FIELDS, 'if source.get("checksum") != _checksum(content):', "if False:"),),
+        edits=(
+            Edit(_FIELDS, 'if source.get("checksum") != _compute_checksum(content):', "if False:"),
+        ),
         tests=(
             f"{_TESTS}/test_state_stored.py::test_any_single_change_of_a_stored_document_is_noticed",
         ),

@@ -56,7 +56,7 @@ class ClusterPaths:
     @classmethod
     def usual(cls) -> "ClusterPaths":
         """Return those in the project's cache."""
-        return cls(jars.cache_dir() / "cluster")
+        return cls(jars.choose_cache_dir() / "cluster")
 
     @property
     def lock(self) -> Path:

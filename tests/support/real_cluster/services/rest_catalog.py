@@ -40,7 +40,7 @@ _ROOTS = (
 
 def fetch() -> list[Path]:
     """Return the jars of the server; fetched once. Submission where they cannot be had."""
-    return jars.jar_set(_SET, jar_lock.parse(_LOCK.read_text(encoding="utf-8")))
+    return jars.fetch_jars(_SET, jar_lock.parse(_LOCK.read_text(encoding="utf-8")))
 
 
 def start(starter: Starter) -> Program:

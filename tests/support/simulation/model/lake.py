@@ -114,11 +114,11 @@ class LoadedTable(IcebergTable):
         """The snapshots that were retained when it was loaded."""
         return self._snapshots or {}
 
-    def current_snapshot(self, branch: str = "main") -> SnapshotInfo | None:
+    def find_current_snapshot(self, branch: str = "main") -> SnapshotInfo | None:
         """Return the snapshot that was current when it was loaded."""
         return None if self._head is None else self.snapshots[self._head]
 
-    def schema(self, snapshot_id: int | None = None) -> Schema:
+    def read_schema(self, snapshot_id: int | None = None) -> Schema:
         """Return the schema; Gap where the snapshot has expired."""
         if snapshot_id is not None:
             self.require(snapshot_id)

@@ -9,7 +9,7 @@ from icdc_api.crd import generator
 from icdc_api.crd.loading import parse_pipeline
 from icdc_api.crd.schema import find_node
 from icdc_api.errors import BadSpec
-from icdc_api.json_size import sent_bytes, stored_bytes
+from icdc_api.json_size import measure_sent, measure_stored
 from icdc_api.naming import MAX_TABLE_NAME
 from icdc_api.spec.limits import MAX_SECRETS, MAX_SPEC_BYTES
 from icdc_api.spec.pipeline import PipelineSpec
@@ -57,7 +57,7 @@ def test_a_spec_that_is_too_large_is_refused_by_the_field_that_has_most_of_it() 
     resource = many_tables(rowFilter="amount > 0", mapping=fields)
     spec = PipelineSpec.model_validate(resource["spec"]).to_resource()
     assert spec["tables"][0]["branch"] == "main"
-    size, mappings = stored_bytes(spec), MAX_TABLES * stored_bytes(fields)
+    size, mappings = measure_stored(spec), MAX_TABLES * measure_stored(fields)
     assert refusal(resource) == (
         f"shop.yaml: spec: it has {size} bytes as JSON; at most {MAX_SPEC_BYTES} are allowed. "
         f"spec.tables[].mapping has {mappings} of them: shorten that, or use fewer tables in one "
@@ -68,9 +68,9 @@ def test_a_spec_that_is_too_large_is_refused_by_the_field_that_has_most_of_it() 
 @pytest.mark.parametrize("character", ["x", "\u00e4", "\U0001f40b", '"', "\x01", "<"])
 def test_the_size_is_that_in_the_api_server_whatever_a_character_costs(character: str) -> None:
     costs = {"x": 1, "\u00e4": 2, "\U0001f40b": 4, '"': 2, "\x01": 6, "<": 6}
-    assert stored_bytes(character * 10) == 2 + 10 * costs[character]
+    assert measure_stored(character * 10) == 2 + 10 * costs[character]
     sent = {**costs, "\u00e4": 6, "\U0001f40b": 12}
-    assert sent_bytes(character * 10) == 2 + 10 * sent[character]
+    assert measure_sent(character * 10) == 2 + 10 * sent[character]
     resource, value = many_tables(1), character * (4000 // costs[character])
     properties = resource["spec"]["catalog"]["properties"]
     properties |= {f"p{number}": value for number in range(110)}
@@ -106,6 +106,6 @@ def test_the_name_of_an_index_that_belongs_to_another_of_many_is_refused(index: 
 
 
 def test_the_limits_are_those_that_the_definition_explains() -> None:
-    text = " ".join(find_node(generator.root_schema(), "spec.tables")["description"].split())
+    text = " ".join(find_node(generator.build_root_schema(), "spec.tables")["description"].split())
     assert f"1 to {MAX_TABLES};" in text
     assert f"at most {MAX_SPEC_BYTES // 1024} KiB" in text

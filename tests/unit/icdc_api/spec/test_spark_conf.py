@@ -235,8 +235,8 @@ ALLOWING, REFUSING = (
 @given(key=st.sampled_from(NAMES) | st.from_regex(r"spark(\.[a-z]{1,9}){1,3}", fullmatch=True))
 def test_the_server_refuses_the_keys_that_we_refuse(key: str) -> None:
     for name in (key, key[:-1], f"{key}s", key.rsplit(".", 1)[0]):
-        listed = TRUSTED_TABLE.reason(name) or ALLOWED_TABLE.reason(name)
-        ours = listed is not None and REFUSED_TABLE.reason(name) is None
+        listed = TRUSTED_TABLE.find_reason(name) or ALLOWED_TABLE.find_reason(name)
+        ours = listed is not None and REFUSED_TABLE.find_reason(name) is None
         assert ours == bool(re.search(ALLOWING, name) and not re.search(REFUSING, name)), name
 
 
@@ -245,8 +245,8 @@ def test_no_entry_is_without_effect() -> None:
     tables: tuple[PropertyTable[Any], ...] = (REFUSED_TABLE, TRUSTED_TABLE, ALLOWED_TABLE)
     for position, table in enumerate(tables):
         for name in (*table.keys, *table.beginnings):
-            assert all(before.reason(name) is None for before in tables[:position]), name
-            why = table.reason(name)
+            assert all(before.find_reason(name) is None for before in tables[:position]), name
+            why = table.find_reason(name)
             beside = [
                 other
                 for other, reason in table.beginnings.items()

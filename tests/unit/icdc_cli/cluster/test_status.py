@@ -37,7 +37,7 @@ def summarize_world(world: Observed | None = None, **fields: Any) -> Object:
     world = world or make_observed(SPEC)
     value = PipelineStatus(observed_generation=1, **fields)
     value = value.model_copy(update={"conditions": core.build_conditions(value, world, now=NOW)})
-    return core.summarize(value).to_resource()
+    return core.summarise(value).to_resource()
 
 
 def good() -> Object:
@@ -252,7 +252,7 @@ def test_a_status_of_another_version_is_still_there_for_programs(
 def test_an_age_is_never_below_zero() -> None:
     resource = {"metadata": {"name": "shop", "creationTimestamp": "2026-01-01T00:00:10Z"}}
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    text = status.text(resource, PipelineStatus(), every=False, now=now)
+    text = status.describe_pipeline(resource, PipelineStatus(), every=False, now=now)
     assert text.splitlines()[1].split()[-1] == "0s"
 
 

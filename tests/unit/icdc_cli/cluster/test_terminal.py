@@ -46,7 +46,7 @@ def hostile_shop(shop: Object) -> Object:
     value = PipelineStatus(observed_generation=1, tables=(stalled,))
     conditions = core.build_conditions(value, make_observed(make_spec("shop.orders")), now=NOW)
     changed = [one.model_copy(update={"message": HOSTILE}) for one in conditions]
-    status = core.summarize(value.model_copy(update={"conditions": tuple(changed)}))
+    status = core.summarise(value.model_copy(update={"conditions": tuple(changed)}))
     shop["status"] = status.to_resource()
     return shop
 
@@ -84,11 +84,11 @@ def test_a_refusal_of_the_cluster_commands_no_terminal(
 @pytest.mark.parametrize(
     "text",
     [
-        text_tables.plan_table({"tables": [{"name": "a", "mappingChanges": [HOSTILE]}]}),
-        text_tables.verify_table({"tables": [{"name": "a", "extra": {"samples": [HOSTILE]}}]}),
-        text_tables.verify_table({"tables": [{"name": HOSTILE, "reason": "Gap"}]}),
-        text_tables.dead_letters_table({"tables": [{"name": HOSTILE, "message": "m"}]}),
-        text_tables.replay_table({"tables": [{"name": "a", "samples": [HOSTILE]}]}),
+        text_tables.format_plan({"tables": [{"name": "a", "mappingChanges": [HOSTILE]}]}),
+        text_tables.format_comparison({"tables": [{"name": "a", "extra": {"samples": [HOSTILE]}}]}),
+        text_tables.format_comparison({"tables": [{"name": HOSTILE, "reason": "Gap"}]}),
+        text_tables.format_dead_letters({"tables": [{"name": HOSTILE, "message": "m"}]}),
+        text_tables.format_replay({"tables": [{"name": "a", "samples": [HOSTILE]}]}),
     ],
     ids=["plan", "verify", "name", "letters", "replay"],
 )
@@ -114,7 +114,7 @@ def test_the_failure_of_a_run_commands_no_terminal(printed: Any) -> None:
 
 
 def test_an_event_of_a_local_run_commands_no_terminal() -> None:
-    assert not unsafe(live.line(Event("Gap", HOSTILE, warning=True)))
+    assert not unsafe(live.format_event(Event("Gap", HOSTILE, warning=True)))
 
 
 def test_programs_get_the_very_text(capsys: pytest.CaptureFixture[str]) -> None:
@@ -124,8 +124,8 @@ def test_programs_get_the_very_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_message_of_several_lines_looks_like_no_other_row() -> None:
     row = {"name": "a", "index": "a", "reason": "Gap", "message": "first\nshop.b   b   1   yes"}
-    assert len(text_tables.verify_table({"tables": [row]}).splitlines()) == 2
+    assert len(text_tables.format_comparison({"tables": [row]}).splitlines()) == 2
 
 
 def test_tabs_lines_and_other_scripts_stay() -> None:
-    assert terminal.printable("Grüße\t日本\n") == "Grüße\t日本\n"
+    assert terminal.make_printable("Grüße\t日本\n") == "Grüße\t日本\n"

@@ -84,39 +84,39 @@ def _lock() -> dict[str, JarSet]:
 def test_a_set_is_fetched_once_and_then_needs_no_maven(
     maven: FakeMaven, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = jars.jar_set("small", _lock())
+    first = jars.fetch_jars("small", _lock())
     assert [path.read_bytes() for path in first] == [b"x", b"y"]
     assert "<artifactId>y</artifactId><version>2</version><classifier>linux" in maven.pom
     assert "<exclusion><groupId>*</groupId>" in maven.pom
     monkeypatch.setenv("PATH", "")
-    assert jars.jar_set("small", _lock()) == first
+    assert jars.fetch_jars("small", _lock()) == first
     assert maven.calls == 1
 
 
 def test_two_that_need_a_set_at_once_fetch_it_once(maven: FakeMaven) -> None:
     with ThreadPoolExecutor(4) as pool:
-        results = list(pool.map(lambda _: jars.jar_set("small", _lock()), range(4)))
+        results = list(pool.map(lambda _: jars.fetch_jars("small", _lock()), range(4)))
     assert all(result == results[0] for result in results)
     assert maven.calls == 1
 
 
 def test_a_set_with_a_missing_jar_is_fetched_again(maven: FakeMaven) -> None:
-    jars.jar_set("small", _lock())[0].unlink()
-    assert all(path.is_file() for path in jars.jar_set("small", _lock()))
+    jars.fetch_jars("small", _lock())[0].unlink()
+    assert all(path.is_file() for path in jars.fetch_jars("small", _lock()))
     assert maven.calls == 2
 
 
 def test_a_wrong_checksum_is_refused_and_nothing_is_kept(maven: FakeMaven, cache: Path) -> None:
     maven.serves("x-1.jar", b"something else")
     with pytest.raises(Submission, match=r"x-1\.jar \(g:x:1\) has the checksum"):
-        jars.jar_set("small", _lock())
+        jars.fetch_jars("small", _lock())
     assert [entry.suffix for entry in (cache / "jars").iterdir()] == [".lock"]
 
 
 def test_a_jar_that_maven_did_not_deliver_is_named(maven: FakeMaven, tmp_path: Path) -> None:
     (tmp_path / "bin/serves/y-2-linux.jar").unlink()
     with pytest.raises(Submission, match=r"did not deliver y-2-linux\.jar"):
-        jars.jar_set("small", _lock())
+        jars.fetch_jars("small", _lock())
     assert maven.calls == 1
 
 
@@ -131,7 +131,7 @@ def test_a_jar_that_maven_did_not_deliver_is_named(maven: FakeMaven, tmp_path: P
 def test_a_failure_of_maven_is_explained(maven: FakeMaven, says: str, message: str) -> None:
     maven.fails(says)
     with pytest.raises(Submission, match=message):
-        jars.jar_set("small", _lock())
+        jars.fetch_jars("small", _lock())
 
 
 def test_a_maven_that_does_not_end_is_explained(
@@ -140,13 +140,13 @@ def test_a_maven_that_does_not_end_is_explained(
     maven.hangs()
     monkeypatch.setattr("icdc_cli.embedded.maven._TIMEOUT_SECONDS", 0.1)
     with pytest.raises(Submission, match=r"Check the network and Maven's mirror.* after 0\.1 sec"):
-        jars.jar_set("small", _lock())
+        jars.fetch_jars("small", _lock())
 
 
 def test_a_missing_maven_is_explained(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(cache))
     with pytest.raises(Submission, match="there is no mvn on the PATH"):
-        jars.jar_set("small", _lock())
+        jars.fetch_jars("small", _lock())
 
 
 def test_a_cache_that_cannot_be_written_is_explained(
@@ -155,12 +155,12 @@ def test_a_cache_that_cannot_be_written_is_explained(
     (tmp_path / "file").touch()
     monkeypatch.setenv("ICDC_CACHE_DIR", str(tmp_path / "file" / "cache"))
     with pytest.raises(Submission, match="Set ICDC_CACHE_DIR"):
-        jars.jar_set("small", _lock())
+        jars.fetch_jars("small", _lock())
 
 
 def test_an_unknown_set_names_those_that_there_are() -> None:
     with pytest.raises(BadSpec, match=r"no set of jars 'large'; there are small\."):
-        jars.jar_set("large", _lock())
+        jars.fetch_jars("large", _lock())
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_the_cache_is_where_the_environment_says(
         monkeypatch.delenv(name, raising=False)
     for name, value in env.items():
         monkeypatch.setenv(name, value)
-    assert jars.cache_dir() == Path(folder)
+    assert jars.choose_cache_dir() == Path(folder)
 
 
 def test_the_command_puts_a_copy_where_it_is_told(
@@ -186,7 +186,7 @@ def test_the_command_puts_a_copy_where_it_is_told(
 ) -> None:
     folder = tmp_path / "image" / "jars"
     assert jars.main(["fetch", "small", "--into", str(folder)], _lock()) == 0
-    kept = jars.jar_set("small", _lock())
+    kept = jars.fetch_jars("small", _lock())
     assert {jar.name: jar.read_bytes() for jar in folder.iterdir()} == {
         jar.name: jar.read_bytes() for jar in kept
     }

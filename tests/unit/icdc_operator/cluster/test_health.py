@@ -26,7 +26,11 @@ class Vitals:
 
 def ask(app_of: object, path: str) -> tuple[int, str]:
     """Status and body of one answer."""
-    app = health.health_app(app_of) if isinstance(app_of, Vitals) else health.metrics_app(Metrics())
+    app = (
+        health.build_health_app(app_of)
+        if isinstance(app_of, Vitals)
+        else health.build_metrics_app(Metrics())
+    )
 
     async def story() -> tuple[int, str]:
         ports: list[int] = []

@@ -71,7 +71,7 @@ def test_a_pipeline_that_is_gone_leaves_nothing(metrics: Metrics) -> None:
     metrics.show(SHOP, status())
     for _ in range(2):
         metrics.forget(SHOP)
-    assert b'name="shop"' not in metrics.text()
+    assert b'name="shop"' not in metrics.render()
     assert value(metrics, "icdc_pipelines", phase="Suspended") == 0
 
 
@@ -108,7 +108,7 @@ def test_what_is_used_of_each_limit_stands_beside_the_limit(metrics: Metrics) ->
     metrics.show_usage(SHOP, replace(used, dead_letters=Used(7, None)))
     assert value(metrics, "icdc_dead_letters_limit", **OF_SHOP) is None
     metrics.forget(SHOP)
-    assert b'name="shop"' not in metrics.text()
+    assert b'name="shop"' not in metrics.render()
 
 
 def test_each_reconcile_shows_what_it_observed_of_the_limits(metrics: Metrics) -> None:
@@ -139,8 +139,8 @@ def test_a_run_that_ends_is_counted_once_with_its_class(
 ) -> None:
     before = PipelineStatus(current_run=run_record())
     after = PipelineStatus(last_run=run_record(state=state, failure=failure))
-    metrics.saw_change(before, after)
-    metrics.saw_change(after, after.model_copy(update={"consecutive_failures": 1}))
+    metrics.count_change(before, after)
+    metrics.count_change(after, after.model_copy(update={"consecutive_failures": 1}))
     labels = {"kind": "Export", "result": state.value, "class": kind}
     assert value(metrics, "icdc_runs_total", **labels) == 1
     assert value(metrics, "icdc_status_writes_total") == 2
@@ -152,7 +152,7 @@ def test_the_time_a_run_took_to_start_is_observed_once(metrics: Metrics) -> None
         current_run=run_record(planned_at=NOW, started_at=NOW + timedelta(seconds=42))
     )
     for before, after in ((planned, planned), (planned, started), (started, started)):
-        metrics.saw_change(before, after)
+        metrics.count_change(before, after)
     assert value(metrics, "icdc_run_start_latency_seconds_count") == 1
     assert value(metrics, "icdc_run_start_latency_seconds_sum") == 42
 
@@ -171,8 +171,8 @@ def test_the_queue_is_shown_as_it_is_at_each_scrape(metrics: Metrics) -> None:
 
 
 def test_requests_are_counted_by_verb_kind_and_answer(metrics: Metrics) -> None:
-    metrics.saw_request("get", "icebergcdcpipelines", 200)
-    metrics.saw_request("get", "icebergcdcpipelines", 200)
+    metrics.count_request("get", "icebergcdcpipelines", 200)
+    metrics.count_request("get", "icebergcdcpipelines", 200)
     labels = {"verb": "get", "kind": "icebergcdcpipelines", "code": "200"}
     assert value(metrics, "icdc_api_requests_total", **labels) == 2
 

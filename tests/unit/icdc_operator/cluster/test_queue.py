@@ -111,7 +111,7 @@ def test_the_wait_after_failures_doubles_up_to_the_cap(queue: WorkQueue, clock: 
 
 
 def test_a_thousand_failures_do_not_overflow() -> None:
-    assert RetryBackoff(cap_seconds=60.0).seconds(5000) == 60.0
+    assert RetryBackoff(cap_seconds=60.0).compute_seconds(5000) == 60.0
 
 
 def test_a_success_forgives_the_failures_before_it(queue: WorkQueue, clock: Clock) -> None:

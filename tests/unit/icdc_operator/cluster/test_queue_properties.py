@@ -68,7 +68,7 @@ class QueueMachine(RuleBasedStateMachine):
         wait = self.queue.retry(key, at_least=at_least)
         self.active.remove(key)
         self.failures[key] = self.failures.get(key, 0) + 1
-        delay = max(at_least, BACKOFF.seconds(self.failures[key]))
+        delay = max(at_least, BACKOFF.compute_seconds(self.failures[key]))
         floor = max(at_least, min(delay, BACKOFF.event_seconds))
         assert wait == (floor if self.due.pop(key, None) is not None else delay)
         self.not_before[key] = self.now + floor

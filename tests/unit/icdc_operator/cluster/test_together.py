@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from icdc_operator.cluster.together import first_of
+from icdc_operator.cluster.together import run_until_first
 
 pytestmark = pytest.mark.unit
 
@@ -27,7 +27,7 @@ def test_the_end_of_one_ends_all_and_is_waited_for() -> None:
     works = [Work(), Work()]
 
     async def story() -> None:
-        await first_of(*(work.run() for work in works), asyncio.sleep(0))
+        await run_until_first(*(work.run() for work in works), asyncio.sleep(0))
 
     asyncio.run(story())
     assert all(work.ended for work in works)
@@ -41,7 +41,7 @@ def test_the_error_of_one_is_raised_after_all_have_ended() -> None:
         raise ZeroDivisionError
 
     async def story() -> None:
-        await first_of(work.run(), fail())
+        await run_until_first(work.run(), fail())
 
     with pytest.raises(ZeroDivisionError):
         asyncio.run(story())
@@ -52,7 +52,7 @@ def test_whoever_is_cancelled_ends_all_first() -> None:
     work = Work()
 
     async def story() -> None:
-        task = asyncio.create_task(first_of(work.run()))
+        task = asyncio.create_task(run_until_first(work.run()))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         task.cancel()

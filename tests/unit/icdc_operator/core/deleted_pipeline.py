@@ -82,11 +82,11 @@ class World:
         return next((run.name for run in self.seen.runs if run.live), None)
 
     def reason(self, kind: ConditionType = ConditionType.READY) -> str:
-        result = self.status.condition(kind)
+        result = self.status.find_condition(kind)
         return "" if result is None else result.reason
 
     def message(self) -> str:
-        result = self.status.condition(ConditionType.READY)
+        result = self.status.find_condition(ConditionType.READY)
         return "" if result is None else result.message
 
     def _see(self, run: RunSeen) -> None:

@@ -103,8 +103,8 @@ def test_a_question_is_answered_and_all_else_stays_as_it_was(
     assert [run.name for run in world.status.recent_runs] == ["shop-p2-1", "shop-e1-1"]
     kinds = (ConditionType.READY, ConditionType.STALLED, ConditionType.SUSPENDED)
     for kind in kinds:
-        assert working.condition(kind) == before.condition(kind)
-        assert world.status.condition(kind) == before.condition(kind)
+        assert working.find_condition(kind) == before.find_condition(kind)
+        assert world.status.find_condition(kind) == before.find_condition(kind)
     for name in ("last_run", "consecutive_failures", "next_attempt_time", "mode", "tables"):
         assert getattr(world.status, name) == getattr(before, name)
     again = decide(world, NOW + timedelta(minutes=7))
@@ -145,9 +145,9 @@ def test_a_run_that_gives_no_answer_says_why() -> None:
 def test_a_question_between_two_runs_does_not_hide_that_both_were_fenced() -> None:
     fenced = run_that_ended(errors.Fenced("owned.", epoch=5, run_id="x"))
     question = run_record(name="shop-p3-1", kind=RunKind.PLAN, state=RunState.SUCCEEDED, ask="q1")
-    assert retry.takeovers_in_a_row([fenced, question, fenced]) == 2
+    assert retry.count_takeovers([fenced, question, fenced]) == 2
     lost = run_that_ended(errors.NodeLost("lost"))
-    assert retry.losses_in_a_row([lost, question, lost]) == 2
+    assert retry.count_losses([lost, question, lost]) == 2
 
 
 def live(world: Observed, **record: Any) -> Observed:

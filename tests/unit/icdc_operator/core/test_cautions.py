@@ -34,8 +34,8 @@ def test_credentials_that_go_unencrypted_are_told_of_and_not_refused(
     world = make_observed(make_spec(sink=sink))
     conditions = summary.build_conditions(world.status, world, now=NOW)
     fields = {"observed_generation": world.generation, "conditions": conditions}
-    value = summary.summarize(world.status.model_copy(update=fields))
-    valid = value.condition(ConditionType.SPEC_VALID)
+    value = summary.summarise(world.status.model_copy(update=fields))
+    valid = value.find_condition(ConditionType.SPEC_VALID)
     assert valid is not None
     assert value.holds(ConditionType.SPEC_VALID)
     assert valid.message == (

@@ -78,7 +78,7 @@ def test_a_comparison_of_one_table_leaves_the_run_and_counts_as_of_its_generatio
     assert triggers.resync is not None
     assert (triggers.resync_nonce, triggers.verified_nonce) == (1, 0)
     assert not first.status.holds(ConditionType.RECONCILING)
-    verified = first.status.condition(ConditionType.VERIFIED)
+    verified = first.status.find_condition(ConditionType.VERIFIED)
     assert verified is not None
     assert (verified.status, verified.reason) == ("Unknown", "Pending")
     answer = {"question": asked.id, "complete": True, "tables": EQUAL}

@@ -134,6 +134,6 @@ def test_a_deletion_of_many_indices_names_some_of_them() -> None:
     observed = replace(
         make_observed(spec, status), deleting_since=NOW, finalizer=True, closing=True
     )
-    ready = decide(observed, NOW).status.condition(ConditionType.READY)
+    ready = decide(observed, NOW).status.find_condition(ConditionType.READY)
     assert ready is not None
     assert (ready.reason, ready.message.endswith(LEFT)) == ("IndicesDeleted", True)

@@ -68,7 +68,7 @@ def test_what_is_asked_for_before_a_comparison_was_made_is_still_asked_for_as_it
     pipeline.plans(nonce=0)
     pipeline.plans(nonce=1, mode="Verify", tables=[ITEMS])
     assert pipeline.plans(nonce=1) == (None, RunKind.VERIFY)
-    assert comparisons.table_names(pipeline.status, spec_of(nonce=1)) == (ITEMS,)
+    assert comparisons.list_table_names(pipeline.status, spec_of(nonce=1)) == (ITEMS,)
 
 
 def test_every_request_differs_from_every_other_one_of_the_same_nonce() -> None:

@@ -101,7 +101,7 @@ def test_a_change_of_what_runs_do_not_read_ends_no_run() -> None:
     assert not decision.actions
     assert decision.status.current_run is not None
     assert decision.status.current_run.generation == 2
-    ready = decision.status.condition(ConditionType.READY)
+    ready = decision.status.find_condition(ConditionType.READY)
     assert ready is not None
     assert (ready.status, ready.observed_generation) == ("True", 2)
 

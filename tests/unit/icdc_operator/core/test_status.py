@@ -42,14 +42,14 @@ def kstatus(resource_generation: int, value: PipelineStatus) -> str:
         return "InProgress"
     if value.holds(ConditionType.STALLED):
         return "Failed"
-    ready = value.condition(ConditionType.READY)
+    ready = value.find_condition(ConditionType.READY)
     return "Current" if ready is None or ready.status == "True" else "InProgress"
 
 
 def summarize_world(world: Observed, **more: Any) -> PipelineStatus:
     value = world.status.model_copy(update={"observed_generation": world.generation, **more})
     value = value.model_copy(update={"conditions": summary.build_conditions(value, world, now=NOW)})
-    return summary.summarize(value)
+    return summary.summarise(value)
 
 
 def exporting(name: str = "shop.orders", **more: Any) -> TableStatus:
@@ -127,7 +127,7 @@ def test_kstatus_phase_and_ready_agree(
     spec: dict[str, Any], fields: dict[str, Any], verdict: str, phase: str, ready: str
 ) -> None:
     value = summarize_world(make_observed(make_spec(**spec)), **fields)
-    condition = value.condition(ConditionType.READY)
+    condition = value.find_condition(ConditionType.READY)
     assert condition is not None
     assert (kstatus(1, value), value.phase, condition.reason) == (verdict, Phase(phase), ready)
 
@@ -136,7 +136,7 @@ def test_a_wrong_spec_is_stalled_with_the_message_of_the_check() -> None:
     world = replace(make_observed(None), problem="spec.tables: missing")
     value = summarize_world(world)
     for kind in (ConditionType.READY, ConditionType.STALLED, ConditionType.SPEC_VALID):
-        condition = value.condition(kind)
+        condition = value.find_condition(kind)
         assert condition is not None
         assert condition.message == "spec.tables: missing"
     assert kstatus(1, value) == "Failed"
@@ -175,7 +175,7 @@ def test_messages_name_tables_and_stay_bounded() -> None:
         for name in names
     )
     value = summarize_world(make_observed(make_spec(*names)), tables=tables, last_run=GOOD_RUN)
-    condition = value.condition(ConditionType.STALLED)
+    condition = value.find_condition(ConditionType.STALLED)
     assert condition is not None
     assert condition.message.startswith("shop.table0: Gap: ")
     assert len(condition.message) <= 1024
@@ -210,7 +210,7 @@ def test_a_condition_says_what_a_person_needs(
     value = summarize_world(
         make_observed(make_spec()), tables=(caught_up(**fields),), last_run=GOOD_RUN
     )
-    condition = value.condition(kind)
+    condition = value.find_condition(kind)
     assert condition is not None
     assert (condition.status.value, condition.message) == expected
 
@@ -220,7 +220,7 @@ def test_a_condition_says_what_a_person_needs(
 )
 def test_nothing_is_claimed_about_pins_that_no_run_reported(policy: str, expected: str) -> None:
     value = summarize_world(make_observed(make_spec(changelog={"pinSnapshots": policy})))
-    condition = value.condition(ConditionType.SNAPSHOTS_PINNED)
+    condition = value.find_condition(ConditionType.SNAPSHOTS_PINNED)
     assert condition is not None
     assert condition.status.value == expected
 
@@ -254,7 +254,7 @@ def test_whether_tags_keep_the_snapshots_is_said_for_all_tables(
     value = summarize_world(
         make_observed(make_spec(*names)), tables=tuple(entries), last_run=GOOD_RUN
     )
-    condition = value.condition(ConditionType.SNAPSHOTS_PINNED)
+    condition = value.find_condition(ConditionType.SNAPSHOTS_PINNED)
     assert condition is not None
     assert (condition.status.value, condition.reason, condition.message) == expected
 
@@ -264,7 +264,7 @@ def test_a_catalog_that_only_runs_can_look_at_is_told_of_until_it_can_be_looked_
 
     def message(status: PipelineStatus, heads: dict[str, str | None] | None, **spec: Any) -> str:
         world = replace(make_observed(make_spec("shop.a", "shop.b", **spec), status), heads=heads)
-        condition = summarize_world(world, tables=tables, last_run=GOOD_RUN).condition(
+        condition = summarize_world(world, tables=tables, last_run=GOOD_RUN).find_condition(
             ConditionType.CAUGHT_UP
         )
         assert condition is not None

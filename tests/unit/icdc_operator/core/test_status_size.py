@@ -4,7 +4,7 @@ import pytest
 
 from icdc_api.base import MAX_TABLES
 from icdc_api.crd.loading import parse_pipeline
-from icdc_api.json_size import sent_bytes
+from icdc_api.json_size import measure_sent
 from icdc_api.naming import MAX_INDEX_BYTES
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_operator.core import status_size
@@ -44,13 +44,13 @@ def samples(status: PipelineStatus) -> int:
 
 
 def size_of(status: PipelineStatus) -> int:
-    return sent_bytes(status.to_resource())
+    return measure_sent(status.to_resource())
 
 
 @pytest.mark.parametrize("character", ["m", "\u00e4", "\U0001f40b", "\x01", "<"])
 def test_the_least_room_is_enough_for_every_table_whatever_is_said_of_it(character: str) -> None:
     status = largest(character)
-    least = status_size.least_bytes(SPEC)
+    least = status_size.compute_least_bytes(SPEC)
     fitted = status_size.fit(status, least)
     assert size_of(fitted) <= least < size_of(status)
     assert [table.name for table in fitted.tables] == [name for name, _ in NAMES]
@@ -96,7 +96,7 @@ def test_a_status_is_not_cut_where_nothing_limits_it() -> None:
 
 def test_a_decision_fits_and_a_second_one_changes_nothing() -> None:
     status = PipelineStatus(observed_generation=1, tables=largest().tables)
-    room = status_size.least_bytes(SPEC)
+    room = status_size.compute_least_bytes(SPEC)
     first = decide(Observed("default", "shop", 1, SPEC, status, status_room=room), NOW).status
     assert size_of(first) <= room
     assert len(first.tables) == MAX_TABLES

@@ -6,7 +6,7 @@ import pytest
 
 from icdc_api.base import MAX_TABLES
 from icdc_api.job.report_text import MAX_ANNOTATION_BYTES
-from icdc_api.json_size import sent_bytes
+from icdc_api.json_size import measure_sent
 from icdc_api.spec.limits import MAX_SPEC_BYTES
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_operator.core.observed import RunPhase
@@ -20,7 +20,7 @@ def test_each_kind_is_measured_as_its_limit_counts_it() -> None:
     status = PipelineStatus(tables=(caught_up(dead_letters=7), caught_up("shop.items")))
     observed = replace(make_observed(make_spec(), status), status_room=1000)
     usage = measure(observed, status, make_seen(RunPhase.RUNNING, report_bytes=500))
-    assert usage.status == Used(sent_bytes(status.to_resource()), 1000)
+    assert usage.status == Used(measure_sent(status.to_resource()), 1000)
     assert usage.report == Used(500, MAX_ANNOTATION_BYTES)
     assert usage.dead_letters == Used(7, 10000)
     assert usage.spec.used is not None

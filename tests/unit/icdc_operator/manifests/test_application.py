@@ -11,7 +11,7 @@ import pytest
 
 from icdc_api import naming
 from icdc_api.base import MAX_TABLES
-from icdc_api.json_size import stored_bytes
+from icdc_api.json_size import measure_stored
 from icdc_api.spec.limits import MAX_SECRETS, MAX_SPEC_BYTES
 from icdc_api.spec.spark import Spark
 from icdc_api.spec.spark_defaults import build_defaults
@@ -20,7 +20,7 @@ from icdc_operator.manifests import application, metadata
 from icdc_operator.manifests.application import build_spark_application
 from icdc_operator.manifests.launch import InstallSettings, Launch
 from icdc_operator.manifests.pods import pod_paths
-from icdc_operator.manifests.pods.templates import driver_template
+from icdc_operator.manifests.pods.templates import build_driver_template
 from icdc_testing.deciding.pipelines import run_record
 from icdc_testing.deciding.worst_cases import many_tables
 
@@ -68,8 +68,8 @@ def test_its_pods_can_be_told_without_it(launch: Make) -> None:
     spec = build_spark_application(made)["spec"]
     for role in ("driver", "executor"):
         result = spec[role]["template"]["metadata"]
-        assert metadata.labels(made).items() <= result["labels"].items()
-        assert metadata.annotations(made).items() <= result["annotations"].items()
+        assert metadata.build_labels(made).items() <= result["labels"].items()
+        assert metadata.build_annotations(made).items() <= result["annotations"].items()
 
 
 def test_it_never_restarts_or_goes_away_by_itself(launch: Make) -> None:
@@ -147,7 +147,7 @@ def test_nobody_can_end_jobs_in_the_browser(launch: Make) -> None:
 def test_prometheus_is_sent_to_where_the_driver_answers(
     conf: dict[str, str], port: str | None, launch: Make
 ) -> None:
-    result = driver_template(launch(spark={"conf": conf}))["metadata"]["annotations"]
+    result = build_driver_template(launch(spark={"conf": conf}))["metadata"]["annotations"]
     assert result.get("prometheus.io/port") == port
     assert ("prometheus.io/scrape" in result) == (port is not None)
 
@@ -190,9 +190,9 @@ def test_the_largest_application_fits_into_etcd(launch: Make) -> None:
     template = {"metadata": {"annotations": {"note": "x" * 110_000}}}
     roles = {"driver": {"template": template}, "executor": {"template": template}}
     spec = {"tables": tables, "spark": roles}
-    assert MAX_SPEC_BYTES * 0.8 < stored_bytes(spec) < MAX_SPEC_BYTES
+    assert MAX_SPEC_BYTES * 0.8 < measure_stored(spec) < MAX_SPEC_BYTES
     result = build_spark_application(launch(**spec))
     mounted = result["spec"]["driver"]["template"]["spec"]["volumes"]
     assert len(mounted) == MAX_SECRETS + 2
     # Kubernetes adds managed fields, spark-operator a status.
-    assert stored_bytes(result) < 1_000_000
+    assert measure_stored(result) < 1_000_000

@@ -11,7 +11,7 @@ import pytest
 from icdc_api.base import MAX_TABLES
 from icdc_api.crd import loading
 from icdc_api.job.run_files import Reexport, RunMode, RunRequest
-from icdc_api.json_size import stored_bytes
+from icdc_api.json_size import measure_stored
 from icdc_api.spec.limits import MAX_SPEC_BYTES
 from icdc_api.status.runs import RunKind
 from icdc_api.status.triggers import MAX_ASK_BYTES, Ask
@@ -124,11 +124,11 @@ def test_the_largest_spec_fits_into_the_map_whatever_is_asked_of_all_its_tables(
     names = [f"`{number:03d}{text}`.t" for number in range(MAX_TABLES)]
     resource = many_tables()
     resource["spec"]["tables"] = [{"name": name, "index": f"t{i}"} for i, name in enumerate(names)]
-    left = MAX_SPEC_BYTES - stored_bytes(resource["spec"])
+    left = MAX_SPEC_BYTES - measure_stored(resource["spec"])
     # As much as fits of what makes the most lines in an indented text.
     fields = {f"f{number}": {"type": "text"} for number in range(left // 26)}
     resource["spec"]["tables"][0]["mapping"] = fields
-    assert MAX_SPEC_BYTES * 0.9 < stored_bytes(resource["spec"]) <= MAX_SPEC_BYTES
+    assert MAX_SPEC_BYTES * 0.9 < measure_stored(resource["spec"]) <= MAX_SPEC_BYTES
     ask = Ask(id="q", mode=RunKind.REPLAY, ids=("i" * 990,) * 100)
     assert len(ask.to_annotation()) > MAX_ASK_BYTES * 0.9
     owed = Reexport(nonce=1, tables=tuple(names), id=1)
@@ -153,7 +153,7 @@ def test_a_request_that_spaces_would_make_too_large_has_none(
         nested = {"properties": nested}
     mapping = {f"f{number}": nested for number in range(60)}
     resource = many_tables(1, mapping=mapping)
-    assert stored_bytes(resource["spec"]) < MAX_SPEC_BYTES
+    assert measure_stored(resource["spec"]) < MAX_SPEC_BYTES
     text = build_config_map(made, build_request(made, resource))["data"]["request.json"]
     assert len(text) < MAX_SPEC_BYTES * 1.1
     assert len(json.dumps(json.loads(text), indent=1)) > 1 << 20

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from icdc_operator.manifests.launch import InstallSettings, Launch, PipelineRef
 from icdc_operator.manifests.pods import refused_values
 from icdc_operator.manifests.pods.merge import LIST_KEYS, merge_values
-from icdc_operator.manifests.pods.templates import driver_template, executor_template
+from icdc_operator.manifests.pods.templates import build_driver_template, build_executor_template
 from icdc_testing.deciding.pipelines import make_spec, run_record
 
 pytestmark = pytest.mark.unit
@@ -28,7 +28,7 @@ def launch(role: str = "driver", template: dict[str, Any] | None = None) -> Laun
     )
 
 
-OURS = {"driver": driver_template(launch()), "executor": executor_template(launch())}
+OURS = {"driver": build_driver_template(launch()), "executor": build_executor_template(launch())}
 
 
 def items(
@@ -150,7 +150,7 @@ def test_a_template_that_is_accepted_takes_nothing_from_the_run(
     role, theirs = case
     made = launch(role, theirs)
     assert list(refused_values.find_problems(made.spec.spark)) == []
-    result = driver_template(made) if role == "driver" else executor_template(made)
+    result = build_driver_template(made) if role == "driver" else build_executor_template(made)
     ours = OURS[role]
     assert ours["metadata"]["labels"].items() <= result["metadata"]["labels"].items()
     main, actual = _name_parts(ours, role), _name_parts(result, role)

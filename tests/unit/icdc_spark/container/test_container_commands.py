@@ -42,7 +42,7 @@ EXECUTOR = {
 
 
 def _driver(*arguments: str, **more: str) -> commands.Command:
-    return commands.command(["driver", *arguments], {**DRIVER, **more})
+    return commands.build_command(["driver", *arguments], {**DRIVER, **more})
 
 
 def _option(command: commands.Command, name: str) -> str:
@@ -120,7 +120,7 @@ def test_both_jvms_of_the_driver_start_quickly_unless_a_user_says_otherwise(
 
 
 def test_the_executor_is_java_with_what_spark_says_in_variables() -> None:
-    executor = commands.command(["executor"], EXECUTOR)
+    executor = commands.build_command(["executor"], EXECUTOR)
     backend = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
     assert executor.environment == EXECUTOR
     assert shlex.join(executor.arguments) == (
@@ -134,7 +134,7 @@ def test_the_executor_is_java_with_what_spark_says_in_variables() -> None:
 
 def test_the_executor_gets_java_options_in_the_order_of_their_numbers() -> None:
     options = {f"SPARK_JAVA_OPT_{n}": f"-Dx={n} y" for n in (10, 2, 0)}
-    executor = commands.command(["executor"], {**EXECUTOR, **options})
+    executor = commands.build_command(["executor"], {**EXECUTOR, **options})
     assert executor.arguments[3:6] == ("-Dx=0 y", "-Dx=2 y", "-Dx=10 y")
 
 
@@ -154,12 +154,12 @@ def test_the_executor_gets_java_options_in_the_order_of_their_numbers() -> None:
     ],
 )
 def test_the_class_path_has_no_empty_part(variables: dict[str, str], class_path: str) -> None:
-    executor = commands.command(["executor"], {**EXECUTOR, **variables})
+    executor = commands.build_command(["executor"], {**EXECUTOR, **variables})
     assert _option(executor, "-cp") == class_path
 
 
 def test_any_other_program_is_started_as_it_is() -> None:
-    command = commands.command(["python", "-V"], {"A": "b"})
+    command = commands.build_command(["python", "-V"], {"A": "b"})
     assert command == commands.Command(("python", "-V"), {"A": "b"})
 
 
@@ -194,7 +194,7 @@ def test_a_broken_contract_is_named(
     arguments: list[str], environment: Mapping[str, str], why: str
 ) -> None:
     with pytest.raises(commands.MisuseError, match=why):
-        commands.command(arguments, environment)
+        commands.build_command(arguments, environment)
 
 
 def _start(*arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -232,6 +232,6 @@ def test_the_entry_loads_neither_spark_nor_anything_else_that_takes_time() -> No
 
 def test_an_executor_keeps_the_secret_by_which_its_driver_knows_it() -> None:
     secret = {"_SPARK_AUTH_SECRET": "of this run"}
-    executor = commands.command(["executor"], {**EXECUTOR, **secret})
+    executor = commands.build_command(["executor"], {**EXECUTOR, **secret})
     assert secret.items() <= executor.environment.items()
     assert not any("of this run" in argument for argument in executor.arguments)

@@ -70,4 +70,4 @@ def test_without_an_executor_there_is_nothing_to_wait_for(tmp_path: Path) -> Non
 
 def test_what_ended_while_it_was_looked_at_is_none(tmp_path: Path) -> None:
     (tmp_path / "17").mkdir()
-    assert decommission.executors(tmp_path) == []
+    assert decommission.list_executors(tmp_path) == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from icdc_spark.diff.parallelism import task_count
+from icdc_spark.diff.parallelism import compute_task_count
 
 pytestmark = pytest.mark.unit
 
@@ -32,4 +32,4 @@ def dynamic(most: str = "", cores: str = "1") -> dict[str, str]:
 def test_more_tasks_than_cores_wait_only_where_cores_may_come(
     cores: int, conf: dict[str, str], expected: int
 ) -> None:
-    assert task_count(cores, conf) == expected
+    assert compute_task_count(cores, conf) == expected

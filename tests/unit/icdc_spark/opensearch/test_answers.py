@@ -18,9 +18,14 @@ from icdc_api.errors import (
 from icdc_spark.opensearch.bulk.concurrency import ConcurrencyLimit
 from icdc_spark.opensearch.bulk.result import PartitionResult, Samples
 from icdc_spark.opensearch.client.connection import Connection
-from icdc_spark.opensearch.client.errors import error_type, from_status
+from icdc_spark.opensearch.client.errors import from_status, parse_error_type
 from icdc_spark.opensearch.client.retry import RetryDelay, retry_passing
-from icdc_spark.opensearch.wire.item_outcome import ItemAnswer, ItemOutcome, current_version, judge
+from icdc_spark.opensearch.wire.item_outcome import (
+    ItemAnswer,
+    ItemOutcome,
+    judge,
+    parse_current_version,
+)
 from icdc_spark.opensearch.wire.responses import UnreadableAnswerError, read
 
 pytestmark = pytest.mark.unit
@@ -123,7 +128,7 @@ def test_an_item_is_judged(
     ],
 )
 def test_the_version_of_a_conflict_is_the_servers(reason: str) -> None:
-    assert current_version(reason) == 7
+    assert parse_current_version(reason) == 7
 
 
 @pytest.mark.parametrize(
@@ -180,7 +185,7 @@ def test_a_refusal_names_the_missing_permission_and_nothing_else(reason: str, sa
     ],
 )
 def test_the_type_of_an_error_answer_never_holds_its_reason(info: str | None, kind: str) -> None:
-    assert error_type(info) == kind
+    assert parse_error_type(info) == kind
 
 
 def test_the_limit_of_requests_is_halved_at_once_and_regrown_slowly() -> None:

@@ -11,13 +11,13 @@ from icdc_spark.opensearch.wire.item_outcome import (
     judge,
     judge_conflict,
 )
-from icdc_spark.protocol.state_document import FIXUP_OFFSET, base_version
+from icdc_spark.protocol.state_document import FIXUP_OFFSET, compute_base_version
 
 pytestmark = pytest.mark.unit
 
-FIRST = base_version(3)
+FIRST = compute_base_version(3)
 SECOND = FIRST + FIXUP_OFFSET
-NEXT = base_version(4)
+NEXT = compute_base_version(4)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from icdc_spark.opensearch.wire.operations import (
     Assembler,
     Operations,
+    build_delete_entry,
+    build_index_entry,
     build_operations,
-    delete_entry,
-    index_entry,
 )
 
 pytestmark = pytest.mark.unit
@@ -30,7 +30,9 @@ def batch(lines: list[tuple[bytes, str]], *, wide: bool = False) -> pa.RecordBat
 
 def entries(made: list[Operations]) -> list[tuple[bytes, str]]:
     return [
-        (bulk.entry(n), bulk.expects[n : n + 1].decode()) for bulk in made for n in range(len(bulk))
+        (bulk.get_entry(n), bulk.expects[n : n + 1].decode())
+        for bulk in made
+        for n in range(len(bulk))
     ]
 
 
@@ -54,12 +56,12 @@ def test_requests_hold_every_row_once_and_in_order_within_their_bounds(
     for lines in batches:
         # A slice shares the buffers of its parent: its offsets do not start at 0.
         made += assembler.add(batch(lines, wide=wide).slice(cut))
-    made += assembler.rest()
+    made += assembler.take_rest()
     assert entries(made) == [line for lines in batches for line in lines[cut:]]
     assert all(0 < len(bulk) <= max_operations for bulk in made)
     assert all(len(bulk.body) <= max_bytes or len(bulk) == 1 for bulk in made)
     assert all(bulk.body == b"".join(line for line, _ in entries([bulk])) for bulk in made)
-    assert list(assembler.rest()) == []
+    assert list(assembler.take_rest()) == []
 
 
 @given(lines=rows.filter(lambda lines: len(lines) > 1), start=st.integers(0, 39))
@@ -68,16 +70,16 @@ def test_parts_halves_and_picks_are_the_rows_they_name(
 ) -> None:
     whole = _whole(lines)
     start %= len(lines)
-    assert entries([whole.part(start, len(lines))]) == lines[start:]
-    assert entries(list(whole.halves())) == lines
-    assert entries([whole.part(start, len(lines)).pick([0])]) == [lines[start]]
-    assert entries([whole.part(start, len(lines)).part(0, 1)]) == [lines[start]]
+    assert entries([whole.pick_range(start, len(lines))]) == lines[start:]
+    assert entries(list(whole.split_in_half())) == lines
+    assert entries([whole.pick_range(start, len(lines)).pick([0])]) == [lines[start]]
+    assert entries([whole.pick_range(start, len(lines)).pick_range(0, 1)]) == [lines[start]]
 
 
 def _whole(lines: list[tuple[bytes, str]]) -> Operations:
     assembler = Assembler(10_000)
     assert list(assembler.add(batch(lines))) == []
-    (whole,) = assembler.rest()
+    (whole,) = assembler.take_rest()
     return whole
 
 
@@ -89,6 +91,8 @@ def test_rows_without_a_value_are_refused() -> None:
 
 @pytest.mark.parametrize("key", ["a", 'quote " and \\ and | and é', "line\nbreak", "\U0001f600"])
 def test_ids_and_documents_are_read_back(key: str) -> None:
-    made = build_operations([delete_entry(key, 7), index_entry(key, 7, b'{"v":1}')], b"dc")
-    assert [made.document_id(n) for n in range(2)] == [key, key]
-    assert [made.document(n) for n in range(2)] == [b"", b'{"v":1}']
+    made = build_operations(
+        [build_delete_entry(key, 7), build_index_entry(key, 7, b'{"v":1}')], b"dc"
+    )
+    assert [made.get_document_id(n) for n in range(2)] == [key, key]
+    assert [made.get_document(n) for n in range(2)] == [b"", b'{"v":1}']

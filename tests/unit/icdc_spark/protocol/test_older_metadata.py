@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from icdc_api.errors import Gap, SourceUnavailable
-from icdc_spark.protocol.next_step import Policies, StepKind, next_step
+from icdc_spark.protocol.next_step import Policies, StepKind, choose_step
 from icdc_spark.protocol.state_document import IntentKind, StateDocument
 from icdc_testing.target.step_cases import (
     COMPLETE,
@@ -41,7 +41,7 @@ WAITS: dict[str, tuple[StateDocument, dict[str, Any]]] = {
 def test_older_metadata_is_waited_out(case: str, policies: Policies) -> None:
     document, changes = WAITS[case]
     with pytest.raises(SourceUnavailable) as raised:
-        next_step(view(document, **changes), policies)
+        choose_step(view(document, **changes), policies)
     assert raised.value.message == (
         "Table shop.orders: the catalog answers with metadata that is older than what was already "
         f"read (sequence number {changes['last_sequence_number']}; the index has 1), as a cache or "
@@ -51,18 +51,18 @@ def test_older_metadata_is_waited_out(case: str, policies: Policies) -> None:
 
 
 def test_the_advice_to_raise_the_nonce_heals_a_table_that_was_restored() -> None:
-    assert next_step(view(state("7"), **OLDER), RESYNC).kind is StepKind.EXPORT
+    assert choose_step(view(state("7"), **OLDER), RESYNC).kind is StepKind.EXPORT
 
 
 def test_a_restored_table_with_new_commits_is_a_gap() -> None:
     with pytest.raises(Gap, match="snapshot 7 has expired or was removed"):
-        next_step(view(state("7"), **{**OLDER, "last_sequence_number": 2}), STOPPING)
+        choose_step(view(state("7"), **{**OLDER, "last_sequence_number": 2}), STOPPING)
 
 
 def test_a_snapshot_of_the_batch_that_expired_under_newer_commits_is_a_gap() -> None:
     newer = {**BEFORE_THE_BATCH, "last_sequence_number": 2}
     with pytest.raises(Gap, match="snapshot 8 has expired or was removed"):
-        next_step(view(state("7", batch()), **newer), STOPPING)
+        choose_step(view(state("7", batch()), **newer), STOPPING)
 
 
 def test_a_table_of_format_1_has_no_numbers_to_compare() -> None:
@@ -72,18 +72,18 @@ def test_a_table_of_format_1_has_no_numbers_to_compare() -> None:
         update={"applied": old.applied.model_copy(update={"sequence_number": 0})}
     )
     with pytest.raises(Gap):
-        next_step(view(unnumbered, **{**BEFORE_THE_BATCH, "last_sequence_number": 0}), STOPPING)
+        choose_step(view(unnumbered, **{**BEFORE_THE_BATCH, "last_sequence_number": 0}), STOPPING)
 
 
 def test_a_table_created_anew_begins_its_numbers_anew() -> None:
-    step = next_step(view(state("7"), **OLDER, **RECREATED), REBUILDING)
+    step = choose_step(view(state("7"), **OLDER, **RECREATED), REBUILDING)
     assert step.reason == "gap: the table was dropped and created again (its uuid changed)"
 
 
 def test_a_complete_export_needs_no_newer_metadata() -> None:
-    assert next_step(view(state("7"), **OLDER), EXPORT_ONLY) == COMPLETE
+    assert choose_step(view(state("7"), **OLDER), EXPORT_ONLY) == COMPLETE
 
 
 def test_a_first_export_has_read_nothing_to_compare_with() -> None:
     seen = view(fresh().with_intent(exporting(), now=NOW), **OLDER)
-    assert next_step(seen, STOPPING).reason == "the exported snapshot expired"
+    assert choose_step(seen, STOPPING).reason == "the exported snapshot expired"

@@ -14,7 +14,7 @@ from icdc_spark.protocol.state_document import (
     Shards,
     SourceTable,
     StateDocument,
-    base_version,
+    compute_base_version,
 )
 from icdc_testing.target.state_documents import (
     NOW,
@@ -159,4 +159,4 @@ def test_a_document_beyond_its_bound_is_refused_before_it_is_stored() -> None:
 
 
 def test_versions_of_later_batches_outrank_a_million_edits() -> None:
-    assert base_version(2) - base_version(1) > 1_000_000
+    assert compute_base_version(2) - compute_base_version(1) > 1_000_000

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from icdc_api.errors import Gap, IncompatibleSchema, TargetInvalid
-from icdc_spark.protocol.next_step import Step, StepKind, next_step
+from icdc_spark.protocol.next_step import Step, StepKind, choose_step
 from icdc_spark.protocol.state_document import IntentKind, IntentPhase, StateDocument
 from icdc_testing.target.step_cases import (
     CHANGED,
@@ -149,7 +149,7 @@ CASES = {
 def test_the_next_step_is(case: str) -> None:
     seen, policies, wanted = CASES[case]
 
-    assert next_step(seen, policies) == wanted
+    assert choose_step(seen, policies) == wanted
 
 
 LOSSES = {
@@ -181,7 +181,7 @@ def test_what_can_no_longer_be_known_is_exported_again(case: str) -> None:
     seen, lost = LOSSES[case]
 
     wanted = Step(kind=StepKind.EXPORT, to_id="9", reason=f"gap: {lost}")
-    assert next_step(seen, REBUILDING) == wanted
+    assert choose_step(seen, REBUILDING) == wanted
 
 
 @pytest.mark.parametrize("case", LOSSES)
@@ -189,7 +189,7 @@ def test_what_can_no_longer_be_known_stops_the_table_where_that_is_asked_for(cas
     seen, lost = LOSSES[case]
 
     with pytest.raises(Gap) as raised:
-        next_step(seen, STOPPING)
+        choose_step(seen, STOPPING)
 
     assert raised.value.message == (
         f"Table shop.orders: {lost}, so the changes since the last applied snapshot are unknown. "
@@ -201,7 +201,7 @@ def test_what_can_no_longer_be_known_stops_the_table_where_that_is_asked_for(cas
 def test_the_advice_to_raise_the_nonce_heals_a_stopped_table(case: str) -> None:
     seen, _ = LOSSES[case]
 
-    step = next_step(seen, replace(STOPPING, resync_nonce=1))
+    step = choose_step(seen, replace(STOPPING, resync_nonce=1))
 
     assert (step.kind, step.to_id) == (StepKind.EXPORT, "9")
 
@@ -211,7 +211,7 @@ def test_another_shape_of_documents_stops_the_table_where_that_is_asked_for(
     document: StateDocument,
 ) -> None:
     with pytest.raises(IncompatibleSchema) as raised:
-        next_step(view(document, **CHANGED), STOPPING)
+        choose_step(view(document, **CHANGED), STOPPING)
 
     assert raised.value.message == (
         "Table shop.orders: column `a` is no longer there, so documents already written would "
@@ -222,7 +222,7 @@ def test_another_shape_of_documents_stops_the_table_where_that_is_asked_for(
 
 @pytest.mark.parametrize("document", [state("9"), state("7"), state("7", batch())])
 def test_the_advice_to_raise_the_nonce_heals_another_shape_too(document: StateDocument) -> None:
-    step = next_step(view(document, **CHANGED), replace(STOPPING, resync_nonce=1))
+    step = choose_step(view(document, **CHANGED), replace(STOPPING, resync_nonce=1))
 
     assert (step.kind, step.to_id) == (StepKind.EXPORT, "9")
 
@@ -230,7 +230,7 @@ def test_the_advice_to_raise_the_nonce_heals_another_shape_too(document: StateDo
 @pytest.mark.parametrize("changes", [{}, EXPIRED, INDEX_MISSING])
 def test_an_export_that_miscounts_again_and_again_stops_the_table(changes: dict[str, Any]) -> None:
     with pytest.raises(TargetInvalid) as raised:
-        next_step(view(state_after_miscount(2), **changes), REBUILDING)
+        choose_step(view(state_after_miscount(2), **changes), REBUILDING)
 
     assert raised.value.message == (
         "Table shop.orders: index orders-000001, like the one before it, does not hold what was "
@@ -243,6 +243,6 @@ def test_an_export_that_miscounts_again_and_again_stops_the_table(changes: dict[
 def test_the_phase_of_an_open_export_does_not_matter() -> None:
     swapping = fresh().with_intent(exporting(), now=NOW).begin_swap(now=NOW)
 
-    step = next_step(view(swapping), REBUILDING)
+    step = choose_step(view(swapping), REBUILDING)
 
     assert (step.kind, step.intent and step.intent.phase) == (StepKind.REPLAY, IntentPhase.SWAPPING)

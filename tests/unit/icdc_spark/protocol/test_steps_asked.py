@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from icdc_spark.protocol.next_step import next_step
+from icdc_spark.protocol.next_step import choose_step
 from icdc_spark.protocol.state_document import IntentPhase
 from icdc_testing.target.step_cases import (
     IDLE,
@@ -85,4 +85,4 @@ CASES = {
 def test_the_next_step_is(case: str) -> None:
     seen, policies, wanted = CASES[case]
 
-    assert next_step(seen, policies) == wanted
+    assert choose_step(seen, policies) == wanted

@@ -220,7 +220,7 @@ def test_a_message_that_cannot_be_written_is_logged(
 def test_outside_a_pod_there_is_no_sink(environment: dict[str, str], tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("t")
-    assert pod_report.sink_for(environment, token) is None
+    assert pod_report.build_sink(environment, token) is None
 
 
 def test_a_pod_without_a_token_still_writes_its_message(
@@ -231,7 +231,7 @@ def test_a_pod_without_a_token_still_writes_its_message(
         "POD_NAMESPACE": "n",
         "TERMINATION_MESSAGE_PATH": str(message),
     }
-    sink = pod_report.sink_for(environment, tmp_path / "token")
+    sink = pod_report.build_sink(environment, tmp_path / "token")
     assert sink is not None
     sink.offer(report(1), urgent=True)
     sink.deliver(report(2, finished=True))
@@ -247,7 +247,7 @@ def test_a_pod_with_a_token_speaks_for_itself(tmp_path: Path, message: Path) -> 
         "POD_NAMESPACE": "n",
         "TERMINATION_MESSAGE_PATH": str(message),
     }
-    assert pod_report.sink_for(environment, token) is not None
+    assert pod_report.build_sink(environment, token) is not None
 
 
 def test_the_manifests_give_the_driver_what_it_looks_for() -> None:

@@ -7,7 +7,7 @@ import pytest
 from icdc_api.errors import AliasTaken, TargetUnavailable
 from icdc_api.job.run_files import RunReport, RunRequest
 from icdc_api.status.pipeline_status import TableReason, TableState, TableStatus
-from icdc_spark.reporting.reporter import Reporter, sink_of
+from icdc_spark.reporting.reporter import Reporter, choose_sink
 
 pytestmark = pytest.mark.unit
 
@@ -35,14 +35,14 @@ def test_a_report_is_there_before_anything_happened(reporter: Reporter, path: Pa
 
 
 def test_a_change_of_state_is_written_at_once(reporter: Reporter, path: Path) -> None:
-    reporter.table("a.b").working(TableState.EXPORTING)
+    reporter.get_table_reporter("a.b").mark_working(TableState.EXPORTING)
     assert table(path).state is TableState.EXPORTING
 
 
 def test_what_a_quick_change_left_unwritten_is_in_the_last_report(
     reporter: Reporter, path: Path
 ) -> None:
-    reporter.table("a.b").set(rows_upserted=7)
+    reporter.get_table_reporter("a.b").set(rows_upserted=7)
     reporter.finish(outcome=None)
     assert table(path).rows_upserted == 7
     assert RunReport.read(path).finished
@@ -54,7 +54,7 @@ def test_a_report_on_a_full_disk_is_written_once_there_is_room(
     path.unlink()
     # Where a folder is, no file can be put.
     path.mkdir()
-    reporter.table("a.b").working(TableState.EXPORTING)
+    reporter.get_table_reporter("a.b").mark_working(TableState.EXPORTING)
     reporter.set_result({"question": "a"})
     path.rmdir()
     reporter.flush()
@@ -74,14 +74,14 @@ def test_a_report_names_the_tables_whose_session_is_open(reporter: Reporter, pat
 def test_a_change_within_the_interval_is_written_by_a_later_equal_one(
     reporter: Reporter, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reporter.table("a.b").set(rows_upserted=7)
+    reporter.get_table_reporter("a.b").set(rows_upserted=7)
     monkeypatch.setattr("icdc_spark.reporting.reporter.MIN_INTERVAL_SECONDS", 0.0)
-    reporter.table("a.b").set(rows_upserted=7)
+    reporter.get_table_reporter("a.b").set(rows_upserted=7)
     assert table(path).rows_upserted == 7
 
 
 def test_a_table_error_stalls_the_table_with_its_reason(reporter: Reporter, path: Path) -> None:
-    reporter.table("a.b").fail(AliasTaken("taken"))
+    reporter.get_table_reporter("a.b").fail(AliasTaken("taken"))
     table_report = table(path)
     assert (table_report.state, table_report.reason) == (
         TableState.STALLED,
@@ -93,8 +93,8 @@ def test_a_table_error_stalls_the_table_with_its_reason(reporter: Reporter, path
 def test_a_passing_error_keeps_the_state_and_names_its_reason(
     reporter: Reporter, path: Path
 ) -> None:
-    reporter.table("a.b").working(TableState.STREAMING)
-    reporter.table("a.b").fail(TargetUnavailable("down"))
+    reporter.get_table_reporter("a.b").mark_working(TableState.STREAMING)
+    reporter.get_table_reporter("a.b").fail(TargetUnavailable("down"))
     table_report = table(path)
     assert (table_report.state, table_report.reason) == (
         TableState.STREAMING,
@@ -132,10 +132,10 @@ def test_a_sink_is_handed_every_report_that_is_written(
     sink = Sink()
     reporter = reporter_with(sink, path)
     assert sink.offered == [(RunReport.read(path), True)]
-    reporter.table("a.b").set(rows_upserted=1)
+    reporter.get_table_reporter("a.b").set(rows_upserted=1)
     assert len(sink.offered) == 1
     monkeypatch.setattr("icdc_spark.reporting.reporter.MIN_INTERVAL_SECONDS", 0.0)
-    reporter.table("a.b").set(rows_upserted=2)
+    reporter.get_table_reporter("a.b").set(rows_upserted=2)
     assert sink.offered[1:] == [(RunReport.read(path), False)]
     reporter.flush()
     assert sink.offered[2:] == [(RunReport.read(path), False)]
@@ -145,8 +145,8 @@ def test_a_sink_is_handed_every_report_that_is_written(
 def test_a_sink_learns_that_a_table_has_turned(path: Path) -> None:
     sink = Sink()
     reporter = reporter_with(sink, path)
-    reporter.table("a.b").working(TableState.EXPORTING)
-    reporter.table("a.b").fail(TargetUnavailable("down"))
+    reporter.get_table_reporter("a.b").mark_working(TableState.EXPORTING)
+    reporter.get_table_reporter("a.b").fail(TargetUnavailable("down"))
     assert [urgent for _, urgent in sink.offered] == [True, True, True]
 
 
@@ -163,7 +163,7 @@ def test_a_run_that_ends_with_its_starter_does_not_speak_for_the_pod_it_is_in(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sink = Sink()
-    monkeypatch.setattr("icdc_spark.reporting.pod_report.own_sink", lambda: sink)
+    monkeypatch.setattr("icdc_spark.reporting.pod_report.get_own_sink", lambda: sink)
     request = RunRequest(run_id="r", pipeline={}, owner="default/p", epoch=1, report_path=str(path))
-    assert sink_of(request) is sink
-    assert sink_of(request.model_copy(update={"end_with_stdin": True})) is None
+    assert choose_sink(request) is sink
+    assert choose_sink(request.model_copy(update={"end_with_stdin": True})) is None

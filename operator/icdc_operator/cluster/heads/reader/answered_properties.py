@@ -31,7 +31,7 @@ def keep_safe_properties(answered: Mapping[str, Any], uri: str) -> dict[str, str
     for key, value in safe.items():
         if not isinstance(value, str):
             raise ValueError(f"the catalog answers with a {key} that is no text")
-    if "uri" in safe and _origin(safe["uri"]) != _origin(uri):
+    if "uri" in safe and _parse_origin(safe["uri"]) != _parse_origin(uri):
         raise OutOfSight("the catalog names another server for itself, which only a run follows")
     return safe
 
@@ -41,12 +41,12 @@ def may_lead_to(source: str, target: str) -> bool:
 
     Raises ValueError for text that is no address.
     """
-    before, after = _origin(source), _origin(target)
+    before, after = _parse_origin(source), _parse_origin(target)
     upgraded = before[:2] == ("http", after[1]) and after[0] == "https"
     return before == after or upgraded
 
 
-def _origin(uri: str) -> tuple[str, str | None, int | None]:
+def _parse_origin(uri: str) -> tuple[str, str | None, int | None]:
     # Libraries differ in where the host ends: http://a\\@b is host a to some, host b to others.
     if "\\" in uri:
         raise ValueError("an address of the catalog has a backslash")

@@ -49,22 +49,22 @@ class _Answer(BaseModel):
     metadata: _TableMetadata
 
 
-def branches(metadata: object) -> Heads:
+def parse_metadata(metadata: object) -> Heads:
     """Return the branches of metadata as parsed JSON. Raises ValueError."""
-    return _heads(_TableMetadata.model_validate(metadata))
+    return _build_heads(_TableMetadata.model_validate(metadata))
 
 
 def parse_file(content: bytes) -> Heads:
     """Return the branches of a metadata file. Raises ValueError."""
-    return _heads(_TableMetadata.model_validate_json(content))
+    return _build_heads(_TableMetadata.model_validate_json(content))
 
 
 def parse_answer(content: bytes) -> Heads:
     """Return the branches in a REST catalog's answer to a load. Raises ValueError."""
-    return _heads(_Answer.model_validate_json(content).metadata)
+    return _build_heads(_Answer.model_validate_json(content).metadata)
 
 
-def newest_snapshot(heads: Heads, table: str, branch: str) -> int | None:
+def find_newest_snapshot(heads: Heads, table: str, branch: str) -> int | None:
     """Return the snapshot of a branch, None for an empty table; raises BranchNotFound."""
     # A table without a snapshot has no branch yet, but `main` is always meant to be there.
     if branch not in heads and branch != MAIN:
@@ -72,7 +72,7 @@ def newest_snapshot(heads: Heads, table: str, branch: str) -> int | None:
     return heads.get(branch)
 
 
-def _heads(table: _TableMetadata) -> Heads:
+def _build_heads(table: _TableMetadata) -> Heads:
     heads = {name: ref.snapshot_id for name, ref in table.refs.items() if ref.type == "branch"}
     if len(heads) > MAX_BRANCHES:
         raise ValueError(f"more than {MAX_BRANCHES} branches")

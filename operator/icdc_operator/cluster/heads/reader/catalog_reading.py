@@ -25,7 +25,7 @@ from icdc_operator.cluster.heads.settings import ReaderSettings
 class OpenCatalog(Protocol):
     """One catalog. Not for two calls at a time."""
 
-    def heads(self, table: Sequence[str]) -> Heads:
+    def read_heads(self, table: Sequence[str]) -> Heads:
         """Return the branches of a table. Raises the errors of `map_errors`."""
         ...
 
@@ -79,7 +79,7 @@ class Loaded:
         self._catalog = catalog
         self._last: dict[tuple[str, ...], tuple[str | None, Heads]] = {}
 
-    def heads(self, table: Sequence[str]) -> Heads:
+    def read_heads(self, table: Sequence[str]) -> Heads:
         """See `OpenCatalog`."""
         key = tuple(table)
         last_pointer, last_heads = self._last.get(key, (None, {}))

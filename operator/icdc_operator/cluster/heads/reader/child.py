@@ -38,19 +38,19 @@ def serve(connection: socket.socket, settings: ReaderSettings, guard: Guard) -> 
             confinement.allow_processor_seconds(int(question.seconds + _GRACE_SECONDS))
             try:
                 catalog = catalog or catalog_reading.open_catalog(opening.catalog, settings, guard)
-                answer = HeadAnswer(head=_head(catalog, question))
+                answer = HeadAnswer(head=_read_head(catalog, question))
             except Exception as error:  # noqa: BLE001 - the root of a process
-                answer = _failure(error)
+                answer = _build_failure(error)
             signal.setitimer(signal.ITIMER_REAL, 0)
-            connection.sendall(wire.line(answer))
+            connection.sendall(wire.encode_line(answer))
 
 
-def _head(catalog: OpenCatalog, question: Question) -> int | None:
-    heads = catalog.heads(question.table)
-    return branches.newest_snapshot(heads, ".".join(question.table), question.branch)
+def _read_head(catalog: OpenCatalog, question: Question) -> int | None:
+    heads = catalog.read_heads(question.table)
+    return branches.find_newest_snapshot(heads, ".".join(question.table), question.branch)
 
 
-def _failure(error: Exception) -> HeadAnswer:
+def _build_failure(error: Exception) -> HeadAnswer:
     name = type(error).__name__
     if isinstance(error, IcdcError) and name in wire.FAILURES:
         return HeadAnswer(failure=name, text=error.message[: wire.MAX_TEXT])

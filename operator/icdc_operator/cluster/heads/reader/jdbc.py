@@ -36,11 +36,11 @@ class Jdbc:
         self._engine = create_engine(url, pool_pre_ping=True, pool_size=1, max_overflow=0)
         self._last: dict[tuple[str, ...], tuple[str, Heads]] = {}
 
-    def heads(self, table: Sequence[str]) -> Heads:
+    def read_heads(self, table: Sequence[str]) -> Heads:
         """See `OpenCatalog`."""
         key = tuple(table)
         with map_errors(".".join(table)):
-            location = self._location(key)
+            location = self._read_location(key)
             last = self._last.get(key)
             if last is not None and last[0] == location:
                 return last[1]
@@ -53,7 +53,7 @@ class Jdbc:
         """See `OpenCatalog`."""
         self._engine.dispose()
 
-    def _location(self, table: tuple[str, ...]) -> str:
+    def _read_location(self, table: tuple[str, ...]) -> str:
         wanted = select(IcebergTables.metadata_location).where(
             IcebergTables.catalog_name == self._name,
             IcebergTables.table_namespace == ".".join(table[:-1]),
@@ -75,8 +75,8 @@ def pin_addresses(url: URL, guard: Guard) -> URL:
         //db:5433/x    ->    host=db, hostaddr=10.0.0.7, port=5433
     """
     query = url.query
-    names = _words(query.get("host")) or [url.host or "localhost"]
-    ports = _words(query.get("port")) or [str(url.port or _PORT)]
+    names = _split_words(query.get("host")) or [url.host or "localhost"]
+    ports = _split_words(query.get("port")) or [str(url.port or _PORT)]
     # As in libpq: one port is that of all hosts, or each host has its own.
     pairs = [
         (name, address, port)
@@ -95,5 +95,5 @@ def pin_addresses(url: URL, guard: Guard) -> URL:
     )
 
 
-def _words(value: str | tuple[str, ...] | None) -> list[str]:
+def _split_words(value: str | tuple[str, ...] | None) -> list[str]:
     return value.split(",") if isinstance(value, str) else list(value or ())

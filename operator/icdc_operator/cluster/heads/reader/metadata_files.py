@@ -82,7 +82,7 @@ def _read_s3(
     properties: Mapping[str, str], bucket: str, key: str, settings: ReaderSettings
 ) -> Iterator[bytes]:
     anonymous = properties.get("s3.anonymous", "").lower() == "true"
-    keys = _s3_keys(properties)
+    keys = _find_s3_keys(properties)
     if not anonymous and not keys:
         settings.require_cloud_role("S3")
     virtual = properties.get("s3.force-virtual-addressing")
@@ -102,7 +102,7 @@ def _read_s3(
     yield from body.iter_chunks(_CHUNK_BYTES)
 
 
-def _s3_keys(properties: Mapping[str, str]) -> dict[str, str]:
+def _find_s3_keys(properties: Mapping[str, str]) -> dict[str, str]:
     """Return the keys for files (s3.*), else those for all of AWS (client.*), by boto3's names."""
     names = {
         "aws_access_key_id": "access-key-id",

@@ -34,10 +34,10 @@ _API_SERVER = "kubernetes.default.svc"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run until a signal, or until the operator that started this process has ended."""
-    given = arguments(argv)
+    given = parse_arguments(argv)
     settings = flags.of_arguments(given)
-    api_server = addresses_of_the_api_server(os.environ)
-    variables = confinement.environment(os.environ, cloud_role=settings.use_cloud_role)
+    api_server = resolve_api_server(os.environ)
+    variables = confinement.build_environment(os.environ, cloud_role=settings.use_cloud_role)
     os.environ.clear()
     os.environ.update(variables)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     gc.freeze()
     addresses = Addresses(settings, api_server)
     if given.socket is not None:
-        _Process(_listening(given.socket), settings, addresses).run()
+        _Process(_listen(given.socket), settings, addresses).run()
     else:
         control = socket.socket(fileno=given.control)
         _Process(control, settings, addresses, hands_over=True).run()
@@ -77,14 +77,14 @@ class _Process:
         while True:
             for number, _ in self._poll.poll():
                 if number == self._source.fileno():
-                    connection = self._next()
+                    connection = self._accept()
                     if connection is None:
                         return  # and with this process go its children
                     self._begin(connection)
                 elif number in self._children:
                     self._end(self._children[number])
 
-    def _next(self) -> socket.socket | None:
+    def _accept(self) -> socket.socket | None:
         if not self._hands_over:
             return self._source.accept()[0]
         _, numbers, _, _ = socket.recv_fds(self._source, 1, 1)
@@ -147,7 +147,7 @@ class _Child:
         self.connection = connection
 
 
-def _listening(path: Path) -> socket.socket:
+def _listen(path: Path) -> socket.socket:
     """Listen at a socket file for this user alone; a file of an earlier process is replaced."""
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -159,7 +159,7 @@ def _listening(path: Path) -> socket.socket:
     return listener
 
 
-def addresses_of_the_api_server(environ: Mapping[str, str]) -> frozenset[str]:
+def resolve_api_server(environ: Mapping[str, str]) -> frozenset[str]:
     """Return the addresses of the `kubernetes` Service as this pod sees it; none elsewhere.
 
     Endpoints behind the Service are learned by the operator (`api_addresses`), which has a token.
@@ -174,7 +174,7 @@ def addresses_of_the_api_server(environ: Mapping[str, str]) -> frozenset[str]:
     return frozenset(addresses)
 
 
-def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse a command line; ends the process with code 2 where it is wrong."""
     parser = argparse.ArgumentParser(
         prog="icdc-heads", description="Reads the newest snapshots of tables for the operator."

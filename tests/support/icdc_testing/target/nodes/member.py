@@ -97,7 +97,9 @@ class Member:
         """Return once it answers, whether it has found its peers or not."""
 
         def answers() -> bool:
-            assert self.alive, f"{self.name} ended: {node_files.tail(self.folder / 'node.log')}"
+            assert self.alive, (
+                f"{self.name} ended: {node_files.read_tail(self.folder / 'node.log')}"
+            )
             return self.ask("/") is not None
 
         until(answers, f"{self.name} answers", seconds=START_SECONDS)

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
-from icdc_cli.embedded.launcher import launcher
+from icdc_cli.embedded.launcher import build_launcher
 from icdc_cli.embedded.opensearch_node import choose_version
 from icdc_testing.target import node_calls
 from icdc_testing.target.nodes.member import Member
@@ -29,7 +29,7 @@ class ThreeNodes:
 
     def __enter__(self) -> Self:
         version, jdk = choose_version(self._version, self._folder)
-        program = launcher(version, jdk)
+        program = build_launcher(version, jdk)
         spaces = self._spaces.__enter__()
         names = [f"n{number}" for number in range(COUNT)]
         addresses = [spaces.address(number) for number in range(COUNT)]

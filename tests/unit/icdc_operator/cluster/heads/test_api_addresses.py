@@ -24,7 +24,7 @@ class Instances:
     def __init__(self, *answers: list[str]) -> None:
         self.answers = list(answers)
 
-    async def server_hosts(self) -> list[str]:
+    async def list_server_hosts(self) -> list[str]:
         if not self.answers:
             raise Unavailable("nobody answers")
         return self.answers.pop(0)
@@ -35,11 +35,11 @@ class Malformed(Instances):
 
     failed = False
 
-    async def server_hosts(self) -> list[str]:
+    async def list_server_hosts(self) -> list[str]:
         if not self.failed:
             self.failed = True
             raise ValueError("'[bad' does not appear to be an IPv4 or IPv6 address")
-        return await super().server_hosts()
+        return await super().list_server_hosts()
 
 
 def test_addresses_of_all_instances_that_answered_are_refused() -> None:
@@ -84,7 +84,7 @@ def test_a_child_is_kept_from_the_addresses_of_the_api_server_that_the_operator_
         catalog = translate("lake", {"type": "rest", "uri": "http://192.0.2.1:6443"})
         connection = await readers.connect(catalog)
         try:
-            await connection.head(("shop", "orders"), "main", 20.0)
+            await connection.read_head(("shop", "orders"), "main", 20.0)
         finally:
             connection.close()
 

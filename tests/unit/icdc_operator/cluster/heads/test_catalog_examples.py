@@ -49,7 +49,7 @@ def heads(example: Example, service: str, closed: str, folder: Path) -> Heads:
     properties.pop("dynamodb.endpoint", None)
     catalog = open_catalog(properties, example.name, settings=ON_AWS)
     try:
-        return catalog.heads((NAMESPACE, TABLE))
+        return catalog.read_heads((NAMESPACE, TABLE))
     finally:
         catalog.close()
 
@@ -124,13 +124,13 @@ def test_a_pointer_leads_to_a_snapshot_and_its_file_is_read_once(
     properties.pop("dynamodb.endpoint", None)
     catalog = open_catalog(properties, EXAMPLES[label].name, settings=ON_AWS)
     point(service, place(lake))
-    assert catalog.heads((NAMESPACE, TABLE)) == {"main": int(first)}
+    assert catalog.read_heads((NAMESPACE, TABLE)) == {"main": int(first)}
     lake.metadata_file().unlink()
-    assert catalog.heads((NAMESPACE, TABLE)) == {"main": int(first)}
+    assert catalog.read_heads((NAMESPACE, TABLE)) == {"main": int(first)}
     lake.drop()
     lake.create()
     second = lake.commit()
     point(service, place(lake))
-    assert catalog.heads((NAMESPACE, TABLE)) == {"main": int(second)}
+    assert catalog.read_heads((NAMESPACE, TABLE)) == {"main": int(second)}
     catalog.close()
     lake.close()

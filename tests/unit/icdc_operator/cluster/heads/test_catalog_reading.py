@@ -12,7 +12,7 @@ from pyiceberg.table.metadata import TableMetadataUtil
 
 from icdc_api.errors import IcdcError, SourceUnavailable, TableNotFound, Unauthorized
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
-from icdc_operator.cluster.heads.reader.branches import branches, parse_file
+from icdc_operator.cluster.heads.reader.branches import parse_file, parse_metadata
 from icdc_operator.cluster.heads.reader.catalog_reading import OpenCatalog
 from icdc_operator.cluster.heads.reader.foreign_errors import map_errors
 from icdc_operator.cluster.heads.reader.metadata_files import read
@@ -48,12 +48,12 @@ def rest() -> Iterator[RestCatalog]:
 
 def test_the_head_of_a_branch_moves_with_each_commit(lake: HeadLake, catalog: OpenCatalog) -> None:
     lake.create()
-    assert catalog.heads(ORDERS) == {}
+    assert catalog.read_heads(ORDERS) == {}
     first = lake.commit()
-    assert catalog.heads(ORDERS) == {"main": int(first)}
+    assert catalog.read_heads(ORDERS) == {"main": int(first)}
     lake.branch("audit")
     second = lake.commit(branch="audit")
-    assert catalog.heads(ORDERS) == {"main": int(first), "audit": int(second)}
+    assert catalog.read_heads(ORDERS) == {"main": int(first), "audit": int(second)}
     assert first != second
 
 
@@ -61,12 +61,12 @@ def test_a_table_that_is_not_there_or_was_dropped_is_not_found(
     lake: HeadLake, catalog: OpenCatalog
 ) -> None:
     with pytest.raises(TableNotFound, match=r"shop\.orders"):
-        catalog.heads(ORDERS)
+        catalog.read_heads(ORDERS)
     lake.create()
-    catalog.heads(ORDERS)
+    catalog.read_heads(ORDERS)
     lake.drop()
     with pytest.raises(TableNotFound):
-        catalog.heads(ORDERS)
+        catalog.read_heads(ORDERS)
 
 
 def test_no_file_is_read_again_while_the_pointer_stands(
@@ -74,9 +74,9 @@ def test_no_file_is_read_again_while_the_pointer_stands(
 ) -> None:
     lake.create()
     head = lake.commit()
-    catalog.heads(ORDERS)
+    catalog.read_heads(ORDERS)
     lake.metadata_file().unlink()
-    assert catalog.heads(ORDERS) == {"main": int(head)}
+    assert catalog.read_heads(ORDERS) == {"main": int(head)}
 
 
 def test_metadata_that_cannot_be_read_is_no_snapshot_and_is_not_repeated(
@@ -85,7 +85,7 @@ def test_metadata_that_cannot_be_read_is_no_snapshot_and_is_not_repeated(
     lake.create()
     lake.metadata_file().write_text('{"password": "swordfish"}', encoding="utf-8")
     with pytest.raises(SourceUnavailable) as raised:
-        catalog.heads(ORDERS)
+        catalog.read_heads(ORDERS)
     assert "swordfish" not in raised.value.message
     assert raised.value.__cause__ is not None
 
@@ -99,9 +99,9 @@ def test_properties_of_a_table_choose_no_code(
     # pyiceberg imports what this names, and calls it with the properties.
     metadata["properties"]["py-io-impl"] = "no_such_module.Trap"
     file.write_text(json.dumps(metadata), encoding="utf-8")
-    assert catalog.heads(ORDERS) == {}
+    assert catalog.read_heads(ORDERS) == {}
     rest.put("shop.orders", metadata)
-    assert open_catalog(rest.properties).heads(ORDERS) == {}
+    assert open_catalog(rest.properties).read_heads(ORDERS) == {}
 
 
 @pytest.mark.parametrize(
@@ -120,9 +120,9 @@ def test_a_table_that_pyiceberg_does_not_understand_has_its_heads(
     file.write_text(json.dumps(metadata), encoding="utf-8")
     with pytest.raises((ValueError, ValidationError), match=f"{re.escape(kind)}|version: 4"):
         TableMetadataUtil.parse_obj(metadata)
-    assert catalog.heads(ORDERS) == {"main": int(head)}
+    assert catalog.read_heads(ORDERS) == {"main": int(head)}
     rest.put("shop.orders", metadata)
-    assert open_catalog(rest.properties).heads(ORDERS) == {"main": int(head)}
+    assert open_catalog(rest.properties).read_heads(ORDERS) == {"main": int(head)}
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_table_that_pyiceberg_does_not_understand_has_its_heads(
 def test_heads_are_the_branches_and_the_snapshot_of_tables_without_any(
     metadata: dict[str, object], heads: dict[str, int]
 ) -> None:
-    assert branches({"format-version": 1, **metadata}) == heads
+    assert parse_metadata({"format-version": 1, **metadata}) == heads
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_heads_are_the_branches_and_the_snapshot_of_tables_without_any(
 )
 def test_what_is_no_metadata_has_no_heads(content: object) -> None:
     with pytest.raises(SourceUnavailable), map_errors("shop.orders"):
-        branches(content)
+        parse_metadata(content)
 
 
 def test_compressed_metadata_is_read(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     missing = tmp_path / "missing.db"
     catalog = open_catalog({"type": "jdbc", "uri": f"jdbc:sqlite:{missing}"})
     with pytest.raises(SourceUnavailable, match="OperationalError"):
-        catalog.heads(ORDERS)
+        catalog.read_heads(ORDERS)
     assert not missing.exists()
 
 
@@ -182,13 +182,13 @@ def test_a_rest_catalog_sends_the_metadata_and_no_file_is_read(
     head = lake.commit()
     rest.put("shop.orders", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
     catalog = open_catalog(rest.properties)
-    assert catalog.heads(ORDERS) == {"main": int(head)}
+    assert catalog.read_heads(ORDERS) == {"main": int(head)}
     asked, headers = rest.requests[-1]
     assert asked == "/v1/namespaces/shop/tables/orders?snapshots=refs"
     # Credentials for the files would cost the catalog a request of its own.
     assert "X-Iceberg-Access-Delegation" not in headers
     with pytest.raises(TableNotFound):
-        catalog.heads(("shop", "missing"))
+        catalog.read_heads(("shop", "missing"))
     catalog.close()
 
 
@@ -203,15 +203,15 @@ def test_an_answer_of_a_rest_catalog_that_is_known_is_not_looked_into(
     rest.put("shop.others", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
     catalog = open_catalog(rest.properties)
     for table in ("orders", "others"):
-        assert catalog.heads(("shop", table)) == {"main": int(head)}
-    first = catalog.heads(ORDERS)
+        assert catalog.read_heads(("shop", table)) == {"main": int(head)}
+    first = catalog.read_heads(ORDERS)
     # The very object: what is read is made anew.
-    assert catalog.heads(ORDERS) is first
+    assert catalog.read_heads(ORDERS) is first
     assert ("If-None-Match" in rest.requests[-1][1]) == etags
     moved = lake.commit()
     rest.put("shop.orders", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
-    assert catalog.heads(ORDERS) == {"main": int(moved)}
-    assert catalog.heads(("shop", "others")) == {"main": int(head)}
+    assert catalog.read_heads(ORDERS) == {"main": int(moved)}
+    assert catalog.read_heads(("shop", "others")) == {"main": int(head)}
     catalog.close()
 
 
@@ -258,4 +258,4 @@ def test_foreign_errors_end_at_the_border(given: Exception, expected: type[IcdcE
 def test_a_metastore_that_is_not_there_is_a_passing_fault() -> None:
     # The libraries of every kind are installed with the operator.
     with pytest.raises(SourceUnavailable):
-        open_catalog({"type": "hive", "uri": "thrift://127.0.0.1:1"}).heads(ORDERS)
+        open_catalog({"type": "hive", "uri": "thrift://127.0.0.1:1"}).read_heads(ORDERS)

@@ -15,7 +15,7 @@ from icdc_testing.adapter.fake_api import FakeServer, on, refusal
 
 pytestmark = pytest.mark.unit
 
-PATH = kinds.SECRET.path("default", "lake")
+PATH = kinds.SECRET.build_path("default", "lake")
 CATALOG = Catalog.model_validate(
     {
         "properties": {"type": "rest", "uri": "http://c"},
@@ -41,11 +41,11 @@ class World:
 
     def put(self, name: str, **values: bytes) -> None:
         data = {key: base64.b64encode(value).decode() for key, value in values.items()}
-        path = kinds.SECRET.path("default", name)
+        path = kinds.SECRET.build_path("default", name)
         self.server.add(path, {"metadata": {"name": name}, "data": data})
 
     def properties(self, catalog: Catalog = CATALOG) -> dict[str, str]:
-        return asyncio.run(self.secrets.properties("default", catalog))
+        return asyncio.run(self.secrets.read_properties("default", catalog))
 
     def refused(self) -> IcdcError:
         with pytest.raises(IcdcError) as raised:

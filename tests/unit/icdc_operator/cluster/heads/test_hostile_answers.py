@@ -48,7 +48,7 @@ class Site:
         with interpreter_audit.audit() as events:
             try:
                 given = {**self.catalog.properties, **own}
-                outcome = open_catalog(given).heads(ORDERS)
+                outcome = open_catalog(given).read_heads(ORDERS)
             except IcdcError as error:
                 outcome = error
         names = {event for event, _ in events}

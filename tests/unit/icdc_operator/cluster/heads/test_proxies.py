@@ -94,7 +94,7 @@ def test_a_proxy_of_the_environment_is_asked_for_no_catalog_at_a_refused_address
     with pytest.raises(OutOfSight, match=r"heads\.allowHosts"):
         open_catalog(
             {**KEYS, "warehouse": "s3://w", **properties}, settings=ReaderSettings()
-        ).heads(ORDERS)
+        ).read_heads(ORDERS)
     assert catalog.requests == []
 
 

@@ -50,7 +50,7 @@ class FakeConnection:
     def __init__(self, readers: FakeReaders) -> None:
         self._readers = readers
 
-    async def head(self, table: Sequence[str], branch: str, seconds: float) -> int | None:
+    async def read_head(self, table: Sequence[str], branch: str, seconds: float) -> int | None:
         return await self._readers.act(table)
 
     def close(self) -> None:
@@ -255,7 +255,7 @@ def test_refused_credentials_have_the_secret_read_anew() -> None:
 
     def put(token: str) -> None:
         data = {"token": base64.b64encode(token.encode()).decode()}
-        path = kinds.SECRET.path("default", "lake")
+        path = kinds.SECRET.build_path("default", "lake")
         server.add(path, {"metadata": {"name": "lake"}, "data": data})
 
     async def act(table: Sequence[str]) -> int | None:

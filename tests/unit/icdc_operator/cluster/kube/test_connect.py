@@ -28,7 +28,7 @@ def _kubeconfig(path: Path, server: str = "https://127.0.0.1:1") -> Path:
 
 
 def _configuration(env: dict[str, str], **more: Any) -> Any:
-    return asyncio.run(connect.configuration(env, **more))
+    return asyncio.run(connect.load_configuration(env, **more))
 
 
 def test_a_kubeconfig_that_is_named_goes_first(

@@ -13,7 +13,7 @@ from icdc_api.status.pipeline_status import (
     TableReason,
     TableState,
 )
-from icdc_operator.cluster.loop.changes import is_progress_only, progress_seconds
+from icdc_operator.cluster.loop.changes import compute_progress_seconds, is_progress_only
 from icdc_operator.core.decide import decide
 from icdc_testing.deciding.pipelines import NOW, caught_up, make_observed, make_spec, run_record
 
@@ -101,4 +101,4 @@ def test_the_text_of_a_condition_may_wait(status: PipelineStatus) -> None:
 @pytest.mark.parametrize(("tables", "seconds"), [(1, 5), (100, 5), (200, 10), (500, 25)])
 def test_progress_of_more_tables_is_written_less_often(tables: int, seconds: float) -> None:
     names = (f"shop.t{number}" for number in range(tables))
-    assert progress_seconds(PipelineStatus(tables=tuple(map(caught_up, names)))) == seconds
+    assert compute_progress_seconds(PipelineStatus(tables=tuple(map(caught_up, names)))) == seconds

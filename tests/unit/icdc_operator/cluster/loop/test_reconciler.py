@@ -120,8 +120,8 @@ def test_a_pipeline_that_is_gone_needs_no_look_and_leaves_no_metrics(
     if gone_at == "observe":
         fresh.observed = None
     assert asyncio.run(reconciler.reconcile(SHOP)) is None
-    assert reconciler.last_versions() == {}
-    assert b"shop" not in metrics.text()
+    assert reconciler.get_last_versions() == {}
+    assert b"shop" not in metrics.render()
 
 
 def test_no_action_is_carried_out_when_the_status_could_not_be_written(
@@ -162,7 +162,7 @@ def test_an_answer_that_is_lost_doubles_nothing(fresh: MemoryCluster, lost: str)
 def test_a_look_is_remembered_by_the_version_that_it_left(fresh: MemoryCluster) -> None:
     reconciler = fresh.reconciler()
     asyncio.run(reconciler.reconcile(SHOP))
-    assert reconciler.last_versions() == {SHOP: str(fresh.version)}
+    assert reconciler.get_last_versions() == {SHOP: str(fresh.version)}
     assert reconciler.knows(SHOP, str(fresh.version))
     fresh.touch()
     assert not reconciler.knows(SHOP, str(fresh.version))

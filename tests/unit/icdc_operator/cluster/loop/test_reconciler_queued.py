@@ -61,7 +61,7 @@ class Line:
         return self.cluster.observed.status
 
     def condition(self, kind: ConditionType) -> tuple[str, str, str]:
-        condition = self.status.condition(kind)
+        condition = self.status.find_condition(kind)
         assert condition is not None
         return condition.status.value, condition.reason, condition.message
 

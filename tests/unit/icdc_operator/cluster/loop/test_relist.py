@@ -64,7 +64,7 @@ def keys(count: int, namespace: str = "default") -> list[PipelineKey]:
 def test_all_pipelines_are_due_when_none_was_looked_at() -> None:
     cluster = Cluster()
     cluster.versions = dict.fromkeys(keys(50), "1")
-    asyncio.run(cluster.relist.once())
+    asyncio.run(cluster.relist.list_once())
     assert cluster.listings == [(set(keys(50)), 0)]
     assert cluster.due() == set(keys(50))
     assert cluster.relist.done.is_set()
@@ -74,7 +74,7 @@ def test_only_the_namespaces_of_the_scope_are_listed() -> None:
     cluster = Cluster("a", "b")
     for namespace in "abc":
         cluster.versions[PipelineKey(namespace, "shop")] = "1"
-    asyncio.run(cluster.relist.once())
+    asyncio.run(cluster.relist.list_once())
     assert cluster.due() == {PipelineKey("a", "shop"), PipelineKey("b", "shop")}
 
 
@@ -83,7 +83,7 @@ def test_what_changed_or_went_unseen_is_due_at_once() -> None:
     same, changed, gone, new = keys(4)
     cluster.looked_at = {same: "1", changed: "2", gone: "3"}
     cluster.versions = {same: "1", changed: "9", new: "4"}
-    asyncio.run(cluster.relist.once())
+    asyncio.run(cluster.relist.list_once())
     assert cluster.due() - {same} == {changed, gone, new}
 
 
@@ -93,7 +93,7 @@ def test_within_a_number_of_lists_each_unchanged_pipeline_is_looked_at_once() ->
     cluster.looked_at = dict(cluster.versions)
     rounds: list[set[PipelineKey]] = []
     for _ in range(ROUNDS):
-        asyncio.run(cluster.relist.once())
+        asyncio.run(cluster.relist.list_once())
         cluster.now += 1e6
         rounds.append(cluster.due())
     assert set().union(*rounds) == set(keys(200))
@@ -105,7 +105,7 @@ def test_a_list_that_fails_changes_nothing_and_is_no_end() -> None:
     cluster = Cluster()
     cluster.faults = [Unavailable("no answer")]
     with pytest.raises(Unavailable):
-        asyncio.run(cluster.relist.once())
+        asyncio.run(cluster.relist.list_once())
     assert not cluster.relist.done.is_set()
 
 
@@ -114,7 +114,7 @@ def test_a_dead_watch_is_found_by_a_list() -> None:
     (shop,) = keys(1)
     cluster.watch_age.note_event(shop, "1", deleted=False)
     cluster.versions = {shop: "2"}
-    asyncio.run(cluster.relist.once())
+    asyncio.run(cluster.relist.list_once())
     cluster.now = 400.0
     assert cluster.watch_age.missed_seconds == 400.0
 

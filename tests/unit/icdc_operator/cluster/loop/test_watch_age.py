@@ -18,7 +18,7 @@ class Watch:
         self.age = WatchAge(lambda: self.now)
 
     def compare(self, versions: dict[PipelineKey, str]) -> None:
-        self.age.note_list(versions, began=self.age.versions())
+        self.age.note_list(versions, began=self.age.get_versions())
 
 
 @pytest.fixture
@@ -66,20 +66,20 @@ def test_a_pipeline_that_went_while_the_watch_listed_anew_is_no_loss(watch: Watc
     watch.age.note_event(SHOP, "10", deleted=False)
     watch.compare({})
     watch.now = 5.0
-    assert (watch.age.missed_seconds, watch.age.versions()) == (0.0, {})
+    assert (watch.age.missed_seconds, watch.age.get_versions()) == (0.0, {})
 
 
 def test_a_pipeline_that_was_told_of_while_the_list_was_read_stays(watch: Watch) -> None:
-    began = watch.age.versions()
+    began = watch.age.get_versions()
     watch.age.note_event(SHOP, "10", deleted=False)
     watch.age.note_list({}, began=began)
-    assert watch.age.versions() == {SHOP: "10"}
+    assert watch.age.get_versions() == {SHOP: "10"}
 
 
 def test_a_deleted_pipeline_is_forgotten(watch: Watch) -> None:
     watch.age.note_event(SHOP, "10", deleted=False)
     watch.age.note_event(SHOP, "11", deleted=True)
-    assert watch.age.versions() == {}
+    assert watch.age.get_versions() == {}
 
 
 def test_a_new_watch_owes_nothing_yet(watch: Watch) -> None:
@@ -111,7 +111,7 @@ def test_lists_that_lag_now_and_then_are_no_loss(watch: Watch) -> None:
 
 def test_a_list_from_before_an_event_that_overtook_it_is_no_loss(watch: Watch) -> None:
     for listed, reported in (("9", "10"), ("10", "11")):
-        began = watch.age.versions()
+        began = watch.age.get_versions()
         watch.age.note_event(SHOP, reported, deleted=False)
         watch.age.note_list({SHOP: listed}, began=began)
         watch.now += 300.0

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from icdc_api.job.run_files import RunReport
-from icdc_api.json_size import stored_bytes
+from icdc_api.json_size import measure_stored
 from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.runs.resource import MAX_OBJECT_BYTES
@@ -147,7 +147,7 @@ def test_the_status_has_the_room_that_spec_and_metadata_leave_of_the_object(
 ) -> None:
     pipeline = world.server.objects[PIPELINE]
     room = world.observe().observed.status_room
-    assert room == MAX_OBJECT_BYTES - stored_bytes({**pipeline, "status": None}) + len(
+    assert room == MAX_OBJECT_BYTES - measure_stored({**pipeline, "status": None}) + len(
         ',"status":null'
     )
     # As client-side apply stores it; nobody but the API server limits it.

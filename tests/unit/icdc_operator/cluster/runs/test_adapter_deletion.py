@@ -89,5 +89,5 @@ def test_a_run_that_nobody_owns_is_ours_if_it_deletes(
     made = spark_application("RUNNING", ownerReferences=[])
     made["metadata"]["name"] = name
     made["metadata"]["annotations"][f"{naming.LABEL_PREFIX}run-id"] = f"{name}.1000"
-    world.server.add(kinds.APPLICATION.path("default", name), made)
+    world.server.add(kinds.APPLICATION.build_path("default", name), made)
     assert [run.name for run in world.observe().observed.runs] == ([name] if ours else [])

@@ -25,7 +25,7 @@ from icdc_testing.waiting.async_wait import until
 
 pytestmark = pytest.mark.unit
 
-PIPELINE = kinds.PIPELINE.path("default", "shop")
+PIPELINE = kinds.PIPELINE.build_path("default", "shop")
 
 
 class World:

@@ -288,7 +288,7 @@ def test_a_run_ends_as_what_became_of_it(case: Case) -> None:
     assert case.text in ("" if ended.failure is None else ended.failure.message)
     assert case.closed[0] <= played.closed_after <= case.closed[1]
     assert case.meanwhile in "\n".join(played.said)
-    stalled = played.status.condition(ConditionType.STALLED)
+    stalled = played.status.find_condition(ConditionType.STALLED)
     assert stalled is not None
     if case.then is None:
         assert (played.next_after, stalled.status) == (None, "True")

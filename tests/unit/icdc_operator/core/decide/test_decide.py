@@ -123,7 +123,7 @@ def test_a_live_run_that_is_not_wanted_is_stopped_gently_until_it_is_gone(
 
 def test_a_requested_suspend_that_is_reached_is_ready() -> None:
     decision = decide(make_observed(make_spec(suspend=True)), NOW)
-    ready = decision.status.condition(ConditionType.READY)
+    ready = decision.status.find_condition(ConditionType.READY)
     assert ready is not None
     assert (ready.status, ready.reason) == ("True", "Suspended")
     assert decision.status.holds(ConditionType.SUSPENDED)

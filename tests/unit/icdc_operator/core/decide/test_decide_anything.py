@@ -99,6 +99,6 @@ def test_from_any_state_a_calm_world_becomes_well(
             world.end(run.name, finished=True)
         world.now += timedelta(seconds=min(decision.requeue_after or 1.0, 700.0))
     assert world.applied == world.heads
-    assert world.status.holds(ConditionType.READY), world.status.condition(ConditionType.READY)
+    assert world.status.holds(ConditionType.READY), world.status.find_condition(ConditionType.READY)
     assert world.status.holds(ConditionType.CAUGHT_UP)
     assert not world.live

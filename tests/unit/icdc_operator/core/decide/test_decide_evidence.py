@@ -82,7 +82,7 @@ def test_the_conditions_say_meanwhile_what_is_waited_for() -> None:
     status = decide_about(ROOM, waited=60.0).status
 
     for kind in (ConditionType.RUN_ACTIVE, ConditionType.READY, ConditionType.RECONCILING):
-        condition = status.condition(kind)
+        condition = status.find_condition(kind)
         assert condition is not None
         assert condition.message.endswith(": pod/x: no node has room")
     assert not status.holds(ConditionType.STALLED)

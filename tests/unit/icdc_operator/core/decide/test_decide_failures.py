@@ -71,7 +71,7 @@ def test_each_class_has_its_policy(
         assert delay <= decision.requeue_after <= delay * 1.1
         assert decision.settled == person
     if person:
-        stalled_by = status.condition(ConditionType.STALLED)
+        stalled_by = status.find_condition(ConditionType.STALLED)
         assert stalled_by is not None
         assert Failure.of(error).failure_class.value in stalled_by.message
 
@@ -100,7 +100,7 @@ def test_a_passing_fault_that_outlasts_the_retries_stalls_and_is_tried_again_slo
     assert decision.requeue_after is not None
     assert 60 <= decision.requeue_after <= 66
     assert decision.settled, "icdc run --once ends here"
-    last = decision.status.condition(ConditionType.STALLED)
+    last = decision.status.find_condition(ConditionType.STALLED)
     assert last is not None
     assert last.status == ConditionStatus.TRUE
     assert last.message == (
@@ -205,7 +205,7 @@ def test_a_rival_that_takes_over_again_and_again_is_alive_and_is_told(
     assert decision.requeue_after is not None
     assert (decision.requeue_after >= 600) == stalled
     assert decision.status.consecutive_failures == 0, "no restartNonce is needed, ever"
-    condition = decision.status.condition(ConditionType.STALLED)
+    condition = decision.status.find_condition(ConditionType.STALLED)
     assert condition is not None
     assert condition.message == (
         ""

@@ -210,7 +210,7 @@ class Machine(RuleBasedStateMachine):
         assert world.applied == world.heads
         assert world.status.holds(ConditionType.READY)
         assert world.status.holds(ConditionType.CAUGHT_UP)
-        verified = world.status.condition(ConditionType.VERIFIED)
+        verified = world.status.find_condition(ConditionType.VERIFIED)
         assert verified is not None
         assert verified.reason != "Pending"
 
@@ -251,7 +251,7 @@ def test_ready_does_not_flap_on_lag() -> None:
             late = world.report(run, finished=False)
             world.runs[run.name] = replace(run, report=late)
         world.now += timedelta(seconds=90)
-        before = world.status.condition(ConditionType.READY)
+        before = world.status.find_condition(ConditionType.READY)
         world.step()
-        assert world.status.condition(ConditionType.READY) == before
+        assert world.status.find_condition(ConditionType.READY) == before
         assert not world.status.holds(ConditionType.CAUGHT_UP)

@@ -102,7 +102,7 @@ def test_a_spec_that_is_refused_says_why_and_leaves_nothing_behind(phase: str) -
         world.declare(spec)
         for _ in range(chance.choice(LOOKS[1:])):
             world.step()
-        valid = world.status.condition(ConditionType.SPEC_VALID)
+        valid = world.status.find_condition(ConditionType.SPEC_VALID)
         assert valid is not None
         assert (valid.status, valid.reason) == ("False", "InvalidSpec"), phase
         assert re.search(field.error_pattern, valid.message), valid.message

@@ -79,12 +79,12 @@ class Addresses:
 
     def refuse(self, api_server: Iterable[str]) -> None:
         """Add addresses of the API server that are known only later."""
-        self._api_server |= {str(_plain(address)) for address in api_server}
+        self._api_server |= {str(_parse_address(address)) for address in api_server}
 
     def allows(self, host: str, address: str) -> bool:
         """Return whether `address`, which the name `host` resolved to, may be connected to."""
         try:
-            plain = _plain(address)
+            plain = _parse_address(address)
         except ValueError:
             return False
         name = host.lower().rstrip(".")
@@ -95,7 +95,7 @@ class Addresses:
         refused = any(plain in network for network in REFUSED)
         return not refused and str(plain) not in self._api_server
 
-    def names(self, host: str) -> bool:
+    def has_name(self, host: str) -> bool:
         """Return whether `allowHosts` has the name `host`, whatever it resolves to."""
         name = host.lower().rstrip(".")
         return any(
@@ -135,7 +135,7 @@ class Guard:
         try:
             self.resolve(host, port)
         except OSError as error:
-            if not self._addresses.names(host):
+            if not self._addresses.has_name(host):
                 raise AccessRefused(WHY) from error
 
     def _getaddrinfo(self, host: Any, *args: Any, **options: Any) -> Any:
@@ -159,7 +159,7 @@ class Guard:
             raise AccessRefused(f"a reader of catalogs does not do {event}")
 
 
-def _plain(address: str) -> IpAddress:
+def _parse_address(address: str) -> IpAddress:
     """Parse an address without its scope, as IPv4 where IPv6 only wraps it. Raises ValueError.
 
     Without this, ::ffff:127.0.0.1 or 64:ff9b::7f00:1 (NAT64) would pass as addresses of nobody.

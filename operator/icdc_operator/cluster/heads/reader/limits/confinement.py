@@ -4,8 +4,9 @@ Part 1 of `reader`: confine. Each limit holds without the others. Where the kern
 (before Linux 5.13, or switched off) a child may read what its user may; in the chart's pod the
 token is mounted in another container. It must not know what a catalog is.
 
-    environment()    once, in the parent: no variable of Kubernetes, none of a cloud role
-    confine()        in each child: death signal, no ptrace, Landlock, no files, bounded memory
+    build_environment()         once, in the parent: no variable of Kubernetes, none of a cloud role
+    confine()                   in each child: death signal, no ptrace, Landlock, no files,
+                                bounded memory
     allow_processor_seconds()   before each question
 """
 
@@ -54,7 +55,7 @@ _NEEDED = tuple(map(Path, ("/dev/null", "/dev/urandom", "/etc/resolv.conf")))
 _SET_DEATH_SIGNAL, _SET_DUMPABLE = 1, 4
 
 
-def environment(given: Mapping[str, str], *, cloud_role: bool) -> dict[str, str]:
+def build_environment(given: Mapping[str, str], *, cloud_role: bool) -> dict[str, str]:
     """Return the variables for readers of catalogs: none of Kubernetes, none of a cloud role."""
     variables = {
         name: value
@@ -70,14 +71,14 @@ def environment(given: Mapping[str, str], *, cloud_role: bool) -> dict[str, str]
 def confine(environ: Mapping[str, str], *, local_files: bool) -> None:
     """Confine this child process. Nothing takes that back."""
     # Before Landlock: /proc cannot be read afterwards.
-    memory = _data_bytes() + MEMORY_BYTES
+    memory = _read_data_bytes() + MEMORY_BYTES
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
     # Its memory holds credentials. Not dumpable means no ptrace and no /proc/PID/mem for others
     # of the same user (prctl(2), PR_SET_DUMPABLE).
     libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0)
     if not local_files:
-        landlock.restrict(_readable(environ))
+        landlock.restrict(_list_readable(environ))
     # No dump of memory with credentials in it, and no byte written to any file.
     limit(resource.RLIMIT_CORE, 0)
     limit(resource.RLIMIT_FSIZE, 0)
@@ -104,7 +105,7 @@ def allow_processor_seconds(seconds: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (spent + seconds, hard))
 
 
-def _readable(environ: Mapping[str, str]) -> Iterator[Path]:
+def _list_readable(environ: Mapping[str, str]) -> Iterator[Path]:
     root = Path("/")
     yield from (folder for folder in root.iterdir() if folder.name not in _PRIVATE)
     yield from _NEEDED
@@ -116,6 +117,6 @@ def _readable(environ: Mapping[str, str]) -> Iterator[Path]:
     yield from (Path(path).parent for path in tokens)
 
 
-def _data_bytes() -> int:
+def _read_data_bytes() -> int:
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
     return pages * os.sysconf("SC_PAGE_SIZE")

@@ -43,7 +43,7 @@ class _PathBeneath(ctypes.Structure):
     _fields_ = (("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32))
 
 
-def version() -> int:
+def read_version() -> int:
     """Return the kernel's version of Landlock; below 1 where it has none."""
     libc = ctypes.CDLL(None, use_errno=True)
     supported: int = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)

@@ -5,7 +5,7 @@ from sqlalchemy import make_url
 
 from icdc_operator.cluster.heads.reader.jdbc import pin_addresses
 from icdc_operator.cluster.heads.reader.limits.addresses import AccessRefused, Addresses, Guard
-from icdc_operator.cluster.heads.reader.process import addresses_of_the_api_server
+from icdc_operator.cluster.heads.reader.process import resolve_api_server
 from icdc_operator.cluster.heads.settings import ReaderSettings
 
 pytestmark = pytest.mark.unit
@@ -92,9 +92,9 @@ def test_what_is_allowed_goes_before_what_is_denied_and_both_before_the_rule(
 
 
 def test_the_api_server_is_known_by_its_address_where_its_host_is_a_name() -> None:
-    addresses = addresses_of_the_api_server({"KUBERNETES_SERVICE_HOST": "localhost"})
+    addresses = resolve_api_server({"KUBERNETES_SERVICE_HOST": "localhost"})
     assert "127.0.0.1" in addresses
-    assert addresses_of_the_api_server({}) == frozenset()
+    assert resolve_api_server({}) == frozenset()
 
 
 def test_libpq_gets_the_addresses_that_were_checked() -> None:

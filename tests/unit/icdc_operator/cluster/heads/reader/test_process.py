@@ -60,7 +60,7 @@ async def head(readers: Readers, properties: dict[str, str], seconds: float = LO
     """Return the head by a connection of its own."""
     connection = await readers.connect(translate("lake", properties))
     try:
-        return await connection.head(ORDERS, "main", seconds)
+        return await connection.read_head(ORDERS, "main", seconds)
     finally:
         connection.close()
 
@@ -107,7 +107,7 @@ def test_an_answer_without_measure_ends_as_unreadable_in_bounded_memory(
 ) -> None:
     async def story(uri: str) -> None:
         other = await readers.connect(translate("lake", healthy))
-        assert await other.head(ORDERS, "main", LONG) == 7
+        assert await other.read_head(ORDERS, "main", LONG) == 7
         shared, most = peak_bytes(pid_of(readers)), 0
         asked = asyncio.create_task(head(readers, {"type": "rest", "uri": uri}))
         while not asked.done():
@@ -117,7 +117,7 @@ def test_an_answer_without_measure_ends_as_unreadable_in_bounded_memory(
             await asked
         assert most < shared + confinement.MEMORY_BYTES + 2**25
         # The readers of others did not go with it.
-        assert await other.head(ORDERS, "main", LONG) == 7
+        assert await other.read_head(ORDERS, "main", LONG) == 7
         other.close()
 
     with hostile_server.running(kind) as uri:
@@ -132,7 +132,7 @@ def test_a_reader_whose_catalog_takes_its_time_is_ended_in_time(
         connection = await readers.connect(translate("lake", {"type": "rest", "uri": uri}))
         # Nobody closes the connection here: the reader ends by itself.
         with pytest.raises(SourceUnavailable, match="ended amid its answer"):
-            await connection.head(ORDERS, "main", 0.1)
+            await connection.read_head(ORDERS, "main", 0.1)
         connection.close()
         await until(lambda: not children(pid_of(readers)), "no child is left")
 
@@ -202,11 +202,11 @@ def test_a_process_of_another_container_may_come_late_and_come_again(
                 assert await waiting == 7
                 assert path.stat().st_mode & 0o777 == 0o600
                 left = await readers.connect(translate("lake", healthy))
-                assert await left.head(ORDERS, "main", LONG) == 7
+                assert await left.read_head(ORDERS, "main", LONG) == 7
                 process.kill()
                 process.wait()
                 with pytest.raises(SourceUnavailable):
-                    await left.head(ORDERS, "main", LONG)
+                    await left.read_head(ORDERS, "main", LONG)
                 waiting = asyncio.create_task(head(readers, healthy))
         waiting.cancel()
 
@@ -230,7 +230,7 @@ def test_readers_end_with_the_operator_however_that_ends(healthy: dict[str, str]
         readers = OfOwnProcess(ON_LOOPBACK)
         await head(readers, healthy)
         open_one = await readers.connect(translate("lake", healthy))
-        assert await open_one.head(ORDERS, "main", LONG) == 7
+        assert await open_one.read_head(ORDERS, "main", LONG) == 7
         pid = pid_of(readers)
         (child,) = children(pid)
         assert readers._control is not None
@@ -262,9 +262,9 @@ def test_failures_keep_their_class_and_their_words(
     async def story() -> None:
         connection = await readers.connect(translate("lake", healthy))
         with pytest.raises(TableNotFound, match=r"shop\.missing"):
-            await connection.head(("shop", "missing"), "main", LONG)
+            await connection.read_head(("shop", "missing"), "main", LONG)
         # The same reader goes on.
-        assert await connection.head(ORDERS, "main", LONG) == 7
+        assert await connection.read_head(ORDERS, "main", LONG) == 7
         connection.close()
         with pytest.raises(OutOfSight, match=r"heads\.useCloudRole"):
             await head(readers, {"type": "glue", "client.region": "r"})
