@@ -56,7 +56,7 @@ PIPELINE_NAME_PATTERN = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 TABLE_NAME_PATTERN = r"^(`([^`]|``)+`|[^`.\s]+)(\.(`([^`]|``)+`|[^`.\s]+))+$"
 INDEX_FORBIDDEN = '\\/*?"<>|,#: '
 INDEX_RULE = (
-    'an index name is in lower case, holds none of \\ / * ? " < > | , # : and no space, '
+    'an index name is in lower case, contains none of \\ / * ? " < > | , # : and no space, '
     "does not start with - _ + and is not . or .."
 )
 
@@ -86,8 +86,8 @@ def parse_table_name(name: str) -> tuple[str, ...]:
             break
         rest = rest[1:]
     raise BadSpec(
-        f"{format_value(name)} is not a table name: it is namespace.table, "
-        "and a part that holds a dot or a space stands in backticks"
+        f"{format_value(name)} is not a table name: it must be namespace.table, with backticks "
+        "around a part that contains a dot or a space"
     )
 
 
@@ -100,7 +100,7 @@ def derive_index(table_name: str) -> str:
     problem = find_index_problem(plain)
     if problem:
         raise BadSpec(
-            f"no index name can be made of {format_value(table_name)}: {problem}; set index"
+            f"no index name can be derived from {format_value(table_name)}: {problem}; set index"
         )
     return plain
 
@@ -114,7 +114,7 @@ def find_index_problem(index: str) -> str | None:
     if len(index.encode()) > MAX_INDEX_BYTES:
         return f"an index name has at most {MAX_INDEX_BYTES} bytes"
     if index == STATE_INDEX:
-        return f"{STATE_INDEX} is the index that holds the progress"
+        return f"{STATE_INDEX} is reserved for the progress of pipelines"
     return None
 
 

@@ -20,16 +20,16 @@ _TOP = """\
 <!-- Made from crds/icdc_api/spec/spark_conf.py by `make crds`. Do not edit. -->
 # Spark properties of a pipeline
 
-`spec.spark.conf` takes the properties of this page and no other. Most properties act in driver and
-executors, which are the pipeline's own. Some act in spark-operator's pod, where spark-submit runs
-for all tenants of a cluster: it would read files and fetch archives there with the rights of that
-pod. And some would change what a run writes. A star stands for any end of a name. Of several
-entries the first that fits counts, in the order refused, trusted, allowed.
+`spec.spark.conf` accepts only the properties of this page. Most properties act only in driver and
+executors, which belong to the pipeline. Some act in spark-operator's pod, where spark-submit runs
+for all tenants of a cluster: it would read files and fetch archives there with the permissions of
+that pod. Others would change what a run writes. A star (`*`) matches any end of a name. If several
+entries match a name, the first one counts, in the order refused, trusted, allowed.
 
-No value may hold a `file:` URI, nor a variable such as `${env:NAME}`: both would be those of
-whichever process reads them. `spark.eventLog.dir` is the URI of a folder in an object store or
-HDFS. What `spark.jars`, `spark.files`, `spark.archives` and `spark.jars.repositories` name are
-whole URIs, of any scheme but `file`, `http` and `ftp`; `local:///…` is a file in the image.
+No value may contain a `file:` URI or a variable such as `${env:NAME}`: both would refer to the
+process that reads them. `spark.eventLog.dir` must be the URI of a folder in an object store or
+HDFS. `spark.jars`, `spark.files`, `spark.archives` and `spark.jars.repositories` must name whole
+URIs, of any scheme but `file`, `http` and `ftp`; `local:///…` is a file in the image.
 """
 _ALLOWED = """
 ## Allowed
@@ -40,16 +40,17 @@ _ALLOWED = """
 _TRUSTED = """
 ## Allowed in trusted namespaces
 
-In a cluster these are for namespaces that the chart value `trustedNamespaces` names
-(`--trusted-namespace` of `icdc-operator`). Who may write pipelines in such a namespace can get at
-what spark-operator's pod has. With `icdc run -f` they are always allowed: the machine is your own.
+In a cluster these properties are allowed only in namespaces that the chart value
+`trustedNamespaces` names (`--trusted-namespace` of `icdc-operator`). Whoever may write pipelines in
+such a namespace can use what spark-operator's pod has access to. With `icdc run -f` they are always
+allowed, because the run is on your own machine.
 
 | properties | why |
 |---|---|
 """
 _FLAGS = """
-Flags of the JVM that are harmless, and so allowed everywhere in `extraJavaOptions`, with blanks
-between them and no quotes:
+These JVM flags are harmless, and so allowed everywhere in `extraJavaOptions`. Separate them with
+spaces, without quotes:
 """
 _REFUSED = """
 ## Refused

@@ -7,7 +7,7 @@ a rule visits, stays far below its limits.
     model     Retry._check_bounds raises build_refusal(initialSeconds, …)
     here      CelRule("spec.retry", "self.initialSeconds <= self.maxSeconds", message)
     CRD       properties.spec.properties.retry.x-kubernetes-validations: [{rule, message}]
-    kubectl   spec.retry: Invalid value: …: spec.retry.initialSeconds is at most maxSeconds
+    kubectl   spec.retry: Invalid value: …: spec.retry.initialSeconds must be at most maxSeconds
 
 `generator` puts each rule at its node. Defaults are filled in before rules are checked, so a field
 with a default is always there; any other one needs `has()`.
@@ -84,22 +84,22 @@ RULES = (
         # `has`, although it defaults to an empty list: the CRD has no empty defaults.
         # `sets.contains` costs as many units as there are pairs, whatever the length of a name.
         "!has(self.resync.tables) || sets.contains(self.tables.map(t, t.name), self.resync.tables)",
-        "spec.resync.tables: each is the name of a table in spec.tables",
+        "spec.resync.tables: each must be the name of a table in spec.tables",
     ),
     # With oldSelf a rule is checked on updates alone, so no model has these two: a file has no
     # former value.
-    CelRule("spec.resync.nonce", "self >= oldSelf", "spec.resync.nonce never shrinks"),
-    CelRule("spec.restartNonce", "self >= oldSelf", "spec.restartNonce never shrinks"),
+    CelRule("spec.resync.nonce", "self >= oldSelf", "spec.resync.nonce cannot be lowered"),
+    CelRule("spec.restartNonce", "self >= oldSelf", "spec.restartNonce cannot be lowered"),
     CelRule(
         "spec.retry",
         "self.initialSeconds <= self.maxSeconds",
-        "spec.retry.initialSeconds is at most maxSeconds",
+        "spec.retry.initialSeconds must be at most maxSeconds",
     ),
     CelRule(
         "spec.tables[].name",
         f"self.matches({_quote(naming.TABLE_NAME_PATTERN)})",
-        "spec.tables[].name: it is namespace.table, and a part that holds a dot or a space "
-        "stands in backticks",
+        "spec.tables[].name: it must be namespace.table, with backticks around a part that "
+        "contains a dot or a space",
     ),
     # bytes(): OpenSearch bounds bytes of UTF-8, while maxLength of the schema counts characters.
     CelRule(
@@ -107,13 +107,13 @@ RULES = (
         f"self.matches({_quote(INDEX_PATTERN)}) && self != '.' && self != '..' "
         f"&& self != '{naming.STATE_INDEX}' && bytes(self).size() <= {naming.MAX_INDEX_BYTES}",
         f"spec.tables[].index: {naming.INDEX_RULE}; it has at most {naming.MAX_INDEX_BYTES} bytes, "
-        f"and {naming.STATE_INDEX} is taken",
+        f"and {naming.STATE_INDEX} is reserved",
     ),
     CelRule(
         "spec.tables[].identifierColumns",
         # `y in [x]` and not `x == y`, whose estimate grows with the length of the longest name.
         "self.all(x, self.exists_one(y, y in [x]))",
-        "spec.tables[].identifierColumns: columns are unique",
+        "spec.tables[].identifierColumns: columns must be unique",
     ),
     CelRule(
         "spec.tables[]",
@@ -139,13 +139,13 @@ RULES = (
     CelRule(
         "spec.spark.conf",
         f"self.all(key, key.matches({_quote(_LISTED)}))",
-        f"spec.spark.conf: a property is refused that is not in {DOCUMENT}",
+        f"spec.spark.conf: properties that are not in {DOCUMENT} are refused",
     ),
     CelRule(
         "spec.spark.conf",
         f"self.all(key, !key.matches({_quote(_REFUSED)}))",
-        "spec.spark.conf: a property is refused that is set for every run, has a field in "
-        "spec.spark, is denied by spark-operator, or changes the documents",
+        "spec.spark.conf: properties are refused if they are set for every run, have a field in "
+        "spec.spark, are denied by spark-operator, or change the documents",
     ),
     CelRule(
         "spec.spark.dynamicAllocation",

@@ -142,9 +142,9 @@ def _describe_rule(error: ErrorDetails) -> str:
         case "string_pattern_mismatch":
             return f"it must match {context['pattern']}"
         case "string_too_short" | "too_short":
-            return f"it must hold at least {context['min_length']}"
+            return f"it must have a length of at least {context['min_length']}"
         case "string_too_long" | "too_long":
-            return f"it must hold at most {context['max_length']}"
+            return f"it must have a length of at most {context['max_length']}"
         case text if text.startswith("datetime"):
             return "it must be a time with a zone, as 2024-03-15T14:30:00Z"
     return error["msg"]

@@ -44,7 +44,7 @@ class _Loader(yaml.SafeLoader):
             # PyYAML silently takes the last of two equal keys; kubectl refuses them.
             if key.value in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {format_value(key.value)} stands twice", key.start_mark
+                    None, None, f"the key {format_value(key.value)} occurs twice", key.start_mark
                 )
             seen.add(key.value)
         return super().construct_mapping(node, deep)
@@ -109,11 +109,11 @@ def _parse_document(text: str, source: str) -> dict[str, Any]:
     if not documents:
         raise BadSpec(f"{source}: the file is empty; allowed: one {naming.KIND}")
     if len(documents) > 1:
-        raise BadSpec(f"{source}: holds {len(documents)} documents; allowed: one {naming.KIND}")
+        raise BadSpec(f"{source}: contains {len(documents)} documents; allowed: one {naming.KIND}")
     (document,) = documents
     if not isinstance(document, dict):
         kind = explain.describe_kind(document)
-        raise BadSpec(f"{source}: holds {kind}; allowed: a mapping with kind: {naming.KIND}")
+        raise BadSpec(f"{source}: contains {kind}; allowed: a mapping with kind: {naming.KIND}")
     _check_size(document, source)
     return document
 
@@ -133,7 +133,10 @@ def _check_size(document: dict[str, Any], source: str) -> None:
         count, depth, level = count + sum(map(len, level)), depth + 1, below
     if level:
         # An alias bomb is small as text, so only what it expands to can be bounded.
-        raise BadSpec(f"{source}: nested more than {MAX_DEPTH} deep, or too large by its aliases")
+        raise BadSpec(
+            f"{source}: nested deeper than {MAX_DEPTH} levels, or too large because of its YAML "
+            "aliases"
+        )
 
 
 def _describe_yaml_problem(error: yaml.YAMLError) -> str:
@@ -188,7 +191,8 @@ def _substitute(document: dict[str, Any], env: Mapping[str, str], source: str) -
         name = match.group(1)
         if not _VARIABLE_NAME.fullmatch(name):
             problems.append(
-                f"{explain.format_path(path)}: {format_value(match.group())} names no variable"
+                f"{explain.format_path(path)}: {format_value(match.group())} is not the name of a "
+                "variable"
             )
         elif name not in env:
             problems.append(f"{explain.format_path(path)}: the variable {name} is not set")

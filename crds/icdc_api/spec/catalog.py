@@ -37,8 +37,8 @@ class Catalog(ApiModel):
     """An Iceberg catalog."""
 
     name: CatalogName = "lake"
-    """Name of the catalog. Default lake. JDBC catalogs store it in their rows: under another
-    name they are empty."""
+    """Name of the catalog. Default lake. JDBC catalogs store this name in their rows, so under
+    another name they seem empty."""
     properties: Annotated[dict[str, PropertyValue], Field(max_length=128)] = Field(
         default_factory=dict
     )
@@ -46,8 +46,8 @@ class Catalog(ApiModel):
     client.region and so on. Default empty. Either type or catalog-impl must be here or in
     propertiesFrom. A change takes effect with the next run."""
     properties_from: Annotated[tuple[SecretSource, ...], Field(max_length=16)] = ()
-    """Secrets whose keys are further properties. Default empty. They win over `properties`, and
-    a later Secret wins over an earlier one."""
+    """Secrets whose keys are further properties. Default empty. They take precedence over
+    `properties`, and a later Secret over an earlier one."""
 
     @model_validator(mode="after")
     def _check_kind(self) -> Self:

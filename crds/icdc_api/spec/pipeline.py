@@ -78,26 +78,26 @@ class Changelog(ApiModel):
     is applied in several batches, oldest snapshots first, so that progress shows. A single
     snapshot is never split. Default 17179869184."""
     on_gap: OnProblem = OnProblem.REEXPORT
-    """When the changes since the applied snapshot are no longer available, because it expired or
-    the table was replaced. Reexport: fill a new index while the old one serves. Stop: the table
-    stalls. Default Reexport."""
+    """What happens when the changes since the applied snapshot are no longer available, because it
+    expired or the table was replaced. Reexport: fill a new index while the old one serves. Stop:
+    the table stalls. Default Reexport."""
     on_incompatible_schema: OnProblem = OnProblem.REEXPORT
-    """When written documents would differ, because the schema, the columns or the filter
-    changed. Reexport: fill a new index while the old one serves. Stop: the table
-    stalls. Default Reexport."""
+    """What happens when documents already written would differ, because the schema, the columns or
+    the filter changed. Reexport: fill a new index while the old one serves. Stop: the table stalls.
+    Default Reexport."""
     pin_snapshots: PinSnapshots = PinSnapshots.AUTO
-    """A tag `icdc-<index>-<key>` keeps the applied snapshot from being expired; it expires 30
-    days after the last run that could renew it. Auto: where the catalog allows it. Always: the
-    table stalls where it does not. Never: no tag. Default Auto."""
+    """A tag `icdc-<index>-<key>` prevents the applied snapshot from being expired; the tag itself
+    expires 30 days after the last run that could renew it. Auto: set the tag if the catalog allows
+    it. Always: stall the table if it does not. Never: set no tag. Default Auto."""
 
 
 class Retry(ApiModel):
     """How often and when a failed run is retried."""
 
     max_attempts: Annotated[Count, Field(ge=1, le=100)] = 8
-    """Failed attempts in a row before the pipeline is Stalled. A fault that may pass is retried
-    every maxSeconds from then on; any other waits for restartNonce. Default 8. Lost nodes do not
-    count."""
+    """Failed attempts in a row before the pipeline is Stalled. After that a temporary fault is
+    still retried every maxSeconds; any other waits for a higher restartNonce. Default 8. Lost nodes
+    do not count."""
     initial_seconds: Annotated[Seconds, Field(ge=1, le=86400)] = 10
     """Seconds before the second attempt; doubled each time. Default 10. At most maxSeconds."""
     max_seconds: Annotated[Seconds, Field(ge=1, le=86400)] = 600
@@ -106,7 +106,7 @@ class Retry(ApiModel):
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:
         if self.initial_seconds > self.max_seconds:
-            rule = f"it is at most maxSeconds, which is {self.max_seconds}"
+            rule = f"it must be at most maxSeconds, which is {self.max_seconds}"
             raise build_refusal(self.initial_seconds, rule, "initialSeconds")
         return self
 
@@ -127,8 +127,8 @@ class Resync(ApiModel):
     """Asks once for a new export, a comparison or a repair."""
 
     nonce: Count = 0
-    """A higher number than before starts it once, with the tables and the mode that it came with;
-    later changes of these two start nothing. Default 0. It never shrinks."""
+    """A higher number than before starts the request once, with the tables and the mode that are
+    set at that time; later changes of these two start nothing. Default 0. It cannot be lowered."""
     tables: Annotated[tuple[TableName, ...], Field(max_length=MAX_TABLES)] = ()
     """Names of the tables, as in spec.tables[].name. Default empty: all."""
     mode: ResyncMode = ResyncMode.EXPORT
@@ -187,13 +187,13 @@ class PipelineSpec(ApiModel):
     resync: Resync = Resync()
     """Asks once for a new export, a comparison or a repair."""
     restart_nonce: Count = 0
-    """A higher number than before ends the current run and starts another. Default 0. It never
-    shrinks."""
+    """A higher number than before ends the current run and starts another. Default 0. It cannot be
+    lowered."""
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
     """Retain: indices and progress stay when the pipeline is deleted. DeleteIndices: a last run
-    deletes the physical indices, dead letters, progress and tags of its tables first, which needs
-    a finalizer; Retain, the annotation icebergcdc.dev/retain-indices=true and
-    timeouts.deleteSeconds end that. Default Retain."""
+    deletes the physical indices, dead letters, progress and tags of its tables first; until then a
+    finalizer keeps the pipeline. Retain, the annotation icebergcdc.dev/retain-indices=true or the
+    end of timeouts.deleteSeconds releases the pipeline without that. Default Retain."""
     history: History = History()
     """How many ended runs are retained."""
 

@@ -16,7 +16,7 @@ EMBEDDED = "embedded"
 HOST_PATTERN = r"^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
 HOST_RULE = (
     "a host is http[s]://name[:port][/path] without user or password; "
-    "in local runs the word embedded may stand in place of the list"
+    "in local runs the word embedded may replace the list"
 )
 
 
@@ -58,7 +58,7 @@ class DeadLetters(ApiModel):
     """Index: the row is stored in `<index>-dead-letters` and the table goes on. Stop: the
     table stalls at the first one. Default Index."""
     max_rows: Annotated[Count, Field(le=1000000)] = 10000
-    """Greatest number of dead letters of one table; one more stalls it with DeadLetterLimit.
+    """Greatest number of dead letters of one table; above it the table stalls with DeadLetterLimit.
     Default 10000. Without effect when policy is Stop."""
 
 
@@ -88,7 +88,8 @@ class OpenSearch(ApiModel):
         BeforeValidator(_convert_word),
     ]
     """URLs of the cluster, as http[s]://name[:port][/path]; requests are spread over them.
-    Required. In local runs the word embedded may stand here: a node is started for the run."""
+    Required. In local runs the value may also be the word embedded: a node is started for the
+    run."""
     credentials_from: SecretSource | None = None
     """Secret with the keys username and password, or awsRegion and awsService to sign requests
     for AWS. Default: no authentication."""
@@ -101,10 +102,10 @@ class OpenSearch(ApiModel):
             json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
         ),
     ] = Field(default_factory=dict)
-    """Settings of new indices, by their OpenSearch names, such as
-    number_of_shards. Default empty: the cluster's own. A change takes effect with the next new
-    index; resync makes one. Refused are those under which the index would differ from its table:
-    pipelines, blocks, derived_source, append_only, gc_deletes, translog.durability async."""
+    """Settings of new indices, by their OpenSearch names, such as number_of_shards. Default empty:
+    the cluster's own. A change takes effect with the next new index; resync makes one. Settings
+    with which the index could differ from its table are refused: pipelines, blocks, derived_source,
+    append_only, gc_deletes, soft_deletes off, translog.durability async."""
     bulk: Bulk = Bulk()
     """Size and number of the write requests."""
     dead_letters: DeadLetters = DeadLetters()
@@ -127,7 +128,7 @@ class OpenSearch(ApiModel):
         # One node named twice would get twice the share of the requests.
         twice = find_first_duplicate(tuple(host.rstrip("/") for host in self.hosts))
         if twice:
-            raise build_refusal(twice[1], "a host is named once", "hosts", twice[0])
+            raise build_refusal(twice[1], "each host must be named only once", "hosts", twice[0])
         return self
 
     @model_validator(mode="after")

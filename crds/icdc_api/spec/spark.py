@@ -84,7 +84,7 @@ class EphemeralVolume(ApiModel):
     """Size as a Kubernetes quantity, such as 100Gi. Required."""
 
 
-LOCAL_VOLUME_RULE = "a local volume is one of hostPath and ephemeral"
+LOCAL_VOLUME_RULE = "a local volume must be either hostPath or ephemeral"
 
 
 class LocalVolume(ApiModel):
@@ -104,7 +104,7 @@ class LocalVolume(ApiModel):
         return self
 
 
-MIN_MAX_RULE = "minExecutors is at most maxExecutors"
+MIN_MAX_RULE = "minExecutors must be at most maxExecutors"
 
 
 class DynamicAllocation(ApiModel):
@@ -139,16 +139,16 @@ class Spark(ApiModel):
     dynamic_allocation: DynamicAllocation | None = None
     """Starts and ends executors by the amount of work. Default none: always executor.instances."""
     conf: Annotated[dict[str, PropertyValue], Field(max_length=256)] = Field(default_factory=dict)
-    """Further Spark properties. Default empty. Allowed are those that only driver and executors
-    act on, such as spark.sql.*, spark.executor.* and spark.hadoop.fs.*: docs/spark-properties.md
-    has the list. Jars, other files, class paths, logins and uncommon flags of the JVM need
-    a trusted namespace, or a local run. No value may hold a file: URI. JVMs collect
-    garbage in parallel unless their extraJavaOptions name another collector."""
+    """Further Spark properties. Default empty. Only properties that driver and executors alone act
+    on are allowed, such as spark.sql.*, spark.executor.* and spark.hadoop.fs.*:
+    docs/spark-properties.md has the list. Jars, other files, class paths, logins and uncommon flags
+    of the JVM need a trusted namespace, or a local run. No value may contain a file: URI. JVMs use
+    the parallel garbage collector unless their extraJavaOptions name another one."""
     encryption: Flag = True
-    """True: a secret of each run keeps others from joining its driver and executors, which encrypt
-    their traffic and what they write to local disks. False switches all of it off, for networks and
-    disks that are encrypted anyway. Default true. Without effect in local runs, where
-    there is one process, on loopback."""
+    """True: driver and executors of a run authenticate each other with a secret, and encrypt their
+    traffic and what they write to local disks. False switches all of this off, for networks and
+    disks that are already encrypted. Default true. Without effect in local runs, which are one
+    process, on loopback."""
 
     @model_validator(mode="after")
     def _check_conf(self) -> Self:

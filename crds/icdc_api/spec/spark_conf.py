@@ -28,12 +28,12 @@ class Refusal(StrEnum):
     """Why a Spark property is refused; what to do instead."""
 
     OURS = "it is set for every run"
-    FIELD = "it has a field of its own in spec.spark"
+    FIELD = "it has its own field in spec.spark"
     CATALOG = "catalogs belong in spec.catalog or spec.tables[].catalog"
     DOCUMENTS = "it would change the form of the documents"
     SPECULATION = "a task that runs twice could write an old row over a new one"
     DENIED = "spark-operator denies it"
-    NAMES = "runs and their pods are found by it; use a key of your own"
+    NAMES = "the operator finds runs and their pods by it; use another key"
     TEMPLATE = "use spec.spark.driver.template or spec.spark.executor.template"
     OPERATOR = "spark-operator would read or send files of its own pod"
     ABSENT = "it needs RocksDB, which is not in the image"
@@ -42,29 +42,29 @@ class Refusal(StrEnum):
 class Risk(StrEnum):
     """Why a Spark property is allowed in trusted namespaces only."""
 
-    FETCHES = "spark-operator fetches or reads what it names, with the rights of its own pod"
+    FETCHES = "spark-operator fetches or reads what it names, with the permissions of its own pod"
     LOADS = "it names classes or files that are loaded into Spark"
-    LOGIN = "it decides who may log in, or with which identity Spark does"
+    LOGIN = "it decides who may log in, or with which identity Spark logs in"
     JVM = "it has a flag that is not known to be harmless"
 
 
 class Use(StrEnum):
     """Purpose of an allowed property, and why it is harmless."""
 
-    SQL = "planning and execution of queries; what changes documents is refused apart"
+    SQL = "planning and execution of queries; what changes documents is refused, see below"
     EXECUTOR = "memory, heartbeats, logs and lifetime of executors"
     DRIVER = "memory, ports and limits of the driver"
     MEMORY = "division of the heap, and memory outside of it"
-    SHUFFLE = "shuffle, spill and the blocks that tasks hand over"
-    NETWORK = "time-outs, sizes and threads of the network; encryption is refused apart"
+    SHUFFLE = "shuffle, spill and the blocks that executors exchange"
+    NETWORK = "time-outs, sizes and threads of the network; encryption is refused, see below"
     TASKS = "scheduling and retries of tasks and stages"
     STORES = "clients of file systems and object stores, which only driver and executors open"
     PODS = "requests, limits, placement and lifetime of pods"
-    NAMES = "labels and annotations for cost centres, meshes and the like; ours are refused apart"
+    NAMES = "labels and annotations, as for cost centres and meshes; ours are refused, see below"
     EVENTS = "Spark's event log; its folder is in an object store or HDFS"
-    SCREEN = "Spark's pages in the browser; links that kill are refused apart"
+    SCREEN = "Spark's pages in the browser; links that end jobs are refused, see below"
     METRICS = "where metrics go"
-    LOGS = "level and form of logs"
+    LOGS = "level and format of logs"
     PYTHON = "reuse and memory of Python workers"
     JVM = "flags of the JVM that are known to be harmless"
 
@@ -255,7 +255,7 @@ def find_problem(key: str, value: str) -> str | None:
     The value is not repeated, since it may be secret.
     """
     if not _KEY.fullmatch(key):
-        return "the key is not allowed: it is the name of a Spark property, such as spark.sql.…"
+        return "the key is not allowed: use the name of a Spark property, such as spark.sql.…"
     refused = REFUSED_TABLE.find_reason(key)
     if refused is not None:
         return f"the property is refused: {refused}"
@@ -279,13 +279,13 @@ def find_risk(key: str, value: str) -> Risk | None:
 
 def _find_value_problem(key: str, value: str) -> str | None:
     if _FILE_URI.search(value):
-        return "a file: URI names files of whichever process reads it; in the image, say local:///…"
+        return "a file: URI is a file of the process that reads it; for the image write local:///…"
     if _FOREIGN_VARIABLE.search(value):
-        return "a variable would be taken from whichever process reads it; write what it stands for"
+        return "the process that reads a variable would replace it by its own; write the value"
     if key == _EVENT_FOLDER and not _STORE.fullmatch(value):
-        return "it is the URI of a folder in an object store or HDFS, such as s3a://logs/events"
+        return "set the URI of a folder in an object store or HDFS, such as s3a://logs/events"
     if key in _URI_KEYS and not all(map(_URI.fullmatch, re.split(r"\s*,\s*", value.strip()))):
-        return "each is a whole URI, such as s3a://…, https://… or, in the image, local:///…"
+        return "each must be a whole URI, such as s3a://…, https://… or, in the image, local:///…"
     return None
 
 

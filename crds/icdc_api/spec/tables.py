@@ -69,7 +69,7 @@ IndexName = Annotated[
     AfterValidator(_check_index),
 ]
 ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
-START_FROM_RULE = "it is one of position, snapshotId and timestamp"
+START_FROM_RULE = "set exactly one of position, snapshotId and timestamp"
 APPEND_ONLY_RULE = "identifierColumns is excluded by appendOnly: such a table has no key"
 
 
@@ -121,7 +121,8 @@ class Table(ApiModel):
     """A catalog for this table alone. Default: the shared one; when set, nothing of the shared
     one is used."""
     branch: Annotated[str, StringConstraints(min_length=1, max_length=256)] = "main"
-    """Branch that is followed. Default main. A change applies the difference."""
+    """Branch that is followed. Default main. After a change, the difference between the applied
+    snapshot and the new branch is applied."""
     identifier_columns: (
         Annotated[
             tuple[ColumnName, ...],
@@ -152,14 +153,14 @@ class Table(ApiModel):
     """Columns in the documents. Default: all. A change needs a new index, see
     changelog.onIncompatibleSchema."""
     row_filter: Annotated[str, StringConstraints(min_length=1, max_length=4096)] | None = None
-    """Spark SQL predicate; only rows for which it is true are in the index, and a row that
-    leaves the filter is deleted from it. It may depend on the row alone: not on the time, the
-    user, chance, files or other tables. Default: every row. A change needs a new index, see
+    """Spark SQL predicate; only rows for which it is true are in the index, and a row that leaves
+    the filter is deleted from it. It must depend on nothing but the row: not on the time, the user,
+    random numbers, files or other tables. Default: every row. A change needs a new index, see
     changelog.onIncompatibleSchema."""
     index: IndexName | None = None
-    """Alias that readers use; the indices behind it are named `<index>-000001` and so on.
-    Default: the name of the table in lower case, every character that an index name may not
-    hold as a dash. Unique. A change starts a new export; the old index stays."""
+    """Alias that readers use; the indices behind it are named `<index>-000001` and so on. Default:
+    the name of the table in lower case, with a dash for each character that an index name must not
+    contain. Unique. A change starts a new export; the old index stays."""
     append_only: Flag = False
     """True: rows have no key, and only appended rows are indexed; any other change stalls the
     table with NotAppendOnly. Default false. Excludes identifierColumns."""

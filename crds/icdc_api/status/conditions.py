@@ -70,7 +70,7 @@ class Condition(ApiModel):
     type: ConditionType
     """What the statement is about."""
     status: ConditionStatus
-    """Whether it holds."""
+    """Whether the statement is true: True, False or Unknown."""
     # Stricter than Kubernetes, which allows colons, commas and underscores: scripts compare words.
     reason: Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=128)]
     """Why, as one CamelCase word for scripts."""

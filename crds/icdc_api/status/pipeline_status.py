@@ -262,7 +262,8 @@ class PipelineStatus(ApiModel):
     recent_runs: Annotated[tuple[RunStatus, ...], Field(max_length=MAX_RECENT_RUNS)] = ()
     """The runs that ended last, newest first, at most 10."""
     consecutive_failures: Count = 0
-    """Attempts that failed in a row; a success, or a stable time, sets it to 0."""
+    """Attempts that failed in a row; a success, or a run that has reported for a minute, sets it to
+    0."""
     next_attempt_time: Timestamp | None = None
     """When the next attempt is due; absent when nothing waits. It is in the past
     while the run waits for a limit of active runs: RunActive then has the reason Queued."""

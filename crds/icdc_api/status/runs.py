@@ -150,8 +150,8 @@ class RunStatus(ApiModel):
     ask: ShortText | None = None
     """Id of the question that the run answers; absent for a run that the spec asks for."""
     generation: Count | None = None
-    """`metadata.generation` of the spec that the run was given, or of a later one in which nothing
-    is different that the run reads."""
+    """`metadata.generation` of the spec that the run was given; or of a later one, if nothing that
+    the run reads has changed."""
     spec_hash: ShortText | None = None
     """Hash of what the run reads of the spec; absent once it has ended."""
     planned_at: Timestamp | None = None

@@ -42,7 +42,7 @@ class LastBatch(ApiModel):
     writing_millis: Count = 0
     """Milliseconds to read, compare and write."""
     waiting_millis: Count = 0
-    """Milliseconds of all tasks in sum for answers of OpenSearch."""
+    """Milliseconds that all tasks together waited for answers of OpenSearch."""
 
 
 class ExportProgress(ApiModel):
@@ -82,7 +82,7 @@ class Verification(ApiModel):
     """Whether index and table were equal, before anything was repaired; absent when they could
     not be compared: see `reason`."""
     rows: Count | None = None
-    """Documents that the table stands for."""
+    """Documents that the index must have by the rows of the table."""
     documents: Count | None = None
     """Documents in the index."""
     missing: Count | None = None

@@ -93,8 +93,8 @@ class ObservedResync(ApiModel):
     """`spec.resync.tables` at that time; empty for all tables."""
     id: Count | None = None
     """Identifies this request among those with the same nonce. Absent where the spec already had
-    the nonce when it was first read, such as after the status was lost: then a table that has
-    honoured that nonce is not exported again."""
+    the nonce when it was first read, such as after the status was lost: then a table that was
+    already exported for that nonce is not exported again."""
 
 
 class ObservedTriggers(ApiModel):

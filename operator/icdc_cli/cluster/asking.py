@@ -114,7 +114,7 @@ def _parse_spec(target: Target, resource: Resource) -> PipelineSpec:
     }
     pipeline = loading.parse_pipeline(document, source=f"{naming.SINGULAR}/{target.name}")
     if resource["metadata"].get("deletionTimestamp"):
-        raise BadSpec(f"{target.name} is being deleted and answers nothing any more")
+        raise BadSpec(f"{target.name} is being deleted and no longer answers questions")
     return pipeline.spec
 
 
@@ -177,8 +177,9 @@ def _explain_no_answer(target: Target, obstacle: str, waited: float) -> str:
             f"end the run by icdc pause {target.name}, as a paused pipeline answers too"
         )
     return (
-        f"{lead}: no operator has taken the question up; the platform engineer must see whether "
-        f"one of this version runs that watches the namespace {target.namespace}"
+        f"{lead}: no operator has accepted the question; action required: the platform engineer "
+        "must check that an operator of this version is running and watches the namespace "
+        f"{target.namespace}"
     )
 
 

@@ -44,8 +44,8 @@ def add_resume_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
     """Add `icdc resume` to the command line."""
     parser = commands.add_parser(
         "resume",
-        help="let a suspended pipeline go on",
-        description="Takes spec.suspend back: the pipeline goes on where it stopped.",
+        help="resume a suspended pipeline in a cluster",
+        description="Sets spec.suspend to false: the pipeline continues where it stopped.",
     )
     session.add_target(parser)
     options.add_verbose(parser)
@@ -58,8 +58,8 @@ def add_resync_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
         "resync",
         help="export, compare or repair tables of a pipeline",
         description="Raises spec.resync.nonce. Export: a new index is filled for each table while "
-        "the old one serves. Verify: index and table are compared. Repair: what differs is mended. "
-        "The answer is in status.tables[].verification and in the condition Verified.",
+        "the old one serves. Verify: index and table are compared. Repair: what differs is "
+        "corrected. The result is in status.tables[].verification and in the condition Verified.",
     )
     session.add_target(parser)
     parser.add_argument(
@@ -124,7 +124,7 @@ async def _resync(target: Target, arguments: argparse.Namespace) -> Exit:
             break
     of = ", ".join(wanted) if wanted else "all tables"
     later = "; it begins when the pipeline is resumed" if _get_spec(pipeline).get("suspend") else ""
-    terminal.say(f"{target.name}: resync {nonce} of {of} is asked for{later}")
+    terminal.say(f"{target.name}: resync {nonce} of {of} is requested{later}")
     return Exit.DONE
 
 

@@ -212,7 +212,7 @@ def _run_plugin(plugin: Mapping[str, Any], folder: Path, cluster: Entry) -> dict
     version, command = str(plugin.get("apiVersion")), str(plugin.get("command"))
     if version not in EXEC_VERSIONS:
         raise BadSpec(
-            f"the credential plugin {command} has the apiVersion {version}; known are "
+            f"the credential plugin {command} has the apiVersion {version}; supported: "
             f"{', '.join(EXEC_VERSIONS)}"
         )
     # Unless it says that it never asks, `interactive` says that it may: see standard input below.
@@ -237,7 +237,7 @@ def _run_plugin(plugin: Mapping[str, Any], folder: Path, cluster: Entry) -> dict
         status = json.loads(ended.stdout).get("status")
     except FileNotFoundError as error:
         hint = plugin.get("installHint") or "install it, or put it on the PATH"
-        raise BadSpec(f"the credential plugin {command} is not here: {hint}") from error
+        raise BadSpec(f"the credential plugin {command} was not found: {hint}") from error
     except (OSError, subprocess.CalledProcessError, ValueError, AttributeError) as error:
         raise BadSpec(f"the credential plugin {command} gave no credentials: {error}") from error
     if not isinstance(status, dict):

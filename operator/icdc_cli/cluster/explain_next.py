@@ -57,13 +57,13 @@ def _describe_next(
         return "nothing new: the pipeline is being deleted"
     if status.observed_generation is None:
         return (
-            "unknown: no operator has seen the pipeline yet; where that lasts, the platform "
-            "engineer must see whether one runs that watches this namespace"
+            "unknown: no operator has seen the pipeline yet; if this lasts, the platform engineer "
+            "must check that an operator is running and watches this namespace"
         )
     # Before the run: it may be that of the old spec, about to be stopped for the new one.
     if generation not in (None, status.observed_generation):
         return (
-            f"takes in generation {generation} of the spec, which no operator has seen yet; the "
+            f"reads generation {generation} of the spec, which no operator has seen yet; the "
             f"status is about generation {status.observed_generation}"
         )
     run = status.current_run
@@ -71,7 +71,7 @@ def _describe_next(
         ends = "; it ends after its batch, as the pipeline is suspended" if spec.suspend else ""
         return _describe_active(run) + ends + _describe_stall(status, "; meanwhile stalled")
     if spec.suspend:
-        return f"nothing: suspended until somebody takes spec.suspend back (icdc resume {name})"
+        return f"nothing: suspended until somebody sets spec.suspend to false (icdc resume {name})"
     stalled = _describe_stall(status, "stalled")
     # With a time the pipeline is retried by itself, stalled as it is: both are said.
     if stalled and status.next_attempt_time is None:
@@ -129,4 +129,4 @@ def _describe_schedule(
     if due.poll_after is None:
         return "nothing: every table is complete; only a change of the spec starts another run"
     seconds = spec.changelog.poll_interval_seconds
-    return f"waits for a new snapshot, which it polls for every {seconds} s, and starts a run then"
+    return f"polls for a new snapshot every {seconds} s, and then starts a run"

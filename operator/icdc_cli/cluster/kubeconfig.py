@@ -94,8 +94,8 @@ def refuse_no_context(env: Mapping[str, str]) -> BadSpec:
     if any(path.is_file() for path in _list_files(env)):
         return BadSpec(f"the kubeconfig {_read_paths(env)} has no current context: use --context")
     return BadSpec(
-        f"no cluster is known: this is no pod, and there is no kubeconfig at {_read_paths(env)}; "
-        f"set {KUBECONFIG}"
+        "no cluster is configured: this is not a pod, and there is no kubeconfig at "
+        f"{_read_paths(env)}; set {KUBECONFIG}"
     )
 
 
@@ -136,7 +136,7 @@ def _read_documents(env: Mapping[str, str]) -> Iterator[tuple[Path, dict[str, An
         if document is None:
             continue  # an empty file, such as of `touch`
         if not isinstance(document, dict):
-            raise BadSpec(f"the kubeconfig {path} is not one: it holds no mapping")
+            raise BadSpec(f"{path} is not a kubeconfig: it contains no mapping")
         yield path.parent, document
 
 

@@ -38,11 +38,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "logs",
         help="show the log of a pipeline's run in a cluster",
-        description="Shows what the driver of the current run prints, else of the newest one that "
-        "is retained. Exit code 3 when there is no log yet.",
+        description="Shows the log of the driver of the current run, or of the newest retained run "
+        "if none is active. Exit code 3 when there is no log yet.",
     )
     session.add_target(parser)
-    parser.add_argument("-f", "--follow", action="store_true", help="go on until the run ends")
+    parser.add_argument("-f", "--follow", action="store_true", help="continue until the run ends")
     parser.add_argument("--run", metavar="RUN", help="of this run (default: the current or newest)")
     parser.add_argument(
         "--tail",
@@ -61,7 +61,7 @@ async def _show_logs(target: Target, arguments: argparse.Namespace) -> Exit:
     current = _get_current_run(pipeline)
     pod = _find_driver(drivers, arguments.run) if arguments.run else _find_newest(drivers, current)
     if pod is None:
-        none = "no run is left that has a log"
+        none = "no run that has a log is retained"
         return _report_no_log(none if current is None else f"{current} has no driver yet")
     waits_for = _explain_wait(pod)
     if waits_for is not None:
@@ -102,7 +102,7 @@ def _find_driver(drivers: list[Resource], run: str) -> Resource:
     pods_of_run = [pod for pod in drivers if _get_run(pod) == run]
     if not pods_of_run:
         runs_left = ", ".join(sorted(filter(None, map(_get_run, drivers)))) or "none"
-        raise BadSpec(f"--run {run}: no driver of it is left; there are: {runs_left}")
+        raise BadSpec(f"--run {run}: its driver no longer exists; runs with a driver: {runs_left}")
     return _sort_by_age(pods_of_run)[-1]
 
 

@@ -49,8 +49,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--all",
         action="store_true",
-        help=f"a line for every table, where there are more than {text_tables.MAX_ROWS}; else "
-        "those that are stalled, not exported yet or behind come first, and the others are counted",
+        help=f"show every table; without it, of more than {text_tables.MAX_ROWS} tables only those "
+        "that are stalled, failing, not exported yet or behind are listed, and the others are "
+        "counted",
     )
     options.add_verbose(parser)
     parser.set_defaults(command=session.carry_out(_show_status))

@@ -90,7 +90,9 @@ class ThinClient:
             self._pools = urllib3.ProxyManager(proxy, proxy_headers=headers, **tls)
         except HTTPError as error:
             # Without the URL, which may hold a password.
-            raise BadSpec("the proxy of the API server is no http:// or https:// URL") from error
+            raise BadSpec(
+                "the proxy of the API server is not an http:// or https:// URL"
+            ) from error
 
     async def close(self) -> None:
         """Close the connections."""

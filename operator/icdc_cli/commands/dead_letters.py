@@ -28,36 +28,36 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "dead-letters",
         help="show and re-send rows that an index refused",
         description="Rows that an index refused are stored in <index>-dead-letters, and their "
-        "documents are not in the index. Of a pipeline in a cluster (NAME) a run in the cluster "
-        "answers; a continuous run answers while its tables are followed.",
+        "documents are not in the index. For a pipeline in a cluster (NAME), a run in the cluster "
+        "answers; a continuous run does so without stopping.",
     )
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     listing = actions.add_parser(
         "list",
         help="show them",
         description="Shows the refused rows of the newest batches by their ids, without values of "
-        "rows: a reason is cut before it quotes one. A list that was cut off says so.",
+        "rows: a reason ends before a quoted value. An incomplete list says so.",
     )
     listing.add_argument(
         "--documents",
         action="store_true",
-        help="show the refused documents (json and yaml) and whole reasons: they hold values. "
-        "With NAME these stand in an annotation of the driver's pod until that is removed, and "
-        "whoever may read pods can read them; so a continuous run is stopped and a short one "
-        "answers",
+        help="show the refused documents (json and yaml) and the complete reasons, which contain "
+        "values of rows. With NAME they are in an annotation of the driver's pod until the pod is "
+        "removed, and whoever may read pods can read them; so a continuous run is stopped, and a "
+        "short run answers",
     )
     replay = actions.add_parser(
         "replay",
         help="send them again",
-        description="Writes the documents of the applied snapshot for the refused rows again, once "
-        "the cause was mended in the index. Exit code 1 when one is refused again.",
+        description="Writes the documents of the applied snapshot for the refused rows again. Use "
+        "it after the cause in the index was corrected. Exit code 1 when a row is refused again.",
     )
     for action, command in ((listing, list_dead_letters), (replay, replay_dead_letters)):
         session.add_target(action, required=False)
         options.add_pipeline(action, required=False)
         options.add_wait(action)
-        action.add_argument("--table", action="append", help="of this table alone; may be repeated")
-        action.add_argument("--id", action="append", help="of this document; may be repeated")
+        action.add_argument("--table", action="append", help="only of this table; repeatable")
+        action.add_argument("--id", action="append", help="only of this document; repeatable")
         options.add_verbose(action)
         action.set_defaults(command=command)
 
@@ -93,7 +93,9 @@ def _ask(
         )
     # A file's request is a file and takes any number; an annotation shares 256 KiB with others.
     if ids is not None and len(ids) > MAX_ASKED_IDS:
-        raise BadSpec(f"--id: at most {MAX_ASKED_IDS} at a time of a pipeline in a cluster")
+        raise BadSpec(
+            f"--id: for a pipeline in a cluster at most {MAX_ASKED_IDS} are allowed at a time"
+        )
     from icdc_cli.cluster import asking
 
     return asking.ask(arguments, kind, tables=arguments.table, ids=ids, **details).answer

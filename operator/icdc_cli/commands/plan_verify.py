@@ -37,9 +37,9 @@ def add_plan_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParse
         "plan",
         help="say what the next run would do, and change nothing",
         description="Says for each table what the next run would do: the snapshots, files, rows, "
-        "bytes and mapping changes. Changes nothing. Of a pipeline in a cluster (NAME) it says "
-        "first what the operator does next by itself; the rest is answered by a run in the "
-        "cluster, by a continuous one while its tables are followed.",
+        "bytes and mapping changes. Changes nothing. For a pipeline in a cluster (NAME), it first "
+        "says what the operator does next; a run in the cluster answers the rest, and a continuous "
+        "run does so without stopping.",
     )
     session.add_target(parser, required=False)
     options.add_pipeline(parser, required=False)
@@ -54,14 +54,18 @@ def add_verify_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
         "verify",
         help="compare index and table",
         description="Compares each index with its table at the applied snapshot, and names what "
-        "is missing, extra or different. Exit code 1 when anything is. Of a pipeline in a cluster "
-        "(NAME) a run in the cluster does it; meanwhile its tables are not followed, unless by a "
-        "continuous run: then each waits for its own comparison alone.",
+        "is missing, extra or different. Exit code 1 when anything is. For a pipeline in a cluster "
+        "(NAME), a run in the cluster compares. Meanwhile its tables are not followed; in a "
+        "continuous run each table waits only for its own comparison.",
     )
     session.add_target(parser, required=False)
     options.add_pipeline(parser, required=False)
     options.add_wait(parser)
-    parser.add_argument("--repair", action="store_true", help="mend what differs, and nothing else")
+    parser.add_argument(
+        "--repair",
+        action="store_true",
+        help="also correct the documents that differ, and nothing else",
+    )
     options.add_verbose(parser)
     parser.set_defaults(command=verify)
 
@@ -104,16 +108,17 @@ def is_of_file(arguments: argparse.Namespace, command: str) -> bool:
     """
     # Not by a group of argparse, whose message lists the names and not what they stand for.
     if (arguments.name is None) == (arguments.filename is None):
-        raise BadSpec(
-            f"{command}: it takes either NAME, a pipeline in a cluster, or -f PIPELINE.yaml"
-        )
+        raise BadSpec(f"{command}: give either NAME, a pipeline in a cluster, or -f PIPELINE.yaml")
     if arguments.name is None:
         return True
     # Refused and not passed over: somebody who gives Secrets believes that they are used.
     for option in ("secrets_dir", "state_dir"):
         if getattr(arguments, option) is not None:
             flag = option.replace("_", "-")
-            raise BadSpec(f"--{flag} goes with -f; a pipeline in a cluster is asked there")
+            raise BadSpec(
+                f"--{flag} is allowed only with -f; a pipeline in a cluster uses its own Secrets "
+                "and state"
+            )
     return False
 
 

@@ -136,7 +136,7 @@ def find_main_file() -> Path:
         main_file = Path(folder, "process", "main.py")
         if main_file.is_file():
             return main_file
-    raise Submission(f"the Spark application (package icdc_spark) is not here; {_INSTALL}")
+    raise Submission(f"the Spark application (package icdc_spark) is not installed; {_INSTALL}")
 
 
 def require_spark() -> None:

@@ -124,5 +124,5 @@ def _get_answer(seen: RunSeen) -> dict[str, Any] | Failure:
     if seen.failure is not None:
         return seen.failure
     if report is None or report.result is None:
-        return Failure.of(Bug("the application ended well, but gave no answer"))
+        return Failure.of(Bug("the application succeeded, but gave no answer"))
     return report.result

@@ -74,7 +74,7 @@ def _choose_error(exit_code: int, log_tail: str, log: str) -> errors.IcdcError:
         name = signal.Signals(-exit_code).name
         return errors.NodeLost(f"the application was ended from outside by {name} ({where})")
     return errors.Bug(
-        f"the application ended with code {exit_code} and left no outcome ({where}): "
+        f"the application ended with code {exit_code} and reported no outcome ({where}): "
         f"{_join_last_lines(log_tail) or 'the log is empty'}"
     )
 

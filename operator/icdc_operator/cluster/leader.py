@@ -142,7 +142,7 @@ class Leader:
                     lease["spec"] |= free
                     await self._api.replace(lease)
         except (IcdcError, TimeoutError) as error:
-            _log.warning("the lease was not given back: %s", error or "no answer")
+            _log.warning("the lease was not released: %s", error or "no answer")
 
     async def _try(self) -> bool:
         """Try once to acquire or renew; return whether this candidate leads."""

@@ -54,14 +54,14 @@ class Metrics:
         )
         self.unexpected_errors = self._create_counter(
             "icdc_unexpected_errors",
-            "Unforeseen errors of the operator, see its log: please report them.",
+            "Unexpected errors of the operator, see its log; please report them.",
         )
         self.events_posted = self._create_counter(
             "icdc_events_posted", "Kubernetes Events that were posted or dropped.", "result"
         )
         self.runs = self._create_counter(
             "icdc_runs",
-            "Runs that ended, by kind, result and class of the failure.",
+            "Runs that ended, by kind, result and failure class.",
             "kind",
             "result",
             "class",
@@ -74,7 +74,7 @@ class Metrics:
         )
         self.run_wait_seconds = Histogram(
             "icdc_run_wait_seconds",
-            "Time that a due run waited for a limit of active runs; 0 without limits.",
+            "Time that a due run was queued because of a limit of active runs; 0 without limits.",
             registry=self.registry,
             buckets=_WAIT_BUCKETS,
         )
@@ -134,19 +134,20 @@ class Metrics:
     def _add_limit_metrics(self) -> None:
         self.state_bytes = self._create_gauge(
             "icdc_state_bytes",
-            "Bytes of what is stored of the pipeline: spec, status, report of its live run.",
+            "Bytes of what is stored for the pipeline: spec, status, and report of its active run.",
             *_OF_PIPELINE,
             "kind",
         )
         self.state_limit = self._create_gauge(
-            "icdc_state_limit_bytes", "Bytes that it may have, by kind.", *_OF_PIPELINE, "kind"
+            "icdc_state_limit_bytes", "Limit of icdc_state_bytes, by kind.", *_OF_PIPELINE, "kind"
         )
         self.dead_letters = self._create_gauge(
             "icdc_dead_letters", "Largest deadLetters of a table of the pipeline.", *_OF_PIPELINE
         )
         self.dead_letters_limit = self._create_gauge(
             "icdc_dead_letters_limit",
-            "Dead letters above which a table is stalled; absent where the first one stalls it.",
+            "Dead letters above which a table is stalled; absent if the first dead letter stalls "
+            "it.",
             *_OF_PIPELINE,
         )
         self.pinned_tables = self._create_gauge(

@@ -104,8 +104,8 @@ def _build_parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
         prog="icdc-operator",
         description="Runs the pipelines of a Kubernetes cluster. The cluster is that of the pod, "
         "or of KUBECONFIG.",
-        epilog="Every flag is also a variable: --metrics-port is ICDC_METRICS_PORT. Where a flag "
-        "may be repeated, the variable holds the values with commas between them.",
+        epilog="Every flag is also a variable: --metrics-port is ICDC_METRICS_PORT. If a flag may "
+        "be repeated, the variable contains its values, separated by commas.",
     )
     add = _Adder(parser, environ)
     add.values("namespace", "NS", "watch the pipelines of this namespace; repeatable")
@@ -118,7 +118,9 @@ def _build_parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     add.value("image", "image of driver and executors of pipelines that name none", str, None)
     add.value("image-pull-policy", "for that image", _one_of(PULL_POLICIES), None)
     add.values("image-pull-secret", "NAME", "Secret to pull that image with; repeatable")
-    text = "whose pipelines may set properties that spark-submit acts on; *: all; repeatable"
+    text = (
+        "namespace whose pipelines may set properties that spark-submit acts on; *: all; repeatable"
+    )
     add.values("trusted-namespace", "NS", text)
     add.value(
         "workers", "pipelines that are reconciled at the same time", _positive, Options.workers

@@ -237,7 +237,7 @@ class Operator:
         )
         self._metrics.follow(
             "icdc_runs_waiting",
-            "Pipelines whose run is due and waits for a limit of active runs.",
+            "Pipelines whose run is due and queued because of a limit of active runs.",
             lambda: self._admission.waiting,
         )
         self._metrics.follow(
@@ -247,7 +247,7 @@ class Operator:
         )
         self._metrics.follow(
             "icdc_catalogs_overdue",
-            "Catalogs whose last answer was late.",
+            "Catalogs that did not answer the last poll in time.",
             lambda: self._head_reader.overdue,
         )
         self._metrics.follow(

@@ -88,7 +88,7 @@ def _of_ended_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[Eve
     # Without a next attempt the run is given up, which the condition Stalled explains.
     if after.next_attempt_time is not None:
         due = f"{after.next_attempt_time:%H:%M:%S} UTC"
-        yield Event("RunRetrying", f"run {last.name} is tried again at {due}")
+        yield Event("RunRetrying", f"run {last.name} is retried at {due}")
 
 
 def _of_comparison(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
@@ -160,7 +160,7 @@ def _of_table(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:
     if new.state == TableState.EXPORTING and was != TableState.EXPORTING:
         # With an applied snapshot there is an older index, which readers see meanwhile.
         if old is not None and old.applied_snapshot_id is not None:
-            text = f"until it is complete, readers of {new.index} see the index before"
+            text = f"until it is complete, readers of {new.index} see the previous index"
             yield Event("Reexporting", f"{new.name} is exported to a new index; {text}")
         else:
             text = f"readers find it as {new.index} once it is complete"

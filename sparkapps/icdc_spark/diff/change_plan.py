@@ -179,7 +179,7 @@ def _require_appends(table: IcebergTable, from_id: int, to_id: int) -> None:
         if table.list_snapshots_between(None, to_id) is not None:
             raise NotAppendOnly(
                 f"{table.name}: snapshot {to_id} does not descend from snapshot {from_id}: "
-                "the table was rolled back or replaced, and is declared appendOnly"
+                "the table was rolled back or replaced, although it is declared appendOnly"
             )
         raise Gap(
             f"{table.name}: snapshots between {from_id} and {to_id} are no longer in the table, so "
@@ -188,8 +188,8 @@ def _require_appends(table: IcebergTable, from_id: int, to_id: int) -> None:
     for info in chain:
         if info.operation not in _APPENDING:
             raise NotAppendOnly(
-                f"{table.name}: snapshot {info.id} is of operation {info.operation}, and the table "
-                "is declared appendOnly"
+                f"{table.name}: snapshot {info.id} has the operation {info.operation}, although "
+                "the table is declared appendOnly"
             )
 
 

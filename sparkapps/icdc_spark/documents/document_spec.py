@@ -175,7 +175,9 @@ def _resolve_columns(table: str, schema: Schema, wanted: Iterable[str]) -> tuple
                 if schema.find(name)
                 else _describe_columns(schema)
             )
-            raise ColumnNotFound(f"{table}: columns names `{name}`, no top-level column; {hint}")
+            raise ColumnNotFound(
+                f"{table}: columns names `{name}`, which is not a top-level column; {hint}"
+            )
     # In the schema's order, not the user's: documents stay the same when names are reordered.
     return tuple(column for column in schema.fields if not wanted or column.name in wanted)
 
@@ -202,7 +204,8 @@ def _resolve_identifier(table: str, schema: Schema, name: str) -> tuple[Field, .
     path = schema.find(name)
     if path is None:
         raise ColumnNotFound(
-            f"{table}: identifierColumns names `{name}`, no column; {_describe_columns(schema)}"
+            f"{table}: identifierColumns names `{name}`, which is not a column; "
+            f"{_describe_columns(schema)}"
         )
     return path
 
@@ -225,7 +228,7 @@ def _check_overrides(
     for name in overrides:
         if document.find(name) is None:
             raise ColumnNotFound(
-                f"{table}: mapping names `{name}`, no field of the documents; "
+                f"{table}: mapping names `{name}`, which is not a field of the documents; "
                 f"{_describe_columns(document)}"
             )
 
@@ -237,7 +240,7 @@ def _compare(
 ) -> Compatibility:
     for number, (path, kind) in before.items():
         if number not in after:
-            return Compatibility(reason=f"column `{path}` is no longer there")
+            return Compatibility(reason=f"column `{path}` no longer exists")
         new_path, new_kind = after[number]
         if new_path != path:
             return Compatibility(reason=f"column `{path}` is now called `{new_path}`")
@@ -247,8 +250,8 @@ def _compare(
     for number in added:
         if number in with_default:
             return Compatibility(
-                reason=f"column `{after[number][0]}` was added with a default, which shows in "
-                "rows written before"
+                reason=f"column `{after[number][0]}` was added with a default value, which earlier "
+                "rows have too"
             )
     return Compatibility(added=tuple(after[number][0] for number in added))
 

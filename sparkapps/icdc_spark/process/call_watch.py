@@ -99,8 +99,8 @@ class CallWatch:
     def build_source_unavailable(self, what: str) -> SourceUnavailable:
         """Build the failure of a call for `what` that takes too long."""
         return SourceUnavailable(
-            f"{what}: the catalog has accepted a request and not answered it within "
-            f"{self._seconds:.0f} s; it is tried again"
+            f"{what}: the catalog has accepted a request but has not answered it within "
+            f"{self._seconds:.0f} s; the request is retried"
         )
 
     def report_overdue(self, now: float) -> None:

@@ -196,13 +196,13 @@ def _describe(step: _WatchedStep, now: float) -> NoProgress:
     since = moment.isoformat(timespec="seconds").replace("+00:00", "Z")
     running = step.progress.running if step.progress else ()
     if running:
-        what = f"{'; '.join(running)}. It is cancelled and tried again"
+        what = f"{'; '.join(running)}. The step is cancelled and retried"
         whom = "the files of the table, or OpenSearch"
     else:
-        what = "outside of Spark jobs. It is tried again as soon as it ends"
+        what = "outside of Spark jobs. The step is retried as soon as it ends"
         whom = "the metadata of the table, or OpenSearch"
     return NoProgress(
         f"{step.table}: no progress since {since}: {what}; nothing is lost. Other tables go on. If "
-        f"it comes again, the platform engineer finds out what the driver or its executors wait "
-        f"for: {whom}"
+        "this happens again, the platform engineer must find out what the driver or its executors "
+        f"wait for: {whom}"
     )

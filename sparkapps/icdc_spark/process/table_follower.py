@@ -262,7 +262,7 @@ class TableFollower:
             # A password or certificate was changed in the middle of a step: no person is needed.
             return
         if isinstance(error, Bug) and self._failures < BUG_ATTEMPTS and not context.stop.is_set():
-            LOG.warning("%s: %s; it is tried again", context.table.name, error)
+            LOG.warning("%s: %s; the step is retried", context.table.name, error)
             context.stop.wait(self._compute_backoff(self._failures))
             return
         if not context.request.continuous:

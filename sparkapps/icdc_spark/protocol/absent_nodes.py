@@ -44,8 +44,8 @@ def describe_returned(absent: Iterable[AbsentNode]) -> str | None:
     if not returned:
         return None
     return (
-        f"the OpenSearch node {returned[0]} was cut from its cluster with an earlier batch's "
-        "requests inside it and is back, so they may have been applied late"
+        f"the OpenSearch node {returned[0]} left its cluster while it held requests of an earlier "
+        "batch, and has come back, so these requests may have been applied late"
     )
 
 

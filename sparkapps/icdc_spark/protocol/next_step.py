@@ -190,8 +190,8 @@ def _refuse_older_metadata(inputs: StepInputs, policies: Policies) -> None:
     if last < applied or is_before_intent:
         raise SourceUnavailable(
             f"Table {inputs.table}: the catalog answers with metadata that is older than what was "
-            f"already read (sequence number {last}; the index has {applied}), as a cache or a "
-            "replica that lags may do. It is tried again. If the table was restored to that state, "
+            f"already read (sequence number {last}; the index has {applied}), as a cache or a slow "
+            "replica may do. The run tries again. If the table was restored to that state, "
             "raise spec.resync.nonce to export it again."
         )
 

@@ -84,16 +84,16 @@ class ArrowReader(BaseReader):
             if lost:
                 raise UnsupportedType(
                     f"{self._table.name}: {delete.location} deletes rows by values of a column "
-                    f"that is no longer in the table (field id {lost[0]}); beside columns of the "
-                    f"kind of {self._format_text_columns()} it cannot be read: compact the table, "
-                    "or leave these columns out by naming the other ones in `columns`"
+                    f"that is no longer in the table (field id {lost[0]}); it cannot be read "
+                    f"together with columns such as {self._format_text_columns()}: compact the "
+                    "table, or leave these columns out by naming the other columns in `columns`"
                 )
 
     def _build_unsupported_type(self, location: str, file_format: str) -> UnsupportedType:
         return UnsupportedType(
-            f"{self._table.name}: {location} is of the format {file_format}; beside columns of the "
-            f"kind of {self._format_text_columns()} only parquet can be read: rewrite the data "
-            "files, or leave these columns out by naming the other ones in `columns`"
+            f"{self._table.name}: {location} has the format {file_format}; together with columns "
+            f"such as {self._format_text_columns()} only parquet can be read: rewrite the data "
+            "files, or leave these columns out by naming the other columns in `columns`"
         )
 
     def _format_text_columns(self) -> str:

@@ -62,9 +62,9 @@ class StagedReader(BaseReader):
                 name = ".".join(field.name for field in path)
                 raise UnsupportedType(
                     f"{self._table.name}: rows are deleted by values of `{name}`, a field in a "
-                    "struct, which Spark's reader of Iceberg tables applies wrongly: let the "
-                    "writer delete by a top-level column, and write the data files that such "
-                    "deletes apply to again from their source"
+                    "struct, and Spark's reader of Iceberg tables applies such deletes wrongly: "
+                    "let the writer delete by a top-level column, and write the affected data "
+                    "files again from their source"
                 )
 
     def _close(self) -> None:

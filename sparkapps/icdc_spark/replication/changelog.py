@@ -246,7 +246,7 @@ def _advance(
     if result.foreign_edits.count:
         LOG.warning(
             "%s: %d documents were edited by somebody else and left alone, such as %s; "
-            "`icdc verify --repair` mends them",
+            "`icdc verify --repair` corrects them",
             context.table.name,
             result.foreign_edits.count,
             result.foreign_edits.ids[:3],

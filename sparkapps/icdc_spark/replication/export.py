@@ -87,7 +87,7 @@ def run(work: ExportWork, stored: Stored, step: Step) -> Stored:
     if step.kind is not StepKind.REPLAY:
         stored = _record_intent(work, stored, step, planned)
     elif planned and _is_cut_otherwise(require_intent(stored.document), planned):
-        LOG.warning("%s: another version cut the open export: begun anew", context.table.name)
+        LOG.warning("%s: the open export is of another version: begun anew", context.table.name)
         stored = _record_intent(work, stored, step, planned)
     if require_intent(stored.document).phase is IntentPhase.WRITING:
         try:

@@ -86,7 +86,10 @@ def verify(context: TableContext, observer: TableObserver, *, repair: bool) -> E
     anew = step.reason if step.kind is StepKind.EXPORT else None
     # The export writes every document, and until then nobody knows what the index holds.
     if repair and anew:
-        raise Gap(f"{context.table.name}: nothing is repaired: the next run exports it ({anew}).")
+        raise Gap(
+            f"Table {context.table.name}: nothing is repaired, because the next run exports the "
+            f"table anew ({anew})."
+        )
     applied = stored.document.applied.snapshot_id
     recorded, uuid = stored.document, stored.document.index_uuid or ""
     # First: what another index holds, or who reads it, would say nothing about this one.

@@ -125,7 +125,7 @@ def test_what_a_dropped_record_left_makes_way(cluster: SteppedCluster) -> None:
     old = replace(action, run=action.run.model_copy(update={"epoch": 5, "run_id": f"{RUN}.5"}))
     create(cluster, old)
     for _ in range(2):
-        with pytest.raises(errors.Conflict, match="of an older run stood in the way"):
+        with pytest.raises(errors.Conflict, match="of an older run still existed and was deleted"):
             create(cluster, action)
     create(cluster, action)
     (made,) = cluster.objects("sparkapplication")

@@ -148,7 +148,7 @@ def test_a_pipeline_whose_status_may_not_fit_says_so_in_its_status(cluster: Step
     status = cluster.step().status
     valid = status.find_condition(ConditionType.SPEC_VALID)
     assert valid is not None
-    assert valid.message.startswith(f"spec.tables: the status of {MAX_TABLES} tables may have ")
+    assert valid.message.startswith(f"spec.tables: the status of {MAX_TABLES} tables may need ")
     assert parse_status(cluster.pipelines.get()["status"]) == status
 
 
@@ -172,4 +172,6 @@ def test_any_number_of_500_tables_may_be_named_by_a_resync(
     resource["spec"]["resync"] = {"nonce": 1, "tables": names}
     ran = pipelines.try_to_apply(resource)
     assert (ran.code != 0) == wrong, ran.err
-    assert ("spec.resync.tables: each is the name of a table in spec.tables" in ran.err) == wrong
+    assert (
+        "spec.resync.tables: each must be the name of a table in spec.tables" in ran.err
+    ) == wrong

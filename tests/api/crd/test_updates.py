@@ -26,17 +26,17 @@ STATUS = {
         (
             {"restartNonce": 2},
             {"restartNonce": 1},
-            "spec.restartNonce never shrinks",
+            "spec.restartNonce cannot be lowered",
         ),
         (
             {"resync": {"nonce": 2}},
             {"resync": {"nonce": 1}},
-            "spec.resync.nonce never shrinks",
+            "spec.resync.nonce cannot be lowered",
         ),
         # An absent field is its default, which is 0.
-        ({"restartNonce": 2}, {}, "spec.restartNonce never shrinks"),
-        ({"resync": {"nonce": 2}}, {}, "spec.resync.nonce never shrinks"),
-        ({"resync": {"nonce": 2}}, {"resync": {}}, "spec.resync.nonce never shrinks"),
+        ({"restartNonce": 2}, {}, "spec.restartNonce cannot be lowered"),
+        ({"resync": {"nonce": 2}}, {}, "spec.resync.nonce cannot be lowered"),
+        ({"resync": {"nonce": 2}}, {"resync": {}}, "spec.resync.nonce cannot be lowered"),
     ],
 )
 def test_a_nonce_that_shrinks_is_refused(

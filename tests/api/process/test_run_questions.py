@@ -195,7 +195,7 @@ def test_a_table_that_the_spec_does_not_have_is_refused_before_anything_is_asked
 ) -> None:
     resync = {"nonce": 1, "mode": "Verify", "tables": ["shop.nothing"]}
     refused = cluster.pipelines.try_to_apply(minimal(**CONTINUOUS, resync=resync))
-    assert "spec.resync.tables: each is the name of a table in spec.tables" in refused.err
+    assert "spec.resync.tables: each must be the name of a table in spec.tables" in refused.err
     assert asked(cluster) is None
     assert_undisturbed(cluster)
 

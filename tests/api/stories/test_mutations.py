@@ -94,7 +94,7 @@ def test_what_is_asked_for_once_is_done_once(scope: StoryScope) -> None:
         assert asked == refused, what
         assert len(trial.witness.created) == 2, what
         (refusal,) = trial.refusals
-        assert "never shrinks" in refusal
+        assert "cannot be lowered" in refusal
 
 
 def test_a_mistake_is_refused_with_a_reason_and_mended(scope: StoryScope) -> None:

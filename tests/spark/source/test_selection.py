@@ -146,7 +146,7 @@ class TestAppendOnly:
         culprit = lake.head(name)
         lake.sql(f"insert into lake.{name} values ('w')")
 
-        with pytest.raises(NotAppendOnly, match=f"snapshot {culprit} is of operation overwrite"):
+        with pytest.raises(NotAppendOnly, match=f"snapshot {culprit} has the operation overwrite"):
             lake.changes(name, since, append_only=True)
 
 

@@ -42,9 +42,9 @@ def test_a_directory_cannot_be_read(tmp_path: Path) -> None:
         ("a: b: c\n", "not YAML: line 1, column 5: mapping values are not allowed here"),
         ("\x00\n", "not YAML: "),
         (b"\xff\xfe\xfa", "not UTF-8 text: byte 0"),
-        ("just text\n", "holds text; allowed: a mapping with kind: IcebergCDCPipeline"),
-        ("7\n", "holds a whole number; allowed: a mapping"),
-        ("a: &a [*a]\n", "nested more than 64 deep, or too large by its aliases"),
+        ("just text\n", "contains text; allowed: a mapping with kind: IcebergCDCPipeline"),
+        ("7\n", "contains a whole number; allowed: a mapping"),
+        ("a: &a [*a]\n", "nested deeper than 64 levels, or too large because of its YAML aliases"),
         ("a: " + "[" * 3000 + "]" * 3000, "not YAML that can be read: "),
         ("a: " + "9" * 5000, "not YAML that can be read: "),
         ("? [a, b]\n: c\n", "not YAML: "),
@@ -67,7 +67,7 @@ def test_aliases_that_blow_up_are_stopped(tmp_path: Path) -> None:
     levels = ["a0: &a0 [" + "x," * 10 + "]"]
     levels += [f"a{i}: &a{i} [" + f"*a{i - 1}," * 10 + "]" for i in range(1, 12)]
     path = _write(tmp_path, "\n".join(levels))
-    assert "too large by its aliases" in _refusal(path)
+    assert "too large because of its YAML aliases" in _refusal(path)
 
 
 def test_every_problem_has_its_own_line_that_begins_with_the_file(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_variables_are_replaced_in_property_values_only(tmp_path: Path) -> None:
 
 def test_a_variable_with_a_name_that_cannot_be_is_refused(tmp_path: Path) -> None:
     text = HEAD + "spec:\n  catalog: {properties: {type: 'a${B C}'}}\n" + TABLES + SINK
-    expected = "spec.catalog.properties.type: '${B C}' names no variable"
+    expected = "spec.catalog.properties.type: '${B C}' is not the name of a variable"
     assert _refusal(_write(tmp_path, text)).endswith(expected)
 
 

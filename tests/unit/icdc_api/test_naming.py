@@ -42,7 +42,7 @@ def test_a_table_name_has_parts(name: str, parts: tuple[str, ...]) -> None:
     ],
 )
 def test_a_name_that_is_no_table_name_is_refused(name: str) -> None:
-    with pytest.raises(BadSpec, match=r"is not a table name: it is namespace\.table"):
+    with pytest.raises(BadSpec, match=r"is not a table name: it must be namespace\.table"):
         naming.parse_table_name(name)
 
 

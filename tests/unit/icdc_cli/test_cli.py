@@ -37,7 +37,7 @@ def scripted(
     [
         (None, "there is no such file"),
         ("{", "not YAML: line 1, column 2: "),
-        ("- a", "holds a list; allowed: a mapping"),
+        ("- a", "contains a list; allowed: a mapping"),
         (HEAD + "spec: {tabels: []}\n", "tabels"),
         (HEAD + "spec: {suspend: 'yes'}\n", "spec.suspend: "),
         (HEAD + "spec: {catalog: {properties: {type: '${NOT_SET}'}}}\n", "NOT_SET is not set"),
@@ -160,7 +160,7 @@ def test_run_tells_events_line_by_line_and_ends_with_the_table(
     ("fake", "code", "message"),
     [
         ("stalled", 1, "icdc: shop.orders: AliasTaken: it is taken\n"),
-        ("crash", 1, "icdc: Bug: the application ended with code 1 and left no outcome "),
+        ("crash", 1, "icdc: Bug: the application ended with code 1 and reported no outcome "),
         (
             "unreachable",
             3,
@@ -237,10 +237,13 @@ def test_dead_letters_are_shown_and_sent_again(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "it takes either NAME"),
-        (["shop", "-f", "x.yaml"], "it takes either NAME"),
-        (["shop", "--secrets-dir", "x"], "--secrets-dir goes with -f"),
-        (["shop", *(f"--id={number}" for number in range(1001))], "--id: at most 1000 at a time"),
+        ([], "give either NAME"),
+        (["shop", "-f", "x.yaml"], "give either NAME"),
+        (["shop", "--secrets-dir", "x"], "--secrets-dir is allowed only with -f"),
+        (
+            ["shop", *(f"--id={number}" for number in range(1001))],
+            "at most 1000 are allowed at a time",
+        ),
     ],
 )
 def test_dead_letters_are_those_of_a_file_or_of_a_pipeline_in_a_cluster(

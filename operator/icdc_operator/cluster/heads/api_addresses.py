@@ -65,7 +65,7 @@ class ApiServerAddresses:
                         await self._ask()
                 except (IcdcError, TimeoutError, ValueError) as error:
                     # ValueError: an address that is none, such as "[bad".
-                    _log.debug("the API server does not say where it is: %s", error)
+                    _log.debug("the addresses of the API server cannot be read: %s", error)
                 self._next_at = now + (LEARN_SECONDS if self._addresses else RETRY_SECONDS)
         return frozenset(self._addresses)
 

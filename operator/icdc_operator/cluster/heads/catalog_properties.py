@@ -129,7 +129,7 @@ def translate(name: str, properties: Mapping[str, str]) -> PyCatalog:
             return PyCatalog(kind, name, {**_select(_HIVE, given), **_translate_files(given)})
         case CatalogKind.DYNAMODB:
             if "dynamodb.endpoint" in given:
-                raise OutOfSight("pyiceberg knows no dynamodb.endpoint")
+                raise OutOfSight("pyiceberg does not support dynamodb.endpoint")
             return PyCatalog(kind, name, {**_select(_DYNAMODB, given), **_translate_files(given)})
 
 
@@ -169,7 +169,7 @@ def _translate_rest(given: Mapping[str, str]) -> dict[str, Any]:
             basic = {key: given.get(f"rest.auth.basic.{key}", "") for key in keys}
             result["auth"] = {"type": "basic", "basic": basic}
         case _:
-            raise OutOfSight("pyiceberg does not know this rest.auth.type")
+            raise OutOfSight("pyiceberg does not support this rest.auth.type")
     return result
 
 
@@ -178,8 +178,8 @@ def _translate_files(given: Mapping[str, str]) -> dict[str, Any]:
     if "s3.proxy-uri" in given:
         # Whoever writes a pipeline must not choose a server that connects in the operator's place.
         raise OutOfSight(
-            "the operator uses no proxy that a catalog names (s3.proxy-uri), only its chart's "
-            "(extraEnv)"
+            "the operator does not use the proxy of a catalog (s3.proxy-uri), only that of its "
+            "chart (extraEnv)"
         )
     result = _select(_FILES, given)
     if "s3.path-style-access" in given:
@@ -196,13 +196,15 @@ def _build_sql_uri(given: Mapping[str, str]) -> str:
         return _build_sqlite_uri(uri.removeprefix("jdbc:sqlite:"))
     if uri.startswith("jdbc:postgresql:"):
         return _build_postgres_uri(uri.removeprefix("jdbc:"), given)
-    raise OutOfSight("of JDBC catalogs the operator can read jdbc:postgresql: and jdbc:sqlite:")
+    raise OutOfSight(
+        "the operator can read only JDBC catalogs of jdbc:postgresql: and jdbc:sqlite:"
+    )
 
 
 def _build_sqlite_uri(rest: str) -> str:
     path = rest.removeprefix("file:").partition("?")[0]
     if not path or path.startswith(":"):
-        raise OutOfSight("a database in memory is seen by its own process alone")
+        raise OutOfSight("a database in memory is visible only to its own process")
     # Read-only: in any other mode SQLite creates a file that is missing.
     return f"sqlite:///file:{quote(path)}?mode=ro&uri=true"
 
@@ -218,7 +220,7 @@ def _build_postgres_uri(uri: str, given: Mapping[str, str]) -> str:
     for name in _POSTGRES_FILES:
         # To libpq `engine:key` names a library to load.
         if name in query and (not query[name].startswith("/") or ":" in query[name]):
-            raise OutOfSight(f"{name} of the catalog is no absolute path without a colon")
+            raise OutOfSight(f"{name} of the catalog must be an absolute path without a colon")
     # What the JDBC driver does for `ssl=true`; libpq would by itself not check the certificate.
     if parameters.get("ssl", "false").lower() in ("true", "") and "sslmode" not in query:
         query["sslmode"] = "verify-full"

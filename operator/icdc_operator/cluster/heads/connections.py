@@ -174,8 +174,8 @@ class _ReaderConnection:
             answer = HeadAnswer.model_validate_json(await self._reader.readline())
         except (OSError, ValidationError, ValueError):
             raise SourceUnavailable(
-                "the reader of this catalog ended amid its answer, most often because that takes "
-                "too much memory"
+                "the process that reads this catalog ended before its answer, most often because "
+                "the catalog's answer needs too much memory"
             ) from None
         if answer.failure is None:
             return answer.head

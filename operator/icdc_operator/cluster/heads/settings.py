@@ -41,15 +41,16 @@ class ReaderSettings:
         """Raise OutOfSight where the operator's own role must not be used."""
         if not self.use_cloud_role:
             raise OutOfSight(
-                f"no keys for {what} are given, and the operator's own cloud role is not for "
-                "pipelines (chart: heads.useCloudRole)"
+                f"no keys for {what} are given, and pipelines may not use the operator's cloud "
+                "role (chart: heads.useCloudRole)"
             )
 
     def require_local_files(self) -> None:
         """Raise OutOfSight where files of this pod or host must not be read."""
         if not self.local_files:
             raise OutOfSight(
-                "the operator reads no files of its own pod or host (chart: heads.localFiles)"
+                "pipelines may not use files of the operator's pod or host (chart: "
+                "heads.localFiles)"
             )
 
 

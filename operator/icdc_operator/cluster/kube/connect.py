@@ -79,7 +79,7 @@ async def load_configuration(
             )
         except (LookupError, TypeError, AttributeError) as error:
             # The library checks nothing of the file's structure.
-            raise BadSpec(f"{path} is no kubeconfig: {type(error).__name__}: {error}") from error
+            raise BadSpec(f"{path} is not a kubeconfig: {type(error).__name__}: {error}") from error
     return settings
 
 
@@ -89,15 +89,15 @@ def _find_kubeconfig(env: Mapping[str, str]) -> str:
     present = [Path(name) for name in path.split(os.pathsep) if Path(name).is_file()]
     if not present:
         raise BadSpec(
-            f"no cluster is known: this is no pod, and there is no kubeconfig at {path}; set "
-            f"{KUBECONFIG}"
+            f"no cluster is configured: this is not a pod, and there is no kubeconfig at {path}; "
+            f"set {KUBECONFIG}"
         )
     # Checked here, because the library reports a broken file by whatever error it runs into.
     for file in present:
         try:
             document = yaml.safe_load(file.read_bytes())
         except (OSError, yaml.YAMLError) as error:
-            raise BadSpec(f"{file} is no kubeconfig that can be read: {error}") from error
+            raise BadSpec(f"the kubeconfig {file} cannot be read: {error}") from error
         if not isinstance(document, dict):
-            raise BadSpec(f"{file} is no kubeconfig: it holds no mapping")
+            raise BadSpec(f"{file} is not a kubeconfig: it contains no mapping")
     return path

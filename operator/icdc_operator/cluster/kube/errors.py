@@ -175,14 +175,14 @@ def _suggest_rule(message: str) -> str:
     """Return the rule to add to a Role, if the message names the missing permission.
 
     pods is forbidden: … cannot list resource "pods" in API group ""
-    ; the rule that is missing: {apiGroups: [""], resources: ["pods"], verbs: ["list"]}
+    ; missing RBAC rule: {apiGroups: [""], resources: ["pods"], verbs: ["list"]}
     """
     right = _RIGHT.search(message)
     if right is None:
         return ""
     verb, resource, group = right.groups(default="")
     rule = f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
-    return f"; the rule that is missing: {rule}"
+    return f"; missing RBAC rule: {rule}"
 
 
 def _parse_seconds(header: str | None) -> float | None:

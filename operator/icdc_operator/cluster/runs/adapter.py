@@ -137,7 +137,7 @@ class ClusterAdapter:
         read = observation.pipeline["metadata"]
         present = await self._api.get_pipeline(read["namespace"], read["name"])
         if present is None or present["metadata"]["resourceVersion"] != read["resourceVersion"]:
-            raise Conflict("the pipeline was written since it was read")
+            raise Conflict("the pipeline was changed after it was read")
 
     async def act(self, observation: Observation, action: Action) -> None:
         """Carry out one action; harmless if it was carried out before.

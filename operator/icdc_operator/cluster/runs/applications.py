@@ -128,8 +128,8 @@ def _judge_before_pod(
         if since is None or now - since <= timedelta(seconds=UNNOTICED_SECONDS):
             return RunPhase.PENDING, None
         text = (
-            f"spark-operator has not taken up {evidence.describe(application)}: either it does not "
-            "run, or it does not watch this namespace (spark.jobNamespaces of its chart)"
+            f"spark-operator has not processed {evidence.describe(application)}: either it is not "
+            "running, or it does not watch this namespace (spark.jobNamespaces of its chart)"
         )
         # spark-operator may only be restarting, so the run fails no earlier than startSeconds.
         wrong = evidence.build_failure(Submission(text), "SparkOperatorNotWatching", retryable=True)
@@ -143,8 +143,8 @@ def _find_exit_failure(application: Resource, message: str) -> Failure | None:
     """Return the failure that spark-operator recorded of a driver whose pod was deleted since."""
     if "OOMKilled" in message:
         text = (
-            f"{evidence.describe(application)}: the driver was killed for memory; raise "
-            "spec.spark.driver.memory"
+            f"{evidence.describe(application)}: the driver was killed because it ran out of "
+            "memory; raise spec.spark.driver.memory"
         )
         return evidence.build_failure(OutOfMemory(text), "OOMKilled")
     # An exit code alone does not say whether the run had done its work.

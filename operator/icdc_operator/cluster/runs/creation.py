@@ -132,7 +132,7 @@ async def _create(api: ClusterApi, wanted: Resource, launch: Launch) -> None:
         )
     # It was there when we created, and is not now. Conflict: the next reconcile tries again.
     if present is None:
-        raise errors.Conflict(f"{evidence.describe(wanted)} was deleted this moment")
+        raise errors.Conflict(f"{evidence.describe(wanted)} was deleted just now")
     if not _is_managed(present) or not _is_of_pipeline(present, launch):
         raise errors.NameTaken(
             f"{evidence.describe(wanted)} exists in {launch.owner.namespace} and is not a run of "
@@ -145,13 +145,15 @@ async def _create(api: ClusterApi, wanted: Resource, launch: Launch) -> None:
         return
     # An operator that was cut off may come back with an old record: the newer run stays.
     if _read_epoch(present) > launch.run.epoch:
-        raise errors.Conflict(f"{evidence.describe(wanted)} is of a newer run than this one")
+        raise errors.Conflict(f"{evidence.describe(wanted)} belongs to a newer run than this one")
     # A left-over of an older attempt. Live attempts do not come here: `decide` stops them before it
     # creates another; one that starts this moment must end anyway.
     await api.delete(
         kinds.of(wanted), launch.owner.namespace, metadata["name"], uid=metadata["uid"]
     )
-    raise errors.Conflict(f"{evidence.describe(wanted)} of an older run stood in the way")
+    raise errors.Conflict(
+        f"{evidence.describe(wanted)} of an older run still existed and was deleted"
+    )
 
 
 def _is_managed(resource: Resource) -> bool:

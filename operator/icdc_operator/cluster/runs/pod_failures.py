@@ -64,7 +64,7 @@ def explain_not_running(pod: Resource, now: datetime) -> Failure | None:
     if pods.is_silent(pod):
         text = (
             f"{where}: {_describe_node(pod)} does not answer; if it does not come back, the run is "
-            "tried again on another node once Kubernetes evicts the pod (see its tolerations)"
+            "retried on another node once Kubernetes evicts the pod (see its tolerations)"
         )
         return evidence.build_failure(NodeLost(text), "NodeNotReady")
     # After the checks of the node: a driver on a lost node still looks as if it ran.
@@ -77,7 +77,7 @@ def explain_not_running(pod: Resource, now: datetime) -> Failure | None:
             return evidence.build_failure(ImagePull(f"{message}; see spec.spark.image"), reason)
         if reason in _SPEC_REASONS:
             return evidence.build_failure(
-                BadSpec(f"{message}; see what the pod names, such as Secrets"),
+                BadSpec(f"{message}; check what the pod refers to, such as Secrets"),
                 reason,
                 retryable=True,
             )
@@ -98,8 +98,8 @@ def explain_end(pod: Resource, *, began: bool = False) -> Failure | None:
     # more memory helps.
     if state is not None and state.reason == "OOMKilled":
         text = (
-            f"{where}: the driver was killed for memory; raise spec.spark.driver.memory, or "
-            "spark.driver.memoryOverhead in spec.spark.conf"
+            f"{where}: the driver was killed because it ran out of memory; raise "
+            "spec.spark.driver.memory, or spark.driver.memoryOverhead in spec.spark.conf"
         )
         return evidence.build_failure(OutOfMemory(text), "OOMKilled")
     return (
@@ -155,9 +155,9 @@ def _judge_exit(state: pods.ContainerExit | None, where: str, *, began: bool) ->
         return evidence.build_failure(
             Submission(evidence.join_foreign_text(text, log)), "DriverNotStarted"
         )
-    text = f"{where}: the driver ended with code {state.code} and left no outcome; read its log"
+    text = f"{where}: the driver ended with code {state.code} and reported no outcome; read its log"
     if state.code == 0:
-        text += ", and see whether spec.spark.image is an image of this operator"
+        text += ", and check that spec.spark.image is an image of this operator"
     return evidence.build_failure(Bug(evidence.join_foreign_text(text, log)), "NoOutcome")
 
 

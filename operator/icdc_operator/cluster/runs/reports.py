@@ -28,7 +28,9 @@ def read_report(pod: Resource, run_id: str) -> tuple[RunReport | None, Failure |
     unreadable = None
     if report is None and problem is not None:
         wrong = Bug(
-            evidence.join_foreign_text(f"{evidence.describe(pod)} has a report of no use", problem)
+            evidence.join_foreign_text(
+                f"{evidence.describe(pod)} has a report that cannot be read", problem
+            )
         )
         unreadable = evidence.build_failure(wrong, "ReportUnreadable")
     if report is not None and report.run_id != run_id:

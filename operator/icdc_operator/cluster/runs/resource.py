@@ -77,8 +77,8 @@ def _check_room(spec: PipelineSpec, room: int) -> None:
     needed = status_size.compute_least_bytes(spec)
     if needed > room:
         raise BadSpec(
-            f"spec.tables: the status of {len(spec.tables)} tables may have {needed} bytes, and "
-            f"beside spec and metadata {max(0, room)} of {MAX_OBJECT_BYTES} are left: use fewer "
+            f"spec.tables: the status of {len(spec.tables)} tables may need {needed} bytes, and "
+            f"spec and metadata leave {max(0, room)} of {MAX_OBJECT_BYTES}: use fewer "
             "tables in one pipeline, or shorter lists of columns and mappings"
         )
 

@@ -24,10 +24,10 @@ from icdc_operator.manifests.pods import pod_paths, shapes
 from icdc_operator.manifests.pods.roles import Role
 from icdc_operator.manifests.pods.templates import DRIVER_ENV
 
-_NAMES = "runs and their pods are found by it; use a key of your own"
+_NAMES = "the operator finds runs and their pods by it; use another key"
 _SPARK_SETS = "Spark sets it in every pod; leave it out"
 _ACCOUNT = "use spec.spark.driver.serviceAccount"
-_OWN = "a run has a network, processes and memory of its own; leave it out"
+_OWN = "a run has its own network, processes and memory; leave it out"
 _IMAGE_STARTS = "the image starts the run; leave it out"
 _OUTCOME = "the driver writes its outcome there; leave it out"
 
@@ -145,7 +145,9 @@ def _check_pod(spec: Mapping[str, Any], role: Role, path: shapes.Path) -> Iterat
             yield _format_line((*path, field), value, rule)
     token = "automountServiceAccountToken"
     if role is Role.DRIVER and spec.get(token, True) is not True:
-        yield _format_line((*path, token), spec[token], "the driver creates the executors with it")
+        yield _format_line(
+            (*path, token), spec[token], "the driver needs the token to create the executors"
+        )
 
 
 def _check_main_container(
@@ -204,7 +206,7 @@ def _choose_volume_rule(volume: str) -> str:
 
 
 def _describe_main_container(role: Role) -> str:
-    return f"only {role.container}, the main container, has that of the run"
+    return f"only {role.container}, the main container, has the run's image by default"
 
 
 def _refuse_unknown(

@@ -63,13 +63,13 @@ _SIGNS = (
         # The files that it read were not at fault, and are not looked at: they may be what hangs.
         re.compile(re.escape(CANCELLED)),
         NoProgress,
-        "the step did nothing for too long and was cancelled; it is retried",
+        "the step made no progress for too long and was cancelled; it is retried",
     ),
     _Sign(
         # Errors 28 and 122 of Linux: Python workers show the number.
         re.compile(r"No space left on device|\[Errno 28\]|Disk quota exceeded|\[Errno 122\]"),
         DiskFull,
-        "{disk} is full: no bytes or no inodes are left; it is retried. Give Spark room for "
+        "{disk} is full: no bytes or no inodes are left; the run is retried. Give Spark room for "
         "shuffle and spill: larger spec.spark.localVolumes, or fewer bytes at once "
         "(maxBytesPerBatch)",
     ),
@@ -77,8 +77,8 @@ _SIGNS = (
         # Error 30 of Linux. A kernel does that to a disk that fails; other nodes have others.
         re.compile(r"Read-only file system|\[Errno 30\]"),
         NodeLost,
-        "{disk} is read-only, most likely because it failed; it is retried. If it comes again, "
-        "take the node out of use",
+        "{disk} is read-only, most likely because it failed; the run is retried. If this happens "
+        "again, take the node out of service",
     ),
     _Sign(
         # The JVM calls it an OutOfMemoryError, and more memory does not help.
@@ -87,8 +87,8 @@ _SIGNS = (
             r"|Resource temporarily unavailable|\[Errno 11\]"
         ),
         OutOfMemory,
-        "the container may not start more threads or processes; it is retried. Raise the PID limit "
-        "of its node (podPidsLimit of the kubelet), or lower spec.spark.executor.cores",
+        "the container may not start more threads or processes; the run is retried. Raise the PID "
+        "limit of its node (podPidsLimit of the kubelet), or lower spec.spark.executor.cores",
     ),
     _Sign(
         re.compile(r"SparkContext was shut ?down|SparkContext shutdown|stopped SparkContext"),
@@ -99,8 +99,8 @@ _SIGNS = (
         # 137 is SIGKILL, mostly by the kernel; 52 is Spark's own code for an OutOfMemoryError.
         re.compile(r"exit(?:ed with)? (?:code|status) (?:137|52)\b|container OOM|OOMKilled"),
         OutOfMemory,
-        "executors were killed for memory; it is retried. Raise spec.spark.executor.memory, or "
-        "spark.executor.memoryOverhead in spec.spark.conf",
+        "executors were killed because they ran out of memory; the run is retried. Raise "
+        "spec.spark.executor.memory, or spark.executor.memoryOverhead in spec.spark.conf",
     ),
     _Sign(
         re.compile(
@@ -108,8 +108,8 @@ _SIGNS = (
             r"|Not enough memory to build and broadcast"
         ),
         OutOfMemory,
-        "Spark ran out of heap; it is retried. Raise spec.spark.executor.memory, or "
-        "spec.spark.driver.memory where the driver did",
+        "Spark ran out of heap; the run is retried. Raise spec.spark.executor.memory, or "
+        "spec.spark.driver.memory if it was the driver",
     ),
     _Sign(
         re.compile(r"bigger than spark\.driver\.maxResultSize"),
@@ -124,7 +124,7 @@ _SIGNS = (
             re.MULTILINE,
         ),
         OutOfMemory,
-        "a Python worker died, most likely for memory; it is retried. Raise "
+        "a Python worker died, most likely because it ran out of memory; the run is retried. Raise "
         "spark.executor.memoryOverhead in spec.spark.conf",
     ),
     _Sign(
@@ -136,12 +136,12 @@ _SIGNS = (
             r"|RejectedExecutionException"
         ),
         NodeLost,
-        "executors, or the shuffle data that they held, were lost; it is retried",
+        "executors, or the shuffle data that they held, were lost; the run is retried",
     ),
     _Sign(
         re.compile(rf"(?:FileNotFound|NoSuchFile)[^\n]*{_SCRATCH}"),
         NodeLost,
-        "Spark's own scratch files were removed under it; it is retried",
+        "Spark's scratch files were removed while it used them; the run is retried",
     ),
 )
 

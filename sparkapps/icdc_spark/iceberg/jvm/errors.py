@@ -132,12 +132,12 @@ _MEANINGS: tuple[tuple[frozenset[str], type[IcdcError], str], ...] = (
         # The application commits tags only; other writers commit to a busy table all the time.
         frozenset({"CommitFailedException", "CommitStateUnknownException"}),
         SourceUnavailable,
-        "the table was changed by others while its tag was set",
+        "other writers committed to the table while its tag was set",
     ),
     (
         frozenset({"RuntimeMetaException", "NessieReferenceNotFoundException"}),
         CatalogInvalid,
-        "the catalog cannot be used as catalog.properties say",
+        "the catalog cannot be used with these catalog.properties",
     ),
 )
 

@@ -88,17 +88,17 @@ def find_meaning(classes: Set[str], text: str) -> tuple[type[TableError], str] |
     """
     if "Cannot read unsupported version" in text:
         return FileUnreadable, (
-            "the table's metadata is of a format version that is newer than this Iceberg reads; "
-            "use an image with a newer one (spec.spark.image)"
+            "the table's metadata has a newer format version than this Iceberg can read; use an "
+            "image with a newer Iceberg (spec.spark.image)"
         )
     if "NoFieldIdsError" in classes:
         return FileUnreadable, (
-            "the columns of a file have no field ids, and the table no name mapping to know them "
-            "by: set its property schema.name-mapping.default, or rewrite the file"
+            "the columns of a file have no field ids, and the table has no name mapping to "
+            "identify them: set its property schema.name-mapping.default, or rewrite the file"
         )
     if "Can not promote" in text:
         return FileUnreadable, (
-            "a column of an ORC file is of a type that Iceberg does not read as the table's: "
+            "a column of an ORC file has a type that Iceberg cannot convert to the table's type: "
             "rewrite the file"
         )
     if "Metadata file for version" in text and "is missing under" in text:

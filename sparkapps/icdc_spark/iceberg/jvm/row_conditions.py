@@ -59,8 +59,9 @@ _TYPED_NOW = re.compile(
 _VERSION_OF_ICEBERG = "IcebergVersionFunction"
 
 _INSTEAD = (
-    "A row has to enter and leave the index by a change of the row. Filter by a column that the "
-    "writer of the table sets, and let the writer update it, for example when a row grows too old"
+    "A row may enter or leave the index only when the row itself changes. Filter by a column that "
+    "the writer of the table sets, and let the writer update it, for example when a row grows too "
+    "old"
 )
 
 
@@ -91,7 +92,7 @@ def _find_dependency(bridge: Bridge, frame: DataFrame, row_filter: str) -> str:
         names = ", ".join(name.rpartition(".")[2] for name in foreign)
         return f"depends on more than the row ({names})"
     if not condition.deterministic():
-        return "is not deterministic: it need not give the same answer twice for one row"
+        return "is not deterministic: it may give two answers for one row"
     # This rule replaces a text that is compared with a time, such as `day > 'yesterday'`.
     if not bridge.get_statics(_RULES + "SpecialDatetimeValues").apply(plan).fastEquals(plan):
         return "depends on the time of the run"

@@ -36,7 +36,7 @@ def find_meaning(text: str) -> tuple[type[TableError], str] | None:
     # Before the states: that of a duplicate key is 23505, which would blame the row filter.
     if "[DUPLICATED_MAP_KEY]" in text:
         return FileUnreadable, (
-            "a map in a row holds the same key more than once ([DUPLICATED_MAP_KEY]), so it has "
+            "a map in a row contains the same key more than once ([DUPLICATED_MAP_KEY]), so it has "
             "no document: rewrite that row, or leave its column out by naming the other columns "
             "in `columns`"
         )
@@ -45,7 +45,7 @@ def find_meaning(text: str) -> tuple[type[TableError], str] | None:
     code = _CODE.search(text)
     return FilterInvalid, (
         f"rowFilter fails on a row of the table ([{code[1] if code else 'unknown'}]): write it so "
-        "that it holds for every value, such as with try_cast, try_divide or nullif"
+        "that it works for every value, for example with try_cast, try_divide or nullif"
     )
 
 

@@ -47,7 +47,7 @@ def _explain(error: Exception) -> IcdcError:
         kind, message = loss
         return kind(f"the driver does not start: {message} ({detail})")
     if _NO_POD in text:
-        return DriverLost("the pod of the driver was deleted while it started; it is retried")
+        return DriverLost("the pod of the driver was deleted while it started; the run is retried")
     if _API_ERROR not in classes:
         return Bug(f"the driver does not start: {detail}")
     if _DENIED.search(text):
@@ -58,5 +58,5 @@ def _explain(error: Exception) -> IcdcError:
         )
     return StartTimeout(
         "the driver does not start, because the API server of Kubernetes cannot be reached or "
-        f"fails; it is retried ({detail})"
+        f"fails; the run is retried ({detail})"
     )

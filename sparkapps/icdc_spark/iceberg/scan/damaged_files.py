@@ -70,8 +70,8 @@ def name_suspects(table: IcebergTable, groups: Iterable[Any]) -> str:
         return f"it is {files[0]}"
     more = f" and {len(files) - SHOWN_FILES} more" if len(files) > SHOWN_FILES else ""
     return (
-        f"it is among the files read ({', '.join(files[:SHOWN_FILES])}{more}), and the log of "
-        "the executors says which one"
+        f"it is one of the files that were read ({', '.join(files[:SHOWN_FILES])}{more}), and the "
+        "log of the executors says which one"
     )
 
 
@@ -91,7 +91,7 @@ def _check_file(stored: Any, file: Any, shown: str) -> str:
     # The length first: it needs no stream, and tells a file that was cut off or written over.
     length, expected = int(stored.getLength()), int(file.fileSizeInBytes())
     if length != expected:
-        return f"it has {length} bytes, and by its manifest {expected}"
+        return f"it has {length} bytes, but its manifest says {expected}"
     file_format = str(file.format())
     stream = stored.newStream()
     try:
@@ -105,8 +105,8 @@ def _check_file(stored: Any, file: Any, shown: str) -> str:
         stream.close()
     if len(end) < asked or len(start) < min(len(first), length):
         raise SourceUnavailable(
-            f"{shown} is answered in part: it has {length} bytes, and the store gives {len(end)} "
-            f"of the last {asked}"
+            f"the store returned only a part of {shown}: the file has {length} bytes, and of the "
+            f"last {asked} it returned {len(end)}"
         )
     if start in (first, _ENCRYPTED) and end.endswith((last, _ENCRYPTED)):
         return ""

@@ -181,7 +181,7 @@ class BulkClient:
             # Such as the page of a gateway: the request behind it may have been applied.
             into.result.ambiguous = True
             unreadable = TargetUnavailable(
-                f"{self.connection.where} answered something that is not OpenSearch's."
+                f"{self.connection.where} gave an answer that is not from OpenSearch."
             )
             return _Attempt((request,), unreadable)
         applied = _count_applied(request.operations, answers, into.result)

@@ -45,6 +45,6 @@ def _check_share(total: PartitionResult, target: BulkTarget) -> None:
             raise TargetInvalid(
                 f"Index {target.index!r} refused {len(ids)} of {rows} rows of a batch for one "
                 f"reason ({kind}), so the cause is probably not in the rows. Nothing was "
-                "removed. Look at the reasons in its dead letters and mend the index's mapping or "
+                "removed. Read the reasons in its dead letters and correct the index's mapping or "
                 "settings, or raise spec.resync.nonce for a new index."
             )

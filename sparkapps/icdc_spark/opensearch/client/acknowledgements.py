@@ -12,6 +12,6 @@ def require_acknowledged(answer: object, what: str) -> None:
     # `is False`: an answer without the field is an error body that the caller chose to ignore.
     if isinstance(answer, dict) and answer.get("acknowledged") is False:
         raise TargetUnavailable(
-            f"OpenSearch has not made the {what} in time: its cluster manager is behind. It is "
-            "asked again."
+            f"OpenSearch has not finished the {what} in time: its cluster manager is slow. The "
+            "request is repeated."
         )

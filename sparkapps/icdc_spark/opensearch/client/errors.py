@@ -141,7 +141,7 @@ def translate(error: OpenSearchException, connection: Connection) -> IcdcError:
         # `info` is the parsed answer; its text is searched for the permission and the index.
         kind = parse_error_type(error.info)
         return from_status(error.status_code, kind, connection, reason=str(error.info))
-    return Bug(f"Unforeseen error of the OpenSearch client: {type(error).__name__}.")
+    return Bug(f"Unexpected error of the OpenSearch client: {type(error).__name__}.")
 
 
 def from_status(status: int, kind: str, connection: Connection, *, reason: str = "") -> IcdcError:

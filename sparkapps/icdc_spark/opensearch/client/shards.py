@@ -15,7 +15,7 @@ def require_all_shards(answer: object, what: str, *, shards: int | None = None) 
     """
     counts = answer.get("_shards") if isinstance(answer, dict) else None
     if not isinstance(answer, dict) or not isinstance(counts, dict):
-        raise TargetUnavailable(f"OpenSearch did not answer the {what} as it should.")
+        raise TargetUnavailable(f"OpenSearch gave an unexpected answer to the {what}.")
     total, successful = counts.get("total"), counts.get("successful")
     complete = (
         total == successful
@@ -27,6 +27,6 @@ def require_all_shards(answer: object, what: str, *, shards: int | None = None) 
     )
     if not complete:
         raise TargetUnavailable(
-            f"OpenSearch answered the {what} from {successful} of {shards or total} shards; "
-            "it is asked again."
+            f"OpenSearch answered the {what} from {successful} of {shards or total} shards; the "
+            "request is repeated."
         )

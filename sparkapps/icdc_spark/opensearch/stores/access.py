@@ -54,7 +54,11 @@ class Rotation:
                     self._given.append(self._open())
                 except IcdcError as error:
                     # Such as a Secret without a password: the old credentials may still hold.
-                    LOG.warning("the changed Secrets cannot be used, the old ones are: %s", error)
+                    LOG.warning(
+                        "the changed Secrets cannot be used, so the run continues with the "
+                        "previous ones: %s",
+                        error,
+                    )
             # Older ones stay open: threads of other tables may be in the middle of a request.
             return self._given[-1]
 

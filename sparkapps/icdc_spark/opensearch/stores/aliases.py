@@ -193,7 +193,8 @@ def _find_common_pointing(alias: str, left: list[Mapping[str, Any]]) -> dict[str
     if any(how != carried[0] for how in carried):
         raise TargetInvalid(
             f"Alias {alias!r} points to several indices with different filters or routing, so it "
-            "is not known which of them readers shall have. Remove all but one."
+            "is not clear which of these readers should get. Remove the alias from all but one "
+            "index."
         )
     return carried[0] if carried else {}
 

@@ -98,8 +98,8 @@ def check_index(
         problems.append(f"alias {alias!r} points to it already")
     if problems:
         raise TargetInvalid(
-            f"Index {created.name!r} is not what was asked for: {'; '.join(problems[:5])}. Change "
-            "the index template that matches this name, or give it another pattern."
+            f"Index {created.name!r} was not created as requested: {'; '.join(problems[:5])}. "
+            "Change the index template that matches this name, or give it another pattern."
         )
 
 

@@ -94,7 +94,7 @@ def check_identity(
     now = identify(client, index)
     loss = find_loss(index, now, expected_uuid, recorded)
     if now is None or loss is not None:
-        raise Gap(f"It cannot be known what {index!r} holds: {loss}.")
+        raise Gap(f"The content of {index!r} is unknown: {loss}.")
     return now
 
 

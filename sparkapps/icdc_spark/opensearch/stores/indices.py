@@ -276,10 +276,10 @@ def _parse_number(name: str) -> int:
 def _translate_creation_error(name: str, error: RequestError) -> IcdcError:
     if parse_error_type(error.info) == "resource_already_exists_exception":
         return TargetUnavailable(
-            f"Somebody else has just created the index {name!r}. The step is tried again."
+            f"Somebody else has just created the index {name!r}. The step is retried."
         )
     return MappingInvalid(
-        f"OpenSearch refused to make index {name!r}, check sink.opensearch.indexSettings and "
+        f"OpenSearch refused to create index {name!r}; check sink.opensearch.indexSettings and "
         f"tables[].mapping: {_describe_refusal(error)}"
     )
 

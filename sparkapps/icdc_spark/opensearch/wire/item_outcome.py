@@ -158,7 +158,7 @@ def _build_target_invalid(answer: ItemAnswer) -> TargetInvalid:
     named = answer.reason.startswith(_REASONS_OF_THE_TARGET)
     detail = f": {answer.reason[:_MAX_REASON]}" if named else ""
     return TargetInvalid(
-        f"The index does not take documents for a reason that is not in the rows ({answer.kind}"
-        f"{detail}). Nothing was removed. Undo the change of its mapping, settings or pipeline, or "
-        "raise spec.resync.nonce for a new index."
+        f"The index refuses documents for a reason that is not in the rows ({answer.kind}"
+        f"{detail}). Nothing was removed. Undo the change of its mapping, settings or ingest "
+        "pipeline, or raise spec.resync.nonce for a new index."
     )

@@ -51,7 +51,7 @@ def check_alias(context: TableContext, state: StateDocument) -> None:
     if problem is not None:
         raise TargetInvalid(
             f"{problem}, so readers do not see index {state.index}. The next run of the pipeline "
-            "puts it back, unless it is somebody else's now."
+            "restores the alias, unless it belongs to somebody else now."
         )
 
 

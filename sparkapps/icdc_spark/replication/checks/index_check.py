@@ -58,10 +58,12 @@ def compare_with_index(client: Client, stored: Stored | None) -> IndexCheck:
     loss = identity.find_loss(written.index, now, written.index_uuid, recorded)
     # Before the revision: a restored icdc-state has the `_version` of then, so both would fit.
     if now is not None and state.store_history not in (None, now.store_history):
-        restored = "the index icdc-state was restored, so what it says may be older than the index"
+        restored = (
+            "the index icdc-state was restored, so its state document may be older than the index"
+        )
         return IndexCheck(loss=loss or restored, store_changed=True, identity=now)
     if not stored.is_original:
-        loss = loss or "the state document was put back from a copy, or is older than the index"
+        loss = loss or "the state document was restored from a copy, or is older than the index"
     return IndexCheck(loss=loss or describe_returned(state.absent_nodes), identity=now)
 
 

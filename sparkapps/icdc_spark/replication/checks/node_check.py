@@ -129,7 +129,7 @@ def _record(context: TableContext, stored: Stored, nodes: dict[str, int]) -> Sto
     absent = context.nodes.absent
     if absent:
         LOG.warning(
-            "%s: nodes of OpenSearch left the cluster, perhaps with requests of ours: %s",
+            "%s: nodes left the OpenSearch cluster, perhaps with requests of this run: %s",
             context.table.name,
             ", ".join(sorted(absent)),
         )
@@ -149,7 +149,7 @@ def _read(context: TableContext, nodes: Collection[str] = ()) -> dict[str, int]:
         # All else works without it, so that an upgrade stops no table.
         context.nodes.listed_at = time.monotonic()
         if not context.nodes.warned:
-            problem = "nodes that leave OpenSearch's cluster go unnoticed"
+            problem = "nodes that leave the OpenSearch cluster are not detected"
             LOG.warning("%s: %s: %s", context.table.name, problem, error)
         context.nodes.warned = True
         return {}

@@ -29,8 +29,8 @@ pytestmark = pytest.mark.spark
 
 SECONDS = 4.0
 """How long a step may do nothing here."""
-JOB = r"Spark job \d+, 0 of 1 tasks ended. It is cancelled and tried again; nothing is lost"
-NO_JOB = r"outside of Spark jobs. It is tried again as soon as it ends; nothing is lost"
+JOB = r"Spark job \d+, 0 of 1 tasks ended. The step is cancelled and retried; nothing is lost"
+NO_JOB = r"outside of Spark jobs. The step is retried as soon as it ends; nothing is lost"
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -183,7 +183,8 @@ def test_an_append_only_table_brings_each_appended_row_once(
     assert by_table["events"].reason is None
     assert (by_table["bad"].state, by_table["bad"].reason) == ("Stalled", "NotAppendOnly")
     assert by_table["bad"].message == (
-        f"{bad}: snapshot {deletion} is of operation delete, and the table is declared appendOnly"
+        f"{bad}: snapshot {deletion} has the operation delete, although the table is declared "
+        "appendOnly"
     )
     assert document_writes(proxy.writes(), "bad") == []
     assert list_appended(proxy, "events") == [("index", 2), ("index", 3)]

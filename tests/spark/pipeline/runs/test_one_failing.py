@@ -136,7 +136,9 @@ def test_a_table_whose_python_workers_die_again_and_again_is_tried_again_by_the_
     assert killer.killed == 4
     assert report.outcome is not None
     assert (report.outcome.failure_class, report.outcome.retryable) == ("OutOfMemory", True)
-    assert "a Python worker died, most likely for memory" in report.outcome.message
+    assert (
+        "a Python worker died, most likely because it ran out of memory" in report.outcome.message
+    )
     assert [(table.state, table.reason) for table in report.tables] == [
         ("Streaming", None),
         ("Streaming", "OutOfMemory"),

@@ -125,7 +125,7 @@ STORIES = [
             ScenarioStep(
                 do=["alter table {t} drop column age", "insert into {t} values (4,'d')"],
                 reason="IncompatibleSchema",
-                message="Table {n}: column `age` is no longer there" + DIFFER,
+                message="Table {n}: column `age` no longer exists" + DIFFER,
             ),
         ],
     ),

@@ -151,7 +151,7 @@ PASSES: dict[tuple[Harm, str], str] = {
     (Harm.SLOW_DOWN, ".avro"): "Please reduce your request rate",
     (Harm.CUT, ".parquet"): "Premature end of Content-Length delimited message body",
     # Its length is that of the manifest, so it is the answer that is short, and not the file.
-    (Harm.SHORT, ".parquet"): "bytes, and the store gives 2 of the last 4",
+    (Harm.SHORT, ".parquet"): "bytes, and of the last 4 it returned 2",
     (Harm.CUT, ".avro"): "Premature end of Content-Length delimited message body",
 }
 

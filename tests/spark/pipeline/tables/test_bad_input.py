@@ -95,25 +95,25 @@ MISSING_NAMES = [
     refusal_of(
         "no_column",
         "ColumnNotFound",
-        f"{{n}}: identifierColumns names `nope`, no column; {COLUMNS}",
+        f"{{n}}: identifierColumns names `nope`, which is not a column; {COLUMNS}",
         key=["nope"],
     ),
     refusal_of(
         "no_field",
         "ColumnNotFound",
-        f"{{n}}: identifierColumns names `name.first`, no column; {COLUMNS}",
+        f"{{n}}: identifierColumns names `name.first`, which is not a column; {COLUMNS}",
         key=["name.first"],
     ),
     refusal_of(
         "no_projected",
         "ColumnNotFound",
-        f"{{n}}: columns names `total`, no top-level column; {COLUMNS}",
+        f"{{n}}: columns names `total`, which is not a top-level column; {COLUMNS}",
         entry={"columns": ["id", "total"]},
     ),
     refusal_of(
         "no_mapped",
         "ColumnNotFound",
-        f"{{n}}: mapping names `total`, no field of the documents; {COLUMNS}",
+        f"{{n}}: mapping names `total`, which is not a field of the documents; {COLUMNS}",
         entry={"mapping": {"total": {"type": "keyword"}}},
     ),
     refusal_of(
@@ -191,9 +191,9 @@ UNUSABLE_COLUMNS = [
         "filter_by_time",
         "FilterInvalid",
         "{n}: rowFilter `age > day(current_date())` depends on more than the row (CurrentDate). "
-        "A row has to enter and leave the index by a change of the row. Filter by a column that "
-        "the writer of the table sets, and let the writer update it, for example when a row grows "
-        "too old.",
+        "A row may enter or leave the index only when the row itself changes. Filter by a column "
+        "that the writer of the table sets, and let the writer update it, for example when a row "
+        "grows too old.",
         FILL,
         entry={"rowFilter": "age > day(current_date())"},
     ),

@@ -59,7 +59,7 @@ MISSING = (
     "{n}: a file of the snapshot is missing (java.io.FileNotFoundException: File {file} "
     "does not exist)"
 )
-SHORT = "{n}: the file {file} is damaged: it has {left} bytes, and by its manifest {whole}"
+SHORT = "{n}: the file {file} is damaged: it has {left} bytes, but its manifest says {whole}"
 ENDS = "{n}: the file {file} is damaged: it does not begin and end as a file of the format %s does"
 EARLY = "{n}: a file of the table ends too early ({file}: java.io.EOFException)"
 PAGE = (
@@ -76,8 +76,8 @@ HALF_METADATA = (
     "jackson.core.io.JsonEOFException: Unexpected end-of-input in VALUE_STRING)"
 )
 NEWER = (
-    "{n}: the table's metadata is of a format version that is newer than this Iceberg reads; use "
-    "an image with a newer one (spec.spark.image) (java.lang.IllegalArgumentException: Cannot read "
+    "{n}: the table's metadata has a newer format version than this Iceberg can read; use an image "
+    "with a newer Iceberg (spec.spark.image) (java.lang.IllegalArgumentException: Cannot read "
     "unsupported version 9)"
 )
 NO_AVRO = (

@@ -100,7 +100,7 @@ WIDE = Scenario(
     steps=[
         ScenarioStep(
             reason="MappingInvalid",
-            message="{n}: OpenSearch refused to make index 'wide-cow2-000001', check "
+            message="{n}: OpenSearch refused to create index 'wide-cow2-000001'; check "
             "sink.opensearch.indexSettings and tables[].mapping: Limit of total fields "
             "[1000] has been exceeded",
             documents={},
@@ -131,8 +131,8 @@ CAST = Scenario(
             do=["insert into {t} " + rows("(1,'1',1), (2,'secret-4711',2)")],
             reason="FilterInvalid",
             message="{n}: rowFilter fails on a row of the table ([CAST_INVALID_INPUT]): "
-            "write it so that it holds for every value, such as with try_cast, try_divide "
-            "or nullif",
+            "write it so that it works for every value, for example with try_cast, try_divide or "
+            "nullif",
             documents={},
         )
     ],
@@ -153,7 +153,7 @@ def stories(folder: Path) -> list[Scenario]:
                 ScenarioStep(
                     do=[key_twice(folder / "files")],
                     reason="FileUnreadable",
-                    message="{n}: a map in a row holds the same key more than once "
+                    message="{n}: a map in a row contains the same key more than once "
                     "([DUPLICATED_MAP_KEY]), so it has no document: rewrite that row, or leave "
                     "its column out by naming the other columns in `columns`; it is "
                     f"file:{folder}/files/part.parquet",

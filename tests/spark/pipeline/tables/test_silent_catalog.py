@@ -82,8 +82,8 @@ def test_a_run_ends_although_catalogs_never_answer_and_says_so(
     *waiting, healthy = RunReport.read(Path(request.report_path)).tables
     assert {table.reason for table in waiting} == {"SourceUnavailable"}
     assert waiting[0].message == (
-        "db.silent0: the catalog has accepted a request and not answered it within 8 s; it is "
-        "tried again"
+        "db.silent0: the catalog has accepted a request but has not answered it within 8 s; the "
+        "request is retried"
     )
     assert (healthy.state, healthy.reason) == ("Streaming", None)
 

@@ -130,7 +130,7 @@ def test_a_node_that_comes_back_stops_the_table_where_that_is_asked_for(
         proxy.add(seen, path="/_nodes/", times=None)
         stalled = pipeline.run_to_stall()
         assert stalled.reason == "Gap"
-        assert f"the OpenSearch node {absent} was cut from its cluster" in str(stalled.message)
+        assert f"the OpenSearch node {absent} left its cluster" in str(stalled.message)
         assert "Raise spec.resync.nonce to export the table again" in str(stalled.message)
         proxy.clear()
     pipeline.resource["spec"]["resync"] = {"nonce": 1}

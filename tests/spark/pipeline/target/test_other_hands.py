@@ -92,7 +92,7 @@ def test_a_comparison_says_that_readers_do_not_see_the_index(pipeline: Pipeline)
     assert (compared["reason"], compared["message"]) == (
         "TargetInvalid",
         f"Alias '{ALIAS}' was missing, so readers do not see index {FIRST}. The next run of the "
-        "pipeline puts it back, unless it is somebody else's now.",
+        "pipeline restores the alias, unless it belongs to somebody else now.",
     )
     assert pipeline.list_served() == []
     assert pipeline.harness.inspect(RunMode.REPAIR)["equal"] is True

@@ -10,8 +10,10 @@ from .engine_faults import Loss, suffer_losses
 pytestmark = pytest.mark.spark
 
 EXECUTOR_MEMORY = "Raise spec.spark.executor.memory, or"
-WORKER_MEMORY = "a Python worker died, most likely for memory; it is retried. Raise "
-FULL = " is full: no bytes or no inodes are left; it is retried. Give Spark room"
+WORKER_MEMORY = (
+    "a Python worker died, most likely because it ran out of memory; the run is retried. Raise "
+)
+FULL = " is full: no bytes or no inodes are left; the run is retried. Give Spark room"
 READ_ONLY = " is read-only, most likely because it failed"
 
 ON_EXECUTORS = {
@@ -19,7 +21,7 @@ ON_EXECUTORS = {
     "executor": ("OutOfMemory", EXECUTOR_MEMORY),
     "worker": ("OutOfMemory", WORKER_MEMORY),
     # The next one has its core: the executor that hung has ended.
-    "hung": ("NoProgress", "did nothing for too long and was cancelled; it is retried"),
+    "hung": ("NoProgress", "made no progress for too long and was cancelled; it is retried"),
     "python memory": ("OutOfMemory", WORKER_MEMORY),
 }
 ON_A_TINY_DISK = {

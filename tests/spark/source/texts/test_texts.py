@@ -265,9 +265,9 @@ def test_files_of_other_formats_are_refused_by_name(lake: Lake, file_format: str
         lake.export(name)
 
     assert str(caught.value) == (
-        f"{name}: {file.location()} is of the format {file_format}; beside columns of the kind of "
+        f"{name}: {file.location()} has the format {file_format}; together with columns such as "
         "`t` only parquet can be read: rewrite the data files, or leave these columns out by "
-        "naming the other ones in `columns`"
+        "naming the other columns in `columns`"
     )
 
 

@@ -119,9 +119,9 @@ def test_rows_are_deleted_by_a_field_of_a_struct(lake: Lake) -> None:
     with pytest.raises(UnsupportedType) as caught:
         lake.export(name, columns=("id",))
     assert str(caught.value) == (
-        f"{name}: rows are deleted by values of `s.n`, a field in a struct, which Spark's reader "
-        "of Iceberg tables applies wrongly: let the writer delete by a top-level column, and write "
-        "the data files that such deletes apply to again from their source"
+        f"{name}: rows are deleted by values of `s.n`, a field in a struct, and Spark's reader of "
+        "Iceberg tables applies such deletes wrongly: let the writer delete by a top-level column, "
+        "and write the affected data files again from their source"
     )
 
 
@@ -176,9 +176,9 @@ def test_deletes_by_a_column_that_was_dropped_are_refused_by_name(lake: Lake) ->
         lake.export(name)
 
     assert str(caught.value).endswith(
-        "deletes rows by values of a column that is no longer in the table (field id 3); beside "
-        "columns of the kind of `t` it cannot be read: compact the table, or leave these columns "
-        "out by naming the other ones in `columns`"
+        "deletes rows by values of a column that is no longer in the table (field id 3); it cannot "
+        "be read together with columns such as `t`: compact the table, or leave these columns out "
+        "by naming the other columns in `columns`"
     )
 
 
@@ -187,5 +187,5 @@ def test_delete_files_of_other_formats_are_refused_by_name(lake: Lake) -> None:
     writer(lake, name).append([{"id": 1}])
     writer(lake, name).delete_equal([{"id": 1}], file_format="avro")
 
-    with pytest.raises(UnsupportedType, match="avro is of the format avro; beside columns"):
+    with pytest.raises(UnsupportedType, match="avro has the format avro; together with columns"):
         lake.export(name)

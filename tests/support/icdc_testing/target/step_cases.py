@@ -102,4 +102,4 @@ RECREATED = {"table_uuid": "t-2"}
 INDEX_MISSING = {"index_loss": "the index orders-000001 no longer exists"}
 OLDER = {"head": "6", "readable": frozenset("6"), "last_sequence_number": 0}
 """Metadata from before snapshot 7, the first with a sequence number."""
-CHANGED = {"spec_change": "column `a` is no longer there"}
+CHANGED = {"spec_change": "column `a` no longer exists"}

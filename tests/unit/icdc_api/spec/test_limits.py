@@ -38,7 +38,7 @@ def test_a_pipeline_has_500_tables_with_the_longest_names() -> None:
 
 def test_one_table_more_is_refused() -> None:
     assert refusal(many_tables(MAX_TABLES + 1)) == (
-        "shop.yaml: spec.tables: a list of 501 is not allowed: it must hold at most 500"
+        "shop.yaml: spec.tables: a list of 501 is not allowed: it must have a length of at most 500"
     )
 
 
@@ -49,7 +49,7 @@ def test_a_table_has_no_longer_name_than_its_status_can_hold() -> None:
     resource["spec"]["tables"][0]["name"] = name
     assert TableStatus(name=parse_pipeline(resource, source="x").spec.tables[0].name, index="t")
     resource["spec"]["tables"][0]["name"] = name + "t"
-    assert "is not allowed: it must hold at most 253" in refusal(resource)
+    assert "is not allowed: it must have a length of at most 253" in refusal(resource)
 
 
 def test_a_spec_that_is_too_large_is_refused_by_the_field_that_has_most_of_it() -> None:

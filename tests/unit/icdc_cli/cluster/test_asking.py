@@ -231,7 +231,9 @@ def test_where_no_operator_answers_it_says_who_must_see_to_it(
 ) -> None:
     assert main.main(["plan", "shop"]) == 3
     said = capsys.readouterr().err
-    assert "no operator has taken the question up; the platform engineer must see" in said
+    assert (
+        "no operator has accepted the question; action required: the platform engineer must" in said
+    )
     assert annotations(shop) == {}
 
 
@@ -279,8 +281,8 @@ def test_a_pipeline_that_can_answer_nothing_is_not_asked(
     [
         ([], "either NAME"),
         (["shop", "-f", "x.yaml"], "either NAME"),
-        (["shop", "--secrets-dir", "x"], "--secrets-dir goes with -f"),
-        (["shop", "--state-dir", "x"], "--state-dir goes with -f"),
+        (["shop", "--secrets-dir", "x"], "--secrets-dir is allowed only with -f"),
+        (["shop", "--state-dir", "x"], "--state-dir is allowed only with -f"),
     ],
 )
 @pytest.mark.parametrize("command", ["plan", "verify"])

@@ -48,16 +48,16 @@ def test_a_pipeline_that_never_said_suspend_can_be_paused(shop: Object) -> None:
 @pytest.mark.parametrize(
     ("arguments", "tables", "said"),
     [
-        ([], [], "shop: resync 5 of all tables is asked for\n"),
+        ([], [], "shop: resync 5 of all tables is requested\n"),
         (
             ["--table", "shop.orders", "--mode", "export"],
             ["shop.orders"],
-            "shop: resync 5 of shop.orders is asked for\n",
+            "shop: resync 5 of shop.orders is requested\n",
         ),
         (
             ["--table", "shop.orders", "--table", "shop.customers", "--table", "shop.orders"],
             ["shop.orders", "shop.customers"],
-            "shop: resync 5 of shop.orders, shop.customers is asked for\n",
+            "shop: resync 5 of shop.orders, shop.customers is requested\n",
         ),
     ],
 )

@@ -81,9 +81,9 @@ def test_a_credential_plugin_is_asked_by_its_protocol(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"command": "./none", "installHint": "get it from us"}, "is not here: get it from us"),
+        ({"command": "./none", "installHint": "get it from us"}, "was not found: get it from us"),
         ({"args": []}, "gave no credentials"),
-        ({"apiVersion": "v7"}, "has the apiVersion v7; known are"),
+        ({"apiVersion": "v7"}, "has the apiVersion v7; supported: "),
     ],
 )
 def test_a_credential_plugin_that_fails_says_why(

@@ -47,7 +47,7 @@ COMPLETE = caught_up().model_copy(update={"state": TableState.COMPLETE})
 
 CASES: list[tuple[dict[str, Any], str]] = [
     ({"observed_generation": None}, "unknown: no operator has seen the pipeline yet"),
-    ({"generation": 2}, "takes in generation 2 of the spec, which no operator has seen yet"),
+    ({"generation": 2}, "reads generation 2 of the spec, which no operator has seen yet"),
     ({}, "starts the next run now"),
     (
         {"current_run": run_record(state=RunState.PLANNED)},
@@ -58,7 +58,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
         {"current_run": run_record(state=RunState.STOPPING), "spec": make_spec(suspend=True)},
         "which is asked to end; it ends after its batch, as the pipeline is suspended",
     ),
-    ({"spec": make_spec(suspend=True)}, "nothing: suspended until somebody takes spec.suspend"),
+    ({"spec": make_spec(suspend=True)}, "nothing: suspended until somebody sets spec.suspend"),
     (
         {"tables": (GAP,), "last_run": GOOD},
         "stalled: TableStalled: shop.orders: Gap: expired; "
@@ -87,7 +87,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"tables": (caught_up(),), "last_run": GOOD},
-        "waits for a new snapshot, which it polls for every 10 s, and starts a run then",
+        "polls for a new snapshot every 10 s, and then starts a run",
     ),
     (
         {

@@ -62,15 +62,15 @@ def test_without_a_run_at_work_the_newest_driver_is_shown(
 def test_a_run_that_is_not_there_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["logs", "shop", "--run", "shop-c7-1"]) == 2
     assert capsys.readouterr().err == (
-        "icdc: --run shop-c7-1: no driver of it is left; "
-        "there are: shop-c1-1, shop-c2-1, shop-c3-1\n"
+        "icdc: --run shop-c7-1: its driver no longer exists; runs with a driver: shop-c1-1, "
+        "shop-c2-1, shop-c3-1\n"
     )
 
 
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        ({}, "icdc: no run is left that has a log\n"),
+        ({}, "icdc: no run that has a log is retained\n"),
         ({"currentRun": {"name": "shop-e1-1"}}, "icdc: shop-e1-1 has no driver yet\n"),
     ],
 )

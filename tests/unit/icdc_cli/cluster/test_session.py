@@ -48,7 +48,7 @@ def test_a_pipeline_that_is_not_there_is_bad_usage(
     [
         ((401, "Unauthorized"), 2),
         ((403, "jane may not do that"), 2),
-        ((422, "spec.resync.nonce never shrinks"), 2),
+        ((422, "spec.resync.nonce cannot be lowered"), 2),
         ((429, "too many requests"), 3),
         ((500, "etcd is gone"), 3),
         ((503, "not ready"), 3),
@@ -88,7 +88,11 @@ def test_a_cluster_that_cannot_be_reached_is_a_passing_fault(
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [(None, "no cluster is known"), ("{", "cannot be read"), ("- a", "it holds no mapping")],
+    [
+        (None, "no cluster is configured"),
+        ("{", "cannot be read"),
+        ("- a", "it contains no mapping"),
+    ],
 )
 def test_a_kubeconfig_that_is_none_is_bad_usage(
     text: str | None,

@@ -129,7 +129,7 @@ def test_a_proxy_of_the_environment_is_asked_but_for_what_it_leaves_out(
 
 
 def test_a_proxy_of_another_kind_is_bad_usage_and_its_password_is_not_shown() -> None:
-    with pytest.raises(BadSpec, match="is no http:// or https:// URL") as caught:
+    with pytest.raises(BadSpec, match="is not an http:// or https:// URL") as caught:
         get(Login(NOWHERE, proxy="socks5://jane:secret@127.0.0.1:1"))
     assert "secret" not in caught.value.message
 

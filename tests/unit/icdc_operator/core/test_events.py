@@ -77,7 +77,7 @@ EXPORTING: dict[str, Any] = {"state": TableState.EXPORTING, "snapshots_behind": 
             {"last_run": FAILED, "next_attempt_time": NOW},
             [
                 f"run {RUN.name} has failed: SourceUnavailable: the catalog does not answer",
-                f"run {RUN.name} is tried again at {NOW:%H:%M:%S} UTC",
+                f"run {RUN.name} is retried at {NOW:%H:%M:%S} UTC",
             ],
         ),
         (
@@ -93,7 +93,7 @@ EXPORTING: dict[str, Any] = {"state": TableState.EXPORTING, "snapshots_behind": 
             {"tables": (caught_up(**EXPORTING),)},
             [
                 "shop.orders is exported to a new index; until it is complete, readers of "
-                "shop.orders see the index before"
+                "shop.orders see the previous index"
             ],
         ),
         (

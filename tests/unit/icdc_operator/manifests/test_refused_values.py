@@ -32,11 +32,11 @@ def executor(**container: Any) -> dict[str, Any]:
 
 
 ACCOUNT = "use spec.spark.driver.serviceAccount"
-OWN = "a run has a network, processes and memory of its own; leave it out"
+OWN = "a run has its own network, processes and memory; leave it out"
 SETS = "Spark sets it in every pod; leave it out"
 OUTCOME = "the driver writes its outcome there; leave it out"
 STARTS = "the image starts the run; leave it out"
-FOUND = "runs and their pods are found by it; use a key of your own"
+FOUND = "the operator finds runs and their pods by it; use another key"
 FILES = "runs keep their files there; use another path"
 PREFIX = "names that begin with icdc- belong to the run; use another name"
 LOCAL = "the volume is made from spec.spark.localVolumes; use another name"
@@ -102,12 +102,12 @@ DRIVER_CASES = [
     (
         pod(automountServiceAccountToken=False),
         "spec.automountServiceAccountToken: False is not allowed: "
-        "the driver creates the executors with it",
+        "the driver needs the token to create the executors",
     ),
     (
         pod(automountServiceAccountToken=None),
         "spec.automountServiceAccountToken: None is not allowed: "
-        "the driver creates the executors with it",
+        "the driver needs the token to create the executors",
     ),
     (driver(image="x:1"), f"{MAIN}.image: 'x:1' is not allowed: use spec.spark.image"),
     (driver(imagePullPolicy="Never"), f"{MAIN}.imagePullPolicy: 'Never' is not allowed: {SETS}"),
@@ -156,8 +156,8 @@ DRIVER_CASES = [
     ),
     (
         pod(containers=[{"name": "spark-kubernetes-executor"}]),
-        f"{MAIN}.image: missing; only spark-kubernetes-driver, the main container, has that of "
-        "the run",
+        f"{MAIN}.image: missing; only spark-kubernetes-driver, the main container, has the run's "
+        "image by default",
     ),
 ]
 
@@ -232,8 +232,8 @@ def test_what_acts_with_the_rights_of_spark_operator_is_refused_where_nobody_is_
     jars, options = refused.value.message.splitlines()
     assert jars == (
         "spec.spark.conf['spark.jars.packages']: allowed only in trusted namespaces, because "
-        "spark-operator fetches or reads what it names, with the rights of its own pod; whoever "
-        "installed the operator can add this namespace to the chart value trustedNamespaces"
+        "spark-operator fetches or reads what it names, with the permissions of its own pod; "
+        "whoever installed the operator can add this namespace to the chart value trustedNamespaces"
     )
     assert options.startswith("spec.spark.conf['spark.driver.extraJavaOptions']: allowed only in ")
     assert "javaagent" not in options

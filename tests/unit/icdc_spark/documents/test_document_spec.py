@@ -143,10 +143,10 @@ CHANGES: list[tuple[str, tuple[dict[str, Any], ...], str | None, tuple[str, ...]
     ("int to long", (column(2, "a", "long"),), None, ()),
     ("nullable column", (A, column(3, "b", "string")), None, ("b",)),
     ("default", (A, column(3, "b", "int", **{"initial-default": 7})), "added with a default", ()),
-    ("dropped", (), "`a` is no longer there", ()),
+    ("dropped", (), "`a` no longer exists", ()),
     ("renamed", (column(2, "z", "int"),), "`a` is now called `z`", ()),
     ("re-typed", (column(2, "a", "date"),), "from long to date", ()),
-    ("dropped and added", (column(3, "a", "int"),), "`a` is no longer there", ()),
+    ("dropped and added", (column(3, "a", "int"),), "`a` no longer exists", ()),
 ]
 
 
@@ -183,7 +183,7 @@ def test_widening_is_compatible_within_one_mapping(before: str, after: str, *, s
         ({"append_only": True}, "appendOnly changed"),
         ({"identifier_columns": ("a",)}, "the identifier columns changed"),
         ({"mapping": {"a": {"type": "integer"}}}, "the mapping overrides changed"),
-        ({"columns": ("id",)}, "`a` is no longer there"),
+        ({"columns": ("id",)}, "`a` no longer exists"),
     ],
 )
 def test_which_wishes_make_documents_differ(wishes: dict[str, Any], reason: str) -> None:

@@ -95,7 +95,7 @@ def test_the_jobs_of_a_step_without_progress_are_cancelled_and_it_fails(
         step.end(error)
     assert not step.stuck
     assert "db.a: no progress since 20" in failed.value.message
-    assert "Z: Spark job 7, 3 of 8 tasks ended. It is cancelled and tried" in failed.value.message
+    assert "Z: Spark job 7, 3 of 8 tasks ended. The step is cancelled and" in failed.value.message
     assert failed.value.retryable
 
 
@@ -122,7 +122,7 @@ def test_a_step_that_does_not_end_when_it_is_cancelled_is_reported_once(step: Wa
     step.wait(1)
     step.wait(1)
     (error,) = step.stuck
-    assert "outside of Spark jobs. It is tried again as soon as it ends" in error.message
+    assert "outside of Spark jobs. The step is retried as soon as it ends" in error.message
     # Whatever it has begun meanwhile.
     assert step.spark.cancelled == ["a", "a", "a"]
     with pytest.raises(NoProgress):

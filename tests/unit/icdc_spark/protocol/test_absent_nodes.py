@@ -55,7 +55,8 @@ def test_what_is_left_to_remember_of_a_node_that_left(
 
 
 @pytest.mark.parametrize(
-    ("absent", "named"), [([], None), ([ABSENT], None), ([ABSENT, RETURNED], "node a was cut")]
+    ("absent", "named"),
+    [([], None), ([ABSENT], None), ([ABSENT, RETURNED], "node a left its cluster")],
 )
 def test_only_a_node_that_is_back_makes_an_index_uncertain(
     absent: list[AbsentNode], named: str | None

@@ -45,7 +45,7 @@ def test_older_metadata_is_waited_out(case: str, policies: Policies) -> None:
     assert raised.value.message == (
         "Table shop.orders: the catalog answers with metadata that is older than what was already "
         f"read (sequence number {changes['last_sequence_number']}; the index has 1), as a cache or "
-        "a replica that lags may do. It is tried again. If the table was restored to that state, "
+        "a slow replica may do. The run tries again. If the table was restored to that state, "
         "raise spec.resync.nonce to export it again."
     )
 

@@ -90,7 +90,7 @@ CASES = {
     "an export that miscounted under another spec begins anew": (
         view(state_after_miscount(2), **CHANGED),
         STOPPING,
-        export("documents differ: column `a` is no longer there"),
+        export("documents differ: column `a` no longer exists"),
     ),
     "an open batch is replayed as it was, not to the newest snapshot": (
         view(state("7", batch())),
@@ -120,7 +120,7 @@ CASES = {
     "an open export under another spec begins anew": (
         view(fresh().with_intent(exporting(), now=NOW), **CHANGED),
         STOPPING,
-        export("documents differ: column `a` is no longer there"),
+        export("documents differ: column `a` no longer exists"),
     ),
     "an expired snapshot that is also the current one is no gap": (
         view(state("9"), readable=frozenset()),
@@ -135,12 +135,12 @@ CASES = {
     "documents of another shape are built anew": (
         view(state("9"), **CHANGED),
         REBUILDING,
-        export("documents differ: column `a` is no longer there"),
+        export("documents differ: column `a` no longer exists"),
     ),
     "half a batch of another shape is built anew": (
         view(state("7", batch()), **CHANGED),
         REBUILDING,
-        export("documents differ: column `a` is no longer there"),
+        export("documents differ: column `a` no longer exists"),
     ),
 }
 
@@ -214,7 +214,7 @@ def test_another_shape_of_documents_stops_the_table_where_that_is_asked_for(
         choose_step(view(document, **CHANGED), STOPPING)
 
     assert raised.value.message == (
-        "Table shop.orders: column `a` is no longer there, so documents already written would "
+        "Table shop.orders: column `a` no longer exists, so documents already written would "
         "differ. Raise spec.resync.nonce to export the table again, or set "
         "changelog.onIncompatibleSchema to Reexport."
     )

@@ -30,9 +30,9 @@ def keep_safe_properties(answered: Mapping[str, Any], uri: str) -> dict[str, str
     safe = {key: answered[key] for key in _KNOWN if key in answered}
     for key, value in safe.items():
         if not isinstance(value, str):
-            raise ValueError(f"the catalog answers with a {key} that is no text")
+            raise ValueError(f"the catalog answers with a {key} that is not text")
     if "uri" in safe and _parse_origin(safe["uri"]) != _parse_origin(uri):
-        raise OutOfSight("the catalog names another server for itself, which only a run follows")
+        raise OutOfSight("the catalog's answer names another server, to which only runs connect")
     return safe
 
 
@@ -49,6 +49,6 @@ def may_lead_to(source: str, target: str) -> bool:
 def _parse_origin(uri: str) -> tuple[str, str | None, int | None]:
     # Libraries differ in where the host ends: http://a\\@b is host a to some, host b to others.
     if "\\" in uri:
-        raise ValueError("an address of the catalog has a backslash")
+        raise ValueError("an address of the catalog contains a backslash")
     address = urlsplit(uri)
     return address.scheme, address.hostname, address.port or _PORTS.get(address.scheme)

@@ -70,7 +70,9 @@ def map_errors(what: str) -> Iterator[None]:
     except _NOT_THERE as error:
         raise TableNotFound(f"{what}: the catalog has no such table") from error
     except _REFUSED as error:
-        raise Unauthorized(f"{what}: the catalog refuses ({type(error).__name__})") from error
+        raise Unauthorized(
+            f"{what}: the catalog refuses access ({type(error).__name__})"
+        ) from error
     except (ImportError, foreign.NotInstalledError) as error:
         raise OutOfSight("a Python library for this kind of catalog is not installed") from error
     except _OTHERS as error:

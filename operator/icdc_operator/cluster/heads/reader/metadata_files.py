@@ -44,11 +44,11 @@ def read(properties: Mapping[str, str], location: object, settings: ReaderSettin
     long, and the errors of the client of its store.
     """
     if not isinstance(location, str):
-        raise ValueError("the location of the metadata is no text")
+        raise ValueError("the location of the metadata is not text")
     scheme, _, rest = (f"file:{location}" if location[:1] == "/" else location).partition(":")
     opener = _OPENERS.get(scheme)
     if opener is None:
-        raise OutOfSight("the operator reads metadata files at s3:, gs: and file: addresses alone")
+        raise OutOfSight("the operator reads metadata files only at s3:, gs: and file: addresses")
     # Iceberg encodes nothing in a location: `?` and `%` are part of names.
     host, _, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest)
     chunks = opener(properties, host, path, settings)
@@ -138,7 +138,7 @@ def _read_google(
 ) -> Iterator[bytes]:
     token = properties.get("gcs.oauth2.token")
     if not token:
-        raise OutOfSight("metadata files at gs: are read with a gcs.oauth2.token alone")
+        raise OutOfSight("the operator reads metadata files at gs: only with a gcs.oauth2.token")
     host = properties.get("gcs.service.host", _GOOGLE).rstrip("/")
     url = f"{host}/storage/v1/b/{quote(bucket, safe='')}/o/{quote(key, safe='')}"
     with requests.get(
@@ -161,7 +161,7 @@ def _read_local(
 ) -> Iterator[bytes]:
     settings.require_local_files()
     if host not in ("", "localhost"):
-        raise ValueError("a file of another host")
+        raise ValueError("the metadata file is on another host")
     # O_NONBLOCK: to open a named pipe would otherwise wait for a writer.
     number = os.open(Path("/", path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(number, "rb") as file:

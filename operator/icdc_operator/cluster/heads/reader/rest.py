@@ -88,7 +88,7 @@ def _refuse_elsewhere(response: Response, *_: Any, **__: Any) -> None:
         target = urljoin(response.url, response.headers["location"])
         if not may_lead_to(response.url, target):
             response.close()
-            raise OutOfSight("the catalog redirects to another server, which only a run follows")
+            raise OutOfSight("the catalog redirects to another server, to which only runs connect")
 
 
 def _take(response: Response, *_: Any, **__: Any) -> None:

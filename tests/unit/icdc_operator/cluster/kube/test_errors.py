@@ -121,4 +121,4 @@ def test_every_error_that_may_pass_says_so() -> None:
 )
 def test_a_right_that_lacks_is_named_as_the_rule_that_gives_it(message: str, rule: str) -> None:
     error = errors.of_answer(403, json.dumps({"message": message}), {}, what="list pods")
-    assert error.message == f"list pods: {message} (status 403); the rule that is missing: {rule}"
+    assert error.message == f"list pods: {message} (status 403); missing RBAC rule: {rule}"

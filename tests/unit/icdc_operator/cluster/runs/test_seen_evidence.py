@@ -74,7 +74,7 @@ ENDINGS = [
         driver_pod("Failed", state=termination(1, message="ValueError: boom")),
         FailureClass.BUG,
         "NoOutcome",
-        "ended with code 1 and left no outcome; read its log: ValueError",
+        "ended with code 1 and reported no outcome; read its log: ValueError",
     ),
     (
         driver_pod("Succeeded", state=termination(0, "Completed")),

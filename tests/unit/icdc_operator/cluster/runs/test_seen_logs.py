@@ -40,7 +40,7 @@ ENDINGS = [
         driver_pod("Failed", state=termination(1, message="x" * 900 + "\nValueError: row 4711\n")),
         FailureClass.BUG,
         "NoOutcome",
-        "left no outcome; read its log: ValueError",
+        "reported no outcome; read its log: ValueError",
     ),
 ]
 
@@ -63,7 +63,7 @@ def test_the_log_of_a_driver_that_had_begun_is_not_quoted() -> None:
     )
     run = only_run(spark_application("FAILED", "driver container failed"), pod)
     assert run.failure is not None
-    assert "left no outcome; read its log" in run.failure.message
+    assert "reported no outcome; read its log" in run.failure.message
     assert "4711" not in run.failure.message
 
 

@@ -144,7 +144,7 @@ CASES: dict[str, Case] = {
         ),
         then=BACKOFF,
         failure=(FailureClass.BAD_SPEC, "CreateContainerConfigError"),
-        text="see what the pod names, such as Secrets",
+        text="check what the pod refers to, such as Secrets",
         closed=(120, 160),
     ),
     "SUBMITTED for ever, a volume is not mounted": Case(
@@ -172,7 +172,7 @@ CASES: dict[str, Case] = {
         failure=(FailureClass.SUBMISSION, "SparkOperatorNotWatching"),
         text="spark.jobNamespaces",
         closed=(600, 610),
-        meanwhile="spark-operator has not taken up",
+        meanwhile="spark-operator has not processed",
     ),
     "OOMKilled": Case(
         begun(Moment(60, pod=OOM), *fails(61, EXITED.format(137, "OOMKilled"))),

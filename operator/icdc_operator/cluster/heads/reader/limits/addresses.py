@@ -156,7 +156,7 @@ class Guard:
             if target not in self._permitted and not self._addresses.allows(target, target):
                 raise AccessRefused(WHY)
         elif event in _NEVER:
-            raise AccessRefused(f"a reader of catalogs does not do {event}")
+            raise AccessRefused(f"a reader of catalogs is not allowed to do {event}")
 
 
 def _parse_address(address: str) -> IpAddress:

@@ -131,7 +131,7 @@ def test_a_reader_whose_catalog_takes_its_time_is_ended_in_time(
     async def story(uri: str) -> None:
         connection = await readers.connect(translate("lake", {"type": "rest", "uri": uri}))
         # Nobody closes the connection here: the reader ends by itself.
-        with pytest.raises(SourceUnavailable, match="ended amid its answer"):
+        with pytest.raises(SourceUnavailable, match="ended before its answer"):
             await connection.read_head(ORDERS, "main", 0.1)
         connection.close()
         await until(lambda: not children(pid_of(readers)), "no child is left")
