@@ -20,10 +20,11 @@ HEADING = "## A test for each guard\n"
 """The last heading of the page: all that follows it is made, and an end mark is not needed."""
 _TOP = """\
 <!-- From here on made from tests/support/mutants/guards by `make guard-table`. Do not edit. -->
-A guard is there only if a test fails without it. So the tests take each of them out of a copy of
-the product, one at a time, and run the tests of its row: one of them must fail as it is written to
-fail. `make test` does so for those whose tests need neither Spark nor OpenSearch; `make guards`
-does so for all, and prints how long each took. With all guards in place the same tests pass.
+A guard is a check in the product that prevents one fault. It is kept only if a test fails without
+it. So each guard is removed from a copy of the product, one at a time, and the tests of its row are
+run: one of them must fail by what it asserts, not by a crash of the test. `make test` does this for
+the guards whose tests need neither Spark nor OpenSearch; `make guards` does it for all, and prints
+how long each took. With all guards in place the same tests pass.
 """
 
 

@@ -14,14 +14,14 @@ LISTED = (
     Guard(
         kind=GuardKind.WAIT,
         name="a run that takes over waits",
-        prevents="Tasks of the run before write after the first batch of the new one.",
+        prevents="Tasks of the previous run write after the first batch of the new run.",
         edits=(Edit(_RUN, "context.outwait_older_runs(stored.document)", "pass"),),
         tests=(f"{_TAKING_OVER}::test_a_run_whose_first_wait_failed_waits_again_before_it_writes",),
     ),
     Guard(
         kind=GuardKind.WAIT,
         name="tasks may still begin a request",
-        prevents="A task that has not asked yet who owns the index writes into the next batch.",
+        prevents="A task that has not yet checked who owns the index writes into the next batch.",
         edits=(
             Edit(
                 f"{_ROOM}/context.py",
@@ -37,7 +37,7 @@ LISTED = (
     Guard(
         kind=GuardKind.WAIT,
         name="a lost answer is waited out",
-        prevents="A request without an answer is applied over what the next batch wrote.",
+        prevents="A request whose answer was lost overwrites what the next batch wrote.",
         edits=(
             Edit(
                 f"{_ROOM}/context.py",
@@ -53,7 +53,7 @@ LISTED = (
     Guard(
         kind=GuardKind.WAIT,
         name="a node that left is remembered",
-        prevents="A node that is back applies what it held, and nobody looks for it.",
+        prevents="A node that comes back applies the requests that it held, and nobody notices.",
         edits=(Edit(_NODES, "with_nodes(nodes, absent,", "with_nodes(nodes, {},"),),
         tests=(
             f"{_ABSENT}::test_a_node_that_comes_back_with_what_it_held_is_followed_by_an_export",
@@ -62,7 +62,7 @@ LISTED = (
     Guard(
         kind=GuardKind.WAIT,
         name="a primary that moved is asked for",
-        prevents="A request that was repeated elsewhere is applied again by the node that was cut.",
+        prevents="A disconnected node applies a request again that another node has repeated.",
         edits=(Edit(_NODES, " or has_moved(context, now):", ":"),),
         tests=(
             f"{_ABSENT}::test_the_node_of_a_primary_that_moved_is_asked_although_every_answer_came",
@@ -91,7 +91,7 @@ LISTED = (
     Guard(
         kind=GuardKind.WAIT,
         name="a batch whose primary moved is written again",
-        prevents="What only the old primary acknowledged is in no index, and counts as applied.",
+        prevents="A write that only the old primary acknowledged is lost, and counts as applied.",
         edits=(Edit(_NODES, "is_settled = not has_moved(context, now)", "is_settled = True"),),
         tests=(
             f"{_ABSENT}::test_what_a_primary_acknowledged_that_its_successor_never_had_is_written_again",
@@ -101,7 +101,7 @@ LISTED = (
     Guard(
         kind=GuardKind.IDENTITY,
         name="the index is compared before the advance",
-        prevents="A batch counts as applied whose writes a restore took back.",
+        prevents="A batch counts as applied although a restore has removed its writes.",
         edits=(
             Edit(
                 _NODES,

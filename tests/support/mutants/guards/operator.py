@@ -22,7 +22,7 @@ LISTED = (
     Guard(
         kind=GuardKind.OPERATOR,
         name="recorded before created",
-        prevents="A crash leaves a run that no status knows, and another one starts.",
+        prevents="A crash leaves a run that is in no status, and a second run starts.",
         edits=(
             Edit(
                 "operator/icdc_operator/core/planning.py",
@@ -36,7 +36,7 @@ LISTED = (
     Guard(
         kind=GuardKind.OPERATOR,
         name="strays are stopped first",
-        prevents="A run is created while one that no record asks for still writes.",
+        prevents="A run is created while a run without a record still writes.",
         edits=(
             Edit(
                 _DECIDE,
@@ -50,7 +50,7 @@ LISTED = (
     Guard(
         kind=GuardKind.OPERATOR,
         name="no plan beside a stray",
-        prevents="A run is planned while one that no record asks for still writes.",
+        prevents="A run is planned while a run without a record still writes.",
         edits=(
             Edit(
                 _DECIDE,
@@ -79,7 +79,7 @@ LISTED = (
     Guard(
         kind=GuardKind.OPERATOR,
         name="blind means waiting",
-        prevents="An operator that may not list runs starts one beside another.",
+        prevents="An operator without the permission to list runs starts a second run.",
         edits=(Edit(_DECIDE, "if observed.blind:", "if False:"),),
         tests=(
             f"{_RUNS_TESTS}/test_adapter_denied.py"
@@ -89,14 +89,14 @@ LISTED = (
     Guard(
         kind=GuardKind.FENCE,
         name="epochs only grow",
-        prevents="A clock that was set back gives a run an epoch below that of the run before it.",
+        prevents="After a clock was set back, a run gets a lower epoch than the previous run.",
         edits=(Edit(_RUN_LOG, "max(1 + max(epochs, default=0), int(", "max(0, int("),),
         tests=(f"{_DECIDE_TESTS}::test_a_lost_status_uses_neither_a_name_nor_an_epoch_twice",),
     ),
     Guard(
         kind=GuardKind.OPERATOR,
         name="names are used once",
-        prevents="After a lost status a run has the name of an older one, and passes for it.",
+        prevents="After a lost status a run gets the name of an older run, and is taken for it.",
         edits=(
             Edit(
                 _RUN_LOG,
@@ -129,7 +129,7 @@ LISTED = (
     Guard(
         kind=GuardKind.OPERATOR,
         name="a late report takes nothing back",
-        prevents="A report that was read late shows an older snapshot as the applied one.",
+        prevents="A report that is read late shows an older snapshot as applied.",
         edits=(
             Edit(
                 _PROGRESS,
@@ -145,7 +145,7 @@ LISTED = (
     Guard(
         kind=GuardKind.OPERATOR,
         name="a stranger's application is no run",
-        prevents="Anybody who may create SparkApplications speaks for a pipeline.",
+        prevents="Anybody who may create SparkApplications can report results for a pipeline.",
         edits=(
             Edit(
                 _SEEN,
@@ -158,7 +158,7 @@ LISTED = (
     Guard(
         kind=GuardKind.OPERATOR,
         name="a newer run stays",
-        prevents="An operator that was cut off deletes the objects of the run that followed.",
+        prevents="An operator that was disconnected deletes the objects of a newer run.",
         edits=(Edit(_CREATION, "if _read_epoch(present) > launch.run.epoch:", "if False:"),),
         tests=(
             f"{_RUNS_TESTS}/test_adapter.py"
@@ -195,7 +195,7 @@ LISTED = (
     Guard(
         kind=GuardKind.OPERATOR,
         name="a deletion waits for its run",
-        prevents="The pipeline goes while a run of it still writes, and its index stays.",
+        prevents="The pipeline is removed while its run still writes, and its index stays.",
         edits=(
             Edit(
                 _DELETION,
@@ -211,7 +211,7 @@ LISTED = (
     Guard(
         kind=GuardKind.OPERATOR,
         name="the finalizer comes first",
-        prevents="A pipeline that is deleted at once leaves an index that nobody deletes.",
+        prevents="A pipeline that is deleted right after its creation leaves an index behind.",
         edits=(
             Edit(
                 _DELETION,
@@ -224,14 +224,14 @@ LISTED = (
     Guard(
         kind=GuardKind.OPERATOR,
         name="a held lease is not taken",
-        prevents="Two operators lead at a time.",
+        prevents="Two operators lead at the same time.",
         edits=(Edit(_LEADER, "return self._clock() - self._seen[1] > holds", "return True"),),
         tests=(f"{_TESTS}/test_leader.py::test_a_live_leader_is_not_replaced",),
     ),
     Guard(
         kind=GuardKind.OPERATOR,
         name="a leader ends before its lease",
-        prevents="A leader without a network goes on beside the one that followed it.",
+        prevents="A leader without a network continues beside the next leader.",
         edits=(
             Edit(
                 _LEADER,

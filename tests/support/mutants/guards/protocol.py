@@ -30,14 +30,14 @@ LISTED = (
     Guard(
         kind=GuardKind.WAIT,
         name="a restarted node holds nothing",
-        prevents="Each restart of OpenSearch that a batch meets is followed by an export.",
+        prevents="Each restart of OpenSearch during a batch causes an export.",
         edits=(Edit(_NODES, " if process == node.process else None", ""),),
         tests=(f"{_NODES_TESTS}::test_what_is_left_to_remember_of_a_node_that_left",),
     ),
     Guard(
         kind=GuardKind.WAIT,
         name="a node that is back is a gap",
-        prevents="Rows that a node brought back count as what the table holds.",
+        prevents="Deleted rows that a node brought back count as rows of the table.",
         edits=(Edit(_NODES, 'node.model_copy(update={"returned": True}) if', "None if"),),
         tests=(f"{_NODES_TESTS}::test_what_is_left_to_remember_of_a_node_that_left",),
     ),
@@ -60,7 +60,7 @@ LISTED = (
     Guard(
         kind=GuardKind.INTENT,
         name="one open intent",
-        prevents="A batch that may be half written is forgotten for the next one.",
+        prevents="The next batch replaces the record of one that may be half written.",
         edits=(_requires("self.intent.has_same_work(intent)", '"another intent is still open"'),),
         tests=(f"{_TURN}[an intent over an open one]",),
     ),
@@ -94,14 +94,14 @@ LISTED = (
     Guard(
         kind=GuardKind.INTENT,
         name="a new intent has no progress",
-        prevents="Chunks count as written that nobody has written.",
+        prevents="Chunks count as written although no run has written them.",
         edits=(_requires("fresh", '"a new intent has progress already"'),),
         tests=(f"{_TURN}[an intent with progress]",),
     ),
     Guard(
         kind=GuardKind.COUNTS,
         name="chunks in order",
-        prevents="A chunk is left out, and a restart goes on behind it.",
+        prevents="A chunk is left out, and a restart continues after it.",
         edits=(_requires("in_order", 'f"chunk {number} is not the next one"'),),
         tests=(f"{_TURN}[a chunk left out]", f"{_TURN}[a chunk twice]"),
     ),
@@ -122,14 +122,14 @@ LISTED = (
     Guard(
         kind=GuardKind.INTENT,
         name="an advance is that of the intent",
-        prevents="A snapshot counts as applied that was not written.",
+        prevents="A snapshot counts as applied although it was not written.",
         edits=(_requires("fits", '"the applied state is not the intent\'s"'),),
         tests=(f"{_TURN}[advancing to another snapshot]",),
     ),
     Guard(
         kind=GuardKind.IDENTITY,
         name="shards are recorded once",
-        prevents="A shard that lost writes counts as how it should be.",
+        prevents="The state of a shard that lost writes is recorded as correct.",
         edits=(
             _requires(
                 "self.intent is None and self.shards is None", '"shards are recorded already"'
@@ -143,7 +143,7 @@ LISTED = (
     Guard(
         kind=GuardKind.IDENTITY,
         name="checksum of the document",
-        prevents="A document that somebody edited is believed.",
+        prevents="A state document that somebody edited is trusted.",
         edits=(
             Edit(_FIELDS, 'if source.get("checksum") != _compute_checksum(content):', "if False:"),
         ),
@@ -154,14 +154,14 @@ LISTED = (
     Guard(
         kind=GuardKind.IDENTITY,
         name="a document is that of its alias",
-        prevents="A document that was copied under another id steers a table that it is not about.",
+        prevents="A copy of a state document under another id is used for the wrong table.",
         edits=(Edit(_FIELDS, "if document.alias != alias:", "if False:"),),
         tests=(f"{_TESTS}/test_state_stored.py::test_a_document_under_another_id_is_refused",),
     ),
     Guard(
         kind=GuardKind.IDENTITY,
         name="UUID of the table",
-        prevents="The rows of a dropped table stay in the index of the one that has its name.",
+        prevents="Rows of a dropped table stay in the index of a new table with the same name.",
         edits=(Edit(_STEP, "if state.source.uuid != inputs.table_uuid:", "if False:"),),
         tests=(f"{_LOST}[the table was re-created]",),
     ),
@@ -181,21 +181,21 @@ LISTED = (
     Guard(
         kind=GuardKind.ANCESTRY,
         name="the applied snapshot is readable",
-        prevents="A difference is asked for that nobody can read, again and again.",
+        prevents="A run asks again and again for a difference that can no longer be read.",
         edits=(Edit(_STEP, "needed = [applied]", "needed: list[str | None] = []"),),
         tests=(f"{_LOST}[the applied snapshot expired]",),
     ),
     Guard(
         kind=GuardKind.ANCESTRY,
         name="a replay needs both of its snapshots",
-        prevents="A half-written batch whose snapshot expired is repeated for ever.",
+        prevents="A half-written batch whose snapshot expired is repeated forever.",
         edits=(Edit(_STEP, "needed += [state.intent.from_, state.intent.to]", "pass"),),
         tests=(f"{_LOST}[the target of the open batch expired]",),
     ),
     Guard(
         kind=GuardKind.INTENT,
         name="an open batch is replayed first",
-        prevents="Rows that changed in a half-written batch and back again keep what it wrote.",
+        prevents="Rows that a half-written batch changed, and that changed back, keep its content.",
         edits=(
             Edit(
                 _STEP,
@@ -208,7 +208,7 @@ LISTED = (
     Guard(
         kind=GuardKind.INTENT,
         name="no replay under another spec",
-        prevents="One batch is written half in one form of documents and half in another.",
+        prevents="One half of a batch is written with other fields than the other half.",
         edits=(
             Edit(
                 _STEP,
@@ -221,7 +221,7 @@ LISTED = (
     Guard(
         kind=GuardKind.COUNTS,
         name="two miscounts stall the table",
-        prevents="An index that somebody else changes all the time is exported again for ever.",
+        prevents="An index that somebody else changes all the time is exported again forever.",
         edits=(Edit(_STEP, "if intent.miscounts >= MAX_MISCOUNTS:", "if False:"),),
         tests=(
             f"{_TESTS}/test_steps.py::test_an_export_that_miscounts_again_and_again_stops_the_table",
@@ -230,7 +230,7 @@ LISTED = (
     Guard(
         kind=GuardKind.IDENTITY,
         name="a newer form is refused by name",
-        prevents="After a downgrade a message asks people to mend a document that is whole.",
+        prevents="After a downgrade a message asks people to repair an intact document.",
         edits=(
             Edit(
                 _FIELDS,
@@ -246,7 +246,7 @@ LISTED = (
     Guard(
         kind=GuardKind.ANCESTRY,
         name="older metadata is waited out",
-        prevents="A catalog that answers with older metadata has everything exported again.",
+        prevents="If a catalog answers with older metadata, the table is exported again.",
         edits=(Edit(_STEP, "    _refuse_older_metadata(inputs, policies)\n", ""),),
         tests=(f"{_TESTS}/test_older_metadata.py::test_older_metadata_is_waited_out",),
     ),

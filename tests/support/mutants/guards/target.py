@@ -37,7 +37,7 @@ LISTED = (
     Guard(
         kind=GuardKind.VERSION,
         name="a lost answer is looked up",
-        prevents="A run takes its own change for another run's, and ends.",
+        prevents="A run takes its own change for that of another run, and ends.",
         edits=(
             Edit(
                 _STORE,
@@ -50,7 +50,7 @@ LISTED = (
     Guard(
         kind=GuardKind.INTENT,
         name="the intent is read back",
-        prevents="Rows are written for a batch that no document knows.",
+        prevents="Rows are written for a batch that no state document records.",
         edits=(Edit(_STORE, "if self._load(document.alias) != written:", "if False:"),),
         tests=(
             f"{_STORE_TESTS}"
@@ -60,7 +60,7 @@ LISTED = (
     Guard(
         kind=GuardKind.IDENTITY,
         name="an answer is that to the change",
-        prevents="A change counts as stored because another one was.",
+        prevents="A change counts as stored because another change was stored.",
         edits=(
             Edit(
                 _STORE,
@@ -73,7 +73,7 @@ LISTED = (
     Guard(
         kind=GuardKind.IDENTITY,
         name="revision of the document",
-        prevents="A document that was put back from a copy steers an index that is newer.",
+        prevents="A state document that was restored from a copy is used for a newer index.",
         edits=(
             Edit(
                 _STORE,
@@ -88,7 +88,7 @@ LISTED = (
     Guard(
         kind=GuardKind.FENCE,
         name="a document is deleted as it was read",
-        prevents="A deletion takes away the state of a run that has just begun.",
+        prevents="A deletion removes the state of a run that has just begun.",
         edits=(Edit(_STORE, '{**condition, "ignore": 404}', '{"ignore": 404}'),),
         tests=(f"{_STORE_TESTS}::test_a_document_is_deleted_only_as_it_was_read",),
     ),
@@ -104,7 +104,7 @@ LISTED = (
     Guard(
         kind=GuardKind.WAIT,
         name="a silent node is busy",
-        prevents="The node that does not answer is the one whose write comes late.",
+        prevents="A node that does not answer applies a write too late.",
         edits=(
             Edit(
                 _TASKS,
@@ -119,7 +119,7 @@ LISTED = (
     Guard(
         kind=GuardKind.WAIT,
         name="a node that left is waited for",
-        prevents="A node that is cut off for a moment sends its requests on after the deletes.",
+        prevents="A node that was disconnected for a moment sends its requests after the deletes.",
         edits=(
             Edit(_TASKS, "before, absent = absent, frozenset(expected) - nodes", "before = absent"),
         ),
@@ -131,14 +131,14 @@ LISTED = (
     Guard(
         kind=GuardKind.WAIT,
         name="one empty answer is not enough",
-        prevents="A request that has arrived and is no task yet is not seen.",
+        prevents="A request that has arrived but is not yet a task is not seen.",
         edits=(Edit(_TASKS, "            quiet_since = now\n", "            return\n"),),
         tests=(f"{_TESTS}/test_tasks.py::test_one_empty_answer_is_not_enough",),
     ),
     Guard(
         kind=GuardKind.FENCE,
         name="tasks ask who owns the index",
-        prevents="Tasks of a run that was cut off go on writing for hours.",
+        prevents="Tasks of a disconnected run continue to write for hours.",
         edits=(
             Edit(
                 _WATCH,
@@ -151,7 +151,7 @@ LISTED = (
     Guard(
         kind=GuardKind.FENCE,
         name="without a document nobody writes",
-        prevents="Tasks go on writing into an index whose state was deleted.",
+        prevents="Tasks continue to write into an index whose state was deleted.",
         edits=(
             Edit(
                 _WATCH,
@@ -164,14 +164,14 @@ LISTED = (
     Guard(
         kind=GuardKind.ALIAS,
         name="another pipeline's alias is taken",
-        prevents="A pipeline moves the alias of another one to its own index.",
+        prevents="A pipeline moves the alias of another pipeline to its own index.",
         edits=(Edit(_ALIASES, "if whose != owner:", "if False:"),),
         tests=(f"{_TESTS}/stores/test_indices.py::test_an_alias_of_another_pipeline_is_taken",),
     ),
     Guard(
         kind=GuardKind.ALIAS,
         name="only the owner moves the alias",
-        prevents="A run that slept puts readers back to an older index.",
+        prevents="A run that was paused moves the alias back to an older index.",
         edits=(
             Edit(
                 _ALIASES,
@@ -198,7 +198,7 @@ LISTED = (
     Guard(
         kind=GuardKind.IDENTITY,
         name="an index is what was asked for",
-        prevents="An index template changes documents or voids the protocol, unseen.",
+        prevents="An index template changes documents or breaks the protocol unnoticed.",
         edits=(
             Edit(
                 f"{_ROOM}/stores/creation.py",
@@ -213,7 +213,7 @@ LISTED = (
     Guard(
         kind=GuardKind.COUNTS,
         name="answers of all shards",
-        prevents="Documents of a shard that is away just now count as missing.",
+        prevents="Documents of a shard that is temporarily unavailable count as missing.",
         edits=(Edit(f"{_ROOM}/client/shards.py", "if not complete:", "if False:"),),
         tests=(f"{_TESTS}/test_scan.py::test_an_answer_from_a_part_of_the_shards_is_asked_again",),
     ),
@@ -235,7 +235,7 @@ LISTED = (
     Guard(
         kind=GuardKind.DEAD_LETTERS,
         name="limit of dead letters",
-        prevents="Refused rows take away documents without end.",
+        prevents="Without a limit, refused rows remove more and more documents.",
         edits=(Edit(_DEAD_LETTER_WRITER, "if total > target.max_dead_letters:", "if False:"),),
         tests=(f"{_DEAD_LETTER_TESTS}::test_more_letters_than_allowed_end_the_batch",),
     ),

@@ -15,7 +15,7 @@ LISTED = (
     Guard(
         kind=GuardKind.IDENTITY,
         name="UUID of the index",
-        prevents="An index that somebody created in the place of ours counts as ours.",
+        prevents="An index that somebody created under the name of ours counts as ours.",
         edits=(Edit(_IDENTITY, "if now.uuid != expected_uuid:", "if False:"),),
         tests=(f"{_LOSS}[it is another one]",),
     ),
@@ -29,7 +29,7 @@ LISTED = (
     Guard(
         kind=GuardKind.IDENTITY,
         name="sequence numbers of the shards",
-        prevents="A shard that lost writes which it had acknowledged goes unnoticed.",
+        prevents="A shard that lost acknowledged writes is not detected.",
         edits=(Edit(_IDENTITY, "if after < before:", "if False:"),),
         tests=(f"{_LOSS}[a translog was lost]", f"{_LOSS}[a shard is empty]"),
     ),
@@ -43,7 +43,7 @@ LISTED = (
     Guard(
         kind=GuardKind.IDENTITY,
         name="the name is no alias",
-        prevents="A batch goes through an alias into whatever index somebody put behind our name.",
+        prevents="A batch is written through an alias into an index of somebody else.",
         edits=(
             Edit(
                 _RESPONSES,
@@ -56,7 +56,7 @@ LISTED = (
     Guard(
         kind=GuardKind.IDENTITY,
         name="a missing index is a gap",
-        prevents="Deletes into an index that is gone count as applied.",
+        prevents="Deletes from an index that no longer exists count as applied.",
         edits=(Edit(_OUTCOME, 'if kind == "index_not_found_exception":', "if False:"),),
         tests=(_JUDGED,),
     ),
@@ -89,7 +89,7 @@ LISTED = (
     Guard(
         kind=GuardKind.VERSION,
         name="the second pass outranks the first",
-        prevents="A late write of the first pass counts as done where another row has to win.",
+        prevents="A late write of the first pass counts as applied where another row must win.",
         edits=(
             Edit(
                 _OUTCOME,
