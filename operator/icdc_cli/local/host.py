@@ -48,4 +48,6 @@ def with_node(local: LocalPipeline, state: StateDir, *, keep: bool) -> Iterator[
         yield local.with_host(node.url)
         # To standard error: with --output json standard output holds one document.
         if keep:
-            sys.stderr.write(f"OpenSearch goes on at {node.url}; stop it: {node.stop_command}\n")
+            sys.stderr.write(
+                f"OpenSearch keeps running at {node.url}; to stop it: {node.stop_command}\n"
+            )

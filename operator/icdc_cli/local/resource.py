@@ -131,6 +131,6 @@ def recall(state: StateDir, local: LocalPipeline) -> tuple[int, PipelineStatus]:
 
 def _explain_unreadable(state: StateDir) -> str:
     return (
-        f"{state.resource_path} holds a status that icdc did not write; remove the file to go on: "
-        "only the history of runs is lost, progress is stored in OpenSearch"
+        f"{state.resource_path} holds a status that icdc did not write; remove the file to "
+        "continue: only the history of runs is lost, because progress is stored in OpenSearch"
     )

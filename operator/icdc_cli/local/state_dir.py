@@ -117,6 +117,6 @@ class StateDir:
 
     def _build_error(self) -> errors.StateCorrupt:
         return errors.StateCorrupt(
-            f"{self.resource_path} is not a resource that icdc wrote; remove the file to go on: "
-            "only the history of runs is lost, progress is stored in OpenSearch"
+            f"{self.resource_path} is not a resource that icdc wrote; remove the file to continue: "
+            "only the history of runs is lost, because progress is stored in OpenSearch"
         )

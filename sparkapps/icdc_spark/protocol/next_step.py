@@ -136,7 +136,7 @@ def choose_step(inputs: StepInputs, policies: Policies) -> Step:
     if _is_resync_asked(inputs, policies) and not (swapping and not inputs.index_loss):
         # Before any replay: the open intent may be one that can never be finished; it is abandoned.
         # An index that is complete is served first, which takes one request.
-        return Step(kind=StepKind.EXPORT, to_id=inputs.head, reason="a re-export was asked for")
+        return Step(kind=StepKind.EXPORT, to_id=inputs.head, reason="a re-export was requested")
     if state.intent is not None:
         return _replay(inputs, state.intent, policies)
     if inputs.spec_change:

@@ -37,11 +37,15 @@ def open_reader(
 
     for column in needed:
         if has_type(column, NOT_BY_ARROW):
-            texts = [f"column `{text.name}` a {text.type}" for text in _list_text_columns(needed)]
+            texts = [
+                f"column `{text.name}` has the type {text.type}"
+                for text in _list_text_columns(needed)
+            ]
             raise UnsupportedType(
-                f"{table.name}: column `{column.name}` holds a {column.type} and "
-                f"{(*texts, 'files of the table a time')[0]}, and no reader can read both; leave "
-                f"{'one of them' if texts else 'it'} out by naming the other columns in `columns`"
+                f"{table.name}: column `{column.name}` has the type {column.type}, "
+                f"{(*texts, 'files of the table contain a time')[0]}, and no reader can read both; "
+                f"leave {'one of them' if texts else 'it'} out by naming the other columns in "
+                "`columns`"
             )
     return ArrowReader(session, table, snapshot_id)
 

@@ -208,8 +208,8 @@ def test_a_variant_beside_them_is_refused_and_may_be_left_out(lake: Lake) -> Non
         lake.export(name)
 
     assert str(caught.value) == (
-        f"{name}: column `v` holds a variant and column `t` a time, and no reader can read both; "
-        "leave one of them out by naming the other columns in `columns`"
+        f"{name}: column `v` has the type variant, column `t` has the type time, and no reader can "
+        "read both; leave one of them out by naming the other columns in `columns`"
     )
     for column in ("t", "v"):
         (exported,) = lake.export(name, columns=("id", column))
@@ -250,8 +250,8 @@ def test_a_nested_variant_in_files_with_a_time_is_refused(lake: Lake) -> None:
     with pytest.raises(UnsupportedType) as caught:
         lake.export(name, columns=("id", "v"))
 
-    assert f"{name}: column `v` holds a list" in str(caught.value)
-    assert "and files of the table a time, and no reader can read both; leave it out" in str(
+    assert f"{name}: column `v` has the type list" in str(caught.value)
+    assert "files of the table contain a time, and no reader can read both; leave it out" in str(
         caught.value
     )
 

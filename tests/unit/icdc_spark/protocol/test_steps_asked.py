@@ -24,7 +24,7 @@ from icdc_testing.target.step_cases import (
 pytestmark = pytest.mark.unit
 
 CASES = {
-    "a higher nonce exports again": (view(state("9")), RESYNC, export("a re-export was asked for")),
+    "a higher nonce exports again": (view(state("9")), RESYNC, export("a re-export was requested")),
     "a nonce that was honoured does not": (
         view(state("9").with_resync(1, None, now=NOW)),
         RESYNC,
@@ -33,7 +33,7 @@ CASES = {
     "a lower nonce than the one that was honoured exports again": (
         view(state("9").with_resync(3, None, now=NOW)),
         RESYNC,
-        export("a re-export was asked for"),
+        export("a re-export was requested"),
     ),
     "a request that was honoured is not honoured twice": (
         view(state("9").with_resync(1, 77, now=NOW)),
@@ -43,27 +43,27 @@ CASES = {
     "another request of the same nonce exports again": (
         view(state("9").with_resync(1, 77, now=NOW)),
         replace(RESYNC, resync_id=78),
-        export("a re-export was asked for"),
+        export("a re-export was requested"),
     ),
     "a higher nonce wins over an open batch": (
         view(state("7", batch())),
         RESYNC,
-        export("a re-export was asked for"),
+        export("a re-export was requested"),
     ),
     "a higher nonce wins over an open export": (
         view(fresh().with_intent(exporting(), now=NOW)),
         RESYNC,
-        export("a re-export was asked for"),
+        export("a re-export was requested"),
     ),
     "a higher nonce wins over an export that miscounted": (
         view(state_after_miscount(2)),
         RESYNC,
-        export("a re-export was asked for"),
+        export("a re-export was requested"),
     ),
     "a higher nonce wins over a complete index that was lost": (
         view(fresh().with_intent(exporting(), now=NOW).begin_swap(now=NOW), **INDEX_MISSING),
         RESYNC,
-        export("a re-export was asked for"),
+        export("a re-export was requested"),
     ),
     "an index that is complete is served before a higher nonce counts": (
         view(fresh().with_intent(exporting(), now=NOW).begin_swap(now=NOW)),
