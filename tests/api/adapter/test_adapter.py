@@ -131,7 +131,7 @@ def test_what_a_dropped_record_left_makes_way(cluster: SteppedCluster) -> None:
     (made,) = cluster.objects("sparkapplication")
     assert made["metadata"]["annotations"]["icebergcdc.dev/run-id"] == action.run.run_id
     # The other way round it is the operator that is behind.
-    with pytest.raises(errors.Conflict, match="of a newer run"):
+    with pytest.raises(errors.Conflict, match="belongs to a newer run"):
         create(cluster, old)
 
 
