@@ -78,7 +78,7 @@ def test_a_driver_that_waits_for_a_node_has_no_log_yet(
     person: Pipelines, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.main(["logs", "shop"]) == 3
-    assert "no run is left" in capsys.readouterr().err
+    assert "no run that has a log" in capsys.readouterr().err
     labels = driver_pod("d", "shop-e1-1", created="")["metadata"]["labels"]
     pod = {
         "apiVersion": "v1",
