@@ -232,7 +232,7 @@ class StateDocument(StoredFields):
         return self._with(now, revision=None, store_history=store_history)
 
     def distrust(self, *, now: str) -> Self:
-        """Mark the document as older than the index, by a revision that it could not have."""
+        """Mark what it says of the index as wrong, by a revision that it could not have."""
         return self._with(now, revision=0)
 
     def without_previous(self, index: str, *, now: str) -> Self:

@@ -82,6 +82,11 @@ class WriteResult:
     effort: Effort = field(default_factory=Effort)
     """What they took."""
 
+    @property
+    def acknowledged(self) -> int:
+        """The operations that the index applied just now."""
+        return self.result.acknowledged
+
 
 NOTHING_WRITTEN = WriteResult(result=BatchResult(), duplicates=NO_DUPLICATES)
 

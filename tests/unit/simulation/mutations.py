@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from mutants.edits import Edit
 
 _EXPORT = "sparkapps/icdc_spark/replication/export.py"
+_NODES = "sparkapps/icdc_spark/replication/checks/node_check.py"
 _NEXT = "sparkapps/icdc_spark/protocol/next_step.py"
 _CONTEXT = "sparkapps/icdc_spark/replication/context.py"
 _WATCH = "sparkapps/icdc_spark/opensearch/bulk/owner_watch.py"
@@ -77,6 +78,20 @@ MUTATIONS = (
         range(10, 20),
         _WATCH,
         "            self._ask()\n",
+        "",
+    ),
+    _edit(
+        "writes that a disk lost while a batch was written are not counted",
+        range(2_043_558, 2_043_566),
+        _NODES,
+        "    if not lost:\n",
+        "    if lost or not lost:\n",
+    ),
+    _edit(
+        "writes that a disk lost while a batch was written are forgotten when it is repeated",
+        range(2_043_558, 2_043_566),
+        _NODES,
+        "    context.store.replace(stored, stored.document.distrust(now=format_instant()))\n",
         "",
     ),
     _edit(

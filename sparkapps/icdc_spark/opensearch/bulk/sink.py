@@ -58,6 +58,11 @@ class BatchResult:
     ambiguous: bool = False
     """True if a request may still be applied: wait until the index is quiet before advancing."""
 
+    @property
+    def acknowledged(self) -> int:
+        """The operations that the index applied just now."""
+        return self.upserted + self.deleted
+
 
 def write(
     lines: DataFrame, target: BulkTarget, *, is_superseded: Callable[[], bool]

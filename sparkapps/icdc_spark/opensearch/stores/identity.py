@@ -9,6 +9,7 @@ Example, two shards: (a, 17) and (b, 12) were recorded at the last advance.
     (a, 20) (b, 12)   the same index, with more writes
     (a, 17) (c, 12)   the second shard was restored, or emptied and filled again
     (a, 16) (b, 12)   the first shard lost a write
+    (a, 20) (b, 12)   after a batch of 5 writes: 2 writes are lost, of this batch or of earlier ones
 """
 
 import hashlib
@@ -123,6 +124,19 @@ def find_loss(
         if after < before:
             return f"shard {shard} of the index {index} lost writes that it had acknowledged"
     return None
+
+
+def count_lost_writes(now: Shards, recorded: Shards | None, acknowledged: int) -> int:
+    """Return how many writes an index lost since `recorded`, at least; 0 if none is missing.
+
+    It acknowledged that many since then, and each took a sequence number, also a delete of a
+    document that was not there. A node that lost what it had confirmed goes on with the numbers of
+    the lost writes, so that what is written next hides the loss from `find_loss`. Only where no
+    primary moved: one that was cut off may acknowledge what its successor never had.
+    """
+    if recorded is None or len(now.max_seq_nos) != len(recorded.max_seq_nos):
+        return 0
+    return max(0, sum(recorded.max_seq_nos) + acknowledged - sum(now.max_seq_nos))
 
 
 def _read_stats(client: Client, *indices: str) -> dict[str, Any] | None:

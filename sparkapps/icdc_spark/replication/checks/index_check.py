@@ -63,7 +63,10 @@ def compare_with_index(client: Client, stored: Stored | None) -> IndexCheck:
         )
         return IndexCheck(loss=loss or restored, store_changed=True, identity=now)
     if not stored.is_original:
-        loss = loss or "the state document was restored from a copy, or is older than the index"
+        loss = loss or (
+            "the state document was restored from a copy, or is older than the index, or the index "
+            "lost writes while a batch was written"
+        )
     return IndexCheck(loss=loss or describe_returned(state.absent_nodes), identity=now)
 
 

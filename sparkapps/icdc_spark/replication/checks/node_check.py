@@ -7,6 +7,7 @@ that it runs none of them, or is recorded as absent:
 
     nothing written, as when a table begins empty   no question is asked
     primaries where they were, all answers there    nothing left: no question is asked
+    the same, but fewer writes than acknowledged    a gap: a node lost what it had confirmed
     a primary elsewhere, or an answer lost          the nodes are asked; absent ones are recorded
     a primary elsewhere at the end of a batch       and it is written again, an export is not
     a batch of another run is open                  the same, before it is repeated
@@ -19,9 +20,9 @@ import logging
 import time
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from icdc_api.errors import TargetUnavailable, Unauthorized
+from icdc_api.errors import Gap, TargetUnavailable, Unauthorized
 from icdc_spark.opensearch.client.nodes import read_processes
 from icdc_spark.opensearch.stores import identity
 from icdc_spark.opensearch.stores.identity import Identity
@@ -37,7 +38,17 @@ LOG = logging.getLogger(__name__)
 MAX_MOVES = 3
 """How often a batch is written before an index whose primaries do not stay is given time."""
 
-Written = TypeVar("Written")
+
+class Writes(Protocol):
+    """What was written, of which only the count matters here."""
+
+    @property
+    def acknowledged(self) -> int:
+        """The operations that the index applied just now."""
+        raise NotImplementedError
+
+
+Written = TypeVar("Written", bound=Writes)
 
 
 def list_nodes(context: TableContext) -> dict[str, int]:
@@ -70,10 +81,10 @@ def write_until_settled(
     """Write the batch of the open intent; return the state, what was written, and the index then.
 
     When it returns, no request is left and all that was acknowledged is in the index as it is now.
-    Gap where the index was replaced meanwhile. Where a primary moved the batch is written again: a
-    primary that was cut off may acknowledge what its successor never had, as those of OpenSearch
-    2.19 do. `write` gets whether this is such a repetition; what the index has is met as already
-    applied.
+    Gap where the index was replaced meanwhile, or lost writes. Where a primary moved the batch is
+    written again: a primary that was cut off may acknowledge what its successor never had, as those
+    of OpenSearch 2.19 do. `write` gets whether this is such a repetition; what the index has is met
+    as already applied.
     """
     for attempt in range(MAX_MOVES):
         written = write(attempt > 0)
@@ -84,6 +95,7 @@ def write_until_settled(
         is_settled = not has_moved(context, now)
         stored = settle(context, stored, now)
         if is_settled:
+            _require_writes(context, stored, now, written.acknowledged)
             return stored, written, now
         LOG.warning("%s: a primary moved; the batch is written again", context.table.name)
         context.nodes.see(now)
@@ -92,6 +104,22 @@ def write_until_settled(
     raise TargetUnavailable(
         f"A primary of {intent.index} moved each of the {MAX_MOVES} times that the batch was "
         f"written; {next_step}."
+    )
+
+
+def _require_writes(
+    context: TableContext, stored: Stored, now: Identity, acknowledged: int
+) -> None:
+    """Record and raise a Gap if the index has taken fewer writes than it acknowledged."""
+    lost = identity.count_lost_writes(now.shards, stored.document.shards, acknowledged)
+    if not lost:
+        return
+    # Recorded, since it shows this once: when the batch is repeated, nothing is acknowledged anew.
+    context.store.replace(stored, stored.document.distrust(now=format_instant()))
+    index = stored.document.index
+    raise Gap(
+        f"It cannot be known what {index!r} holds: the index {index} lost writes that it had "
+        f"acknowledged while a batch was written, at least {lost}."
     )
 
 

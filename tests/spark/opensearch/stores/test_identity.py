@@ -87,6 +87,27 @@ def test_a_restart_of_the_node_leaves_the_index_what_it_was(tmp_path: Path) -> N
         through.close()
 
 
+def test_every_acknowledged_write_takes_a_number_and_no_other_does(
+    admin: Client, clean_indices: str, written: PhysicalIndex
+) -> None:
+    recorded = identity.check_identity(admin, written.name, written.uuid).shards
+    answers = [
+        call(clean_indices, method, f"/{INDEX}/_doc/{path}", body).status
+        for method, path, body in (
+            ("PUT", "new", {"v": 1}),
+            ("PUT", "new", {"v": 1}),
+            ("DELETE", "new", None),
+            ("DELETE", "never-there?version=7&version_type=external_gte", None),
+            ("PUT", "1?version=1&version_type=external", {"v": 1}),
+            ("PUT", "2", {"v": "no number"}),
+        )
+    ]
+    assert answers == [201, 200, 200, 404, 409, 400]
+    now = identity.check_identity(admin, written.name, written.uuid, recorded).shards
+    assert identity.count_lost_writes(now, recorded, 4) == 0
+    assert identity.count_lost_writes(now, recorded, 5) == 1
+
+
 def make_anew(node: OpenSearchNode) -> None:
     call(node.url, "DELETE", f"/{INDEX}")
     call(node.url, "PUT", f"/{INDEX}")

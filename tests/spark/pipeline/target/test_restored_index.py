@@ -16,7 +16,13 @@ from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
-from icdc_testing.target.restoring import empty_shard, restore, take_snapshot
+from icdc_testing.target.restoring import (
+    empty_shard,
+    put_files_back,
+    restore,
+    save_files,
+    take_snapshot,
+)
 from icdc_testing.target.upgrading import forget_shards
 
 pytestmark = pytest.mark.spark
@@ -131,6 +137,44 @@ def test_what_is_restored_while_a_batch_is_written_is_not_advanced_over(
         assert running.result(120).reason == "Gap"
     pipeline.sync()
     check(spark, clean_indices, table)
+
+
+@pytest.mark.parametrize(
+    ("held_at", "skip"),
+    [("_bulk", 0), ("_stats", 1)],
+    ids=["of the batch before", "of the batch itself"],
+)
+def test_writes_that_a_disk_lost_while_a_batch_was_written_are_not_advanced_over(
+    opensearch: OpenSearchNode,
+    pipeline: Harness,
+    proxy: FaultProxy,
+    clean_indices: str,
+    spark: SparkSession,
+    table: str,
+    tmp_path: Path,
+    held_at: str,
+    skip: int,
+) -> None:
+    pipeline.sync()
+    if held_at == "_bulk":
+        save_files(opensearch, INDEX, tmp_path / "saved")
+    spark.sql(f"update lake.{table} set name = 'x' where id = 1")
+    pipeline.sync()
+    if held_at == "_stats":
+        save_files(opensearch, INDEX, tmp_path / "saved")
+    spark.sql(f"insert into lake.{table} values (8, 'later'), (9, 'later'), (10, 'later')")
+    held = proxy.hold(held_at, skip=skip)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(pipeline.run_to_stall)
+        held.wait()
+        put_files_back(opensearch, INDEX, tmp_path / "saved")
+        held.release()
+        stalled = running.result(120)
+    assert stalled.reason == "Gap"
+    assert f"the index {INDEX} lost writes that it had acknowledged" in str(stalled.message)
+    pipeline.sync()
+    check(spark, clean_indices, table)
+    assert list(oracle.request(f"{clean_indices}/_alias/{ALIAS}")) == [f"{ALIAS}-000002"]
 
 
 def test_an_index_of_the_version_before_goes_on_without_an_export(

@@ -1,7 +1,8 @@
-"""Does to indices of a real node what administrators do: snapshots, restores, emptied shards."""
+"""Does to indices of a real node what administrators and disks do: snapshots, lost files."""
 
 import json
 import shutil
+from pathlib import Path
 from typing import Any
 
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
@@ -9,6 +10,8 @@ from icdc_testing.target.node_calls import call
 from icdc_testing.waiting.wait import until
 
 _REPOSITORY = "/_snapshot/tests"
+_PARTS = ("index", "translog")
+"""Folders of a shard that have its documents; beside them is which allocation it has."""
 
 
 def _do(url: str, method: str, path: str, body: object = None) -> dict[str, Any]:
@@ -38,9 +41,8 @@ def restore(node: OpenSearchNode, *indices: str, close: bool = True, **how: obje
 
 def empty_shard(node: OpenSearchNode, index: str, shard: int = 0) -> None:
     """Lose the files of a shard, and allocate it empty as an administrator would."""
-    settings = _do(node.url, "GET", f"/{index}/_settings")[index]["settings"]["index"]
+    files = _find_files(node, index, shard)
     _do(node.url, "POST", f"/{index}/_close")
-    files = node.data_dir / "data/nodes/0/indices" / settings["uuid"] / str(shard)
 
     def remove() -> bool:
         # The node may still write into it for a moment after it has answered that it is closed.
@@ -58,6 +60,39 @@ def empty_shard(node: OpenSearchNode, index: str, shard: int = 0) -> None:
 
     until(allocate, f"shard {shard} of {index} is allocated empty")
     wait_until_green(node.url, index)
+
+
+def save_files(node: OpenSearchNode, index: str, to: Path) -> None:
+    """Copy the documents of the first shard as they are on the disk; nobody must write them."""
+    _do(node.url, "POST", f"/{index}/_flush?force=true")
+    for part in _PARTS:
+        shutil.copytree(_find_files(node, index) / part, to / part)
+
+
+def put_files_back(node: OpenSearchNode, index: str, saved: Path) -> None:
+    """Lose what was written since `save_files`, as a disk does that had lied about it.
+
+    The history is what it was, and numbers go on from those of then.
+    """
+    files = _find_files(node, index)
+    _do(node.url, "POST", f"/{index}/_close")
+
+    def replace() -> bool:
+        # The node may still write into it for a moment after it has answered that it is closed.
+        for part in _PARTS:
+            shutil.rmtree(files / part, ignore_errors=True)
+        return not any((files / part).exists() for part in _PARTS)
+
+    until(replace, "the files are removed")
+    for part in _PARTS:
+        shutil.copytree(saved / part, files / part)
+    _do(node.url, "POST", f"/{index}/_open")
+    wait_until_green(node.url, index)
+
+
+def _find_files(node: OpenSearchNode, index: str, shard: int = 0) -> Path:
+    settings = _do(node.url, "GET", f"/{index}/_settings")[index]["settings"]["index"]
+    return node.data_dir / "data/nodes/0/indices" / str(settings["uuid"]) / str(shard)
 
 
 def wait_until_green(url: str, index: str) -> None:

@@ -99,6 +99,16 @@ LISTED = (
         ),
     ),
     Guard(
+        kind=GuardKind.COUNTS,
+        name="the index has as many writes as it acknowledged",
+        prevents="Writes that a disk lost while a batch was written count as applied.",
+        edits=(Edit(_NODES, "    if not lost:", "    if lost or not lost:"),),
+        tests=(
+            f"{_TESTS}/target/test_restored_index.py"
+            "::test_writes_that_a_disk_lost_while_a_batch_was_written_are_not_advanced_over",
+        ),
+    ),
+    Guard(
         kind=GuardKind.IDENTITY,
         name="the index is compared before the advance",
         prevents="A batch counts as applied although a restore has removed its writes.",

@@ -85,7 +85,7 @@ def lose_writes(world: "World", share: float) -> None:
     recorded = max(state["shards"]["maxSeqNos"]) if at_rest and state else -1
     # A stale copy that is made the primary has a history of its own. A disk that lost what it had
     # confirmed has not; then only a number below the recorded one tells.
-    if share < 0.5 or old.max_seq_no >= recorded:
+    if share < 0.5 or (at_rest and old.max_seq_no >= recorded):
         copy.history = world.target.new_history()
     world.owe_export("lost writes")
     world.target.indices[index.name] = copy

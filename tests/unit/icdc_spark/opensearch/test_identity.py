@@ -3,7 +3,7 @@
 import pytest
 
 from icdc_api.errors import TargetUnavailable
-from icdc_spark.opensearch.stores.identity import Identity, find_loss
+from icdc_spark.opensearch.stores.identity import Identity, count_lost_writes, find_loss
 from icdc_spark.protocol.state_document import Shards
 
 pytestmark = pytest.mark.unit
@@ -53,6 +53,24 @@ CASES: dict[str, tuple[Identity | None, Shards | None, str | None]] = {
 def test_a_loss_is_said_in_words(case: str) -> None:
     now, recorded, loss = CASES[case]
     assert find_loss(INDEX, now, "u", recorded) == loss
+
+
+@pytest.mark.parametrize(
+    ("now", "recorded", "acknowledged", "lost"),
+    [
+        pytest.param((20, 14), RECORDED, 5, 0, id="as many as were acknowledged"),
+        pytest.param((20, 99), RECORDED, 5, 0, id="and those of somebody else"),
+        pytest.param((20, 12), RECORDED, 5, 2, id="fewer"),
+        pytest.param((17, 12), RECORDED, 0, 0, id="none were written"),
+        pytest.param((20,), RECORDED, 9, 0, id="other shards than were recorded"),
+        pytest.param((20, 12), None, 9, 0, id="none were recorded"),
+    ],
+)
+def test_lost_writes_are_those_that_took_no_number(
+    now: tuple[int, ...], recorded: Shards | None, acknowledged: int, lost: int
+) -> None:
+    shards = Shards(histories="ab", max_seq_nos=list(now))
+    assert count_lost_writes(shards, recorded, acknowledged) == lost
 
 
 def test_an_answer_of_part_of_the_shards_is_no_loss() -> None:
