@@ -41,7 +41,7 @@ WARM_UP = 3
 """Commits of each kind that are not counted."""
 
 
-class Followed:
+class FollowedTable:
     """A table of `rows` rows in `files` files, and a run that follows it until closed."""
 
     def __init__(
@@ -122,11 +122,11 @@ def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     lake, phases = Lake(spark), Phases()
     latencies: dict[tuple[str, str], list[float]] = {}
     spent: dict[tuple[str, str], list[dict[str, float]]] = {}
-    followed: list[Followed] = []
+    followed: list[FollowedTable] = []
     with OpenSearchNode(folder / "opensearch") as node, phases.timed():
         try:
             for name in TABLES:
-                made = Followed(lake, node.url, folder, name, options.rows, options.files)
+                made = FollowedTable(lake, node.url, folder, name, options.rows, options.files)
                 followed.append(made)
             for number in range(WARM_UP + options.rounds):
                 for table, what in itertools.product(followed, COMMITS):

@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from icdc_cli.embedded.lake import Lake, build_jdbc_catalog
+from icdc_cli.embedded.lake import LakeProcess, build_jdbc_catalog
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_testing.bench.machine import format_runs, machine
 from icdc_testing.bench.many_tables import FollowedTables, Taken
@@ -56,7 +56,7 @@ def make_table(folder: Path, partitions: int) -> dict[str, str]:
     properties = build_jdbc_catalog(folder / "catalog.db", folder / "warehouse")
     kinds = ("id * {n}", "cast(id as double) / {n}", "concat('value ', id % {n})", "id % {n} = 0")
     columns = [f"{kinds[n % len(kinds)].format(n=n + 1)} as c{n}" for n in range(COLUMNS - 2)]
-    with Lake(properties, folder=folder, memory="2g") as lake:
+    with LakeProcess(properties, folder=folder, memory="2g") as lake:
         lake.run_sql("create namespace lake.shop")
         # Without a shuffle or a sort: the rows of a task are in the order of their days.
         lake.run_sql(

@@ -25,7 +25,7 @@ from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_testing.bench.machine import machine
 from icdc_testing.bench.session import bench_session
 from icdc_testing.waiting.process_cpu import cpu_seconds
-from planning_tables import Case, ManyFiles
+from planning_tables import ManyFiles, PlanningCase
 
 MANIFESTS = 400
 GOAL_SMALL_SECONDS = 0.3
@@ -35,7 +35,7 @@ GOAL_FILES = 10_000
 
 WARM_UP = 2
 
-Plan = Callable[[IcebergTable, Case], ChangePlan]
+Plan = Callable[[IcebergTable, PlanningCase], ChangePlan]
 
 
 def main() -> int:
@@ -60,18 +60,18 @@ def main() -> int:
     return 0 if all(result["within"] for result in results) else 1
 
 
-def _plan_as_shipped(table: IcebergTable, case: Case) -> ChangePlan:
+def _plan_as_shipped(table: IcebergTable, case: PlanningCase) -> ChangePlan:
     return plan_changes(table, case.since, case.until, keys=case.keys)
 
 
-def _by_listing(table: IcebergTable, case: Case) -> ChangePlan:
+def _by_listing(table: IcebergTable, case: PlanningCase) -> ChangePlan:
     since, until = case.since, case.until
     return compare_files(
         table, since, until, SnapshotFiles(list_files(table, since), list_files(table, until))
     )
 
 
-def _measure(case: Case, rounds: int) -> dict[str, Any]:
+def _measure(case: PlanningCase, rounds: int) -> dict[str, Any]:
     planners: Mapping[str, Plan] = {"shipped": _plan_as_shipped, "listing": _by_listing}
     wall: dict[str, list[float]] = {name: [] for name in planners}
     cpu: dict[str, list[float]] = {name: [] for name in planners}

@@ -22,7 +22,7 @@ WITH_DELETES = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class PlanningCase:
     """Two snapshots of a table; `files` and `manifests` (of both kinds) are of the later one.
 
     `keys` are the ids of the fields that make the ids of documents.
@@ -50,7 +50,7 @@ class ManyFiles:
         self._files, self._manifests = files, manifests
         self._described: list[Any] = []
 
-    def cases(self, *, growth_only: bool) -> Iterator[Case]:
+    def cases(self, *, growth_only: bool) -> Iterator[PlanningCase]:
         """One table after the other, each when asked for; all kinds, or the two for growth."""
         yield from self._without_deletes(growth_only)
         yield from self._with_deletes("position deletes", 2)
@@ -59,7 +59,7 @@ class ManyFiles:
             yield from self._with_deletes("deletion vectors", 3)
             yield self._with_equality_deletes()
 
-    def _without_deletes(self, growth_only: bool) -> Iterator[Case]:
+    def _without_deletes(self, growth_only: bool) -> Iterator[PlanningCase]:
         table, files = self._filled("plain", 2)
         since = _head(table)
         change = table.java.newOverwrite()
@@ -78,7 +78,7 @@ class ManyFiles:
         table.java.newFastAppend().appendFile(table.data_file()).commit()
         yield self._case("all manifests rewritten, 1 file appended", table, since, True)
 
-    def _with_deletes(self, kind: str, version: int) -> Iterator[Case]:
+    def _with_deletes(self, kind: str, version: int) -> Iterator[PlanningCase]:
         table, files = self._filled(kind.replace(" ", "-"), version)
         concerned = files[::WITH_DELETES]
         for part in _parts(concerned, self._manifests // WITH_DELETES):
@@ -89,7 +89,7 @@ class ManyFiles:
         name = f"merge-on-read, {kind} for 3 files, 1 file appended"
         yield self._case(name, table, since)
 
-    def _upserted(self) -> Case:
+    def _upserted(self) -> PlanningCase:
         table, files = self._filled("upserted", 2)
         for number in range(self._manifests // WITH_DELETES + 1):
             since = _head(table)
@@ -97,7 +97,7 @@ class ManyFiles:
             change.addRows(table.data_file()).commit()
         return self._case("equality deletes by key for all files, 1 file appended", table, since)
 
-    def _with_equality_deletes(self) -> Case:
+    def _with_equality_deletes(self) -> PlanningCase:
         table = self._table("equality", 2)
         table.java.updateSpec().addField("p").commit()
         counts = [len(part) for part in _parts([None] * self._files, self._manifests)]
@@ -136,9 +136,9 @@ class ManyFiles:
 
     def _case(
         self, name: str, table: MetadataTable, since: int, rewrites_all: bool = False
-    ) -> Case:
+    ) -> PlanningCase:
         head = table.java.currentSnapshot()
-        return Case(
+        return PlanningCase(
             name=name,
             table=table,
             since=since,

@@ -13,7 +13,7 @@ from icdc_testing.kube import binaries
 from real_cluster import used
 from real_cluster.services import product
 from real_cluster.shop import RUN_SECONDS, Shop
-from real_cluster.used import Cluster
+from real_cluster.used import UsedCluster
 
 SYSTEM = "icdc-system"
 RELEASE = "icdc"
@@ -22,7 +22,7 @@ WATCHED = ("shops", "faults", "nodes", "north", "south")
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
+def cluster() -> Iterator[UsedCluster]:
     """The one cluster of all these tests."""
     # pyiceberg keeps its threads for ever: one is enough, and is there before the first test.
     os.environ["PYICEBERG_MAX_WORKERS"] = "1"
@@ -32,21 +32,21 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def namespace(cluster: Cluster) -> Iterator[str]:
+def namespace(cluster: UsedCluster) -> Iterator[str]:
     """A new namespace, deleted after the test."""
     with cluster.namespace() as name:
         yield name
 
 
 @pytest.fixture(scope="session")
-def helm(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Helm:
+def helm(cluster: UsedCluster, tmp_path_factory: pytest.TempPathFactory) -> Helm:
     """Helm as an administrator; it waits for what it installs."""
     program, home = binaries.program("helm"), tmp_path_factory.mktemp("helm")
     return Helm(program, home, cluster.kubectl.kubeconfig, seconds=RUN_SECONDS + 60)
 
 
 @pytest.fixture(scope="session")
-def installed(cluster: Cluster, helm: Helm) -> list[str]:
+def installed(cluster: UsedCluster, helm: Helm) -> list[str]:
     """The operator, installed by its chart as the README says; the namespaces that it watches."""
     values = product.operator_values(cluster.facts["images"], list(WATCHED))
     how = ("-n", SYSTEM, "--create-namespace", "--wait", "--timeout", "7m")
@@ -61,7 +61,7 @@ def installed(cluster: Cluster, helm: Helm) -> list[str]:
 
 
 @pytest.fixture
-def shop(cluster: Cluster, installed: list[str]) -> Iterator[Callable[..., Shop]]:
+def shop(cluster: UsedCluster, installed: list[str]) -> Iterator[Callable[..., Shop]]:
     """Makes a pipeline's shop: its name, and its namespace where it is not the usual one.
 
     After the test its pipelines are suspended. The operator does not read this cluster's catalog,

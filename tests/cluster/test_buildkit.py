@@ -8,7 +8,7 @@ from icdc_testing.charts.files import OPERATOR
 from icdc_testing.charts.helm import Helm
 from real_cluster.services import product
 from real_cluster.shop import MODEST, RUN_SECONDS, Shop, rows
-from real_cluster.used import Cluster
+from real_cluster.used import UsedCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
@@ -18,7 +18,7 @@ RELEASE = "buildkit"
 
 
 @pytest.fixture
-def installed_from_buildkit(cluster: Cluster, helm: Helm, installed: list[str]) -> None:
+def installed_from_buildkit(cluster: UsedCluster, helm: Helm, installed: list[str]) -> None:
     """An operator from those images, for one namespace, beside the one that all tests share."""
     assert installed, "the definition of pipelines is the other release's"
     metadata = {"name": NAMESPACE}
@@ -31,7 +31,7 @@ def installed_from_buildkit(cluster: Cluster, helm: Helm, installed: list[str]) 
 
 @pytest.mark.usefixtures("installed_from_buildkit")
 def test_images_that_buildkit_built_export_a_table_and_follow_it(
-    shop: Callable[..., Shop], cluster: Cluster
+    shop: Callable[..., Shop], cluster: UsedCluster
 ) -> None:
     site = shop(namespace=NAMESPACE)
     table = site.table("orders", rows(1, 300, status=lambda n: "new"))

@@ -11,7 +11,7 @@ from pyiceberg.types import LongType, NestedField
 
 from icdc_testing.waiting import wait
 from real_cluster.host.layout import SECOND
-from real_cluster.used import Cluster
+from real_cluster.used import UsedCluster
 
 pytestmark = pytest.mark.cluster
 
@@ -20,7 +20,7 @@ UID = 185
 APPLICATION_SECONDS = 240.0
 
 
-def pod(cluster: Cluster, *arguments: str, **container: Any) -> dict[str, Any]:
+def pod(cluster: UsedCluster, *arguments: str, **container: Any) -> dict[str, Any]:
     """The spec of a pod that runs tests/tools/pod."""
     return {
         "containers": [
@@ -35,7 +35,7 @@ def pod(cluster: Cluster, *arguments: str, **container: Any) -> dict[str, Any]:
     }
 
 
-def test_the_node_is_ready(cluster: Cluster) -> None:
+def test_the_node_is_ready(cluster: UsedCluster) -> None:
     nodes = cluster.kubectl.object("get", "nodes")["items"]
     # Other tests may have attached a second one, and be about to lose it.
     ready = {
@@ -49,7 +49,7 @@ def test_the_node_is_ready(cluster: Cluster) -> None:
 
 
 def test_a_pod_reaches_the_api_server_by_name_as_its_service_account(
-    cluster: Cluster, namespace: str
+    cluster: UsedCluster, namespace: str
 ) -> None:
     ended = cluster.run_pod(namespace, "allowed", pod(cluster, "get", f"{API}/version"))
     assert ended["exitCode"] == 0, cluster.logs(namespace, "allowed")
@@ -62,7 +62,7 @@ def test_a_pod_reaches_the_api_server_by_name_as_its_service_account(
     assert f"system:serviceaccount:{namespace}:default" in denied
 
 
-def test_a_pod_writes_to_a_disk_of_the_node(cluster: Cluster, namespace: str) -> None:
+def test_a_pod_writes_to_a_disk_of_the_node(cluster: UsedCluster, namespace: str) -> None:
     spec = pod(
         cluster,
         *("write", f"/disk/{namespace}", "written"),
@@ -80,7 +80,7 @@ def test_a_pod_writes_to_a_disk_of_the_node(cluster: Cluster, namespace: str) ->
 
 
 def test_a_pod_that_takes_too_much_memory_is_killed_for_it(
-    cluster: Cluster, namespace: str
+    cluster: UsedCluster, namespace: str
 ) -> None:
     limit = {"limits": {"memory": "64Mi"}}
     ended = cluster.run_pod(namespace, "eater", pod(cluster, "eat", resources=limit))
@@ -88,7 +88,7 @@ def test_a_pod_that_takes_too_much_memory_is_killed_for_it(
     assert ended["exitCode"] == 137
 
 
-def test_spark_operator_says_why_it_cannot_submit(cluster: Cluster, namespace: str) -> None:
+def test_spark_operator_says_why_it_cannot_submit(cluster: UsedCluster, namespace: str) -> None:
     role = {"cores": 1, "memory": "512m"}
     application = {
         "apiVersion": "sparkoperator.k8s.io/v1beta2",
@@ -119,7 +119,7 @@ def test_spark_operator_says_why_it_cannot_submit(cluster: Cluster, namespace: s
 
 
 def test_a_table_made_here_can_be_read_through_catalog_and_store(
-    cluster: Cluster, namespace: str
+    cluster: UsedCluster, namespace: str
 ) -> None:
     catalog = load_catalog("tests", type="rest", **cluster.facts["catalog"])
     catalog.create_namespace(namespace)
@@ -133,7 +133,7 @@ def test_a_table_made_here_can_be_read_through_catalog_and_store(
 
 @pytest.mark.parametrize("service", ["catalog", "search"])
 def test_a_pod_reaches_what_a_pipeline_connects(
-    cluster: Cluster, namespace: str, service: str
+    cluster: UsedCluster, namespace: str, service: str
 ) -> None:
     urls = {
         "catalog": f"{cluster.facts['catalog']['uri']}/v1/config",

@@ -51,7 +51,7 @@ def test_a_hundred_commits_are_followed_by_one_application(
         lambda status: status.get("phase") == "Streaming" and "currentRun" in status,
         "the application goes on after the export",
     )["currentRun"]["name"]
-    with ThreadPoolExecutor(1) as pool, latency.Watch(site, table) as watch:
+    with ThreadPoolExecutor(1) as pool, latency.LatencyWatch(site, table) as watch:
         planned = pool.submit(plan, site)
         watch.commit(latency.COMMITS, apart=1.0)
         delays = watch.delays()

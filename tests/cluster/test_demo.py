@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from real_cluster.demo import NAMESPACE
-from real_cluster.used import CLUSTER, Cluster
+from real_cluster.used import CLUSTER, UsedCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
@@ -17,7 +17,7 @@ SECONDS = 900.0
 
 
 def test_the_demo_shows_the_operator_at_work_and_leaves_nothing(
-    cluster: Cluster, installed: list[str]
+    cluster: UsedCluster, installed: list[str]
 ) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "real_cluster.demo"],

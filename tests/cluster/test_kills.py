@@ -13,7 +13,7 @@ from pyiceberg.table import Table
 from icdc_testing.waiting import wait
 from real_cluster.host.layout import FIRST
 from real_cluster.shop import RUN_SECONDS, Resource, Shop, rows
-from real_cluster.used import Cluster
+from real_cluster.used import UsedCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
@@ -71,7 +71,7 @@ class Killing:
 
 
 @pytest.fixture(scope="module")
-def killing(cluster: Cluster, installed: list[str]) -> Iterator[Killing]:
+def killing(cluster: UsedCluster, installed: list[str]) -> Iterator[Killing]:
     """The pipeline of this file; each test leaves it with everything applied."""
     shop = Shop(cluster, "shops", "kills")
     made = Killing(shop)

@@ -25,7 +25,7 @@ def starts(runs: list[Resource]) -> list[float]:
     return [instant(run["startedAt"]) - instant(run["plannedAt"]) for run in runs]
 
 
-def after_start(watch: latency.Watch, runs: list[Resource]) -> list[float]:
+def after_start(watch: latency.LatencyWatch, runs: list[Resource]) -> list[float]:
     """From each commit, or the start of the driver that applied it, to its search."""
     began = sorted(instant(run["startedAt"]) for run in runs)
     delivered = watch.wait_for_searches()
@@ -49,7 +49,7 @@ def test_a_hundred_commits_are_followed_by_runs_one_after_the_other(
     # Helm waits by kstatus: what it calls installed is exported.
     helm.ok("install", RELEASE, str(PIPELINES), *here, *how, values=values)
     site.assert_equal(table, "id")
-    with latency.Watch(site, table) as watch:
+    with latency.LatencyWatch(site, table) as watch:
         for _ in range(BURSTS):
             # A run that meets new commits goes on with them; between bursts each comes to its end.
             watch.commit(latency.COMMITS // BURSTS, apart=0.1)

@@ -8,7 +8,7 @@ import pytest
 from icdc_api import naming
 from icdc_testing.waiting import wait
 from real_cluster.shop import Shop
-from real_cluster.used import Cluster
+from real_cluster.used import UsedCluster
 
 pytestmark = pytest.mark.cluster
 
@@ -58,7 +58,7 @@ def answers(printed: str, asked: list[Request]) -> dict[Request, int]:
 
 
 def test_the_operator_sees_and_touches_only_what_it_looks_after(
-    cluster: Cluster, installed: list[str], namespace: str
+    cluster: UsedCluster, installed: list[str], namespace: str
 ) -> None:
     allowed = [("GET", there(namespace, PIPELINES)) for namespace in ("north", "south")]
     refused = [
@@ -93,7 +93,7 @@ def test_the_operator_sees_and_touches_only_what_it_looks_after(
 
 
 def test_a_driver_sees_and_touches_only_its_own_namespace(
-    cluster: Cluster, installed: list[str]
+    cluster: UsedCluster, installed: list[str]
 ) -> None:
     allowed = [("GET", core("north", "pods")), ("GET", core("north", "configmaps"))]
     refused = [
@@ -133,7 +133,7 @@ def test_a_driver_sees_and_touches_only_its_own_namespace(
 
 
 def test_each_account_may_do_in_its_namespace_what_it_may_not_beside_it(
-    cluster: Cluster, installed: list[str], namespace: str
+    cluster: UsedCluster, installed: list[str], namespace: str
 ) -> None:
     operator = f"system:serviceaccount:{SYSTEM}:icdc-iceberg-cdc-operator"
     driver = "system:serviceaccount:north:icdc-spark"

@@ -27,7 +27,7 @@ TIGHT = {
 
 
 @dataclass(frozen=True)
-class Case:
+class StartFailure:
     """What is wrong with the spec, what the status must say, and what mends it."""
 
     wrong: Resource
@@ -42,26 +42,26 @@ def spark(**fields: Any) -> Resource:
 
 
 CASES = {
-    "image": Case(spark(image=MISSING), "ImagePull", (MISSING,), spark(image=None)),
-    "room": Case(
+    "image": StartFailure(spark(image=MISSING), "ImagePull", (MISSING,), spark(image=None)),
+    "room": StartFailure(
         spark(conf={**SMALL, "spark.kubernetes.driver.request.cores": "64"}),
         "Unschedulable",
         ("Insufficient cpu",),
         spark(conf={"spark.kubernetes.driver.request.cores": "100m"}),
     ),
-    "secret": Case(
+    "secret": StartFailure(
         {"sink": {"opensearch": {"credentialsFrom": {"secretRef": {"name": "not-there"}}}}},
         "BadSpec",
         ("not-there",),
         {"sink": {"opensearch": {"credentialsFrom": None}}},
     ),
-    "account": Case(
+    "account": StartFailure(
         spark(driver={"serviceAccount": "nobody"}),
         "Submission",
         ("nobody",),
         spark(driver={"serviceAccount": "icdc-spark"}),
     ),
-    "memory": Case(
+    "memory": StartFailure(
         spark(conf={**SMALL, **TIGHT}),
         "OutOfMemory",
         ("spec.spark.driver",),
@@ -95,7 +95,7 @@ def test_a_run_that_cannot_start_says_why_and_recovers(shop: Callable[..., Shop]
     for name, site in sites.items():
         case = CASES[name]
 
-        def is_failure_of(status: Resource, case: Case = case) -> bool:
+        def is_failure_of(status: Resource, case: StartFailure = case) -> bool:
             return any(
                 failure["class"] == case.failure_class
                 and all(word in failure["message"] for word in case.words)

@@ -18,7 +18,7 @@ from real_cluster.host import cgroups, programs
 from real_cluster.host.layout import FIRST, SECOND, ClusterPaths
 from real_cluster.second_node import TAINT
 from real_cluster.shop import RUN_SECONDS, SMALL, Resource, Shop, rows
-from real_cluster.used import Cluster
+from real_cluster.used import UsedCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
@@ -70,7 +70,7 @@ def spark(site: Shop, *, driver: str, executor: str) -> Resource:
 
 
 @pytest.fixture(scope="module")
-def second(cluster: Cluster, installed: list[str]) -> Iterator[ClusterPaths]:
+def second(cluster: UsedCluster, installed: list[str]) -> Iterator[ClusterPaths]:
     """The cluster's files, while a second node is attached."""
     (image,) = {image for image in cluster.facts["images"] if "/spark:" in image}
     command("attach-node", image)
@@ -136,7 +136,7 @@ def is_elsewhere(site: Shop, before: dict[Path, set[str]]) -> bool:
 
 
 def test_what_an_executor_has_shuffled_moves_on_when_its_node_is_drained(
-    cluster: Cluster, second: ClusterPaths, shop: Callable[..., Shop]
+    cluster: UsedCluster, second: ClusterPaths, shop: Callable[..., Shop]
 ) -> None:
     site = shop("drained", "nodes")
     table = files(site)

@@ -18,7 +18,7 @@ from real_cluster.host.layout import FIRST
 from real_cluster.node import images
 from real_cluster.services import product
 from real_cluster.shop import Resource, Shop, rows
-from real_cluster.used import Cluster
+from real_cluster.used import UsedCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
@@ -32,7 +32,7 @@ APART_SECONDS = 1.0
 class Release:
     """The operator for one namespace, beside the one that all other tests share."""
 
-    def __init__(self, cluster: Cluster, helm: Helm, folder: Path) -> None:
+    def __init__(self, cluster: UsedCluster, helm: Helm, folder: Path) -> None:
         self._cluster, self._helm = cluster, helm
         self._folder = folder
         for name in (HOME, NAMESPACE):
@@ -99,7 +99,7 @@ class Load:
 
 @pytest.fixture
 def release(
-    cluster: Cluster, installed: list[str], helm: Helm, tmp_path: Path
+    cluster: UsedCluster, installed: list[str], helm: Helm, tmp_path: Path
 ) -> Iterator[Release]:
     made = Release(cluster, helm, tmp_path)
     yield made

@@ -30,7 +30,7 @@ from icdc_testing.runs.kill_points import BatchKind
 from icdc_testing.runs.spark_conf import UNCOMPILED
 from icdc_testing.target import node_calls
 from icdc_testing.target.nodes.faults import LOSING, PASSING
-from icdc_testing.target.nodes.followed import Followed
+from icdc_testing.target.nodes.followed import FollowedOnNodes
 from icdc_testing.target.nodes.three_nodes import ThreeNodes
 from icdc_testing.waiting.wait import until
 
@@ -58,7 +58,7 @@ class Tally:
     """Of driver's Python and JVM after each fault, in MB."""
 
 
-class World:
+class SoakWorld:
     """Two tables, their runs, and the faults that hit them."""
 
     def __init__(
@@ -73,14 +73,14 @@ class World:
         self.nodes, self.front, self.chance, self.tally = nodes, front, chance, tally
         kinds = {"cow": BatchKind.COPY_ON_WRITE, "mor": BatchKind.MERGE_ON_READ}
         self.followed = [
-            Followed.make(spark, nodes, front, folder, kind, rows=ROWS, name=name)
+            FollowedOnNodes.make(spark, nodes, front, folder, kind, rows=ROWS, name=name)
             for name, kind in kinds.items()
         ]
         first = self.followed[0].pipeline
         first.resource["spec"]["tables"] = [one.table.entry for one in self.followed]
         self.runs = Runs(first, chance)
         self._turns = itertools.count(1)
-        self.faults: dict[str, Callable[[Followed], None]] = {
+        self.faults: dict[str, Callable[[FollowedOnNodes], None]] = {
             **PASSING,
             **{name: self._losing(name) for name in LOSING},
             "answers of bulk requests lost": self._lose_answers,
@@ -138,8 +138,8 @@ class World:
             )
         assert not self.runs.stalled, self.runs.stalled
 
-    def _losing(self, name: str) -> Callable[[Followed], None]:
-        def play(followed: Followed) -> None:
+    def _losing(self, name: str) -> Callable[[FollowedOnNodes], None]:
+        def play(followed: FollowedOnNodes) -> None:
             def write() -> None:
                 self.commit()
                 self._await_applied()
@@ -148,13 +148,13 @@ class World:
 
         return play
 
-    def _lose_answers(self, _: Followed) -> None:
+    def _lose_answers(self, _: FollowedOnNodes) -> None:
         self.front.add(Reset(after=True), path="_bulk", times=self.chance.randint(1, 4))
 
-    def _refuse(self, _: Followed) -> None:
+    def _refuse(self, _: FollowedOnNodes) -> None:
         self.front.add(Status(503, kind="cluster_block_exception"), times=20)
 
-    def _hold_old_run(self, followed: Followed) -> None:
+    def _hold_old_run(self, followed: FollowedOnNodes) -> None:
         """Keep a request back until a newer run has applied what comes after it."""
         held = self.front.hold(f"^/{followed.table.alias}-.*/_bulk", method="POST")
         self.commit()
@@ -183,14 +183,14 @@ def main() -> int:
         try:
             chance = random.Random(options.seed)
             while time.monotonic() < deadline and not tally.differences:
-                _live(World(spark, nodes, front, Path(folder), chance, tally), deadline)
+                _live(SoakWorld(spark, nodes, front, Path(folder), chance, tally), deadline)
         finally:
             spark.stop()
     _say(_summary(tally))
     return 1 if tally.differences else 0
 
 
-def _live(world: World, deadline: float) -> None:
+def _live(world: SoakWorld, deadline: float) -> None:
     """Play LIFE faults, or as many as the time allows."""
     tally = world.tally
     with world.runs:

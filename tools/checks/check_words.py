@@ -3,8 +3,8 @@
 One name for one thing is a rule that nobody keeps by attention: a word that was given up comes back
 with the next branch, and prose goes on naming modules that were moved.
 
-- A class name that stands twice in the product, or in what tests share, `_Rows` beside `Rows` as
-  well: a reader of one meets the other.
+- A class name that stands twice in the repository, `_Rows` beside `Rows` as well: a reader of one
+  meets the other.
 - A module or file in backticks that does not exist, in docstrings, comments and pages.
 - A name in code, or of a module or folder, that is, or holds, a word of the glossary's list of old
   words (docs/glossary.md), such as `told` and `rows_told`; `dead_letters` holds `letters` and is
@@ -31,7 +31,7 @@ from sources import ROOT, list_python_files
 PRODUCT = ("crds", "operator", "sparkapps", "tools")
 """The folders whose names are checked; what is in backticks is checked everywhere."""
 SUPPORT = "tests/support/"
-"""What tests share: names are checked here as well, apart from those of the product."""
+"""What tests share: names are checked here as well as in the product."""
 SOURCES = ("crds", "operator", "sparkapps", "tests/support")
 """The folders from which modules are imported."""
 GLOSSARY = "docs/glossary.md"
@@ -269,9 +269,8 @@ def list_problems() -> Iterator[str]:
     trees = {path: ast.parse(text) for path, text in texts.items()}
     # Not tests themselves: their names are sentences, in which English needs some of these words.
     product = {path: tree for path, tree in trees.items() if path.split("/")[0] in PRODUCT}
-    yield from find_repeated_classes(product)
+    yield from find_repeated_classes(trees)
     shared = {path: tree for path, tree in trees.items() if path.startswith(SUPPORT)}
-    yield from find_repeated_classes(shared)
     words = parse_old_words((ROOT / GLOSSARY).read_text(encoding="utf-8"))
     yield from find_old_words(product | shared, words)
     yield from find_old_phrases(product | shared, words)

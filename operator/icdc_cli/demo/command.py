@@ -29,7 +29,7 @@ from icdc_cli.demo import scenario
 from icdc_cli.demo.scenario import Change
 from icdc_cli.demo.stage import Stage
 from icdc_cli.embedded import class_data
-from icdc_cli.embedded.lake import Lake, build_jdbc_catalog
+from icdc_cli.embedded.lake import LakeProcess, build_jdbc_catalog
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_cli.exits import Exit
 from icdc_cli.local import application, resource
@@ -68,7 +68,7 @@ class _Demo:
         """Play the demo, from empty tables to the proof; return whether all indices equal them."""
         self._say("Starting an OpenSearch node and a Spark that writes the tables")
         quick = class_data.build_environment(os.environ)
-        lake = Lake(self._catalog, folder=self._folder / "lake", environment=quick)
+        lake = LakeProcess(self._catalog, folder=self._folder / "lake", environment=quick)
         # Not awaited yet: Spark and OpenSearch take their seconds of starting side by side.
         lake.start()
         try:
@@ -86,7 +86,7 @@ class _Demo:
         finally:
             lake.stop()
 
-    def _fill(self, lake: Lake) -> None:
+    def _fill(self, lake: LakeProcess) -> None:
         self._say("Making three tables: orders (copy-on-write), customers (merge-on-read), events")
         for statement in (*scenario.CREATE, *scenario.FILL):
             lake.run_sql(statement)
@@ -98,7 +98,7 @@ class _Demo:
         )
         return path
 
-    def _follow(self, lake: Lake, path: Path, url: str) -> None:
+    def _follow(self, lake: LakeProcess, path: Path, url: str) -> None:
         self._say(f"Applying one pipeline for the three: {path}")
         view = live.choose_view(quiet=False)
         with (
@@ -113,13 +113,13 @@ class _Demo:
                 self._change(stage, lake, change, start)
             self._crash(stage, lake)
 
-    def _change(self, stage: Stage, lake: Lake, change: Change, start: str | None) -> None:
+    def _change(self, stage: Stage, lake: LakeProcess, change: Change, start: str | None) -> None:
         self._say(change.title)
         for statement in change.statements:
             lake.run_sql(statement.format(start=start))
         self._settle(stage, lake)
 
-    def _crash(self, stage: Stage, lake: Lake) -> None:
+    def _crash(self, stage: Stage, lake: LakeProcess) -> None:
         self._say(scenario.CRASH.title)
         for statement in scenario.CRASH.statements:
             lake.run_sql(statement)
@@ -127,7 +127,7 @@ class _Demo:
         self._say(f"Killed {killed} with SIGKILL; the runner starts another, which carries on")
         self._settle(stage, lake)
 
-    def _settle(self, stage: Stage, lake: Lake) -> None:
+    def _settle(self, stage: Stage, lake: LakeProcess) -> None:
         """Wait until every index equals its table, and print the status."""
         heads = {name.removeprefix("lake."): lake.read_head(name) for name in scenario.TABLES}
         # By snapshot and not by counts: a compaction changes no count, and must be applied too.

@@ -85,7 +85,9 @@ def _make(archive: Path) -> None:
         made = folder / archive.name
         catalog = lake.build_jdbc_catalog(folder / "catalog.db", folder / "warehouse")
         dumping = _with_options(os.environ, f"-XX:ArchiveClassesAtExit={made}", _QUIET)
-        writer = lake.Lake(catalog, folder=folder, environment=dumping, stop_seconds=_DUMP_SECONDS)
+        writer = lake.LakeProcess(
+            catalog, folder=folder, environment=dumping, stop_seconds=_DUMP_SECONDS
+        )
         with writer:
             writer.run_sql("CREATE NAMESPACE IF NOT EXISTS lake.warm")
             for statement in _STATEMENTS:

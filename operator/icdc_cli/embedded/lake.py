@@ -37,7 +37,7 @@ class LakeError(Bug):
     """A statement was refused by Spark; the message is Spark's."""
 
 
-class Lake:
+class LakeProcess:
     """A context manager around the process; `run_sql` runs one statement."""
 
     def __init__(

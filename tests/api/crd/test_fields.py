@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from icdc_testing.deciding.spec_fields import Field, base, fields, put, with_another
+from icdc_testing.deciding.spec_fields import SpecField, base, fields, put, with_another
 from icdc_testing.kube.kubectl import Ran
 from icdc_testing.kube.stored_pipelines import Pipelines, minimal
 from icdc_testing.waiting.seeds import choose_seed
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.api, pytest.mark.timeout(1800)]
 SAMPLE = 8
 
 
-def sample(purpose: str) -> list[Field]:
+def sample(purpose: str) -> list[SpecField]:
     everything = list(fields())
     _, chance = choose_seed(purpose)
     return everything if os.environ.get("ICDC_SOAK") else chance.sample(everything, SAMPLE)

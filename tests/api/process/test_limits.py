@@ -26,7 +26,7 @@ def is_looked_at(resource: Resource) -> bool:
     return resource["kind"] == naming.KIND and "status" in resource
 
 
-class Watched:
+class LimitedPipelines:
     """The pipelines, and every look at them compared with the limit."""
 
     def __init__(self, cluster: SteppedCluster) -> None:
@@ -66,7 +66,7 @@ class Watched:
 def test_pipelines_take_turns_and_a_restart_keeps_to_the_limit(
     cluster: SteppedCluster, start: Start
 ) -> None:
-    watched = Watched(cluster)
+    watched = LimitedPipelines(cluster)
     items = [minimal(name, mode="ExportOnly") for name in NAMES]
     listed = {"apiVersion": "v1", "kind": "List", "items": items}
     cluster.pipelines.ok("create", "-f", "-", stdin=json.dumps(listed))

@@ -34,7 +34,7 @@ LIST, REPLAY = ["dead-letters", "list", *SOME], ["dead-letters", "replay", *SOME
 
 
 @dataclass
-class Asked:
+class AskingCommand:
     """A command that runs beside the test."""
 
     arguments: list[str]
@@ -105,7 +105,7 @@ def test_a_run_in_the_cluster_answers_under_the_account_of_the_driver(
     cluster.pipelines.apply(minimal(catalog=catalog, suspend=True))
     before = cluster.pipelines.get("shop")["spec"]
 
-    asked = Asked([*arguments, "shop"])
+    asked = AskingCommand([*arguments, "shop"])
     operator.until(lambda: run in cluster.names("sparkapplication"), "the question is taken up")
     request = request_of(cluster, run)
     assert (request.mode, request.tables, request.continuous) == (mode, None, False)
@@ -136,7 +136,7 @@ def test_a_run_in_the_cluster_answers_under_the_account_of_the_driver(
 def test_who_does_not_wait_any_more_ends_the_run(cluster: SteppedCluster, start: Start) -> None:
     operator = start()
     cluster.pipelines.apply(minimal(suspend=True))
-    asked = Asked(["plan", "shop", "--wait", str(PATIENCE_SECONDS)])
+    asked = AskingCommand(["plan", "shop", "--wait", str(PATIENCE_SECONDS)])
     operator.until(lambda: "shop-p1-1" in cluster.names("sparkapplication"), "it is taken up")
     assert asked.ends() == 3
     operator.until(lambda: current(cluster) is None, "the run is ended")

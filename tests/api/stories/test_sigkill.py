@@ -27,7 +27,7 @@ from icdc_testing.kube.kubectl import write_kubeconfig
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import Pipelines
 from icdc_testing.waiting import leaping_clock, wait
-from icdc_testing.waiting.leaping_clock import Clock
+from icdc_testing.waiting.leaping_clock import LeapingClock
 
 from .proxy import Aim, KillProxy
 
@@ -111,7 +111,7 @@ def test_a_process_that_is_killed_again_and_again_makes_the_same_of_it(
     rng: random.Random,
     record_property: Callable[[str, object], None],
 ) -> None:
-    async def main(clock: Clock) -> None:
+    async def main(clock: LeapingClock) -> None:
         async with client(kube.kubeconfig) as admin, client(account) as operator:
             site = TrialSite(clock, pipelines.namespace, admin, operator)
             undisturbed = Trial(site, SUSPENDED, Cut(), "undisturbed")

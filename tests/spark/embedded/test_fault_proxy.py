@@ -13,7 +13,7 @@ import pytest
 from icdc_testing.network import faults
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.tls import make_certificates
-from icdc_testing.target.node_calls import Answer, call, documents
+from icdc_testing.target.node_calls import NodeAnswer, call, documents
 from icdc_testing.waiting.wait import WAIT_SECONDS, until
 
 pytestmark = pytest.mark.spark
@@ -40,13 +40,13 @@ def _ids(url: str) -> set[str]:
 class _Background:
     """A call in a thread, for a request that is held."""
 
-    def __init__(self, ask: Callable[[], Answer]) -> None:
-        self.answer: Answer | None = None
+    def __init__(self, ask: Callable[[], NodeAnswer]) -> None:
+        self.answer: NodeAnswer | None = None
         self.error: Exception | None = None
         self._thread = threading.Thread(target=self._run, args=(ask,))
         self._thread.start()
 
-    def _run(self, ask: Callable[[], Answer]) -> None:
+    def _run(self, ask: Callable[[], NodeAnswer]) -> None:
         try:
             self.answer = ask()
         except (OSError, http.client.HTTPException) as exc:

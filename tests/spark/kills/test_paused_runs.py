@@ -40,7 +40,7 @@ ROWS = 400
 _READS = ("GET", "HEAD")
 
 
-class Work(StrEnum):
+class StoppedWork(StrEnum):
     """What the stopped run was doing to a table."""
 
     FIRST = "first export"
@@ -52,7 +52,7 @@ class Work(StrEnum):
 class Point:
     """A request of a table's work, and on which side of it the run stops."""
 
-    work: Work
+    work: StoppedWork
     method: str
     path: str
     """Without the query; ALIAS and NUMBER stand for those of the table."""
@@ -79,7 +79,7 @@ class Point:
         return {**match, **body, "skip": self.nth, "after": self.after}
 
 
-def points_of(seen: list[Seen], alias: str, work: Work) -> Iterator[Point]:
+def points_of(seen: list[Seen], alias: str, work: StoppedWork) -> Iterator[Point]:
     """Every point of an undisturbed run, by what the proxy saw of it."""
     counted: Counter[tuple[str, str]] = Counter()
     for request in seen:
@@ -96,7 +96,7 @@ def points_of(seen: list[Seen], alias: str, work: Work) -> Iterator[Point]:
 
 
 @dataclass
-class Stage:
+class PausedStage:
     """What all rounds share."""
 
     spark: SparkSession
@@ -127,11 +127,11 @@ class Stage:
         """Play each kind of work once, and return where it can be stopped."""
         table = self.create("model")
         points: list[Point] = []
-        for work in Work:
-            if work is Work.CHANGES:
+        for work in StoppedWork:
+            if work is StoppedWork.CHANGES:
                 table.change(1)
             # With the third index the first one is deleted.
-            for nonce in (1, 2) if work is Work.AGAIN else (0,):
+            for nonce in (1, 2) if work is StoppedWork.AGAIN else (0,):
                 self.ask([table], nonce)
                 self.proxy.clear()
                 self.run()
@@ -184,16 +184,16 @@ class Stage:
         """Export what is to be exported already; return the tables to be exported again."""
         of = {
             work: [t for t, p in zip(tables, points, strict=True) if p.work is work]
-            for work in Work
+            for work in StoppedWork
         }
-        exported = of[Work.AGAIN] + of[Work.CHANGES]
+        exported = of[StoppedWork.AGAIN] + of[StoppedWork.CHANGES]
         if exported:
             for nonce in (1, 2):
-                self.ask(exported, nonce, of[Work.AGAIN] or exported[:1])
+                self.ask(exported, nonce, of[StoppedWork.AGAIN] or exported[:1])
                 self.run()
-        for table in of[Work.CHANGES]:
+        for table in of[StoppedWork.CHANGES]:
             table.change(1)
-        return of[Work.AGAIN] or of[Work.FIRST] or tables[:0]
+        return of[StoppedWork.AGAIN] or of[StoppedWork.FIRST] or tables[:0]
 
     def _wait(self, run: ChildRun, points: list[Point], at: list[Callable[[], bool]]) -> None:
         def ready() -> bool:
@@ -256,7 +256,7 @@ def test_a_driver_stopped_at_any_point_fences_itself_when_it_goes_on(
     seed, chance = choose_seed("paused")
     harness = Harness(spark, proxy.url, tmp_path, [])
     harness.resource["spec"]["sink"]["opensearch"]["bulk"] = {"maxBytes": BULK_BYTES}
-    stage = Stage(spark, proxy, clean_indices, runs, harness)
+    stage = PausedStage(spark, proxy, clean_indices, runs, harness)
     everything = stage.list_points()
     groups = rounds(chance, everything)
     for points in groups if SOAK else itertools.islice(groups, 1):

@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.kill_points import BatchKind
 from icdc_testing.target import node_calls
-from icdc_testing.target.nodes.followed import Followed
+from icdc_testing.target.nodes.followed import FollowedOnNodes
 from icdc_testing.target.nodes.three_nodes import ThreeNodes
 
-Follow = Callable[..., Followed]
+Follow = Callable[..., FollowedOnNodes]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -56,7 +56,7 @@ def front(nodes: ThreeNodes) -> Iterator[FaultProxy]:
 def follow(spark: SparkSession, nodes: ThreeNodes, front: FaultProxy, tmp_path: Path) -> Follow:
     """Makes a table whose index is on the nodes."""
 
-    def made(kind: BatchKind = BatchKind.COPY_ON_WRITE, *, replicas: int = 1) -> Followed:
-        return Followed.make(spark, nodes, front, tmp_path, kind, replicas=replicas)
+    def made(kind: BatchKind = BatchKind.COPY_ON_WRITE, *, replicas: int = 1) -> FollowedOnNodes:
+        return FollowedOnNodes.make(spark, nodes, front, tmp_path, kind, replicas=replicas)
 
     return made

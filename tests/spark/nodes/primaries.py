@@ -7,14 +7,16 @@ from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.kill_points import BatchKind, KillPoint, assert_written_once, hold
 from icdc_testing.runs.processes import END_SECONDS
 from icdc_testing.target.nodes.faults import PASSING
-from icdc_testing.target.nodes.followed import Followed
+from icdc_testing.target.nodes.followed import FollowedOnNodes
 from icdc_testing.target.nodes.three_nodes import ThreeNodes
 from icdc_testing.waiting.wait import until
 
 AMID_A_BATCH = ("primary cut off and asked", "primary cut off, replica promoted", "primary moved")
 
 
-def lose_primary(nodes: ThreeNodes, followed: Followed, front: FaultProxy, fault: str) -> None:
+def lose_primary(
+    nodes: ThreeNodes, followed: FollowedOnNodes, front: FaultProxy, fault: str
+) -> None:
     """Play one of AMID_A_BATCH amid a batch, and require that the index ends equal."""
     table = followed.table
     followed.settle()

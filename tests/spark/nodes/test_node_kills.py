@@ -17,7 +17,7 @@ from icdc_api.errors import FailureClass
 from icdc_testing.kills.playing import SOAK_VARIABLE
 from icdc_testing.runs.kill_points import BatchKind, KillPoint, assert_written_once, hold
 from icdc_testing.runs.processes import END_SECONDS
-from icdc_testing.target.nodes.followed import Followed
+from icdc_testing.target.nodes.followed import FollowedOnNodes
 from icdc_testing.target.nodes.member import Member
 from icdc_testing.target.nodes.three_nodes import ThreeNodes
 from icdc_testing.waiting.seeds import choose_seed
@@ -44,7 +44,9 @@ CHOSEN = [(kind, None, who) for kind, who in zip(BatchKind, VICTIMS, strict=True
 ALL = [(kind, step, who) for kind in BatchKind for step in STEPS[kind] for who in VICTIMS]
 
 
-def victims(nodes: ThreeNodes, followed: Followed, who: str, step: KillPoint) -> list[Member]:
+def victims(
+    nodes: ThreeNodes, followed: FollowedOnNodes, who: str, step: KillPoint
+) -> list[Member]:
     if who == "all nodes":
         return list(nodes.members)
     if who == "node that is asked":

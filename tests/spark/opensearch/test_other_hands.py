@@ -6,7 +6,7 @@ import pytest
 
 from icdc_spark.opensearch.client.connection import Client
 from icdc_testing.network.faultproxy import FaultProxy
-from icdc_testing.network.faults import Rewrite
+from icdc_testing.network.faults import RewrittenAnswer
 from icdc_testing.target import sink_cases as sink
 from icdc_testing.target.node_calls import call, documents
 
@@ -58,7 +58,7 @@ def test_a_field_that_is_not_in_the_mapping_is_not_the_rows_fault(clean_indices:
     assert documents(clean_indices, sink.INDEX) == before
 
 
-def as_item(position: int, **change: Any) -> Rewrite:
+def as_item(position: int, **change: Any) -> RewrittenAnswer:
     """The answer of one item, the guard left out, with other fields."""
 
     def report_errors(answer: dict[str, Any]) -> object:
@@ -67,7 +67,7 @@ def as_item(position: int, **change: Any) -> Rewrite:
         item.update(change)
         return answer | {"errors": True}
 
-    return Rewrite(report_errors)
+    return RewrittenAnswer(report_errors)
 
 
 def error(kind: str, reason: str = "") -> dict[str, str]:

@@ -11,7 +11,7 @@ from icdc_spark.opensearch.client.connection import Client, Connection, open_cli
 from icdc_spark.opensearch.stores import dead_letters, indices
 from icdc_spark.protocol.state_document import compute_base_version
 from icdc_testing.network.faultproxy import FaultProxy
-from icdc_testing.network.faults import Rewrite
+from icdc_testing.network.faults import RewrittenAnswer
 from icdc_testing.target import sink_cases as sink
 from icdc_testing.target.node_calls import call
 
@@ -94,7 +94,7 @@ def test_an_answer_from_a_part_of_the_shards_is_asked_again(
     fill(proxy.upstream, [sink.upsert(f"k{n}", {"v": n}) for n in range(30)])
     dead_letters.ensure_index(admin, sink.OWNER)
     through = open_client(Connection(hosts=(proxy.url,)))
-    rule = proxy.add(Rewrite(change), path=path)
+    rule = proxy.add(RewrittenAnswer(change), path=path)
     opened = scan.open_scan(through, sink.INDEX, 1)
     ids = [document.id for n in range(opened.slices) for document in scan.read_slice(opened, n)]
     assert sorted(ids) == sorted(f"k{n}" for n in range(30))
@@ -122,7 +122,7 @@ def test_a_point_in_time_of_a_part_of_the_shards_is_never_scanned(
     indices.create(admin, sink.OWNER, sink.MAPPING, {"number_of_shards": 3})
     through = open_client(Connection(hosts=(proxy.url,)))
     through.patience = 0.5
-    proxy.add(Rewrite(partly), path="point_in_time", times=None)
+    proxy.add(RewrittenAnswer(partly), path="point_in_time", times=None)
     with pytest.raises(
         TargetUnavailable,
         match=f"the point in time of index '{sink.INDEX}' from 2 of 3 shards",

@@ -17,7 +17,7 @@ from icdc_spark.opensearch.client.tasks import EMPTY_SECONDS, build_opaque_id, w
 from icdc_spark.opensearch.stores import indices
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_testing.network.faultproxy import FaultProxy
-from icdc_testing.network.faults import Reset, Rewrite, Status
+from icdc_testing.network.faults import Reset, RewrittenAnswer, Status
 from icdc_testing.target import sink_cases as sink
 
 pytestmark = pytest.mark.spark
@@ -89,7 +89,7 @@ def test_only_older_requests_of_the_alias_are_waited_for(
 def test_an_answer_in_which_something_is_missing_is_not_quiet(
     proxy: FaultProxy, missing: dict[str, object]
 ) -> None:
-    part = proxy.add(Rewrite(lambda answer: answer | missing), path="_tasks", times=8)
+    part = proxy.add(RewrittenAnswer(lambda answer: answer | missing), path="_tasks", times=8)
     watcher = open_client(Connection(hosts=(proxy.url,)))
     # Eight answers are more than a second; once everything answers, it is quiet.
     wait_until_quiet(watcher, "orders")
@@ -197,7 +197,7 @@ def test_where_a_node_does_not_say_which_process_it_is_none_is_read(proxy: Fault
     def without_one(answer: dict[str, Any]) -> dict[str, Any]:
         return answer | {"_nodes": {"failed": 1}}
 
-    proxy.add(Rewrite(without_one), path="/_nodes/")
+    proxy.add(RewrittenAnswer(without_one), path="/_nodes/")
     watcher = open_client(Connection(hosts=(proxy.url,)))
     assert read_processes(watcher) == {}
     assert len(read_processes(watcher)) == 1

@@ -8,7 +8,7 @@ import pytest
 
 from icdc_spark.diff import key_bitmaps
 from icdc_spark.diff.strategies import Strategy
-from icdc_testing.lake.lake import Batch, Lake
+from icdc_testing.lake.lake import BatchOperations, Lake
 from icdc_testing.lake.lineage import LEFT, NOT_TRIED, SHOWN, by_lineage, create_filled, put_back
 
 pytestmark = pytest.mark.spark
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 FAR = 1 << 63
 
 
-def by_keys(lake: Lake, name: str, since: int, **wishes: Any) -> Batch:
+def by_keys(lake: Lake, name: str, since: int, **wishes: Any) -> BatchOperations:
     """Return the batch as computed without bitmaps."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(key_bitmaps, "can_compare_keys", lambda *_: False)

@@ -31,7 +31,7 @@ DELETE_LATE = "delete from {t} where id = 7"
 EVOLVE = "alter table {t} add partition field bucket(2, id)"
 
 
-class Read(NamedTuple):
+class PlanRows(NamedTuple):
     """The rows that a plan reads of each kind; of files with deletes all rows count."""
 
     added: int = 0
@@ -47,43 +47,55 @@ TABLES = {
 }
 
 
-class Case(NamedTuple):
+class CompactionCase(NamedTuple):
     """Statements before and after the earlier snapshot, and what is to be read then."""
 
     name: str
     tables: str
     before: tuple[str, ...]
     after: tuple[str, ...]
-    expected: Read
+    expected: PlanRows
 
 
 ANY = "cow mor-v3"
 CASES = [
-    Case("compaction alone", ANY, (), (COMPACT,), Read()),
-    Case("compaction that applies deletes", "mor", (DELETE_NL,), (COMPACT,), Read()),
-    Case("compaction of what a compaction wrote", ANY, (), (COMPACT, COMPACT), Read()),
-    Case("rows appended after it", ANY, (), (COMPACT, APPEND), Read(added=1)),
-    Case("rows appended before it", ANY, (), (APPEND, COMPACT), Read(added=1)),
-    Case("twice, with rows in between", ANY, (), (COMPACT, APPEND, COMPACT), Read(added=1)),
-    Case("rows updated after it elsewhere", "cow", (), (COMPACT, UPDATE_DE), Read(3, 3)),
-    Case("rows updated before it elsewhere", "cow-v3", (), (UPDATE_DE, COMPACT), Read(2, 2)),
-    Case("rows deleted before it", "mor", (), (DELETE_NL, COMPACT), Read(with_deletes=2)),
-    Case("rows deleted after it", "mor", (), (COMPACT, DELETE_NL), Read(3, 3)),
-    Case(
+    CompactionCase("compaction alone", ANY, (), (COMPACT,), PlanRows()),
+    CompactionCase("compaction that applies deletes", "mor", (DELETE_NL,), (COMPACT,), PlanRows()),
+    CompactionCase(
+        "compaction of what a compaction wrote", ANY, (), (COMPACT, COMPACT), PlanRows()
+    ),
+    CompactionCase("rows appended after it", ANY, (), (COMPACT, APPEND), PlanRows(added=1)),
+    CompactionCase("rows appended before it", ANY, (), (APPEND, COMPACT), PlanRows(added=1)),
+    CompactionCase(
+        "twice, with rows in between", ANY, (), (COMPACT, APPEND, COMPACT), PlanRows(added=1)
+    ),
+    CompactionCase(
+        "rows updated after it elsewhere", "cow", (), (COMPACT, UPDATE_DE), PlanRows(3, 3)
+    ),
+    CompactionCase(
+        "rows updated before it elsewhere", "cow-v3", (), (UPDATE_DE, COMPACT), PlanRows(2, 2)
+    ),
+    CompactionCase(
+        "rows deleted before it", "mor", (), (DELETE_NL, COMPACT), PlanRows(with_deletes=2)
+    ),
+    CompactionCase("rows deleted after it", "mor", (), (COMPACT, DELETE_NL), PlanRows(3, 3)),
+    CompactionCase(
         "deleted before it of a file of other partition spec",
         "mor-v3",
         (EVOLVE,),
         (DELETE_NL, COMPACT),
-        Read(with_deletes=2),
+        PlanRows(with_deletes=2),
     ),
-    Case("spec changed by it", ANY, (EVOLVE,), (COMPACT,), Read()),
-    Case("all rows of a partition deleted first", "mor-v3", (), (DROP_NL, COMPACT), Read(0, 3)),
-    Case(
+    CompactionCase("spec changed by it", ANY, (EVOLVE,), (COMPACT,), PlanRows()),
+    CompactionCase(
+        "all rows of a partition deleted first", "mor-v3", (), (DROP_NL, COMPACT), PlanRows(0, 3)
+    ),
+    CompactionCase(
         "late rows deleted before it",
         "mor-v3",
         (),
         (APPEND_DE, DELETE_LATE, COMPACT),
-        Read(added=2),
+        PlanRows(added=2),
     ),
 ]
 
@@ -96,7 +108,9 @@ CASES = [
         for kind in case.tables.split()
     ],
 )
-def test_of_a_compaction_is_read_only_what_may_differ(lake: Lake, case: Case, kind: str) -> None:
+def test_of_a_compaction_is_read_only_what_may_differ(
+    lake: Lake, case: CompactionCase, kind: str
+) -> None:
     name = create_table(lake, *TABLES[kind])
     play(lake, name, case.before)
     since = lake.head(name)
@@ -116,7 +130,7 @@ def test_a_compaction_whose_parent_is_expired_is_compared(lake: Lake) -> None:
     play(lake, name, (APPEND, COMPACT))
     expire(lake, name)
 
-    assert read_of(plan_changes(lake.table(name), since, lake.head(name))) == Read(7, 6)
+    assert read_of(plan_changes(lake.table(name), since, lake.head(name))) == PlanRows(7, 6)
     assert lake.changes(name, since).short == [("c", "7")]
 
 
@@ -138,7 +152,7 @@ def test_files_that_expire_while_they_are_read_are_planned_anew(lake: Lake) -> N
         parse(build_change_lines(reader, plan, spec, version=VERSION))
     with pytest.raises(SourceUnavailable, match="the batch is planned anew"):
         check_plan(table, plan, plan_changes, gone)
-    assert read_of(plan_changes(table, since, until)) == Read(7, 6)
+    assert read_of(plan_changes(table, since, until)) == PlanRows(7, 6)
 
 
 def test_a_rollback_past_a_compaction_is_compared(lake: Lake) -> None:
@@ -148,7 +162,7 @@ def test_a_rollback_past_a_compaction_is_compared(lake: Lake) -> None:
     since = lake.head(name)
     lake.sql(f"call lake.system.rollback_to_snapshot('{name}', {first})")
 
-    assert read_of(plan_changes(lake.table(name), since, first)) == Read(6, 7)
+    assert read_of(plan_changes(lake.table(name), since, first)) == PlanRows(6, 7)
     assert lake.changes(name, since).short == [("d", "7")]
 
 
@@ -156,10 +170,10 @@ class TestDoubtful:
     """Snapshots of operation `replace` that changed rows, or may have changed some."""
 
     def test_one_that_lost_rows_is_compared(self, spark: SparkSession) -> None:
-        assert read_after_rewrite(spark, rows=2, by=1) == Read(1, 2)
+        assert read_after_rewrite(spark, rows=2, by=1) == PlanRows(1, 2)
 
     def test_one_that_kept_their_number_is_not(self, spark: SparkSession) -> None:
-        assert read_after_rewrite(spark, rows=2, by=2) == Read()
+        assert read_after_rewrite(spark, rows=2, by=2) == PlanRows()
 
     def test_one_whose_old_file_was_put_back_counts_as_added(self, spark: SparkSession) -> None:
         table = table_of(spark, 2)
@@ -169,7 +183,7 @@ class TestDoubtful:
         rewrite(table, old, new)
         table.java.newFastAppend().appendFile(old).commit()
 
-        assert read_of(plan_changes(table.load(), since, head(table))) == Read(2, 0)
+        assert read_of(plan_changes(table.load(), since, head(table))) == PlanRows(2, 0)
 
     def test_one_with_equality_deletes_that_came_since_is_compared(
         self, spark: SparkSession
@@ -181,7 +195,7 @@ class TestDoubtful:
         rewrite(table, old, new)
         table.java.newRowDelta().addDeletes(table.equality_deletes(new)).commit()
 
-        assert read_of(plan_changes(table.load(), since, head(table))) == Read(2, 2)
+        assert read_of(plan_changes(table.load(), since, head(table))) == PlanRows(2, 2)
 
 
 def create_table(lake: Lake, mode: str, version: int) -> str:
@@ -208,12 +222,12 @@ def play(lake: Lake, name: str, statements: Sequence[str]) -> None:
             lake.sql(statement.format(t=f"lake.{name}"))
 
 
-def read_of(plan: ChangePlan) -> Read:
+def read_of(plan: ChangePlan) -> PlanRows:
     deletes = max(plan.shared_before.records, plan.shared_after.records)
-    return Read(plan.added.records, plan.removed.records, deletes)
+    return PlanRows(plan.added.records, plan.removed.records, deletes)
 
 
-def read_after_rewrite(spark: SparkSession, *, rows: int, by: int) -> Read:
+def read_after_rewrite(spark: SparkSession, *, rows: int, by: int) -> PlanRows:
     """Return what a plan reads after one file of `rows` was replaced by one of `by` rows."""
     table = table_of(spark, 2)
     old, new = data_file_of(table, rows), data_file_of(table, by)

@@ -15,7 +15,7 @@ from unittest import mock
 from pyspark.sql.types import VariantVal
 
 from histories.columns import HISTORY, KEY, Cells, Column, from_json, show_row
-from histories.history import History
+from histories.history import TableHistory
 from icdc_spark.diff.change_plan import ChangePlan, choose_planner
 from icdc_spark.diff.strategies import Strategy, build_change_lines, choose_strategy
 from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
@@ -23,7 +23,7 @@ from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.scan.planning import FileGroup, merge_groups
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.snapshot_reader import BaseReader
-from icdc_testing.lake.lake import VERSION, Batch, Op, other_strategies, parse
+from icdc_testing.lake.lake import VERSION, BatchOperations, Op, other_strategies, parse
 from icdc_testing.target import oracle
 
 KEYS = (HISTORY, KEY)
@@ -46,7 +46,7 @@ class Way(NamedTuple):
 class Pair:
     """Two snapshots of a history, its plan, and the documents at both, under the later schema."""
 
-    history: History
+    history: TableHistory
     since: int | None
     """None: from before the first snapshot."""
     until: int
@@ -93,7 +93,7 @@ class Pair:
         return f"{schema} {rest}"
 
 
-def plan_pair(history: History, since: int | None, until: int) -> Pair:
+def plan_pair(history: TableHistory, since: int | None, until: int) -> Pair:
     """Plan the changes between two snapshots."""
     columns = history.columns_at(until)
     return Pair(
@@ -141,7 +141,7 @@ def check_alone(one: Pair) -> None:
         check(one, compute_batch(one, one.plan, strategy).ops, strategy)
 
 
-def compute_batch(one: Pair, plan: ChangePlan, strategy: Strategy | None) -> Batch:
+def compute_batch(one: Pair, plan: ChangePlan, strategy: Strategy | None) -> BatchOperations:
     """Let the application compute the batch of a plan; documents as canonical JSON."""
     table, session, spec = one.history.table, one.history.session, _spec(one.history, one.until)
     with open_reader(session, table, one.until, spec) as reader:
@@ -149,7 +149,7 @@ def compute_batch(one: Pair, plan: ChangePlan, strategy: Strategy | None) -> Bat
     return made._replace(ops=[op._replace(doc=to_canonical_json(op.doc)) for op in made.ops])
 
 
-def _spec(history: History, snapshot_id: int) -> DocumentSpec:
+def _spec(history: TableHistory, snapshot_id: int) -> DocumentSpec:
     wishes = DocumentWishes(identifier_columns=KEYS)
     return resolve_spec(history.name, history.table.read_schema(snapshot_id), wishes)
 
@@ -181,7 +181,7 @@ def check(one: Pair, ops: list[Op], strategy: Strategy | None) -> None:
         assert sent == changed, f"{sent - changed} were sent in vain, {context}"
 
 
-def check_model(history: History, snapshot_ids: Iterable[int]) -> None:
+def check_model(history: TableHistory, snapshot_ids: Iterable[int]) -> None:
     """Assert that Iceberg's own reader, not the application's, has the rows of the model."""
     for snapshot_id in snapshot_ids:
         columns = history.columns_at(snapshot_id)
@@ -193,7 +193,7 @@ def check_model(history: History, snapshot_ids: Iterable[int]) -> None:
 
 
 def _read(
-    history: History, snapshot_id: int, columns: Sequence[Column]
+    history: TableHistory, snapshot_id: int, columns: Sequence[Column]
 ) -> Iterable[dict[str, Any]]:
     bridge = history.table.bridge
     generics = bridge.get_statics("org.apache.iceberg.data.IcebergGenerics")
@@ -260,7 +260,7 @@ def _apply(index: Documents, ops: list[Op]) -> Documents:
     return {key: doc for key, doc in {**index, **written}.items() if doc is not None}
 
 
-def _group_by_history(made: Batch) -> dict[str, list[Op]]:
+def _group_by_history(made: BatchOperations) -> dict[str, list[Op]]:
     parts: dict[str, list[Op]] = {}
     for op in made.ops:
         parts.setdefault(op.id.partition("|")[0], []).append(op)

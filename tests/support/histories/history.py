@@ -39,7 +39,7 @@ _LINEAGE_RETAINED = 0.7
 _NOT_FOR_SPARK = {"time", "timestamp_ns"}
 
 
-class History:
+class TableHistory:
     """A table under random commits; keys stay unique, null keys included, unless its kind says
     otherwise.
 

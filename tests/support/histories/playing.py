@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 
 from histories import rows, shapes, sql, upkeep
-from histories.history import History
+from histories.history import TableHistory
 from histories.rows import Description
 
-Operation = Callable[[History], Description]
+Operation = Callable[[TableHistory], Description]
 
 CHANCES: Mapping[Operation, int] = {
     rows.insert: 12,
@@ -51,7 +51,7 @@ STATEMENTS: tuple[Operation, ...] = (sql.update, sql.delete, sql.merge)
 
 
 def play(
-    history: History,
+    history: TableHistory,
     *,
     operations: int,
     statements: float,
@@ -71,7 +71,7 @@ def play(
         done += _step(history, chosen if history.states else rows.insert)
 
 
-def _runs_statements(history: History) -> bool:
+def _runs_statements(history: TableHistory) -> bool:
     """Return whether statements on Spark can be played on this table."""
     # Spark refuses some types, and merge-on-read in format version 1. The rows that it wrote are
     # matched with the model by their keys, so these must be unique.
@@ -79,7 +79,7 @@ def _runs_statements(history: History) -> bool:
     return history.for_spark and writable and not history.kind.repeats_keys
 
 
-def _step(history: History, operation: Operation) -> bool:
+def _step(history: TableHistory, operation: Operation) -> bool:
     history.begin()
     said = operation(history)
     if said is not None:

@@ -10,12 +10,12 @@ from typing import Any
 
 from histories.columns import HISTORY, KEY, PART, TEXT, Cells
 from histories.files import Lineage, StoredFile
-from histories.history import History
+from histories.history import TableHistory
 
 Description = str | None
 
 
-def insert(history: History) -> Description:
+def insert(history: TableHistory) -> Description:
     """Append new rows, by either kind of append."""
     rows = [history.new_row() for _ in range(history.rng.randint(1, 5))]
     new = history.files.data(_without_lineage(rows), history.columns)
@@ -28,7 +28,7 @@ def insert(history: History) -> Description:
     return f"insert {_keys(history, rows)}"
 
 
-def copy_on_write(history: History) -> Description:
+def copy_on_write(history: TableHistory) -> Description:
     """Rewrite files: some of their rows are deleted, changed or given another key."""
     old = history.some_files()
     if not old:
@@ -52,7 +52,7 @@ def copy_on_write(history: History) -> Description:
     return f"copy on write {_names(old)} -> {_keys(history, [row for row, _ in rows])}"
 
 
-def merge_on_read(history: History) -> Description:
+def merge_on_read(history: TableHistory) -> Description:
     """Delete rows by position, and write some of them anew, changed or under another key."""
     chosen = _some_positions(history)
     if not history.has_deletes or not chosen:
@@ -70,18 +70,18 @@ def merge_on_read(history: History) -> Description:
     return f"merge on read {_keys(history, deleted)} -> {_keys(history, written)}"
 
 
-def upsert(history: History) -> Description:
+def upsert(history: TableHistory) -> Description:
     """Delete by key, as streaming writers do, and write some of the keys anew in that commit."""
     return _delete_equal(history, [HISTORY, KEY])
 
 
-def equality_delete(history: History) -> Description:
+def equality_delete(history: TableHistory) -> Description:
     """Delete by any values, and write some of the keys anew in that commit."""
     choices = [[HISTORY, KEY], [KEY], [PART], [TEXT, PART]]
     return _delete_equal(history, history.rng.choice(choices))
 
 
-def _delete_equal(history: History, chosen: Sequence[str]) -> Description:
+def _delete_equal(history: TableHistory, chosen: Sequence[str]) -> Description:
     by = [column for column in history.columns if column.name in chosen]
     files = [stored for stored in history.live.values() if stored.live]
     if not history.has_deletes or not files:
@@ -108,7 +108,7 @@ def _delete_equal(history: History, chosen: Sequence[str]) -> Description:
     return f"delete by {chosen} {_keys(history, deleted)} -> {_keys(history, written)}"
 
 
-def replace_partitions(history: History) -> Description:
+def replace_partitions(history: TableHistory) -> Description:
     """Overwrite dynamically: the partitions of the new rows have nothing else afterwards."""
     rows = [history.new_row() for _ in range(history.rng.randint(1, 3))]
     new = history.files.data(_without_lineage(rows), history.columns)
@@ -126,7 +126,7 @@ def replace_partitions(history: History) -> Description:
     return f"replace partitions {sorted(parts)} by {_keys(history, rows)}"
 
 
-def overwrite(history: History) -> Description:
+def overwrite(history: TableHistory) -> Description:
     """Replace everything by some of the rows that were there, some of them changed."""
     everything = history.table.bridge.get_statics("org.apache.iceberg.expressions.Expressions")
     old = list(history.live.values())
@@ -140,7 +140,7 @@ def overwrite(history: History) -> Description:
     return f"overwrite by {_keys(history, rows)}"
 
 
-def drop_files(history: History) -> Description:
+def drop_files(history: TableHistory) -> Description:
     """Delete whole files without reading any."""
     deleted = history.some_files()
     if not deleted:
@@ -153,7 +153,7 @@ def drop_files(history: History) -> Description:
 
 
 def delete_positions(
-    history: History, update: Any, chosen: Mapping[str, Sequence[int]]
+    history: TableHistory, update: Any, chosen: Mapping[str, Sequence[int]]
 ) -> tuple[Any, list[StoredFile]]:
     """Add the deletion of these positions to a row delta, as the format version does it."""
     files = [history.live[path] for path in chosen]
@@ -189,7 +189,7 @@ def _hide_positions(
     return replace(stored, dead=stored.dead | mine, marked=stored.marked | mine, own_deletes=own)
 
 
-def _groups(history: History, files: Sequence[StoredFile]) -> list[list[StoredFile]]:
+def _groups(history: TableHistory, files: Sequence[StoredFile]) -> list[list[StoredFile]]:
     """Group the files whose deletes are in one delete file: one file, or those of a partition."""
     # Both granularities of Spark: `write.delete.granularity` file and partition.
     if history.rng.random() < 0.5:
@@ -200,7 +200,7 @@ def _groups(history: History, files: Sequence[StoredFile]) -> list[list[StoredFi
     return list(parts.values())
 
 
-def _some_positions(history: History) -> dict[str, list[int]]:
+def _some_positions(history: TableHistory) -> dict[str, list[int]]:
     live_positions = {
         stored.location: stored.live for stored in history.some_files(3) if stored.live
     }
@@ -210,7 +210,9 @@ def _some_positions(history: History) -> dict[str, list[int]]:
     }
 
 
-def _rewrite_row(history: History, cells: Cells, lineage: Lineage) -> tuple[Cells, Lineage] | None:
+def _rewrite_row(
+    history: TableHistory, cells: Cells, lineage: Lineage
+) -> tuple[Cells, Lineage] | None:
     """Return the row that copy-on-write writes; None if it deletes the row.
 
     A changed row keeps its row id, and the new commit is its last update.
@@ -221,7 +223,7 @@ def _rewrite_row(history: History, cells: Cells, lineage: Lineage) -> tuple[Cell
     return None if dice < 0.65 else (_change_row(history, cells), (lineage[0], None))
 
 
-def _change_row(history: History, cells: Cells) -> Cells:
+def _change_row(history: TableHistory, cells: Cells) -> Cells:
     """Return the row with other values, now and then under another key."""
     made = history.change_row(cells)
     return history.rekey_row(made) if history.rng.random() < 0.15 else made
@@ -231,7 +233,7 @@ def _without_lineage(rows: Sequence[Cells]) -> list[tuple[Cells, Lineage]]:
     return [(row, (None, None)) for row in rows]
 
 
-def _keys(history: History, rows: Sequence[Cells]) -> list[Any]:
+def _keys(history: TableHistory, rows: Sequence[Cells]) -> list[Any]:
     return [row.get(history.key_column.id) for row in rows]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from histories.columns import KEY, PART, TEXT
-from histories.history import History, list_rows
+from histories.history import TableHistory, list_rows
 from histories.rows import Description
 from icdc_testing.lake.schemas import fields_json
 
@@ -17,7 +17,7 @@ Step = Callable[[Any, "Donor"], Any]
 class Donor:
     """Java types and literals."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: TableHistory) -> None:
         bridge = history.table.bridge
         self._types = bridge.get_statics("org.apache.iceberg.SchemaParser").fromJson(_TYPES)
         self._literals = bridge.get_statics("org.apache.iceberg.expressions.Expressions")
@@ -48,7 +48,7 @@ EVOLUTION: tuple[tuple[str, int, Step], ...] = (
 steps, each at times of its own, so that columns that are alike have ids that are alike."""
 
 
-def evolve_schema(history: History) -> Description:
+def evolve_schema(history: TableHistory) -> Description:
     """Make the next change of the columns. Without a snapshot: it shows with the next one."""
     steps = [step for step in EVOLUTION if step[1] <= history.kind.version]
     # In one order for all histories: pairs with equal columns can then be evaluated together.
@@ -60,7 +60,7 @@ def evolve_schema(history: History) -> Description:
     return f"schema: {said}"
 
 
-def evolve_partitions(history: History) -> Description:
+def evolve_partitions(history: TableHistory) -> Description:
     """Add or remove one partition field; files that are there keep theirs."""
     terms = history.table.bridge.get_statics("org.apache.iceberg.expressions.Expressions")
     present: Mapping[str, str] = {
@@ -83,7 +83,7 @@ def evolve_partitions(history: History) -> Description:
     return f"partitioned by {chosen} too"
 
 
-def _has_void_field(history: History, column: str) -> bool:
+def _has_void_field(history: TableHistory, column: str) -> bool:
     """Return whether a field of this column was removed before an upgrade.
 
     Its id stays in the spec, with the transform void. Iceberg would give the id a second time, and
@@ -96,7 +96,7 @@ def _has_void_field(history: History, column: str) -> bool:
     )
 
 
-def upgrade(history: History) -> Description:
+def upgrade(history: TableHistory) -> Description:
     """Upgrade to the next format version; files that are there stay as they are."""
     if not history.kind.upgrades or history.version == 3:
         return None
@@ -105,7 +105,7 @@ def upgrade(history: History) -> Description:
     return f"upgrade to v{to}"
 
 
-def replace_table(history: History) -> Description:
+def replace_table(history: TableHistory) -> Description:
     """CREATE OR REPLACE from some of the table's own rows: a new beginning with the old columns."""
     schema = history.java.schema()
     builder = history.catalog.buildTable(history.identifier, schema)

@@ -7,12 +7,12 @@ from typing import Any
 
 from histories.columns import HISTORY, KEY, PART, TEXT, Cells
 from histories.files import Lineage, StoredFile
-from histories.history import History, list_rows
+from histories.history import TableHistory, list_rows
 from histories.rows import Description
 from icdc_testing.lake.lake import CATALOG, rows_one_by_one
 
 
-def update(history: History) -> Description:
+def update(history: TableHistory) -> Description:
     """UPDATE of one column, or of the key."""
     wanted = history.rng.choice([0, 1, 2])
     column, value, text = history.rng.choice(
@@ -25,7 +25,7 @@ def update(history: History) -> Description:
     return _run(history, f"update {{}} set {column} = {text} where {PART} = {wanted}", rows)
 
 
-def delete(history: History) -> Description:
+def delete(history: TableHistory) -> Description:
     """DELETE by key or by another column."""
     column = history.rng.choice([KEY, PART])
     values = [_at(history, row, column) for row in list_rows(history.live)]
@@ -34,7 +34,7 @@ def delete(history: History) -> Description:
     return _run(history, f"delete from {{}} where {column} = {wanted}", rows)
 
 
-def merge(history: History) -> Description:
+def merge(history: TableHistory) -> Description:
     """MERGE with deletes, updates and inserts."""
     present = [
         key for row in list_rows(history.live) if (key := _at(history, row, KEY)) is not None
@@ -65,7 +65,7 @@ def merge(history: History) -> Description:
     )
 
 
-def _run(history: History, statement: str, rows: list[Cells]) -> Description:
+def _run(history: TableHistory, statement: str, rows: list[Cells]) -> Description:
     text = statement.format(f"{CATALOG}.{history.name}")
     before = history.head
     with rows_one_by_one(history.session):
@@ -77,7 +77,7 @@ def _run(history: History, statement: str, rows: list[Cells]) -> Description:
     return text
 
 
-def _list_files(history: History, rows: list[Cells]) -> dict[str, StoredFile]:
+def _list_files(history: TableHistory, rows: list[Cells]) -> dict[str, StoredFile]:
     """Return the live files, with the rows that the model says are in the table."""
     lineage = ["_row_id", "_last_updated_sequence_number"] if history.version >= 3 else []
     names = ", ".join(["_file", "_pos", KEY, *lineage])
@@ -98,7 +98,7 @@ def _list_files(history: History, rows: list[Cells]) -> dict[str, StoredFile]:
 
 
 def _describe_file(
-    history: History, task: Any, by_file: dict[str, dict[int, tuple[Cells, Lineage]]]
+    history: TableHistory, task: Any, by_file: dict[str, dict[int, tuple[Cells, Lineage]]]
 ) -> StoredFile:
     file = task.file()
     location, spec_id = str(file.location()), int(file.specId())
@@ -123,14 +123,14 @@ def _describe_file(
     )
 
 
-def _with(history: History, row: Cells, column: str, value: Any) -> Cells:
+def _with(history: TableHistory, row: Cells, column: str, value: Any) -> Cells:
     made = {entry.id: row.get(entry.id, entry.default) for entry in history.columns}
     return {**made, _id(history, column): value}
 
 
-def _at(history: History, row: Cells, column: str) -> Any:
+def _at(history: TableHistory, row: Cells, column: str) -> Any:
     return row.get(_id(history, column))
 
 
-def _id(history: History, column: str) -> int:
+def _id(history: TableHistory, column: str) -> int:
     return next(entry.id for entry in history.columns if entry.name == column)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from histories.history import History, State, list_rows
+from histories.history import State, TableHistory, list_rows
 from histories.rows import Description, copy_on_write, insert, merge_on_read
 from icdc_spark.iceberg.table.tables import MAIN
 from icdc_testing.lake.java_files import constant
@@ -10,7 +10,7 @@ from icdc_testing.lake.java_files import constant
 _BRANCH = "side"
 
 
-def compact(history: History) -> Description:
+def compact(history: TableHistory) -> Description:
     """Rewrite files without their deleted rows, under the current spec."""
     old = history.some_files(most=4)
     if not old:
@@ -33,7 +33,7 @@ def compact(history: History) -> Description:
     return f"compact {len(old)} files into {len(new)}, keeps lineage: {keeps}"
 
 
-def rewrite_deletes(history: History) -> Description:
+def rewrite_deletes(history: TableHistory) -> Description:
     """Replace the delete files of data files by one for each, of the newest kind."""
     chosen = [stored for stored in history.live.values() if stored.own_deletes]
     if not chosen:
@@ -56,14 +56,14 @@ def rewrite_deletes(history: History) -> Description:
     return f"rewrite the deletes of {len(chosen)} files"
 
 
-def rewrite_manifests(history: History) -> Description:
+def rewrite_manifests(history: TableHistory) -> Description:
     """Put all files into one manifest for each spec."""
     together = constant(history.table.bridge, "together")
     history.commit(history.java.rewriteManifests().clusterBy(together))
     return "rewrite manifests"
 
 
-def rollback(history: History) -> Description:
+def rollback(history: TableHistory) -> Description:
     """Set any retained snapshot as the current one, also one of an abandoned line."""
     target = history.rng.choice(list(history.states))
     history.java.manageSnapshots().setCurrentSnapshot(target).commit()
@@ -71,7 +71,7 @@ def rollback(history: History) -> Description:
     return f"set current snapshot {target}"
 
 
-def expire(history: History) -> Description:
+def expire(history: TableHistory) -> Description:
     """Expire some snapshots and remove their files."""
     old = [snapshot_id for snapshot_id in history.states if snapshot_id != history.head]
     chosen = [snapshot_id for snapshot_id in old if history.rng.random() < 0.3]
@@ -86,7 +86,7 @@ def expire(history: History) -> Description:
     return f"expire {chosen}"
 
 
-def branch(history: History) -> Description:
+def branch(history: TableHistory) -> Description:
     """Commit to a branch, now and then to main as well, and end the branch in one of four ways."""
     start, before = history.head, history.live
     history.java.manageSnapshots().createBranch(_BRANCH, start).commit()
@@ -118,14 +118,14 @@ def branch(history: History) -> Description:
     return f"branch: {'; '.join(map(str, said))}"
 
 
-def _move_main(history: History, how: str) -> None:
+def _move_main(history: TableHistory, how: str) -> None:
     change = history.java.manageSnapshots()
     move = change.replaceBranch if how == "replace" else change.fastForwardBranch
     move(MAIN, _BRANCH).commit()
 
 
 def _cherry_pick(
-    history: History,
+    history: TableHistory,
     picked: int,
     start: int,
     before: State,

@@ -27,7 +27,7 @@ from real_cluster import command, used
 from real_cluster.host.layout import ClusterPaths
 from real_cluster.services import product
 from real_cluster.shop import RUN_SECONDS, Resource, Shop, rows
-from real_cluster.used import CLUSTER, Cluster
+from real_cluster.used import CLUSTER, UsedCluster
 
 NAMESPACE = "icdc-demo"
 """Of the demo's operator, its pipeline, and its Helm release."""
@@ -83,7 +83,7 @@ def _play(options: argparse.Namespace, *, down: str) -> int:
     with used.cluster() as cluster, tempfile.TemporaryDirectory(prefix="icdc-helm-") as home:
         kubeconfig = cluster.kubectl.kubeconfig
         helm = Helm(program, Path(home), kubeconfig, seconds=_HELM_SECONDS + 60)
-        demo = _Demo(cluster, helm)
+        demo = _ClusterDemo(cluster, helm)
         try:
             demo.play()
         finally:
@@ -94,10 +94,10 @@ def _play(options: argparse.Namespace, *, down: str) -> int:
     return 0
 
 
-class _Demo:
+class _ClusterDemo:
     """One showing."""
 
-    def __init__(self, cluster: Cluster, helm: Helm) -> None:
+    def __init__(self, cluster: UsedCluster, helm: Helm) -> None:
         self._cluster = cluster
         self._helm = helm
         self._began = time.monotonic()

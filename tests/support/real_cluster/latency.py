@@ -32,7 +32,7 @@ def format_delays(name: str, seconds: Sequence[float]) -> str:
     return f"{name}: p50 {statistics.median(ordered):.2f} s, p95 {late:.2f} s, of {len(ordered)}"
 
 
-class Watch:
+class LatencyWatch:
     """Commits rows to the table of a shop, and notes when a search finds each.
 
     A context manager. Times are in seconds since 1970, by the clock of this host.

@@ -17,7 +17,7 @@ from pyiceberg.table import Table
 
 from icdc_testing.target import node_calls
 from real_cluster.services.spark_operator import QUICK_JVM
-from real_cluster.used import Cluster
+from real_cluster.used import UsedCluster
 
 Resource = dict[str, Any]
 Documents = dict[str, tuple[int, object]]
@@ -47,7 +47,7 @@ SMALL = {
 class Shop:
     """One pipeline in a namespace whose pipelines the operator looks after."""
 
-    cluster: Cluster
+    cluster: UsedCluster
     namespace: str
     name: str = "shop"
     catalog: Catalog = field(init=False)

@@ -37,7 +37,7 @@ class Facts(dict[str, Any]):
 
 
 @dataclass(frozen=True)
-class Cluster:
+class UsedCluster:
     """A cluster with a node, as an administrator."""
 
     kubectl: Kubectl
@@ -90,7 +90,7 @@ class Cluster:
 
 
 @contextmanager
-def cluster() -> Iterator[Cluster]:
+def cluster() -> Iterator[UsedCluster]:
     """Yield the cluster of the tests; AssertionError where none is named."""
     named = os.environ.get(CLUSTER)
     assert named, (
@@ -102,4 +102,4 @@ def cluster() -> Iterator[Cluster]:
     facts = Facts(json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {})
     program = binaries.program("kubectl")
     with tempfile.TemporaryDirectory(prefix="icdc-kubectl-") as cache:
-        yield Cluster(Kubectl(program, kubeconfig, Path(cache)), facts)
+        yield UsedCluster(Kubectl(program, kubeconfig, Path(cache)), facts)

@@ -34,7 +34,7 @@ def main() -> int:
     asked = _parse()
     if asked.story:
         events = playing.draw(asked.seed)
-        _print(playing.write_story(playing.Failure(asked.seed, "", events)))
+        _print(playing.write_story(playing.BrokenWorld(asked.seed, "", events)))
         return 0
     # Worlds leave few circles behind; they are looked for once in PART worlds.
     gc.freeze()
@@ -91,7 +91,7 @@ def _play_on_cores(asked: argparse.Namespace) -> int:
     return 0
 
 
-def _play_part(first: int, count: int) -> tuple[playing.Failure | None, int, int]:
+def _play_part(first: int, count: int) -> tuple[playing.BrokenWorld | None, int, int]:
     for seed in range(first, first + count):
         failure = playing.try_world(seed)
         if failure is not None:
@@ -100,7 +100,7 @@ def _play_part(first: int, count: int) -> tuple[playing.Failure | None, int, int
     return None, count, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def _report(failure: playing.Failure, number: int, *, shrinks: bool) -> int:
+def _report(failure: playing.BrokenWorld, number: int, *, shrinks: bool) -> int:
     _print(f"world {number}, seed {failure.seed}: {failure.problem}")
     if shrinks:
         _print(playing.write_story(playing.shrink(failure)))

@@ -26,7 +26,7 @@ from icdc_operator.core.observed import (
 )
 from icdc_spark.process.pipeline_run import PipelineRun
 from simulation.model.lake import BEGIN, TABLE
-from simulation.schedule import Flag, Process
+from simulation.schedule import Flag, PlayedProcess
 from simulation.spark import Session
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ OWNER = "default/shop"
 
 
 @dataclass
-class Application:
+class PlayedApplication:
     """One run: its objects, its driver, and what that reported."""
 
     name: str
@@ -44,7 +44,7 @@ class Application:
     run_id: str | None
     began_with: int | None
     """The head of the table when the run was created."""
-    process: Process | None = None
+    process: PlayedProcess | None = None
     stop: Flag | None = None
     report: RunReport | None = None
     asked: RunQuestion | None = None
@@ -78,7 +78,7 @@ class SimulatedCluster:
         self.status = PipelineStatus()
         self.version = 1
         """The resourceVersion of the pipeline."""
-        self.applications: dict[str, Application] = {}
+        self.applications: dict[str, PlayedApplication] = {}
         self.head_at_start: int | None = None
 
     def edit(self, **spec: Any) -> None:
@@ -120,7 +120,7 @@ class SimulatedCluster:
         )
         return observed, self.version
 
-    def _see(self, run: Application) -> RunSeen:
+    def _see(self, run: PlayedApplication) -> RunSeen:
         process = run.process
         report = run.report
         started = None if run.started is None else BEGIN + timedelta(seconds=run.started)
@@ -140,7 +140,7 @@ class SimulatedCluster:
         phase = RunPhase.SUCCEEDED if good else RunPhase.FAILED
         return RunSeen(run.name, run.epoch, phase, False, started, report)
 
-    def lose(self, process: Process, *, hangs_for: float = 0.0) -> None:
+    def lose(self, process: PlayedProcess, *, hangs_for: float = 0.0) -> None:
         """Cut the node of a driver from the API server, and let it hang for so many seconds."""
         for run in self.applications.values():
             if run.process is process:
@@ -153,7 +153,7 @@ class SimulatedCluster:
         record, world = action.run, self._world
         if record.name in self.applications:
             return
-        run = Application(record.name, record.epoch, record.run_id, world.lake.head)
+        run = PlayedApplication(record.name, record.epoch, record.run_id, world.lake.head)
         run.stop = Flag(lambda: world.schedule)
         self.applications[record.name] = run
         self.head_at_start = world.lake.head
@@ -205,7 +205,7 @@ class SimulatedCluster:
             self._world.kill_driver(run.process)
 
 
-def _drive(world: "World", run: Application, request: RunRequest) -> None:
+def _drive(world: "World", run: PlayedApplication, request: RunRequest) -> None:
     assert run.stop is not None
     stop: Any = run.stop
     spark: Any = Session()

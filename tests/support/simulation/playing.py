@@ -4,41 +4,41 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from simulation import border
-from simulation.befalling.events import Event, draw_events
+from simulation.befalling.events import WorldEvent, draw_events
 from simulation.world import World
 
-Player = Callable[[int, list[Event]], str | None]
+Player = Callable[[int, list[WorldEvent]], str | None]
 
 
 @dataclass(frozen=True)
-class Failure:
+class BrokenWorld:
     """A world that broke a promise."""
 
     seed: int
     problem: str
-    events: list[Event]
+    events: list[WorldEvent]
 
 
-def draw(seed: int) -> list[Event]:
+def draw(seed: int) -> list[WorldEvent]:
     """Return the events of the world of a seed."""
     return draw_events(border.make_random(seed, "events"))
 
 
-def play(seed: int, events: list[Event]) -> str | None:
+def play(seed: int, events: list[WorldEvent]) -> str | None:
     """Return what is broken in a world; None if nothing is."""
     return World(seed, events).play()
 
 
-def try_world(seed: int) -> Failure | None:
+def try_world(seed: int) -> BrokenWorld | None:
     """Play the world of a seed."""
     events = draw(seed)
     problem = play(seed, events)
-    return None if problem is None else Failure(seed, problem, events)
+    return None if problem is None else BrokenWorld(seed, problem, events)
 
 
 def shrink(
-    failure: Failure, play_again: Callable[[int, list[Event]], str | None] = play
-) -> Failure:
+    failure: BrokenWorld, play_again: Callable[[int, list[WorldEvent]], str | None] = play
+) -> BrokenWorld:
     """Drop events while the world still breaks a promise."""
     events, problem, position = failure.events, failure.problem, 0
     while position < len(events):
@@ -48,10 +48,10 @@ def shrink(
             position += 1
         else:
             events, problem, position = fewer, again, 0
-    return Failure(failure.seed, problem, events)
+    return BrokenWorld(failure.seed, problem, events)
 
 
-def write_story(failure: Failure) -> str:
+def write_story(failure: BrokenWorld) -> str:
     """Return the story of a world, line by line, and what is broken at its end."""
     world = World(failure.seed, failure.events, story=True)
     problem = world.play()

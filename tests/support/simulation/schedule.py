@@ -19,7 +19,7 @@ class TaskKilled(BaseException):
     """Raised in a driver's process where the task that it stands for was killed."""
 
 
-class Process:
+class PlayedProcess:
     """A driver, and the task that it waits for."""
 
     def __init__(self, name: str, turn: threading.Lock) -> None:
@@ -81,19 +81,19 @@ class Schedule:
         turn = threading.Lock()
         turn.acquire()
         self.now = 0.0
-        self.current = Process("world", turn)
+        self.current = PlayedProcess("world", turn)
         self.failure: BaseException | None = None
         """The first error that no process expects: it ends the world."""
         self._main = self.current
         self._finished = False
-        self._queue: list[tuple[float, int, Process | Callable[[], None]]] = []
+        self._queue: list[tuple[float, int, PlayedProcess | Callable[[], None]]] = []
         self._count = 0
-        self._processes: list[Process] = []
+        self._processes: list[PlayedProcess] = []
 
-    def start(self, name: str, work: Callable[[], None]) -> Process:
+    def start(self, name: str, work: Callable[[], None]) -> PlayedProcess:
         """Start a process that does `work` from now on."""
         thread = _IDLE.pop() if _IDLE else _Thread()
-        process = Process(name, thread.turn)
+        process = PlayedProcess(name, thread.turn)
         self._processes.append(process)
 
         def run() -> None:
@@ -151,7 +151,7 @@ class Schedule:
         self.failure = self.failure or error
         self._finished = True
 
-    def kill(self, process: Process, *, task_too: bool = True) -> None:
+    def kill(self, process: PlayedProcess, *, task_too: bool = True) -> None:
         """End a driver, and at once or later the task that it waits for.
 
         It does nothing more then, not even in its `finally` blocks.
@@ -170,16 +170,16 @@ class Schedule:
             if not process.ended:
                 self._hand_over(self._main, process)
 
-    def _push(self, when: float, item: "Process | Callable[[], None]") -> None:
+    def _push(self, when: float, item: "PlayedProcess | Callable[[], None]") -> None:
         self._count += 1
         heapq.heappush(self._queue, (when, self._count, item))
 
-    def _next(self) -> Process:
+    def _next(self) -> PlayedProcess:
         """Let time pass up to the next process that runs, and return it."""
         while not self._finished:
             when, _, item = heapq.heappop(self._queue)
             self.now = max(self.now, when)
-            if not isinstance(item, Process):
+            if not isinstance(item, PlayedProcess):
                 try:
                     item()
                 except BaseException as error:  # noqa: BLE001  it ends the world, not who waits
@@ -190,7 +190,7 @@ class Schedule:
                 return item
         return self._main
 
-    def _hand_over(self, me: Process, after: Process) -> None:
+    def _hand_over(self, me: PlayedProcess, after: PlayedProcess) -> None:
         self.current = after
         if after is not me:
             after.turn.release()

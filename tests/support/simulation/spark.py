@@ -123,7 +123,7 @@ def _plan_changes(table: LoadedTable, from_id: int | None, to_id: int) -> Plan:
     return Plan(from_id, to_id, tuple(changes))
 
 
-class ExportPlan:
+class KeyedExportPlan:
     """Stands for `icdc_spark.diff.export_plan.ExportPlan`: the keys of the rows, in order."""
 
     def __init__(self, keys: list[int]) -> None:
@@ -139,10 +139,10 @@ class ExportPlan:
             yield Chunk(number=number, group=_group(part))
 
 
-def plan_export(table: LoadedTable, snapshot_id: int, **_: int) -> ExportPlan:
+def plan_export(table: LoadedTable, snapshot_id: int, **_: int) -> KeyedExportPlan:
     """Stand for `icdc_spark.diff.export_plan.plan_export`."""
     table.require(snapshot_id)
-    return ExportPlan(sorted(table.lake.rows[snapshot_id]))
+    return KeyedExportPlan(sorted(table.lake.rows[snapshot_id]))
 
 
 def merge_groups(table: LoadedTable, groups: Sequence[FileGroup]) -> FileGroup:
@@ -165,7 +165,7 @@ class Counts:
     duplicate_keys: int = 0
 
 
-class Lines:
+class KeyedLines:
     """Stands for OperationLines and its DataFrame."""
 
     def __init__(self, operations: list[Operation]) -> None:
@@ -173,7 +173,7 @@ class Lines:
         self._task: Callable[..., Iterator[pa.RecordBatch]] | None = None
 
     @property
-    def frame(self) -> "Lines":
+    def frame(self) -> "KeyedLines":
         """The frame of the lines."""
         return self
 
@@ -181,11 +181,11 @@ class Lines:
         """Return the counts: no key has two rows."""
         return Counts()
 
-    def select(self, *_: str) -> "Lines":
+    def select(self, *_: str) -> "KeyedLines":
         """Stand for DataFrame.select."""
         return self
 
-    def mapInArrow(self, task: Any, schema: str) -> "Lines":  # noqa: N802  Spark's name
+    def mapInArrow(self, task: Any, schema: str) -> "KeyedLines":  # noqa: N802  Spark's name
         """Stand for DataFrame.mapInArrow."""
         self._task = task
         return self
@@ -222,17 +222,18 @@ class Lines:
         raise Killed
 
 
-def build_export_lines(reader: Reader, chunk: Chunk, spec: Any, *, version: int) -> Lines:
+def build_export_lines(reader: Reader, chunk: Chunk, spec: Any, *, version: int) -> KeyedLines:
     """Stand for `icdc_spark.diff.strategies.build_export_lines`."""
     rows = reader.rows(reader.snapshot_id)
-    return Lines([_write(key, rows[key], version, Expect.CREATED) for key in chunk.group.tasks])
+    lines = [_write(key, rows[key], version, Expect.CREATED) for key in chunk.group.tasks]
+    return KeyedLines(lines)
 
 
-def build_change_lines(reader: Reader, plan: Plan, spec: Any, *, version: int) -> Lines:
+def build_change_lines(reader: Reader, plan: Plan, spec: Any, *, version: int) -> KeyedLines:
     """Stand for `icdc_spark.diff.strategies.build_change_lines`."""
     reader.rows(plan.from_id)
     reader.rows(plan.to_id)
-    return Lines([_change(*change, version) for change in plan.changes])
+    return KeyedLines([_change(*change, version) for change in plan.changes])
 
 
 def _change(key: int, value: int | None, was_there: bool, version: int) -> Operation:

@@ -9,14 +9,14 @@ from icdc_api.spec.pipeline import Pipeline
 from icdc_operator.core.asked import comparisons
 from simulation import border
 from simulation.befalling import hands
-from simulation.befalling.events import ACTS, Event
+from simulation.befalling.events import ACTS, WorldEvent
 from simulation.control import SimulatedCluster, SimulatedOperator
 from simulation.model.lake import TABLE, SimulatedLake
 from simulation.model.network import Network
 from simulation.model.stored_index import StoredIndex
-from simulation.model.target import Answer, Target
+from simulation.model.target import Answer, ModelTarget
 from simulation.oracle import ALIAS, STATE, BrokenPromiseError, Oracle, expect_documents
-from simulation.schedule import Process, Schedule
+from simulation.schedule import PlayedProcess, Schedule
 
 FIRST_ROWS = 4
 QUIET_SECONDS = 3 * 3600.0
@@ -32,12 +32,12 @@ MAX_COPIES = 6
 class World:
     """One world; `play` may be called once."""
 
-    def __init__(self, seed: int, events: list[Event], *, story: bool = False) -> None:
+    def __init__(self, seed: int, events: list[WorldEvent], *, story: bool = False) -> None:
         self.seed = seed
         self.random = border.make_random(seed, "world")
         self.schedule = Schedule()
         self.lake = SimulatedLake(border.make_random(seed, "lake"))
-        self.target = Target(lambda: self.schedule.now)
+        self.target = ModelTarget(lambda: self.schedule.now)
         self.network = Network(self)
         self.oracle = Oracle(self)
         self.cluster = SimulatedCluster(self, _resource(seed))
@@ -116,7 +116,7 @@ class World:
             self.oracle.check()
         return answer
 
-    def kill_driver(self, driver: Process, *, task_after: float = 0.0) -> None:
+    def kill_driver(self, driver: PlayedProcess, *, task_after: float = 0.0) -> None:
         """Kill a driver at once, and the task that it waits for after some seconds."""
         self.schedule.kill(driver, task_too=task_after == 0.0)
         if task_after:

@@ -25,7 +25,7 @@ PipelineFile = Callable[..., Path]
 DEADLINE_SECONDS = 60.0
 
 
-class Bench:
+class RunnerBench:
     """Runs pipelines in one state directory and keeps what was told."""
 
     def __init__(self, root: Path, application: Application) -> None:
@@ -47,8 +47,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, fake_application: Application) -> Bench:
-    return Bench(tmp_path / "state", fake_application)
+def bench(tmp_path: Path, fake_application: Application) -> RunnerBench:
+    return RunnerBench(tmp_path / "state", fake_application)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def bench(tmp_path: Path, fake_application: Application) -> Bench:
     ],
 )
 def test_once_ends_with_the_exit_code_of_the_contract(
-    bench: Bench, pipeline_file: PipelineFile, fake: str, code: Exit, reasons: list[str]
+    bench: RunnerBench, pipeline_file: PipelineFile, fake: str, code: Exit, reasons: list[str]
 ) -> None:
     status = bench.run(pipeline_file(fake))
     assert exits.of_status(status)[0] == code
@@ -73,7 +73,7 @@ def test_once_ends_with_the_exit_code_of_the_contract(
 
 
 def test_a_second_call_runs_again_under_a_new_name_and_keeps_the_generation(
-    bench: Bench, pipeline_file: PipelineFile
+    bench: RunnerBench, pipeline_file: PipelineFile
 ) -> None:
     first = bench.run(pipeline_file())
     second = bench.run(pipeline_file())
@@ -84,13 +84,15 @@ def test_a_second_call_runs_again_under_a_new_name_and_keeps_the_generation(
     assert second.observed_generation == 1
 
 
-def test_a_changed_spec_is_a_new_generation(bench: Bench, pipeline_file: PipelineFile) -> None:
+def test_a_changed_spec_is_a_new_generation(
+    bench: RunnerBench, pipeline_file: PipelineFile
+) -> None:
     bench.run(pipeline_file())
     assert bench.run(pipeline_file(restartNonce=1)).observed_generation == 2
 
 
 def test_a_call_after_the_retries_were_used_up_tries_again(
-    bench: Bench, pipeline_file: PipelineFile
+    bench: RunnerBench, pipeline_file: PipelineFile
 ) -> None:
     retry = {"maxAttempts": 1}
     assert bench.run(pipeline_file("unreachable", retry=retry)).consecutive_failures == 1
@@ -99,7 +101,7 @@ def test_a_call_after_the_retries_were_used_up_tries_again(
 
 
 def test_a_suspended_pipeline_ends_at_once_and_runs_nothing(
-    bench: Bench, pipeline_file: PipelineFile
+    bench: RunnerBench, pipeline_file: PipelineFile
 ) -> None:
     status = bench.run(pipeline_file("crash", suspend=True))
     assert (status.last_run, exits.of_status(status)[0]) == (None, Exit.DONE)
@@ -107,7 +109,7 @@ def test_a_suspended_pipeline_ends_at_once_and_runs_nothing(
 
 
 def test_stop_lets_a_continuous_run_finish_its_batch(
-    bench: Bench, pipeline_file: PipelineFile
+    bench: RunnerBench, pipeline_file: PipelineFile
 ) -> None:
     with bench.state:
         runner = bench.runner(pipeline_file("polite"), once=False)
@@ -127,7 +129,7 @@ def test_stop_lets_a_continuous_run_finish_its_batch(
 
 @pytest.mark.parametrize(("fake", "code"), [("success", Exit.DONE), ("other", Exit.STALLED)])
 def test_a_comparison_that_the_spec_asks_for_is_made_after_the_tables_are_followed(
-    bench: Bench, pipeline_file: PipelineFile, fake: str, code: Exit
+    bench: RunnerBench, pipeline_file: PipelineFile, fake: str, code: Exit
 ) -> None:
     resync = {"nonce": 1, "mode": "Verify", "tables": ["shop.orders"]}
     status = bench.run(pipeline_file(fake, resync=resync))
@@ -145,7 +147,7 @@ def test_a_comparison_that_the_spec_asks_for_is_made_after_the_tables_are_follow
 
 
 def test_a_second_stop_does_not_wait_for_a_deaf_run(
-    bench: Bench, pipeline_file: PipelineFile
+    bench: RunnerBench, pipeline_file: PipelineFile
 ) -> None:
     with bench.state:
         runs = LocalRuns(bench.state.runs_path, bench.application)  # with the usual, long grace
@@ -163,7 +165,7 @@ def test_a_second_stop_does_not_wait_for_a_deaf_run(
 
 
 def test_placeholders_are_kept_as_written_and_their_values_go_into_the_request_alone(
-    bench: Bench, pipeline_file: PipelineFile, monkeypatch: pytest.MonkeyPatch
+    bench: RunnerBench, pipeline_file: PipelineFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAKE_PASSWORD", "s3cret")
     properties = {"type": "rest", "uri": "http://lake", "password": "${LAKE_PASSWORD}"}
@@ -176,7 +178,7 @@ def test_placeholders_are_kept_as_written_and_their_values_go_into_the_request_a
 
 
 def test_the_state_of_another_pipeline_is_refused(
-    bench: Bench, pipeline_file: PipelineFile
+    bench: RunnerBench, pipeline_file: PipelineFile
 ) -> None:
     bench.run(pipeline_file())
     path = pipeline_file()

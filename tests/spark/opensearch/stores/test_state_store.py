@@ -11,7 +11,7 @@ from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_spark.protocol.state_document import Intent, IntentKind, Owner, SourceTable, StateDocument
 from icdc_testing.network.faultproxy import FaultProxy
-from icdc_testing.network.faults import Reset, Rewrite, Status
+from icdc_testing.network.faults import Reset, RewrittenAnswer, Status
 from icdc_testing.target.node_calls import call
 
 pytestmark = pytest.mark.spark
@@ -245,7 +245,7 @@ def test_an_answer_to_another_change_is_not_believed(
     """As a cache or a proxy gives it that mixes up two answers."""
     through = StateStore(Connection(hosts=(proxy.url,)))
     created = through.create(first())
-    proxy.add(Rewrite(lambda answer: answer | change), method="PUT")
+    proxy.add(RewrittenAnswer(lambda answer: answer | change), method="PUT")
     replaced = through.replace(created, created.document.with_intent(export(), now=LATER))
     assert store.load("orders") == replaced
     through.close()
@@ -258,7 +258,9 @@ def test_an_error_although_the_change_was_stored_is_not_believed(
     through = StateStore(Connection(hosts=(proxy.url,)))
     created = through.create(first())
     error = {"type": "version_conflict_engine_exception", "reason": "injected"}
-    proxy.add(Rewrite(lambda answer: {"error": error, "status": status}, status), method="PUT")
+    proxy.add(
+        RewrittenAnswer(lambda answer: {"error": error, "status": status}, status), method="PUT"
+    )
     replaced = through.replace(created, created.document.with_intent(export(), now=LATER))
     assert store.load("orders") == replaced
     through.close()

@@ -20,7 +20,7 @@ from icdc_testing.waiting.wait import until
 
 
 @dataclass
-class Followed:
+class ContinuousTables:
     """Tables that a continuous run follows."""
 
     spark: SparkSession

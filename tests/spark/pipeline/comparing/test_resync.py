@@ -14,7 +14,7 @@ from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
-from icdc_testing.runs.local_runner import Pipeline
+from icdc_testing.runs.local_runner import RepeatedPipeline
 from icdc_testing.tables.scenarios import document_writes, list_operations, put, remove
 from icdc_testing.target import oracle
 
@@ -38,7 +38,7 @@ def test_verify_finds_what_somebody_broke_and_repair_mends_it(
     spark: SparkSession, proxy: FaultProxy, clean_indices: str, table: str, tmp_path: Path
 ) -> None:
     entry = {"name": table, "identifierColumns": ["id"], "index": "things"}
-    pipeline = Pipeline(spark, Harness(spark, proxy.url, tmp_path, [entry]), tmp_path)
+    pipeline = RepeatedPipeline(spark, Harness(spark, proxy.url, tmp_path, [entry]), tmp_path)
     status = pipeline.run()
     assert (condition(status)[:2], exits.of_status(status)[0]) == (
         ("Unknown", "NotVerified"),

@@ -14,7 +14,7 @@ from icdc_testing.runs.harness import Harness
 from icdc_testing.tables.long_values import LONG, UNLIMITED, mend
 from icdc_testing.waiting.wait import until
 
-from .followed_tables import Followed
+from .followed_tables import ContinuousTables
 
 pytestmark = pytest.mark.spark
 
@@ -36,7 +36,7 @@ def followed(
     clean_indices: str,
     tmp_path: Path,
     aliases: tuple[str, ...],
-) -> Followed:
+) -> ContinuousTables:
     lake.sql("create namespace if not exists lake.db")
     tables: dict[str, str] = {}
     for alias in aliases:
@@ -54,11 +54,11 @@ def followed(
     harness = Harness(spark, proxy.url, tmp_path, entries)
     # Two tables may work at the same time.
     harness.resource["spec"]["spark"] = {"driver": {"memory": "256m"}}
-    return Followed(spark, lake, clean_indices, tmp_path, harness, tables)
+    return ContinuousTables(spark, lake, clean_indices, tmp_path, harness, tables)
 
 
 def test_one_table_is_repaired_while_commits_to_another_arrive(
-    followed: Followed, proxy: FaultProxy
+    followed: ContinuousTables, proxy: FaultProxy
 ) -> None:
     with followed.run():
         followed.damage("orders")
@@ -84,7 +84,7 @@ def test_one_table_is_repaired_while_commits_to_another_arrive(
 
 
 def test_a_question_in_place_of_another_ends_the_comparison_that_nobody_waits_for(
-    followed: Followed, proxy: FaultProxy
+    followed: ContinuousTables, proxy: FaultProxy
 ) -> None:
     with followed.run():
         held = proxy.hold(SCAN)
@@ -102,7 +102,7 @@ def test_a_question_in_place_of_another_ends_the_comparison_that_nobody_waits_fo
         until(lambda: followed.has("orders", 3), "it is followed again")
 
 
-def test_a_table_that_is_stalled_says_why_it_cannot_be_compared(followed: Followed) -> None:
+def test_a_table_that_is_stalled_says_why_it_cannot_be_compared(followed: ContinuousTables) -> None:
     with followed.run():
         followed.lake.sql(f"drop table lake.{followed.tables['users']}")
 
@@ -121,7 +121,7 @@ def test_a_table_that_is_stalled_says_why_it_cannot_be_compared(followed: Follow
 
 @pytest.mark.parametrize(("asked", "rows"), [(("orders",), 3), ((), 2)])
 def test_a_planned_comparison_is_of_a_table_that_has_caught_up_and_a_persons_of_one_as_it_is(
-    followed: Followed, asked: tuple[str, ...], rows: int
+    followed: ContinuousTables, asked: tuple[str, ...], rows: int
 ) -> None:
     followed.harness.run()
     followed.insert("orders", 3)
@@ -134,7 +134,7 @@ def test_a_planned_comparison_is_of_a_table_that_has_caught_up_and_a_persons_of_
 
 
 def test_refused_rows_are_listed_and_sent_again_while_commits_arrive(
-    followed: Followed, clean_indices: str
+    followed: ContinuousTables, clean_indices: str
 ) -> None:
     def is_refused(count: int) -> Callable[[], bool]:
         return lambda: followed.report().tables[0].dead_letters == count
@@ -169,7 +169,7 @@ def test_refused_rows_are_listed_and_sent_again_while_commits_arrive(
 
 
 def test_a_table_that_does_not_come_to_rest_is_compared_after_one_more_batch(
-    followed: Followed, proxy: FaultProxy
+    followed: ContinuousTables, proxy: FaultProxy
 ) -> None:
     with followed.run():
         first = proxy.hold("orders-000001/_bulk")
@@ -190,7 +190,7 @@ def test_a_table_that_does_not_come_to_rest_is_compared_after_one_more_batch(
         until(lambda: followed.has("orders", 5), "it goes on")
 
 
-def test_what_is_no_question_changes_nothing_and_is_refused(followed: Followed) -> None:
+def test_what_is_no_question_changes_nothing_and_is_refused(followed: ContinuousTables) -> None:
     with followed.run():
         followed.question_path.write_text('{"id": "a", "mode": "delete", "tables": []}')
         followed.insert("orders", 3)
@@ -202,7 +202,7 @@ def test_what_is_no_question_changes_nothing_and_is_refused(followed: Followed) 
 @pytest.mark.parametrize("aliases", [("orders", "users", "items")])
 @pytest.mark.parametrize("mode", [RunMode.VERIFY, RunMode.DEAD_LETTERS])
 def test_a_person_is_answered_while_other_tables_have_all_permits(
-    followed: Followed, proxy: FaultProxy, mode: RunMode
+    followed: ContinuousTables, proxy: FaultProxy, mode: RunMode
 ) -> None:
     with followed.run():
         # Of the driver: a task that is held would have one of Spark's two slots as well.
@@ -223,7 +223,7 @@ def test_a_person_is_answered_while_other_tables_have_all_permits(
 
 
 def test_a_run_that_is_to_end_leaves_open_what_a_table_has_not_answered(
-    followed: Followed, proxy: FaultProxy
+    followed: ContinuousTables, proxy: FaultProxy
 ) -> None:
     with followed.run():
         held = proxy.hold("orders-000001/_bulk")

@@ -11,7 +11,7 @@ import pytest
 
 from icdc_testing.tables.hands import alias, all_of, anew, goes_on, setting, to_index, to_node
 from icdc_testing.tables.playing import Stages, assert_played
-from icdc_testing.tables.scenarios import Act, Scenario, ScenarioStep, Stage
+from icdc_testing.tables.scenarios import Act, Scenario, ScenarioStep, ScenarioTable
 from icdc_testing.target.node_calls import call
 
 pytestmark = pytest.mark.spark
@@ -31,7 +31,7 @@ def moved(name: str) -> Act:
     return all_of(alias("remove", "000001"), alias("add", name))
 
 
-def two_shards(stage: Stage) -> None:
+def two_shards(stage: ScenarioTable) -> None:
     """Have the first index made with two shards, so that it can be shrunk."""
     mine = stage.scenario.alias
     template = {"settings": {"number_of_shards": 2}}

@@ -77,7 +77,7 @@ CASES: dict[str, tuple[Fate, dict[str, int]]] = {
 }
 
 
-class Pipeline:
+class RestoredPipeline:
     """One table for each fate of its index, which is its alias as well."""
 
     def __init__(self, spark: SparkSession, lake: Lake, url: str, folder: Path, fates: set[str]):
@@ -128,7 +128,7 @@ def test_whatever_was_restored_one_run_makes_every_index_equal_its_table(
     case: str,
 ) -> None:
     of_state, numbers = CASES[case]
-    pipeline = Pipeline(spark, lake, clean_indices, tmp_path, set(numbers))
+    pipeline = RestoredPipeline(spark, lake, clean_indices, tmp_path, set(numbers))
     take_snapshot(opensearch, STATE_INDEX, *(f"{alias}-000001" for alias in numbers))
     pipeline.change("delete from {} where id = 2")
     pipeline.sync()

@@ -34,7 +34,7 @@ WARM = 10
 
 
 @dataclass(frozen=True)
-class Catalog:
+class ConnectedCatalog:
     """A catalog, and the number of connections that the JVM has to it."""
 
     properties: dict[str, str]
@@ -49,7 +49,7 @@ def jvm(spark: SparkSession) -> int:
 
 
 @pytest.fixture
-def jdbc(jvm: int, tmp_path: Path) -> Iterator[Catalog]:
+def jdbc(jvm: int, tmp_path: Path) -> Iterator[ConnectedCatalog]:
     """A catalog in a SQLite file with one table of two rows."""
     lake = HeadLake(tmp_path)
     lake.create(TABLE)
@@ -57,30 +57,32 @@ def jdbc(jvm: int, tmp_path: Path) -> Iterator[Catalog]:
     lake.commit(TABLE)
     database = str(lake.database)
     properties = {**lake.properties, "warehouse": f"file://{tmp_path}/warehouse"}
-    yield Catalog(properties, lambda: list_files(jvm).count(database))
+    yield ConnectedCatalog(properties, lambda: list_files(jvm).count(database))
     lake.close()
 
 
 @pytest.fixture
-def rest(jvm: int) -> Iterator[Catalog]:
+def rest(jvm: int) -> Iterator[ConnectedCatalog]:
     """A REST catalog without tables, which gives out a token that has to be renewed."""
     with rest_catalog.running() as catalog:
         token = {"access_token": "t", "token_type": "bearer", "expires_in": 3600}
         catalog.answers["/v1/oauth/tokens"] = (200, token)
         port = catalog.port
-        yield Catalog(
+        yield ConnectedCatalog(
             {**catalog.properties, "credential": "id:secret"},
             lambda: len({f"socket:[{n}]" for n in sockets_to(port)} & set(list_files(jvm))),
         )
 
 
 @pytest.fixture(params=["jdbc", "rest"])
-def catalog(request: pytest.FixtureRequest) -> Catalog:
-    made: Catalog = request.getfixturevalue(request.param)
+def catalog(request: pytest.FixtureRequest) -> ConnectedCatalog:
+    made: ConnectedCatalog = request.getfixturevalue(request.param)
     return made
 
 
-def pipeline(spark: SparkSession, url: str, folder: Path, catalog: Catalog, table: str) -> Harness:
+def pipeline(
+    spark: SparkSession, url: str, folder: Path, catalog: ConnectedCatalog, table: str
+) -> Harness:
     entry = {"name": table, "index": "things", "identifierColumns": ["id"]}
     described = {"name": NAME, "properties": catalog.properties}
     return Harness(spark, url, folder, [entry], catalog=described)
@@ -116,7 +118,7 @@ def count_sessions(jvm: int) -> int:
 def test_fifty_retries_of_a_stalled_table_leave_neither_connection_nor_thread_nor_session(
     spark: SparkSession,
     jvm: int,
-    catalog: Catalog,
+    catalog: ConnectedCatalog,
     clean_indices: str,
     tmp_path: Path,
     failures: Failures,
@@ -157,7 +159,7 @@ def test_fifty_retries_of_a_stalled_table_leave_neither_connection_nor_thread_no
 
 
 def test_whatever_a_run_was_asked_to_do_it_leaves_no_connection_to_the_catalog(
-    spark: SparkSession, jdbc: Catalog, clean_indices: str, tmp_path: Path
+    spark: SparkSession, jdbc: ConnectedCatalog, clean_indices: str, tmp_path: Path
 ) -> None:
     harness = pipeline(spark, clean_indices, tmp_path, jdbc, TABLE)
     for mode in (RunMode.RUN, *(mode for mode in RunMode if mode is not RunMode.DELETE)):
@@ -168,7 +170,9 @@ def test_whatever_a_run_was_asked_to_do_it_leaves_no_connection_to_the_catalog(
     assert jdbc.connections() == 0
 
 
-def test_a_closed_session_says_so_whoever_uses_it(spark: SparkSession, jdbc: Catalog) -> None:
+def test_a_closed_session_says_so_whoever_uses_it(
+    spark: SparkSession, jdbc: ConnectedCatalog
+) -> None:
     with closing(open_table_session(spark, NAME, jdbc.properties)) as opened:
         plain = opened.spark
         table = CachedTable(plain, NAME, TABLE)
@@ -187,7 +191,7 @@ def test_a_closed_session_says_so_whoever_uses_it(spark: SparkSession, jdbc: Cat
 
 
 def test_a_session_that_never_used_its_catalog_does_not_connect_to_close_it(
-    spark: SparkSession, jdbc: Catalog, caplog: pytest.LogCaptureFixture
+    spark: SparkSession, jdbc: ConnectedCatalog, caplog: pytest.LogCaptureFixture
 ) -> None:
     missing = {**jdbc.properties, "uri": "jdbc:sqlite:/nowhere/c.db"}
     open_table_session(spark, NAME, missing).close()

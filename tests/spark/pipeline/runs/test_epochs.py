@@ -20,7 +20,7 @@ from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_spark.protocol.state_document import Owner
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
-from icdc_testing.runs.local_runner import Pipeline, RunsBeside
+from icdc_testing.runs.local_runner import RepeatedPipeline, RunsBeside
 from icdc_testing.target import oracle
 from icdc_testing.waiting import wait
 
@@ -56,7 +56,7 @@ def claim(url: str, epoch: int) -> None:
 def test_a_run_by_a_clock_of_the_year_2099_locks_no_table_out(
     spark: SparkSession, clean_indices: str, table: str, tmp_path: Path
 ) -> None:
-    pipeline = Pipeline(spark, harness_of(spark, clean_indices, tmp_path, table), tmp_path)
+    pipeline = RepeatedPipeline(spark, harness_of(spark, clean_indices, tmp_path, table), tmp_path)
     pipeline.run()
     claim(clean_indices, YEAR_2099)
     spark.sql(f"insert into lake.{table} values (4,'d')")
@@ -73,7 +73,7 @@ def test_a_run_by_a_clock_of_the_year_2099_locks_no_table_out(
 def test_an_epoch_that_no_run_can_exceed_stalls_the_table_and_says_what_to_do(
     spark: SparkSession, clean_indices: str, table: str, tmp_path: Path
 ) -> None:
-    pipeline = Pipeline(spark, harness_of(spark, clean_indices, tmp_path, table), tmp_path)
+    pipeline = RepeatedPipeline(spark, harness_of(spark, clean_indices, tmp_path, table), tmp_path)
     pipeline.run()
     claim(clean_indices, 2**63 - 1)
     spark.sql(f"insert into lake.{table} values (4,'d')")

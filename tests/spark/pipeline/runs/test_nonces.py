@@ -12,7 +12,7 @@ from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
-from icdc_testing.runs.local_runner import Pipeline
+from icdc_testing.runs.local_runner import RepeatedPipeline
 from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
@@ -30,12 +30,12 @@ def tables(lake: Lake) -> list[str]:
 @pytest.fixture
 def pipeline(
     spark: SparkSession, clean_indices: str, tmp_path: Path, tables: list[str]
-) -> Pipeline:
+) -> RepeatedPipeline:
     entries = [
         {"name": name, "identifierColumns": ["id"], "index": f"things{position}"}
         for position, name in enumerate(tables)
     ]
-    return Pipeline(spark, Harness(spark, clean_indices, tmp_path, entries), tmp_path)
+    return RepeatedPipeline(spark, Harness(spark, clean_indices, tmp_path, entries), tmp_path)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def served(clean_indices: str) -> Callable[[], list[str]]:
 
 
 def test_mode_and_tables_that_are_taken_out_of_the_spec_start_no_export(
-    pipeline: Pipeline, tables: list[str], served: Callable[[], list[str]]
+    pipeline: RepeatedPipeline, tables: list[str], served: Callable[[], list[str]]
 ) -> None:
     pipeline.run()
     status = pipeline.run(resync={"nonce": 4, "mode": "Verify"})
@@ -65,7 +65,7 @@ def test_mode_and_tables_that_are_taken_out_of_the_spec_start_no_export(
 
 @pytest.mark.parametrize("nonce", [1, 2, 3, 4])
 def test_a_pipeline_that_is_made_again_honours_its_nonces_whatever_the_one_before_had(
-    pipeline: Pipeline, served: Callable[[], list[str]], nonce: int
+    pipeline: RepeatedPipeline, served: Callable[[], list[str]], nonce: int
 ) -> None:
     pipeline.run()
     pipeline.run(resync={"nonce": 3})
@@ -80,7 +80,7 @@ def test_a_pipeline_that_is_made_again_honours_its_nonces_whatever_the_one_befor
 
 
 def test_a_pipeline_that_is_made_again_from_the_same_file_exports_nothing_again(
-    pipeline: Pipeline, served: Callable[[], list[str]]
+    pipeline: RepeatedPipeline, served: Callable[[], list[str]]
 ) -> None:
     pipeline.run()
     pipeline.run(resync={"nonce": 3})
@@ -90,7 +90,7 @@ def test_a_pipeline_that_is_made_again_from_the_same_file_exports_nothing_again(
 
 
 def test_a_run_that_is_lost_after_the_swap_is_not_followed_by_a_second_export(
-    pipeline: Pipeline, served: Callable[[], list[str]], clean_indices: str
+    pipeline: RepeatedPipeline, served: Callable[[], list[str]], clean_indices: str
 ) -> None:
     pipeline.run()
     pipeline.run(resync={"nonce": 1})
@@ -115,7 +115,7 @@ ANSWERED: dict[str, tuple[str, str, object, str]] = {
 
 @pytest.mark.parametrize("what", ANSWERED)
 def test_a_raised_nonce_counts_more_than_what_is_wrong_with_the_index(
-    pipeline: Pipeline,
+    pipeline: RepeatedPipeline,
     tables: list[str],
     served: Callable[[], list[str]],
     lake: Lake,
@@ -135,7 +135,7 @@ def test_a_raised_nonce_counts_more_than_what_is_wrong_with_the_index(
     assert oracle.read_index(clean_indices, "things0").keys() == {"1", "2", "3"}
 
 
-def _make_again(pipeline: Pipeline) -> None:
+def _make_again(pipeline: RepeatedPipeline) -> None:
     """Its status goes with it; the indices and their state documents stay."""
     shutil.rmtree(pipeline.folder / "state")
     (pipeline.folder / "state" / "runs").mkdir(parents=True)

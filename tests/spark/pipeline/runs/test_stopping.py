@@ -21,7 +21,7 @@ from icdc_testing.tables.acts import (
     remove_tags,
 )
 from icdc_testing.tables.playing import Stages, assert_played
-from icdc_testing.tables.scenarios import Scenario, ScenarioStep, Stage, remove
+from icdc_testing.tables.scenarios import Scenario, ScenarioStep, ScenarioTable, remove
 
 pytestmark = pytest.mark.spark
 
@@ -37,7 +37,7 @@ DIFFER = (
 )
 
 
-def corrupt_state(stage: Stage) -> None:
+def corrupt_state(stage: ScenarioTable) -> None:
     """Somebody edits the state document by hand."""
     path = f"icdc-state/_doc/{stage.scenario.alias}"
     source = stage.call("GET", path)["_source"]
@@ -45,17 +45,17 @@ def corrupt_state(stage: Stage) -> None:
     stage.call("PUT", f"{path}?refresh=true", source)
 
 
-def truncate(stage: Stage) -> None:
+def truncate(stage: ScenarioTable) -> None:
     stage.call("PUT", f"icdc-state/_doc/{stage.scenario.alias}?refresh=true", {"alias": "x"})
 
 
-def leave_as_it_is(stage: Stage) -> None:
+def leave_as_it_is(stage: ScenarioTable) -> None:
     """The corrupted document is still there for somebody to look at."""
     source = stage.call("GET", f"icdc-state/_doc/{stage.scenario.alias}")["_source"]
     assert source.get("applied", {"snapshotId": "1"})["snapshotId"] == "1"
 
 
-def meta_removed(stage: Stage) -> None:
+def meta_removed(stage: ScenarioTable) -> None:
     """Somebody replaces the mapping's _meta."""
     (index,) = stage.indices()
     stage.call("PUT", f"{index}/_mapping", {"_meta": {"mine": True}})

@@ -25,7 +25,7 @@ from icdc_spark.replication.table_run import TableRun
 from icdc_spark.reporting.reporter import Reporter
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
-from icdc_testing.network.faults import Reset, Rewrite, Status
+from icdc_testing.network.faults import Reset, RewrittenAnswer, Status
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
 
@@ -126,7 +126,7 @@ def test_a_run_that_finds_a_batch_under_way_waits_until_its_tasks_have_asked_who
         return answer
 
     # From question to question: all else that a step does takes as long on a busy host.
-    proxy.add(Rewrite(note), path="_tasks", times=None)
+    proxy.add(RewrittenAnswer(note), path="_tasks", times=None)
     assert TableRun(context).advance() is StepKind.REPLAY
     assert asked[-1] - asked[0] > OWNER_SECONDS
     assert set(oracle.read_index(clean_indices, ALIAS)) == {"1"}
@@ -142,7 +142,7 @@ def test_a_node_that_leaves_between_a_failed_step_and_its_repetition_is_remember
         return answer | {"nodes": answer["nodes"] | another}
 
     monkeypatch.setattr(tasks, "ABSENT_SECONDS", 0.5)
-    proxy.add(Rewrite(with_another), path="/_nodes/")
+    proxy.add(RewrittenAnswer(with_another), path="/_nodes/")
     unavailable = proxy.add(Status(503), path="_stats", skip=1, times=None)
     with pytest.raises(TargetUnavailable):
         TableRun(context).advance()

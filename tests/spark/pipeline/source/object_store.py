@@ -40,7 +40,7 @@ class Fault:
     harmed: int = 0
 
 
-class Read(NamedTuple):
+class ObjectRead(NamedTuple):
     """One request for an object."""
 
     key: str
@@ -56,7 +56,7 @@ class ObjectStore:
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
-        self.reads: list[Read] = []
+        self.reads: list[ObjectRead] = []
         self.url = ""
         self._lock = threading.Lock()
         self._faults: list[Fault] = []
@@ -101,7 +101,7 @@ def _build_error(code: str, message: str) -> bytes:
     return f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _ObjectHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     store: ObjectStore
 
@@ -133,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, b"<ListBucketResult><KeyCount>0</KeyCount></ListBucketResult>", {})
             return
         status, body, headers = self._read(key)
-        store.reads.append(Read(key, self._access_key, status))
+        store.reads.append(ObjectRead(key, self._access_key, status))
         harm = store.find_harm(key) if status < 300 and self.command == "GET" else None
         if harm is Harm.SLOW_DOWN:
             status, body = 503, _build_error("SlowDown", "Please reduce your request rate.")
@@ -214,7 +214,7 @@ def _join_chunks(stream: io.BufferedIOBase) -> bytes:
 def running() -> Iterator[ObjectStore]:
     """Serve one on loopback in the block."""
     store = ObjectStore()
-    handler = type("Handler", (_Handler,), {"store": store})
+    handler = type("Handler", (_ObjectHandler,), {"store": store})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     store.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)

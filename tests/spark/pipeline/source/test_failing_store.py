@@ -32,7 +32,7 @@ SCHEMA = pa.schema([("id", pa.int32()), ("name", pa.string())])
 QUICK = {"s3.retry.num-retries": "2", "s3.retry.min-wait-ms": "10", "s3.retry.max-wait-ms": "50"}
 
 
-class Shop:
+class StoredShop:
     """One table in the store, the catalog that vends keys for it, and the pipeline over it."""
 
     def __init__(self, store: ObjectStore, catalog: RestCatalog, runs: StoreRuns) -> None:
@@ -116,19 +116,19 @@ def reach(store: ObjectStore) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoredShop]:
     folder = tmp_path_factory.mktemp("store")
     with (
         object_store.running() as store,
         rest_catalog.running() as catalog,
         store_runs.started(folder) as runs,
-        closing(Shop(store, catalog, runs)) as shop,
+        closing(StoredShop(store, catalog, runs)) as shop,
     ):
         yield shop
 
 
 @pytest.fixture
-def shop(opened: Shop, clean_indices: str, tmp_path: Path) -> Iterator[Shop]:
+def shop(opened: StoredShop, clean_indices: str, tmp_path: Path) -> Iterator[StoredShop]:
     """A table of FILES rows that is followed already."""
     opened.url, opened.folder = clean_indices, tmp_path
     opened.create()
@@ -139,7 +139,7 @@ def shop(opened: Shop, clean_indices: str, tmp_path: Path) -> Iterator[Shop]:
 
 
 @pytest.mark.parametrize("harm", Harm)
-def test_a_few_harmed_reads_are_made_again(shop: Shop, harm: Harm) -> None:
+def test_a_few_harmed_reads_are_made_again(shop: StoredShop, harm: Harm) -> None:
     shop.insert(FILES + 1)
     fault = shop.store.harm(harm, times=2)
     shop.assert_follows(2 * FILES)
@@ -157,7 +157,9 @@ PASSES: dict[tuple[Harm, str], str] = {
 
 
 @pytest.mark.parametrize(("harm", "suffix"), PASSES)
-def test_a_store_that_harms_all_reads_is_waited_out(shop: Shop, harm: Harm, suffix: str) -> None:
+def test_a_store_that_harms_all_reads_is_waited_out(
+    shop: StoredShop, harm: Harm, suffix: str
+) -> None:
     shop.insert(FILES + 1)
     shop.store.harm(harm, suffix, times=10_000)
     report = shop.run()
@@ -166,7 +168,7 @@ def test_a_store_that_harms_all_reads_is_waited_out(shop: Shop, harm: Harm, suff
     shop.assert_follows(2 * FILES)
 
 
-def test_metadata_that_is_answered_in_part_is_damage_until_it_is_whole(shop: Shop) -> None:
+def test_metadata_that_is_answered_in_part_is_damage_until_it_is_whole(shop: StoredShop) -> None:
     shop.insert(FILES + 1)
     shop.store.harm(Harm.SHORT, ".avro", times=10_000)
     (table,) = shop.run().tables
@@ -176,7 +178,9 @@ def test_metadata_that_is_answered_in_part_is_damage_until_it_is_whole(shop: Sho
     shop.assert_follows(2 * FILES)
 
 
-def test_credentials_that_expire_amid_a_stage_are_replaced_by_the_next_run(shop: Shop) -> None:
+def test_credentials_that_expire_amid_a_stage_are_replaced_by_the_next_run(
+    shop: StoredShop,
+) -> None:
     shop.insert(FILES + 1)
     key = shop.vend()
     shop.store.expire(key, after=1)

@@ -10,7 +10,7 @@ from icdc_testing.lake.schemas import fields_json
 from icdc_testing.runs.harness import Harness
 from icdc_testing.tables.acts import FILL, FILLED
 from icdc_testing.tables.playing import Stages, assert_played
-from icdc_testing.tables.scenarios import MOR3, Scenario, ScenarioStep, Stage
+from icdc_testing.tables.scenarios import MOR3, Scenario, ScenarioStep, ScenarioTable
 
 pytestmark = pytest.mark.spark
 
@@ -20,7 +20,7 @@ SOMEBODY_ELSES = {"properties": {"x": {"type": "keyword"}}}
 COLUMNS = "the columns are `id`, `name`, `age`"
 
 
-def nothing_made(stage: Stage) -> None:
+def nothing_made(stage: ScenarioTable) -> None:
     """There is neither an index nor a state document for the table."""
     alias = stage.scenario.alias
     listed = stage.call("GET", "_mapping?expand_wildcards=all")
@@ -53,18 +53,18 @@ def bad_key(name: str, kind: str, shown: str) -> Scenario:
     )
 
 
-def plain_index(stage: Stage) -> None:
+def plain_index(stage: ScenarioTable) -> None:
     stage.call("PUT", stage.scenario.alias, {"mappings": SOMEBODY_ELSES})
 
 
-def somebody_elses_alias(stage: Stage) -> None:
+def somebody_elses_alias(stage: ScenarioTable) -> None:
     stage.call(
         "PUT", "somebody-elses", {"mappings": SOMEBODY_ELSES, "aliases": {stage.scenario.alias: {}}}
     )
 
 
-def feed_by_another_pipeline(folder: Path) -> Callable[[Stage], None]:
-    def act(stage: Stage) -> None:
+def feed_by_another_pipeline(folder: Path) -> Callable[[ScenarioTable], None]:
+    def act(stage: ScenarioTable) -> None:
         entry = {
             "name": stage.name,
             "identifierColumns": ["id"],

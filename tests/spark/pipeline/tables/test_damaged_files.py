@@ -40,7 +40,7 @@ from icdc_testing.tables.scenarios import (
     Op,
     Scenario,
     ScenarioStep,
-    Stage,
+    ScenarioTable,
     put,
     remove,
     rows,
@@ -106,7 +106,7 @@ def damage_scenario(
     damage = Damage(find, how)
     statement, write = change
 
-    def check(stage: Stage) -> None:
+    def check(stage: ScenarioTable) -> None:
         first_is_applied(stage)
         if asked is not None:
             answer = answer_of(stage, asked)
@@ -123,7 +123,7 @@ def damage_scenario(
     )
 
 
-def first_is_applied(stage: Stage) -> None:
+def first_is_applied(stage: ScenarioTable) -> None:
     """The state is as the first batch left it, but for an intent of the second."""
     path = f"icdc-state/_doc/{stage.scenario.alias}"
     state: dict[str, Any] = stage.call("GET", path)["_source"]
@@ -133,7 +133,7 @@ def first_is_applied(stage: Stage) -> None:
     assert intent["from"] == state["applied"]["snapshotId"]
 
 
-def answer_of(stage: Stage, mode: RunMode) -> dict[str, Any]:
+def answer_of(stage: ScenarioTable, mode: RunMode) -> dict[str, Any]:
     """Run plan or verify for this table alone; return its answer."""
     with TemporaryDirectory() as folder:
         harness = Harness(stage.spark, stage.url, Path(folder), [stage.entry], name="stories")

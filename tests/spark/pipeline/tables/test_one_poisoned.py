@@ -13,7 +13,7 @@ from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_testing.lake.schemas import fields_json
 from icdc_testing.tables.acts import FILL, FILLED, FOUR, INSERT_FOUR
 from icdc_testing.tables.playing import Stages, assert_played
-from icdc_testing.tables.scenarios import Scenario, ScenarioStep, Stage, put, rows
+from icdc_testing.tables.scenarios import Scenario, ScenarioStep, ScenarioTable, put, rows
 
 pytestmark = pytest.mark.spark
 
@@ -21,13 +21,13 @@ NEW_COLUMNS = "alter table {t} add columns (c1 int, c2 int)"
 INSERT = "insert into {t} values (4, 'd', 4, 1, 2)"
 
 
-def few_fields(stage: Stage) -> None:
+def few_fields(stage: ScenarioTable) -> None:
     """The administrator of OpenSearch allows no field more than the index has."""
     limit = {"index.mapping.total_fields.limit": 4}
     stage.call("PUT", f"{stage.scenario.alias}-000001/_settings", limit)
 
 
-def in_nanoseconds(stage: Stage) -> None:
+def in_nanoseconds(stage: ScenarioTable) -> None:
     """Another writer has written the times of commits in nanoseconds."""
     table = IcebergTable.load(stage.spark, stage.scenario.catalog, stage.name)
     path = Path(table.metadata_location.removeprefix("file:"))
@@ -37,10 +37,10 @@ def in_nanoseconds(stage: Stage) -> None:
     path.write_text(json.dumps(metadata), encoding="utf-8")
 
 
-def key_twice(folder: Path) -> Callable[[Stage], None]:
+def key_twice(folder: Path) -> Callable[[ScenarioTable], None]:
     """Another engine has written a map that holds one key twice."""
 
-    def act(stage: Stage) -> None:
+    def act(stage: ScenarioTable) -> None:
         maps = pa.array([[(4711, "x"), (4711, "y")]], pa.map_(pa.int32(), pa.string()))
         ids = pa.array([1], pa.int32())
         folder.mkdir()
@@ -60,10 +60,10 @@ BY_CASE: dict[str, Any] = {
 }
 
 
-def by_case(statement: str) -> Callable[[Stage], None]:
+def by_case(statement: str) -> Callable[[ScenarioTable], None]:
     """Somebody whose Spark tells names by case writes the table."""
 
-    def act(stage: Stage) -> None:
+    def act(stage: ScenarioTable) -> None:
         session = stage.spark.newSession()
         session.conf.set("spark.sql.caseSensitive", "true")
         session.sql(stage.fill_names(statement)).collect()

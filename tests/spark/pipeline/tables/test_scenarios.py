@@ -21,7 +21,7 @@ from icdc_testing.tables.scenarios import (
     Op,
     Scenario,
     ScenarioStep,
-    Stage,
+    ScenarioTable,
     put,
     remove,
     rows,
@@ -177,7 +177,7 @@ EVE = put("5", id=5, name="Eve", age=50)
 ONE_EVE = {"5": {"id": 5, "name": "Eve", "age": 50}}
 
 
-def check_duplicates(stage: Stage) -> None:
+def check_duplicates(stage: ScenarioTable) -> None:
     """The table says that it has a key twice."""
     duplicates = stage.call("GET", f"icdc-state/_doc/{stage.scenario.alias}")["_source"][
         "duplicates"

@@ -19,7 +19,7 @@ from icdc_testing.tables.scenarios import (
     Document,
     Scenario,
     ScenarioStep,
-    Stage,
+    ScenarioTable,
     put,
     remove,
 )
@@ -44,7 +44,7 @@ Files = dict[str, Any]
 """The Java data files that a story has written, by a name of its own."""
 
 
-def writing(stage: Stage) -> JavaWriter:
+def writing(stage: ScenarioTable) -> JavaWriter:
     return JavaWriter(IcebergTable.load(stage.spark, stage.scenario.catalog, stage.name))
 
 
@@ -60,21 +60,21 @@ def story(version: int) -> Scenario:
     def text(values: dict[str, str]) -> dict[str, str]:
         return {name: values[name] for name in kinds}
 
-    def append(stage: Stage) -> None:
+    def append(stage: ScenarioTable) -> None:
         java = writing(stage)
         noon = cells(java, kinds, NOON)
         files["first"] = java.append([{"id": 1, **noon}, {"id": 2, **noon}, {"id": 3}])
 
-    def rewrite(stage: Stage) -> None:
+    def rewrite(stage: ScenarioTable) -> None:
         java = writing(stage)
         noon, later = cells(java, kinds, NOON), cells(java, kinds, LATER)
         rewritten = [{"id": 1, **noon}, {"id": 2, **later}, {"id": 3}]
         files["second"] = java.replace(files["first"], rewritten)
 
-    def delete(stage: Stage) -> None:
+    def delete(stage: ScenarioTable) -> None:
         writing(stage).delete_positions(files["second"], [0, 2])
 
-    def search(stage: Stage) -> None:
+    def search(stage: ScenarioTable) -> None:
         stage.call("POST", f"{stage.scenario.alias}/_refresh")
         query = {"query": {"term": {"t": "12:00:00.000001"}}}
         assert stage.call("POST", f"{stage.scenario.alias}/_count", query)["count"] == 1

@@ -3,7 +3,7 @@
 from typing import Any
 
 from icdc_testing.network.faultproxy import FaultProxy
-from icdc_testing.network.faults import Rewrite, Rule, Status
+from icdc_testing.network.faults import RewrittenAnswer, Rule, Status
 
 Answer = dict[str, Any]
 
@@ -14,7 +14,9 @@ def leave(proxy: FaultProxy, *, listed: int = 0) -> Rule:
     `listed`: how often it is listed before that.
     """
     proxy.add(Status(200, body=b"{}"), path="/_nodes/", skip=listed, times=None)
-    return proxy.add(Rewrite(lambda _: {"nodes": {"n": {"tasks": {}}}}), path="_tasks", times=None)
+    return proxy.add(
+        RewrittenAnswer(lambda _: {"nodes": {"n": {"tasks": {}}}}), path="_tasks", times=None
+    )
 
 
 def restarted(answer: Answer) -> Answer:

@@ -19,7 +19,7 @@ from icdc_spark.opensearch.client import tasks as bulk_tasks
 from icdc_spark.replication import context as contexts
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
-from icdc_testing.network.faults import Reset, Rewrite, Rule, Status
+from icdc_testing.network.faults import Reset, RewrittenAnswer, Rule, Status
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
 from icdc_testing.target.node_calls import call
@@ -126,7 +126,7 @@ def test_a_node_that_comes_back_stops_the_table_where_that_is_asked_for(
 ) -> None:
     pipeline.resource["spec"]["changelog"] = {"onGap": "Stop"}
     # Restarted later, it can say no more what it held.
-    for seen in (Rewrite(lambda answer: answer), Rewrite(restarted)):
+    for seen in (RewrittenAnswer(lambda answer: answer), RewrittenAnswer(restarted)):
         proxy.add(seen, path="/_nodes/", times=None)
         stalled = pipeline.run_to_stall()
         assert stalled.reason == "Gap"
@@ -141,7 +141,7 @@ def test_a_node_that_comes_back_stops_the_table_where_that_is_asked_for(
 def test_a_node_that_was_restarted_costs_nothing(
     pipeline: Harness, absent: str, proxy: FaultProxy, clean_indices: str
 ) -> None:
-    proxy.add(Rewrite(restarted), path="/_nodes/", times=None)
+    proxy.add(RewrittenAnswer(restarted), path="/_nodes/", times=None)
     pipeline.sync()
     state = state_of(clean_indices)
     assert (state["index"], state["absentNodes"]) == (FIRST, [])
@@ -192,8 +192,8 @@ def test_the_node_of_a_primary_that_moved_is_asked_although_every_answer_came(
     if mode == "repair":
         pipeline.sync()
         call(clean_indices, "DELETE", f"/{FIRST}/_doc/1?refresh=true")
-    moved = proxy.add(Rewrite(on_another_node), path=f"{FIRST}.*/_stats", skip=skip)
-    proxy.add(Rewrite(with_another_node), path="/_nodes/")
+    moved = proxy.add(RewrittenAnswer(on_another_node), path=f"{FIRST}.*/_stats", skip=skip)
+    proxy.add(RewrittenAnswer(with_another_node), path="/_nodes/")
     if mode == "repair":
         assert pipeline.inspect(RunMode.REPAIR)["repaired"] == 1
     else:
@@ -218,7 +218,7 @@ def test_what_a_primary_acknowledged_that_its_successor_never_had_is_written_aga
     change()
     lost = acknowledge_alone(proxy)
     # The first answer, before the batch.
-    proxy.add(Rewrite(on_another_node), path=f"{FIRST}.*/_stats")
+    proxy.add(RewrittenAnswer(on_another_node), path=f"{FIRST}.*/_stats")
     pipeline.sync()
     assert lost.hits == 1
     assert set(oracle.read_index(clean_indices, ALIAS)) == {"1"}
@@ -234,7 +234,7 @@ def test_a_repair_that_such_a_primary_acknowledged_is_written_again(
     # The first request only asks whether the account sees the whole index.
     lost = proxy.add(Status(200, body=json.dumps(answer).encode()), path="_bulk", skip=1)
     # The answer before the batch.
-    proxy.add(Rewrite(on_another_node), path=f"{FIRST}.*/_stats", skip=2)
+    proxy.add(RewrittenAnswer(on_another_node), path=f"{FIRST}.*/_stats", skip=2)
     assert pipeline.inspect(RunMode.REPAIR)["repaired"] == 1
     assert lost.hits == 1
     assert set(oracle.read_index(clean_indices, ALIAS)) == {"1", "2"}
@@ -246,7 +246,7 @@ MOVED = f"A primary of {FIRST} moved each of the 3 times that the batch was writ
 def keep_moving(proxy: FaultProxy) -> Rule:
     """From now on the index's primary is elsewhere each time that it is asked for."""
     nodes = map(str, itertools.count())
-    moved = Rewrite(lambda answer: on_another_node(answer, next(nodes)))
+    moved = RewrittenAnswer(lambda answer: on_another_node(answer, next(nodes)))
     return proxy.add(moved, path=f"{FIRST}.*/_stats", times=None)
 
 

@@ -25,7 +25,7 @@ ALIAS, FIRST = "things", "things-000001"
 ROWS = 300
 
 
-class Pipeline:
+class ExportedPipeline:
     """A pipeline that has exported a table of 300 rows."""
 
     def __init__(self, spark: SparkSession, lake: Lake, proxy: FaultProxy, folder: Path) -> None:
@@ -60,14 +60,16 @@ class Pipeline:
 
 
 @pytest.fixture
-def pipeline(spark: SparkSession, lake: Lake, proxy: FaultProxy, tmp_path: Path) -> Pipeline:
-    return Pipeline(spark, lake, proxy, tmp_path)
+def pipeline(
+    spark: SparkSession, lake: Lake, proxy: FaultProxy, tmp_path: Path
+) -> ExportedPipeline:
+    return ExportedPipeline(spark, lake, proxy, tmp_path)
 
 
 REMOVED = {"remove": {"index": FIRST, "alias": ALIAS}}
 
 
-def test_an_alias_that_somebody_removed_is_back_after_one_poll(pipeline: Pipeline) -> None:
+def test_an_alias_that_somebody_removed_is_back_after_one_poll(pipeline: ExportedPipeline) -> None:
     request, stop = pipeline.harness.request(continuous=True), threading.Event()
 
     def read_restored() -> object:
@@ -86,7 +88,7 @@ def test_an_alias_that_somebody_removed_is_back_after_one_poll(pipeline: Pipelin
         assert running.result(WAIT_SECONDS).outcome is None
 
 
-def test_a_comparison_says_that_readers_do_not_see_the_index(pipeline: Pipeline) -> None:
+def test_a_comparison_says_that_readers_do_not_see_the_index(pipeline: ExportedPipeline) -> None:
     pipeline.change_alias(REMOVED)
     compared = pipeline.harness.inspect(RunMode.VERIFY)
     assert (compared["reason"], compared["message"]) == (
@@ -100,7 +102,7 @@ def test_a_comparison_says_that_readers_do_not_see_the_index(pipeline: Pipeline)
 
 
 def test_an_alias_on_somebody_elses_index_stalls_the_table_and_nothing_is_written(
-    pipeline: Pipeline,
+    pipeline: ExportedPipeline,
 ) -> None:
     pipeline.call("things-000002", "PUT")
     added = {"add": {"index": "things-000002", "alias": ALIAS}}
@@ -117,7 +119,7 @@ def test_an_alias_on_somebody_elses_index_stalls_the_table_and_nothing_is_writte
 
 
 def test_a_pipeline_that_was_removed_below_its_index_stalls_and_no_document_vanishes(
-    pipeline: Pipeline,
+    pipeline: ExportedPipeline,
 ) -> None:
     setting = f"{FIRST}/_settings"
     pipeline.call(setting, "PUT", {"index.final_pipeline": "gone"})
@@ -136,7 +138,7 @@ def test_a_pipeline_that_was_removed_below_its_index_stalls_and_no_document_vani
 
 
 def test_rows_that_are_refused_by_hundreds_stall_the_table_and_no_document_vanishes(
-    pipeline: Pipeline,
+    pipeline: ExportedPipeline,
 ) -> None:
     before = oracle.read_index(pipeline.url, ALIAS)
     pipeline.sql("update {t} set name = repeat('x', 33000)")
@@ -153,7 +155,7 @@ def test_rows_that_are_refused_by_hundreds_stall_the_table_and_no_document_vanis
 
 
 def test_a_document_with_a_version_above_ours_is_left_alone_until_the_next_export(
-    pipeline: Pipeline,
+    pipeline: ExportedPipeline,
 ) -> None:
     path = f"{FIRST}/_doc/7?version=1800000000000&version_type=external"
     pipeline.call(path, "PUT", {"id": 7, "name": "theirs"})
@@ -170,7 +172,7 @@ def test_a_document_with_a_version_above_ours_is_left_alone_until_the_next_expor
     "skipped", [pytest.param(1, id="the intent"), pytest.param(2, id="the advance")]
 )
 def test_a_change_of_the_state_that_was_acknowledged_and_lost_makes_no_difference(
-    pipeline: Pipeline, proxy: FaultProxy, skipped: int
+    pipeline: ExportedPipeline, proxy: FaultProxy, skipped: int
 ) -> None:
     """The claim is the first change; what is lost would be done again with other rows."""
     at = pipeline.call(f"{STATE_INDEX}/_doc/{ALIAS}")
@@ -194,7 +196,7 @@ def test_a_change_of_the_state_that_was_acknowledged_and_lost_makes_no_differenc
 
 @pytest.mark.parametrize("then", ["changed once more", "rolled back"])
 def test_a_batch_whose_intent_was_acknowledged_and_lost_leaves_no_trace_when_its_driver_dies(
-    pipeline: Pipeline, proxy: FaultProxy, then: str
+    pipeline: ExportedPipeline, proxy: FaultProxy, then: str
 ) -> None:
     """The next run knows of no batch, and its ordinal is used again, for other rows."""
     lie = {"_index": STATE_INDEX, "_id": ALIAS, "_version": 99, "_seq_no": 99, "_primary_term": 1}

@@ -29,7 +29,7 @@ LOOKS = {"jdbc": 1, "hadoop": 2}
 
 
 @dataclass(frozen=True)
-class World:
+class HeldWorld:
     """A catalog of some type in two sessions: one writes, the other follows."""
 
     writer: SparkSession
@@ -51,70 +51,72 @@ class World:
 
 
 @pytest.fixture(params=sorted(LOOKS))
-def world(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[World]:
+def world(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path
+) -> Iterator[HeldWorld]:
     properties = {"type": request.param, "warehouse": f"{tmp_path}/warehouse"}
     if request.param == "jdbc":
         sqlite3.connect(tmp_path / "catalog.db").close()
         properties["uri"] = f"jdbc:sqlite:{tmp_path}/catalog.db"
     writer, follower = (create_table_session(spark, CATALOG, properties) for _ in range(2))
-    made = World(writer, follower, LOOKS[request.param])
+    made = HeldWorld(writer, follower, LOOKS[request.param])
     made.sql("create namespace {c}.db")
     create(made)
     yield made
     made.sql("drop table if exists {t}")
 
 
-def create(world: World) -> None:
+def create(world: HeldWorld) -> None:
     world.sql("create table {t} (id int, name string) using iceberg")
     world.sql("insert into {t} values (1, 'a')")
 
 
-def insert(world: World) -> None:
+def insert(world: HeldWorld) -> None:
     world.sql("insert into {t} values (2, 'b')")
 
 
-def roll_back(world: World) -> None:
+def roll_back(world: HeldWorld) -> None:
     first = head_of(world)
     insert(world)
     world.load().java.manageSnapshots().rollbackTo(first).commit()
 
 
-def head_of(world: World) -> int:
+def head_of(world: HeldWorld) -> int:
     head = world.load().find_current_snapshot()
     assert head is not None
     return head.id
 
 
-def branch(world: World) -> None:
+def branch(world: HeldWorld) -> None:
     world.sql("alter table {t} create branch audit")
     world.sql("insert into {t}.branch_audit values (3, 'c')")
 
 
-def add_column(world: World) -> None:
+def add_column(world: HeldWorld) -> None:
     world.sql("alter table {t} add column note string")
 
 
-def replace(world: World) -> None:
+def replace(world: HeldWorld) -> None:
     world.sql("create or replace table {t} (key bigint) using iceberg")
 
 
-def recreate(world: World) -> None:
+def recreate(world: HeldWorld) -> None:
     """Drop and create the table, with as many commits: files may have the old names."""
     world.sql("drop table {t} purge")
     create(world)
 
 
-def recreate_with_more(world: World) -> None:
+def recreate_with_more(world: HeldWorld) -> None:
     recreate(world)
     insert(world)
 
 
-def recreate_with_less(world: World) -> None:
+def recreate_with_less(world: HeldWorld) -> None:
     world.sql("drop table {t} purge")
     world.sql("create table {t} (id int) using iceberg")
 
 
-SITUATIONS: list[Callable[[World], None]] = [
+SITUATIONS: list[Callable[[HeldWorld], None]] = [
     insert,
     roll_back,
     branch,
@@ -126,7 +128,7 @@ SITUATIONS: list[Callable[[World], None]] = [
 ]
 
 
-def test_no_metadata_file_is_read_again_while_the_table_stands(world: World) -> None:
+def test_no_metadata_file_is_read_again_while_the_table_stands(world: HeldWorld) -> None:
     table = world.cached()
     before = bytes_read(world.follower)
     first = table.load()
@@ -138,7 +140,7 @@ def test_no_metadata_file_is_read_again_while_the_table_stands(world: World) -> 
 
 @pytest.mark.parametrize("happens", SITUATIONS, ids=lambda situation: situation.__name__)
 def test_what_happened_to_a_table_is_seen_as_if_it_were_loaded_anew(
-    world: World, happens: Callable[[World], None]
+    world: HeldWorld, happens: Callable[[HeldWorld], None]
 ) -> None:
     table = world.cached()
     before = table.load().metadata_location, table.load().uuid
@@ -149,7 +151,7 @@ def test_what_happened_to_a_table_is_seen_as_if_it_were_loaded_anew(
     assert_same(table.load(), world.load())
 
 
-def test_a_table_that_was_dropped_is_not_found_until_it_is_there_again(world: World) -> None:
+def test_a_table_that_was_dropped_is_not_found_until_it_is_there_again(world: HeldWorld) -> None:
     table = world.cached()
     world.sql("drop table {t} purge")
     for _ in range(2):
@@ -159,7 +161,7 @@ def test_a_table_that_was_dropped_is_not_found_until_it_is_there_again(world: Wo
     assert_same(table.load(), world.load())
 
 
-def test_a_tag_of_our_own_is_kept_with_the_commits_of_others(world: World) -> None:
+def test_a_tag_of_our_own_is_kept_with_the_commits_of_others(world: HeldWorld) -> None:
     table = world.cached()
     now = table.load()
     assert len(now.snapshots) == 1

@@ -10,7 +10,7 @@ from typing import Any
 
 from histories.checking import KEYS, to_canonical_json
 from histories.columns import Cells, Column, show_row
-from histories.history import History
+from histories.history import TableHistory
 from icdc_spark.diff.change_plan import choose_planner
 from icdc_spark.diff.id_lookup import look_up_ids
 from icdc_spark.diff.strategies import list_changed_ids
@@ -26,7 +26,9 @@ Chosen = MutableMapping[tuple[object, ...], str]
 """The document that was chosen, by id, candidates, and the schema that they are shown under."""
 
 
-def check_duplicate_keys(history: History, since: int | None, until: int, chosen: Chosen) -> int:
+def check_duplicate_keys(
+    history: TableHistory, since: int | None, until: int, chosen: Chosen
+) -> int:
     """Check the batch between two snapshots; return how many ids with several rows it wrote."""
     columns = history.columns_at(until)
     before = {} if since is None else build_candidates(history.rows(since), columns)
@@ -56,7 +58,7 @@ def build_candidates(rows: Iterable[Cells], columns: Sequence[Column]) -> Candid
     return {identity: tuple(sorted(documents)) for identity, documents in texts.items()}
 
 
-def _batch(history: History, since: int | None, until: int) -> dict[str, str | None]:
+def _batch(history: TableHistory, since: int | None, until: int) -> dict[str, str | None]:
     """Return the document of each id that a batch writes, None for a delete."""
     table, wishes = history.table, DocumentWishes(identifier_columns=KEYS)
     spec = resolve_spec(history.name, table.read_schema(until), wishes)

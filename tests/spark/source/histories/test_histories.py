@@ -34,7 +34,7 @@ Rows = dict[str, str]
 def test_any_history_leads_from_one_snapshot_to_the_other(
     lake: Lake, rng: random.Random, mode: str, version: int, number: int
 ) -> None:
-    history = History(lake, rng, mode, version)
+    history = KeyedHistory(lake, rng, mode, version)
     for _ in range(STEPS):
         history.step()
     until = lake.head(history.name)
@@ -44,7 +44,7 @@ def test_any_history_leads_from_one_snapshot_to_the_other(
         check(lake, history, since, before, after)
 
 
-def check(lake: Lake, history: "History", since: int, before: Rows, after: Rows) -> None:
+def check(lake: Lake, history: "KeyedHistory", since: int, before: Rows, after: Rows) -> None:
     """Check that every strategy makes one snapshot the other, without sending unchanged rows."""
     changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
     for strategy, batch in lake.ways(history.name, since).items():
@@ -61,7 +61,7 @@ def check(lake: Lake, history: "History", since: int, before: Rows, after: Rows)
             assert sent == changed, context
 
 
-class History:
+class KeyedHistory:
     """A table and random commits to it; keys stay unique."""
 
     def __init__(self, lake: Lake, rng: random.Random, mode: str, version: int) -> None:

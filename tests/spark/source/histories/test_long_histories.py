@@ -14,7 +14,7 @@ import pytest
 
 from histories.checking import Pair, check_alone, check_model, check_together, plan_pair
 from histories.columns import EVERY, PLAIN, TEXTS
-from histories.history import History
+from histories.history import TableHistory
 from histories.playing import play
 from histories.shares import KINDS, ROUNDS, TIMES, TOGETHER
 from icdc_testing.lake.lake import Lake
@@ -42,7 +42,7 @@ def test_any_history_leads_from_one_snapshot_to_the_other(
     histories, operations = [], 0
     for position, kind in zip(range(count), itertools.cycle(KINDS), strict=False):
         own = random.Random(rng.getrandbits(64))
-        history = History(lake.session, lake.new_name(), kind, types, own, position)
+        history = TableHistory(lake.session, lake.new_name(), kind, types, own, position)
         wanted = own.randint(10, 40)
         play(history, operations=wanted, statements=STATEMENTS)
         operations += wanted
@@ -64,7 +64,7 @@ def test_any_history_leads_from_one_snapshot_to_the_other(
     )
 
 
-def some_pairs(history: History, starts: Sequence[int]) -> list[Pair]:
+def some_pairs(history: TableHistory, starts: Sequence[int]) -> list[Pair]:
     """A few syncs one after another up to the head, and one from anywhere to anywhere.
 
     Syncs start at these sequence numbers where they can: what hangs on one is then evaluated

@@ -6,7 +6,7 @@ import pytest
 
 from icdc_spark.diff.change_plan import plan_changes
 from icdc_spark.diff.strategies import Strategy
-from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Batch, Lake, Op
+from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, BatchOperations, Lake, Op
 
 pytestmark = pytest.mark.spark
 
@@ -27,7 +27,7 @@ def create_table(lake: Lake, mode: str, version: int, partitioned: str = "") -> 
     return name, lake.head(name)
 
 
-def run_all_strategies(lake: Lake, name: str, since: int, **wishes: Any) -> Batch:
+def run_all_strategies(lake: Lake, name: str, since: int, **wishes: Any) -> BatchOperations:
     """Return the batch, which must be the same by each strategy that fits.
 
     Only lineage may also send updated rows that are as before.

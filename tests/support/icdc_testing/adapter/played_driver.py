@@ -28,7 +28,7 @@ class Course(StrEnum):
 
 
 @dataclass
-class Driver:
+class PlayedDriver:
     """One process. `applied` is the target: the newest sequence number of each table."""
 
     request: RunRequest

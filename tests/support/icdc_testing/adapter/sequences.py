@@ -37,7 +37,7 @@ class Moment:
 
 
 @dataclass
-class Server(FakeServer):
+class EndingServer(FakeServer):
     """Pods end in their own time. `node_dead`: nobody at the node obeys."""
 
     node_dead: bool = False
@@ -106,7 +106,7 @@ def play(steps: Sequence[Moment], *, node_dead: bool = False) -> PlayedSequence:
 
     Asserts at each reconcile that no run is created while a driver of another works.
     """
-    server = Server(node_dead=node_dead)
+    server = EndingServer(node_dead=node_dead)
     begun = PLANNED.model_copy(update={"planned_at": NOW})
     world = FakeWorld(run=begun, server=server)
     played, left = PlayedSequence(), list(steps)
@@ -141,7 +141,9 @@ def _note(played: PlayedSequence, decision: Decision, world: FakeWorld) -> bool:
     return False
 
 
-def _next(now: datetime, decision: Decision, server: Server, left: Sequence[Moment]) -> datetime:
+def _next(
+    now: datetime, decision: Decision, server: EndingServer, left: Sequence[Moment]
+) -> datetime:
     moments = [NOW + timedelta(seconds=left[0].at)] if left else []
     if decision.requeue_after is not None:
         moments.append(now + timedelta(seconds=max(decision.requeue_after, 0.01)))

@@ -11,7 +11,7 @@ from typing import Any, Self
 from icdc_api.job.run_files import RunReport, RunRequest
 from icdc_api.spec.spark import Spark
 from icdc_api.status.pipeline_status import TableState
-from icdc_cli.embedded.lake import Lake, build_jdbc_catalog
+from icdc_cli.embedded.lake import LakeProcess, build_jdbc_catalog
 from icdc_cli.local import processes
 from icdc_cli.local.application import find_installed
 from icdc_cli.local.runs import LocalRuns
@@ -30,7 +30,7 @@ def make_tables(folder: Path, count: int, *, rows: int) -> dict[str, str]:
     """Create `shop.t0` and so on in a JDBC catalog (SQLite); return the catalog's properties."""
     (folder / "warehouse").mkdir(parents=True)
     properties = build_jdbc_catalog(folder / "catalog.db", folder / "warehouse")
-    with Lake(properties, folder=folder) as lake:
+    with LakeProcess(properties, folder=folder) as lake:
         lake.run_sql("create namespace lake.shop")
         for number in range(count):
             lake.run_sql(

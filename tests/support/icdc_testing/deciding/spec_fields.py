@@ -39,7 +39,7 @@ _EXCLUDED_BY: Mapping[str, Mapping[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Field:
+class SpecField:
     """One field, by its path below `spec`; `[]` is the first item of a list."""
 
     path: str
@@ -113,12 +113,12 @@ def _another(node: Mapping[str, Any], before: Any) -> Any:
 
 
 @cache
-def fields() -> tuple[Field, ...]:
+def fields() -> tuple[SpecField, ...]:
     """Return every field of the spec that has no fields of its own."""
     return tuple(_leaves(generator.build_root_schema()["properties"]["spec"], ""))
 
 
-def _leaves(node: Node, path: str) -> Iterator[Field]:
+def _leaves(node: Node, path: str) -> Iterator[SpecField]:
     inner = node.get("items", {})
     if "properties" in inner:
         yield from _leaves(inner, f"{path}[]")
@@ -126,10 +126,10 @@ def _leaves(node: Node, path: str) -> Iterator[Field]:
         for name, child in node["properties"].items():
             yield from _leaves(child, f"{path}.{name}" if path else name)
     else:
-        yield Field(path, node)
+        yield SpecField(path, node)
 
 
-def base(*changed: Field) -> Node:
+def base(*changed: SpecField) -> Node:
     """Return a spec with every field, in which each of these may be changed alone."""
     spec: Node = sample("full")["spec"]
     spec["tables"].append({"name": "shop.customers", "identifierColumns": ["id"]})
@@ -141,7 +141,7 @@ def base(*changed: Field) -> Node:
     return spec
 
 
-def with_another(spec: Mapping[str, Any], *changed: Field) -> Node:
+def with_another(spec: Mapping[str, Any], *changed: SpecField) -> Node:
     """Return a copy of the spec with other values in these fields."""
     result: Node = copy.deepcopy(dict(spec))
     for field in changed:

@@ -20,7 +20,7 @@ from kubernetes.aio.client import ApiClient, Configuration
 from icdc_operator.cluster.kube import connect
 from icdc_testing.adapter.fake_api import FakeAnswer, refusal
 from icdc_testing.kills.stale_views import StaleView
-from icdc_testing.waiting.leaping_clock import Clock
+from icdc_testing.waiting.leaping_clock import LeapingClock
 
 CALL_SECONDS = 0.0041
 OTHERS_SECONDS = 0.0037
@@ -94,13 +94,13 @@ Applied = Callable[[str, str, Any, bytes], None]
 """Told of each call that the server has done: method, path, body and answer."""
 
 
-class Line:
+class CutLine:
     """A client as `ClusterApi` uses it. Without a journal nothing happens to it."""
 
     def __init__(
         self,
         client: ApiClient,
-        clock: Clock,
+        clock: LeapingClock,
         *,
         journal: Journal | None = None,
         take_view: TakeView | None = None,

@@ -22,16 +22,16 @@ from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
 from icdc_testing.adapter.stepping import SETTINGS
-from icdc_testing.kills.cuts import CutError, Line
+from icdc_testing.kills.cuts import CutError, CutLine
 from icdc_testing.kube.stored_pipelines import Resource
-from icdc_testing.waiting.leaping_clock import Clock
+from icdc_testing.waiting.leaping_clock import LeapingClock
 
 
-class Operator:
+class KilledOperator:
     """One operator, from its start to its death."""
 
     def __init__(
-        self, line: Line, key: PipelineKey, clock: Clock, now: Callable[[], datetime]
+        self, line: CutLine, key: PipelineKey, clock: LeapingClock, now: Callable[[], datetime]
     ) -> None:
         self.metrics = Metrics()
         self.line = line

@@ -23,7 +23,7 @@ from icdc_operator.cluster.kube.kinds import Kind, Resource
 from icdc_operator.cluster.kube.transport import JSON, Transport
 from icdc_operator.cluster.runs import applications, pods
 from icdc_operator.manifests.pods import pod_paths
-from icdc_testing.adapter.played_driver import Course, Driver
+from icdc_testing.adapter.played_driver import Course, PlayedDriver
 from icdc_testing.adapter.stepping import DRIVER, driver_pod
 from icdc_testing.kills.witness import Witness, identity, name_of
 
@@ -50,7 +50,7 @@ class Player:
     courses: Mapping[str, Course]
     step_seconds: float = STEP_SECONDS
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
-    _drivers: dict[str, Driver] = field(default_factory=dict)
+    _drivers: dict[str, PlayedDriver] = field(default_factory=dict)
     _submitting: dict[str, float] = field(default_factory=dict)
 
     def wake(self) -> None:
@@ -140,7 +140,7 @@ class Player:
         request = RunRequest.model_validate_json(mounted["data"][pod_paths.REQUEST_KEY])
         self.witness.saw_driver(run_id, epoch, request)
         due = _time() + self.step_seconds
-        driver = Driver(request, course, self.witness.applied, self.now, self.now(), due)
+        driver = PlayedDriver(request, course, self.witness.applied, self.now, self.now(), due)
         self._drivers[run_id] = driver
         await self._report(pod, driver.report())
         await self._container(pod, "Running", {"running": {"startedAt": _stamp(self.now())}})
@@ -148,13 +148,13 @@ class Player:
             await self._say(application, "RUNNING")
         return True
 
-    async def _stop(self, pod: Resource, driver: Driver | None) -> None:
+    async def _stop(self, pod: Resource, driver: PlayedDriver | None) -> None:
         """Ask the driver to end: it says what it did, unless it has no time for that."""
         if driver is not None and pods.get_grace_seconds(pod) > self.step_seconds:
             await self._end(pod, driver, driver.last(None))
         await self._remove(pod)
 
-    async def _end(self, pod: Resource, driver: Driver, last: RunReport) -> None:
+    async def _end(self, pod: Resource, driver: PlayedDriver, last: RunReport) -> None:
         good = last.outcome is None
         await self._report(pod, last)
         state = {

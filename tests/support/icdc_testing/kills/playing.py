@@ -18,7 +18,7 @@ from icdc_testing.kills.seeds import Seed
 from icdc_testing.kills.stories import Story
 from icdc_testing.kills.trial import Trial, TrialSite
 from icdc_testing.waiting import leaping_clock
-from icdc_testing.waiting.leaping_clock import Clock
+from icdc_testing.waiting.leaping_clock import LeapingClock
 
 SIDE_BY_SIDE = 16
 
@@ -74,7 +74,7 @@ async def run_to_end(trial: Trial, what: object) -> Ending:
 def play_undisturbed(scope: StoryScope) -> Undisturbed:
     """Play the whole story, and again from its seed: both must end the same."""
 
-    async def play_planted(clock: Clock) -> Undisturbed:
+    async def play_planted(clock: LeapingClock) -> Undisturbed:
         async with client(scope.admin) as admin, client(scope.operator) as operator:
             site = TrialSite(clock, scope.namespace, admin, operator)
             whole = Trial(site, scope.story, Cut(), "killnone")
@@ -95,7 +95,7 @@ def play_all(scope: StoryScope, everything: Sequence[Each], play: Play[Each]) ->
     """Play the story with each disturbance; raises the first failure."""
     left = list(everything)
 
-    async def one_by_one(clock: Clock) -> None:
+    async def one_by_one(clock: LeapingClock) -> None:
         async with client(scope.admin) as admin, client(scope.operator) as operator:
             site = TrialSite(clock, scope.namespace, admin, operator)
             while left:

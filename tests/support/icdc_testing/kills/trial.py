@@ -20,15 +20,15 @@ from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.kube.transport import Transport, ignore_request
 from icdc_operator.cluster.queue import PipelineKey
 from icdc_testing.deciding.pipelines import NOW
-from icdc_testing.kills.cuts import Cut, Journal, Line
-from icdc_testing.kills.operator import Operator
+from icdc_testing.kills.cuts import Cut, CutLine, Journal
+from icdc_testing.kills.operator import KilledOperator
 from icdc_testing.kills.player import Player
 from icdc_testing.kills.seeds import OWNED, Seed, plant
 from icdc_testing.kills.stale_views import STALE_SECONDS, StaleView
 from icdc_testing.kills.stories import Story, Turn, When
 from icdc_testing.kills.witness import Witness
 from icdc_testing.kube.stored_pipelines import Resource, minimal
-from icdc_testing.waiting.leaping_clock import Clock
+from icdc_testing.waiting.leaping_clock import LeapingClock
 
 RESTART_SECONDS = 1.0
 WATCH_SECONDS = 0.0531
@@ -45,7 +45,7 @@ COLLECTED_SECONDS = 180.0
 class TrialSite:
     """A namespace, and the ways to its API server."""
 
-    clock: Clock
+    clock: LeapingClock
     namespace: str
     admin: ApiClient
     operator: ApiClient
@@ -70,12 +70,12 @@ class Trial:
         self.watch_events = 0
         """Events of watches; those in `swallowed`, counted from 1, reach no operator."""
         self.swallowed = range(0)
-        self._living: list[Operator] = []
+        self._living: list[KilledOperator] = []
         self._written = 0.0
         self._changed = asyncio.Event()
         self._last_call = 0
         self._acted = self._let_go = self._deleted = self._over = False
-        line = Line(site.admin, site.clock, applied=self._saw_other)
+        line = CutLine(site.admin, site.clock, applied=self._saw_other)
         client = cast(ApiClient, line)
         self.api = ClusterApi(client)
         self.transport = Transport(client, ignore_request, 30.0)
@@ -134,7 +134,7 @@ class Trial:
         # An operator that is cut at the moment at which all ends takes that for its death.
         while not self._over:
             site = self.site
-            line = Line(
+            line = CutLine(
                 site.operator,
                 site.clock,
                 journal=journal,
@@ -142,7 +142,9 @@ class Trial:
                 seconds=seconds,
                 applied=self.saw_operator,
             )
-            operator = Operator(line, PipelineKey(site.namespace, self.name), site.clock, self.now)
+            operator = KilledOperator(
+                line, PipelineKey(site.namespace, self.name), site.clock, self.now
+            )
             self._living.append(operator)
             try:
                 await operator.run()

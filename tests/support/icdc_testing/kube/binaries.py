@@ -29,7 +29,7 @@ _HELM = "helm.sh/helm/v4"
 
 
 @dataclass(frozen=True)
-class _Source:
+class _GoSource:
     """A main package, and the folder whose go.mod and go.sum fix its version.
 
     The package "." is that of the folder itself; `version_of` is then the module that it wraps.
@@ -41,26 +41,26 @@ class _Source:
 
 
 _SOURCES = {
-    "etcd": _Source(_TOOLS / "etcd", "go.etcd.io/etcd/server/v3"),
+    "etcd": _GoSource(_TOOLS / "etcd", "go.etcd.io/etcd/server/v3"),
     **{
-        name: _Source(_TOOLS / "kubernetes", f"{_KUBERNETES}/cmd/{name}")
+        name: _GoSource(_TOOLS / "kubernetes", f"{_KUBERNETES}/cmd/{name}")
         for name in (
             *("kube-apiserver", "kube-controller-manager", "kube-scheduler"),
             *("kubelet", "kube-proxy", "kubectl"),
         )
     },
-    "coredns": _Source(_TOOLS / "coredns", ".", "github.com/coredns/coredns"),
-    "pause": _Source(_TOOLS / "pause", "."),
-    "pod": _Source(_TOOLS / "pod", "."),
-    "spark-operator": _Source(
+    "coredns": _GoSource(_TOOLS / "coredns", ".", "github.com/coredns/coredns"),
+    "pause": _GoSource(_TOOLS / "pause", "."),
+    "pod": _GoSource(_TOOLS / "pod", "."),
+    "spark-operator": _GoSource(
         _TOOLS / "spark-operator", "github.com/kubeflow/spark-operator/v2/cmd/operator"
     ),
     **{
-        name: _Source(_TOOLS / "buildkit", f"github.com/moby/buildkit/cmd/{name}")
+        name: _GoSource(_TOOLS / "buildkit", f"github.com/moby/buildkit/cmd/{name}")
         for name in ("buildkitd", "buildctl")
     },
-    "helm": _Source(_TOOLS / "helm", f"{_HELM}/cmd/helm"),
-    "gitops": _Source(_TOOLS / "gitops", ".", "github.com/google/cel-go"),
+    "helm": _GoSource(_TOOLS / "helm", f"{_HELM}/cmd/helm"),
+    "gitops": _GoSource(_TOOLS / "gitops", ".", "github.com/google/cel-go"),
 }
 NAMES = tuple(_SOURCES)
 """Every program that can be built."""
@@ -117,12 +117,12 @@ def source_folder(name: str) -> Path:
     return Path(shown.stdout.decode().strip())
 
 
-def _flags(source: _Source) -> list[str]:
+def _flags(source: _GoSource) -> list[str]:
     linked = ["-s", "-w", *(f"-X {name}={value}" for name, value in _stamps(source).items())]
     return ["-trimpath", "-buildvcs=false", "-ldflags", " ".join(linked)]
 
 
-def _stamps(source: _Source) -> dict[str, str]:
+def _stamps(source: _GoSource) -> dict[str, str]:
     """Return variables by which a program knows its version, as its own build sets them."""
     if source.package.startswith(_HELM):
         return {f"{_HELM}/internal/version.version": _version(source)}
@@ -135,11 +135,11 @@ def _stamps(source: _Source) -> dict[str, str]:
     return {}
 
 
-def _version(source: _Source) -> str:
+def _version(source: _GoSource) -> str:
     return _module_and_version(source)[1]
 
 
-def _module_and_version(source: _Source) -> tuple[str, str]:
+def _module_and_version(source: _GoSource) -> tuple[str, str]:
     """Return the module that holds the package and its version in go.mod; ("", "") for our own."""
     text = (source.module / "go.mod").read_text(encoding="utf-8")
     required: list[tuple[str, str]] = re.findall(
@@ -152,7 +152,7 @@ def _module_and_version(source: _Source) -> tuple[str, str]:
     return next(fitting, ("", ""))
 
 
-def _key(source: _Source, flags: list[str]) -> str:
+def _key(source: _GoSource, flags: list[str]) -> str:
     platform = _go(source, "env", "GOVERSION", "GOOS", "GOARCH").stdout
     # A module without dependencies has no go.sum; those of our own have code beside it.
     names = ("go.mod", "go.sum", "*.go")
@@ -162,7 +162,7 @@ def _key(source: _Source, flags: list[str]) -> str:
     return hashlib.sha256(b"\0".join([*files, *map(str.encode, flags), platform])).hexdigest()[:16]
 
 
-def _build(source: _Source, flags: list[str], final: Path) -> None:
+def _build(source: _GoSource, flags: list[str], final: Path) -> None:
     """Build in a folder beside the final one and rename it: nobody sees half a program."""
     with tempfile.TemporaryDirectory(dir=final.parent.parent, prefix=".build-") as scratch:
         made = Path(scratch) / "made"
@@ -171,7 +171,7 @@ def _build(source: _Source, flags: list[str], final: Path) -> None:
         made.rename(final.parent)
 
 
-def _go(source: _Source, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
+def _go(source: _GoSource, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
     go = shutil.which("go")
     if go is None:
         raise Submission(

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from icdc_testing.tables.scenarios import Stage
+from icdc_testing.tables.scenarios import ScenarioTable
 
-Find = Callable[[Stage], str]
+Find = Callable[[ScenarioTable], str]
 How = Callable[[bytes], bytes | None]
 
 
@@ -28,7 +28,7 @@ def find_by(query: str) -> Find:
     In the query, `{first}` and `{last}` stand for the oldest and the newest snapshot.
     """
 
-    def find(stage: Stage) -> str:
+    def find(stage: ScenarioTable) -> str:
         snapshots = stage.snapshots()
         text = query.replace("{last}", str(snapshots[-1])).replace("{first}", str(snapshots[0]))
         ((location,),) = stage.sql(text)
@@ -56,7 +56,7 @@ METADATA = find_by(
 )
 
 
-def version_hint(stage: Stage) -> str:
+def version_hint(stage: ScenarioTable) -> str:
     """Return the file in which a Hadoop catalog keeps the number of the newest metadata."""
     return str(local(METADATA(stage)).parent / "version-hint.text")
 
@@ -93,7 +93,7 @@ class Damage:
         self._find, self._how = find, how
         self._saved: tuple[Path, bytes] | None = None
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ScenarioTable) -> None:
         """Damage the file, which is `{file}` in the story's messages from here on."""
         location = self._find(stage)
         path = local(location)
@@ -107,7 +107,7 @@ class Damage:
         number = "".join(filter(str.isdigit, path.stem))
         stage.names = {"file": location, **sizes, "folder": str(path.parent), "number": number}
 
-    def undo(self, _: Stage) -> None:
+    def undo(self, _: ScenarioTable) -> None:
         """Put the file back as it was."""
         assert self._saved is not None, "nothing was damaged"
         path, content = self._saved

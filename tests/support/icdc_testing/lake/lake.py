@@ -38,7 +38,7 @@ class Op(NamedTuple):
     doc: str | None
 
 
-class Batch(NamedTuple):
+class BatchOperations(NamedTuple):
     """The operations of one batch in the order of their ids, and what was counted."""
 
     ops: list[Op]
@@ -108,7 +108,9 @@ class Lake:
             wishes.setdefault("identifier_columns", ("id",))
         return resolve_spec(name, self.table(name).read_schema(at), DocumentWishes(**wishes))
 
-    def export(self, name: str, *, target_bytes: int = 1 << 30, **wishes: Any) -> list[Batch]:
+    def export(
+        self, name: str, *, target_bytes: int = 1 << 30, **wishes: Any
+    ) -> list[BatchOperations]:
         """Return one batch per chunk of the current snapshot."""
         at, table = self.head(name), self.table(name)
         spec = self.spec(name, at, **wishes)
@@ -127,13 +129,13 @@ class Lake:
         until: int | None = None,
         strategy: Strategy | None = None,
         **wishes: Any,
-    ) -> Batch:
+    ) -> BatchOperations:
         """Return the batch from one snapshot to another, to the current one unless said
         otherwise."""
         with self._open_plan(name, since, until, wishes) as (reader, plan, spec):
             return parse(build_change_lines(reader, plan, spec, version=VERSION, strategy=strategy))
 
-    def ways(self, name: str, since: int, **wishes: Any) -> dict[Strategy, Batch]:
+    def ways(self, name: str, since: int, **wishes: Any) -> dict[Strategy, BatchOperations]:
         """Return the batch to the current snapshot by every strategy that fits, the chosen one
         first."""
         with self._open_plan(name, since, None, wishes) as (reader, plan, spec):
@@ -176,11 +178,11 @@ def other_strategies(plan: ChangePlan) -> Sequence[Strategy]:
     return sorted(usable - {choose_strategy(plan)})
 
 
-def parse(lines: OperationLines) -> Batch:
+def parse(lines: OperationLines) -> BatchOperations:
     """Run the lines and take them apart; assert what every operation has in common."""
     with source_errors("the table"):
         rows = lines.frame.collect()
-    return Batch(
+    return BatchOperations(
         sorted(_op(bytes(row["line"]), row["expect"]) for row in rows), lines.read_counts()
     )
 
@@ -201,14 +203,14 @@ def _op(line: bytes, expect: str) -> Op:
     return Op(expect, details["_id"], source[0] if source else None)
 
 
-def apply_batch(index: dict[str, str], batch: Batch) -> dict[str, str]:
+def apply_batch(index: dict[str, str], batch: BatchOperations) -> dict[str, str]:
     """Return the documents of an index after a batch; assert one operation per id."""
     ids = [op.id for op in batch.ops]
     assert len(ids) == len(set(ids)), f"more than one operation for an id: {sorted(ids)}"
     return dict(_list_applied(index, batch))
 
 
-def _list_applied(index: dict[str, str], batch: Batch) -> Iterator[tuple[str, str]]:
+def _list_applied(index: dict[str, str], batch: BatchOperations) -> Iterator[tuple[str, str]]:
     written = {op.id: op.doc for op in batch.ops}
     for key, doc in {**index, **written}.items():
         if doc is not None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from icdc_spark.diff.strategies import Strategy
 from icdc_spark.iceberg.table.tables import IcebergTable
-from icdc_testing.lake.lake import Batch, Lake
+from icdc_testing.lake.lake import BatchOperations, Lake
 
 SHOWN, LEFT, NOT_TRIED = [True], [False], list[bool]()
 """Of bitmaps in a batch: they show what differs, they leave it to others, or are not tried."""
@@ -25,7 +25,7 @@ def put_back(lake: Lake, name: str, past: int) -> None:
     table.java.newOverwrite().deleteFile(new).addFile(old).commit()
 
 
-def by_lineage(lake: Lake, name: str, since: int, **wishes: Any) -> Batch:
+def by_lineage(lake: Lake, name: str, since: int, **wishes: Any) -> BatchOperations:
     """Return the batch that follows from what rows say, as it is chosen where there are many."""
     return lake.changes(name, since, strategy=Strategy.LINEAGE, **wishes)
 

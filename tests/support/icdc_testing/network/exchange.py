@@ -14,13 +14,13 @@ from icdc_testing.network.faults import (
     Hold,
     ItemErrors,
     Reset,
-    Rewrite,
+    RewrittenAnswer,
     Status,
 )
-from icdc_testing.network.http_messages import Request, Response
+from icdc_testing.network.http_messages import HttpRequest, Response
 from icdc_testing.network.recorded_writes import Write, bulk_items, is_bulk
 
-Send = Callable[[Request], Awaitable[Response]]
+Send = Callable[[HttpRequest], Awaitable[Response]]
 """Forwards a request to the node."""
 
 
@@ -43,7 +43,7 @@ class Reply:
 class Exchange:
     """One request on its way: what was done with it so far."""
 
-    def __init__(self, request: Request, send: Send) -> None:
+    def __init__(self, request: HttpRequest, send: Send) -> None:
         self._send = send
         self.request = request
         self.forwarded = False
@@ -60,7 +60,7 @@ class Exchange:
             return self._reply(await self._with_item_errors(action))
         answer = await self._forward(self.request)
         await self._after(action)
-        if isinstance(action, Rewrite):
+        if isinstance(action, RewrittenAnswer):
             changed = action.change(json.loads(answer.body))
             return self._reply(Response.of_json(action.status or answer.status, changed))
         if isinstance(action, HalfAnswer):
@@ -96,7 +96,7 @@ class Exchange:
         if not await hold.decision():
             raise ConnectionEndError(reset=True)
 
-    async def _forward(self, request: Request) -> Response:
+    async def _forward(self, request: HttpRequest) -> Response:
         self.forwarded = True
         return await self._send(request)
 
@@ -113,7 +113,7 @@ class Exchange:
         if passed:
             body = b"".join(item.lines for item in passed)
             # filter_path would drop the answers that have to be merged.
-            plain = Request("POST", self.request.path, self.request.headers, b"")
+            plain = HttpRequest("POST", self.request.path, self.request.headers, b"")
             answer = await self._forward(plain.with_text(body))
             if answer.status != 200:
                 return answer

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from icdc_testing.network.exchange import ConnectionEndError, Exchange
 from icdc_testing.network.faults import Action, Hold, Rule, Status
-from icdc_testing.network.http_messages import Request, Response, exchange, read_request
+from icdc_testing.network.http_messages import HttpRequest, Response, exchange, read_request
 from icdc_testing.network.recorded_writes import Write, writes_of
 
 _STOP_SECONDS = 60.0
@@ -192,7 +192,7 @@ class FaultProxy:
             else:
                 writer.close()
 
-    async def _one(self, request: Request, writer: asyncio.StreamWriter) -> None:
+    async def _one(self, request: HttpRequest, writer: asyncio.StreamWriter) -> None:
         """Play the rule for one request and write the answer, if any."""
         underway = Exchange(request, self._forward)
         try:
@@ -205,13 +205,13 @@ class FaultProxy:
         if reply.last:
             raise ConnectionEndError(reset=False)
 
-    def _action_for(self, request: Request) -> Action | None:
+    def _action_for(self, request: HttpRequest) -> Action | None:
         if not self._is_authorized(request):
             return Status(401, kind="security_exception")
         with self._lock:
             return next((rule.action for rule in self._rules if rule.takes(request)), None)
 
-    def _is_authorized(self, request: Request) -> bool:
+    def _is_authorized(self, request: HttpRequest) -> bool:
         if self.credentials is None:
             return True
         token = base64.b64encode(":".join(self.credentials).encode()).decode()
@@ -232,7 +232,7 @@ class FaultProxy:
         with self._lock:
             self._seen.append(seen)
 
-    async def _forward(self, request: Request) -> Response:
+    async def _forward(self, request: HttpRequest) -> Response:
         """Send a request to the node and record what it writes."""
         with self._lock:
             self._writes.extend(writes_of(request))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from icdc_testing.network.http_messages import Request
+from icdc_testing.network.http_messages import HttpRequest
 from icdc_testing.network.recorded_writes import Write
 from icdc_testing.waiting.wait import WAIT_SECONDS
 
@@ -40,7 +40,7 @@ class HalfAnswer:
 
 
 @dataclass(frozen=True)
-class Rewrite:
+class RewrittenAnswer:
     """Forwards, then changes the answer's object; `status` stands in place of the node's."""
 
     change: Callable[[dict[str, Any]], object]
@@ -117,7 +117,9 @@ def _settle(decision: asyncio.Future[bool], go_on: bool) -> None:
         decision.set_result(go_on)
 
 
-Action = Status | Reset | EndAfterApply | HalfAnswer | Rewrite | Delay | Hang | ItemErrors | Hold
+Action = (
+    Status | Reset | EndAfterApply | HalfAnswer | RewrittenAnswer | Delay | Hang | ItemErrors | Hold
+)
 
 
 @dataclass
@@ -136,7 +138,7 @@ class Rule:
     times: int | None = 1
     hits: int = field(default=0, init=False)
 
-    def takes(self, request: Request) -> bool:
+    def takes(self, request: HttpRequest) -> bool:
         """Return whether the action is to be played for this request, which is counted."""
         if not self._matches(request) or (self.times is not None and self.hits >= self.times):
             return False
@@ -146,7 +148,7 @@ class Rule:
         self.hits += 1
         return True
 
-    def _matches(self, request: Request) -> bool:
+    def _matches(self, request: HttpRequest) -> bool:
         if self.method is not None and request.method != self.method:
             return False
         if not re.search(self.path, request.target):

@@ -14,7 +14,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Request:
+class HttpRequest:
     """One request, its body whole and as it came (perhaps compressed)."""
 
     method: str
@@ -37,7 +37,7 @@ class Request:
             return gzip.decompress(self.body)
         return self.body
 
-    def with_text(self, text: bytes) -> "Request":
+    def with_text(self, text: bytes) -> "HttpRequest":
         """Return the same request with another, uncompressed body."""
         headers = tuple(h for h in self.headers if h[0].lower() != "content-encoding")
         return replace(self, headers=headers, body=text)
@@ -66,16 +66,16 @@ class Response:
         return "\r\n".join(lines).encode("latin-1") + (b"" if head_only else self.body)
 
 
-async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Request:
+async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> HttpRequest:
     """Return the next request of a connection; IncompleteReadError at its end."""
     first, headers = await _read_head(reader)
     method, target, _ = first.split(" ", 2)
     if _value(headers, "expect").lower() == "100-continue":
         writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    return Request(method, target, headers, await _read_body(reader, headers))
+    return HttpRequest(method, target, headers, await _read_body(reader, headers))
 
 
-async def exchange(host: str, port: int, request: Request) -> Response:
+async def exchange(host: str, port: int, request: HttpRequest) -> Response:
     """Send a request over a connection of its own; OSError where nobody listens."""
     reader, writer = await asyncio.open_connection(host, port, limit=1 << 20)
     try:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from icdc_testing.network.http_messages import Request
+from icdc_testing.network.http_messages import HttpRequest
 
 _DOCUMENT_PATH = re.compile(r"^/([^/]+)/(_doc|_create)/([^/]+)$")
 _BULK_PATH = re.compile(r"^(?:/([^/]+))?/_bulk$")
@@ -37,12 +37,12 @@ class BulkItem:
     lines: bytes
 
 
-def is_bulk(request: Request) -> bool:
+def is_bulk(request: HttpRequest) -> bool:
     """Return whether the request is a `_bulk` one."""
     return _BULK_PATH.match(request.path) is not None
 
 
-def writes_of(request: Request) -> list[Write]:
+def writes_of(request: HttpRequest) -> list[Write]:
     """Return every document operation of a request; none for a request that writes no document."""
     if is_bulk(request):
         # An entry that requires an alias guards against the creation of the index; on an index
@@ -63,7 +63,7 @@ def _requires_alias(lines: bytes) -> bool:
     return b'"require_alias":true' in lines.partition(b"\n")[0]
 
 
-def bulk_items(request: Request) -> list[BulkItem]:
+def bulk_items(request: HttpRequest) -> list[BulkItem]:
     """Return the operations of a bulk request, in their order."""
     path = _BULK_PATH.match(request.path)
     default_index = unquote(path[1] or "") if path else ""

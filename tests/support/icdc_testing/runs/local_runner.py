@@ -74,7 +74,7 @@ class RunsBeside(RunsInside):
         self.stops[name].set()
 
 
-class Pipeline:
+class RepeatedPipeline:
     """One pipeline that `icdc run --once` is called for again and again."""
 
     def __init__(self, spark: SparkSession, harness: Harness, folder: Path) -> None:

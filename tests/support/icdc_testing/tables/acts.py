@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from icdc_testing.tables.scenarios import Stage, put, rows
+from icdc_testing.tables.scenarios import ScenarioTable, put, rows
 
 FILL = "insert into {t} " + rows("(1,'a',1), (2,'b',2), (3,'c',3)")
 """Three rows in one file, for the columns that scenarios have by default."""
@@ -19,43 +19,43 @@ EXPIRE = (
 )
 
 
-def to_snapshot(number: int) -> Callable[[Stage], None]:
+def to_snapshot(number: int) -> Callable[[ScenarioTable], None]:
     """Set `main` to the snapshot of this number, counted from 0."""
 
-    def act(stage: Stage) -> None:
+    def act(stage: ScenarioTable) -> None:
         snapshot_id = stage.snapshots()[number]
         stage.sql(f"call {{c}}.system.set_current_snapshot('{{n}}', {snapshot_id})")
 
     return act
 
 
-def note_snapshot(stage: Stage) -> None:
+def note_snapshot(stage: ScenarioTable) -> None:
     """Remember the newest snapshot: `{noted}` in messages."""
     stage.noted = stage.snapshots()[-1]
 
 
-def remove_tags(stage: Stage) -> None:
+def remove_tags(stage: ScenarioTable) -> None:
     """Remove, as somebody else, the tags that keep snapshots."""
     for row in stage.sql("select name from {t}.refs where type = 'TAG'"):
         stage.sql(f"alter table {{t}} drop tag `{row[0]}`")
 
 
-def recreate_table(stage: Stage) -> None:
+def recreate_table(stage: ScenarioTable) -> None:
     """Drop the table, and create another one of its name."""
     stage.sql("drop table {t}")
     stage.create()
 
 
-def delete_index(stage: Stage) -> None:
+def delete_index(stage: ScenarioTable) -> None:
     """Delete, as somebody else, the index behind the alias."""
     for index in stage.indices():
         stage.call("DELETE", index)
 
 
-def points_to(number: int, *, retained: tuple[int, ...] = ()) -> Callable[[Stage], None]:
+def points_to(number: int, *, retained: tuple[int, ...] = ()) -> Callable[[ScenarioTable], None]:
     """Return a check that the alias points to one physical index; `retained` are older ones."""
 
-    def check(stage: Stage) -> None:
+    def check(stage: ScenarioTable) -> None:
         alias = stage.scenario.alias
         assert stage.indices() == [f"{alias}-{number:06d}"]
         indices = stage.call("GET", f"{alias}-*/_alias")
@@ -64,10 +64,10 @@ def points_to(number: int, *, retained: tuple[int, ...] = ()) -> Callable[[Stage
     return check
 
 
-def has_field(name: str, kind: str) -> Callable[[Stage], None]:
+def has_field(name: str, kind: str) -> Callable[[ScenarioTable], None]:
     """Return a check that the mapping has a field of this type."""
 
-    def check(stage: Stage) -> None:
+    def check(stage: ScenarioTable) -> None:
         assert stage.mapping()[name]["type"] == kind
 
     return check

@@ -7,7 +7,7 @@ and the runs after that write what they must.
 from collections.abc import Callable
 from typing import Any
 
-from icdc_testing.tables.scenarios import Act, Op, ScenarioStep, Stage, put
+from icdc_testing.tables.scenarios import Act, Op, ScenarioStep, ScenarioTable, put
 from icdc_testing.target.node_calls import call
 
 MADE = "create table {t} using iceberg as select /*+ coalesce(1) */ * from values "
@@ -27,7 +27,7 @@ def to_index(method: str, path: str = "", body: object = None, *, status: int = 
 def to_node(method: str, path: str, body: object = None, *, status: int = 200) -> Act:
     """Return the act of sending a request; {alias} and {index} in `path` are this table's."""
 
-    def act(stage: Stage) -> None:
+    def act(stage: ScenarioTable) -> None:
         alias = stage.scenario.alias
         target = path.replace("{alias}", alias).replace("{index}", f"{alias}-000001")
         answer = call(stage.url, method, target, body)
@@ -44,7 +44,7 @@ def setting(key: str, value: object) -> Act:
 def alias(verb: str, index: str, **how: Any) -> Act:
     """Return the act of adding the alias to an index, whose name begins with it, or removing it."""
 
-    def act(stage: Stage) -> None:
+    def act(stage: ScenarioTable) -> None:
         mine = stage.scenario.alias
         action = {verb: {"index": f"{mine}-{index}", "alias": mine, **how}}
         assert call(stage.url, "POST", "/_aliases", {"actions": [action]}).status == 200
@@ -55,7 +55,7 @@ def alias(verb: str, index: str, **how: Any) -> Act:
 def all_of(*acts: Act) -> Act:
     """Return the act of doing one after the other."""
 
-    def act(stage: Stage) -> None:
+    def act(stage: ScenarioTable) -> None:
         for one in acts:
             assert callable(one)
             one(stage)
@@ -63,10 +63,10 @@ def all_of(*acts: Act) -> Act:
     return act
 
 
-def check_served(number: int) -> Callable[[Stage], None]:
+def check_served(number: int) -> Callable[[ScenarioTable], None]:
     """Return the check that readers see this index of ours and no other one."""
 
-    def check(stage: Stage) -> None:
+    def check(stage: ScenarioTable) -> None:
         # Asked about all indices, the node would not answer for the one whose metadata is blocked.
         mine = stage.scenario.alias
         aliases = call(stage.url, "GET", f"/{mine}/_alias/{mine}").json

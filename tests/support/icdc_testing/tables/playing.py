@@ -14,13 +14,13 @@ from pyspark.sql import SparkSession
 
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
-from icdc_testing.tables.scenarios import Document, Scenario, ScenarioStep, Stage
+from icdc_testing.tables.scenarios import Document, Scenario, ScenarioStep, ScenarioTable
 from icdc_testing.target import oracle
 
 SQL_THREADS = 4
 _NUMBERS = itertools.count()
 
-Stages = dict[str, Stage]
+Stages = dict[str, ScenarioTable]
 """The stages of the scenarios, by alias."""
 
 
@@ -31,7 +31,7 @@ def play_scenarios(
     namespace = f"stories{next(_NUMBERS)}"
     for catalog in {scenario.catalog for scenario in scenarios}:
         spark.sql(f"create namespace {catalog}.{namespace}")
-    stages = [Stage(spark, url, namespace, scenario) for scenario in scenarios]
+    stages = [ScenarioTable(spark, url, namespace, scenario) for scenario in scenarios]
     with FaultProxy(url) as proxy, ThreadPoolExecutor(SQL_THREADS) as pool:
         list(pool.map(lambda stage: stage.create() if stage.scenario.create else None, stages))
         for number in range(max(len(scenario.steps) for scenario in scenarios)):
@@ -42,7 +42,7 @@ def play_scenarios(
     return {stage.scenario.alias: stage for stage in stages}
 
 
-def _step(stage: Stage, number: int) -> ScenarioStep | None:
+def _step(stage: ScenarioTable, number: int) -> ScenarioStep | None:
     steps = stage.scenario.steps
     return steps[number] if number < len(steps) else None
 
@@ -51,7 +51,7 @@ def _run(
     spark: SparkSession,
     proxy: FaultProxy,
     folder: Path,
-    acting: Sequence[tuple[Stage, ScenarioStep | None]],
+    acting: Sequence[tuple[ScenarioTable, ScenarioStep | None]],
     spec: Mapping[str, Any],
 ) -> None:
     entries = []
@@ -80,7 +80,7 @@ def _run(
         list(pool.map(lambda p: p[0].settle(p[1], statuses.get(p[0].name)), taking_part))
 
 
-def assert_played(stage: Stage) -> None:
+def assert_played(stage: ScenarioTable) -> None:
     """Assert that steps wrote exactly their operations, and left the index as the oracle says."""
     before: dict[str, Document] = {}
     for number, (step, outcome) in enumerate(

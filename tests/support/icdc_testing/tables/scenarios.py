@@ -22,7 +22,7 @@ from icdc_testing.target import oracle
 
 Document = oracle.Document
 Op = tuple[str, str, Document | None]
-Act = str | Callable[["Stage"], object]
+Act = str | Callable[["ScenarioTable"], object]
 
 GUARD = "icdc-guard"
 
@@ -81,7 +81,7 @@ class ScenarioStep:
     """The message of the table's status; None if there is none."""
     message_part: str = ""
     """A part of that message, in place of the whole."""
-    check: Callable[["Stage"], object] | None = None
+    check: Callable[["ScenarioTable"], object] | None = None
     """Asserts more right after the run."""
 
 
@@ -140,7 +140,7 @@ class Outcome:
     """The failed assertion of the step's `check`."""
 
 
-class Stage:
+class ScenarioTable:
     """The table and the index on which a scenario's statements and checks act."""
 
     def __init__(self, spark: SparkSession, url: str, namespace: str, scenario: Scenario) -> None:

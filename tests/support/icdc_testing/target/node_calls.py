@@ -16,7 +16,7 @@ _AT_ONCE = 20
 
 
 @dataclass(frozen=True)
-class Answer:
+class NodeAnswer:
     """Status and body of an answer; `json` is empty where the body is not JSON."""
 
     status: int
@@ -42,7 +42,7 @@ def call(
     credentials: tuple[str, str] | None = None,
     tls: ssl.SSLContext | None = None,
     timeout: float = _TIMEOUT_SECONDS,
-) -> Answer:
+) -> NodeAnswer:
     """Send one request on a connection of its own; bytes as NDJSON, anything else as JSON."""
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port
@@ -62,7 +62,7 @@ def call(
     try:
         connection.request(method, path, body=body, headers=sent)
         answer = connection.getresponse()
-        return Answer(answer.status, answer.read())
+        return NodeAnswer(answer.status, answer.read())
     finally:
         connection.close()
 

@@ -22,7 +22,7 @@ from icdc_cli.embedded import jar_lock, jars, jdk
 from icdc_testing.kube.server_process import HeldPort
 from icdc_testing.network.tls import Authority
 from icdc_testing.target import node_calls
-from icdc_testing.target.node_calls import Answer
+from icdc_testing.target.node_calls import NodeAnswer
 from icdc_testing.waiting import wait
 
 VERSION = "2.19.1"
@@ -104,7 +104,7 @@ class SecureNode:
 
     def call(
         self, method: str, path: str, body: object = None, *, user: tuple[str, str] = ADMIN
-    ) -> Answer:
+    ) -> NodeAnswer:
         """Send one request, as the administrator unless told otherwise."""
         return node_calls.call(self.url, method, path, body, credentials=user, tls=self.tls)
 

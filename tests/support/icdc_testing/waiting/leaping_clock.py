@@ -18,7 +18,7 @@ Answer = TypeVar("Answer")
 Ready = list[tuple[selectors.SelectorKey, int]]
 
 
-class Clock:
+class LeapingClock:
     """The time of one loop, in seconds from its start."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Clock:
 
 
 class _Selector(selectors.DefaultSelector):
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: LeapingClock) -> None:
         super().__init__()
         self._clock = clock
 
@@ -77,7 +77,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: LeapingClock) -> None:
         self._leaping = clock
         super().__init__(_Selector(clock))
 
@@ -85,8 +85,8 @@ class _Loop(asyncio.SelectorEventLoop):
         return self._leaping.seconds
 
 
-def run(main: Callable[[Clock], Coroutine[Any, Any, Answer]]) -> Answer:
+def run(main: Callable[[LeapingClock], Coroutine[Any, Any, Answer]]) -> Answer:
     """Run as `asyncio.run` does, with a clock that leaps."""
-    clock = Clock()
+    clock = LeapingClock()
     with asyncio.Runner(loop_factory=lambda: _Loop(clock)) as runner:
         return runner.run(main(clock))

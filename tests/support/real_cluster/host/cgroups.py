@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from icdc_testing.waiting import wait
-from real_cluster.host.layout import Node
+from real_cluster.host.layout import ClusterNode
 
 _ROOT = Path("/sys/fs/cgroup")
 _COPIED = ("cpuset.cpus", "cpuset.mems")
 _EMPTY_SECONDS = 30.0
 
 
-def make(node: Node) -> None:
+def make(node: ClusterNode) -> None:
     """Make the cgroup, in each hierarchy; the kubelet wants it to be there."""
     for top in _hierarchies():
         folder = top / node.cgroup
@@ -27,7 +27,7 @@ def make(node: Node) -> None:
                 own.write_text(above.read_text(encoding="utf-8"), encoding="utf-8")
 
 
-def processes(node: Node) -> set[int]:
+def processes(node: ClusterNode) -> set[int]:
     """Return every process in it and below."""
     pids: set[int] = set()
     for folder in _folders(node):
@@ -37,17 +37,17 @@ def processes(node: Node) -> set[int]:
     return pids - {0}
 
 
-def remove(node: Node) -> None:
+def remove(node: ClusterNode) -> None:
     """Remove it and all below; its processes must have ended."""
     wait.until(lambda: _is_removed(node), "the cgroup of the pods is empty", seconds=_EMPTY_SECONDS)
 
 
-def exists(node: Node) -> bool:
+def exists(node: ClusterNode) -> bool:
     """Return whether the node's cgroup exists."""
     return any(_folders(node))
 
 
-def _is_removed(node: Node) -> bool:
+def _is_removed(node: ClusterNode) -> bool:
     # From below: the deepest have the longest paths.
     for folder in sorted(_folders(node), key=lambda path: len(path.parts), reverse=True):
         with contextlib.suppress(OSError):
@@ -55,7 +55,7 @@ def _is_removed(node: Node) -> bool:
     return not exists(node)
 
 
-def _folders(node: Node) -> Iterator[Path]:
+def _folders(node: ClusterNode) -> Iterator[Path]:
     for top in _hierarchies():
         own = top / node.cgroup
         if own.is_dir():

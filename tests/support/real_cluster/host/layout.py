@@ -25,7 +25,7 @@ API = FixedPort(ADDRESS, 6443)
 
 
 @dataclass(frozen=True)
-class Node:
+class ClusterNode:
     """What distinguishes the nodes of a cluster: one that every cluster has, and one on demand."""
 
     name: str
@@ -42,8 +42,10 @@ class Node:
     """Before the names of its programs, and of its folder, which is in that of the cluster."""
 
 
-FIRST = Node("node1", ADDRESS, ("10.244.0.2", "10.244.127.254"), "icdc-tests", "")
-SECOND = Node("node2", "10.244.128.1", ("10.244.128.2", "10.244.255.254"), "icdc-tests2", "node2")
+FIRST = ClusterNode("node1", ADDRESS, ("10.244.0.2", "10.244.127.254"), "icdc-tests", "")
+SECOND = ClusterNode(
+    "node2", "10.244.128.1", ("10.244.128.2", "10.244.255.254"), "icdc-tests2", "node2"
+)
 NODES = (FIRST, SECOND)
 
 
@@ -100,7 +102,7 @@ class ClusterPaths:
         self.scratch.mkdir(exist_ok=True)
         self.scratch.chmod(0o1777)
 
-    def of(self, node: Node) -> "NodePaths":
+    def of(self, node: ClusterNode) -> "NodePaths":
         """Return the files of one of its nodes."""
         return NodePaths(self, node)
 
@@ -110,7 +112,7 @@ class NodePaths:
     """The files of one node of a cluster."""
 
     cluster: ClusterPaths
-    node: Node
+    node: ClusterNode
 
     @property
     def images(self) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from icdc_api.errors import Submission
 from real_cluster.host import layout
-from real_cluster.host.layout import ClusterPaths, Node
+from real_cluster.host.layout import ClusterNode, ClusterPaths
 
 _SYSCTLS = (
     Path("/proc/sys/net/ipv4/ip_forward"),
@@ -44,12 +44,12 @@ def remove(where: ClusterPaths) -> None:
         _set(json.loads(saved.read_text(encoding="utf-8")))
 
 
-def add_address(node: Node) -> None:
+def add_address(node: ClusterNode) -> None:
     """Give the bridge the address of another node. Submission where it has it."""
     ip("address", "add", f"{node.address}/32", "dev", layout.BRIDGE)
 
 
-def remove_address(node: Node) -> None:
+def remove_address(node: ClusterNode) -> None:
     """Take it away again, where it is there."""
     shown = ip("-4", "address", "show", "dev", layout.BRIDGE)
     if f"inet {node.address}/32" in shown:

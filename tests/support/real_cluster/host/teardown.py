@@ -19,7 +19,7 @@ from pathlib import Path
 from icdc_api.errors import IcdcError, Submission
 from icdc_testing.kube import binaries
 from real_cluster.host import cgroups, layout, network, programs
-from real_cluster.host.layout import ClusterPaths, Node, NodePaths
+from real_cluster.host.layout import ClusterNode, ClusterPaths, NodePaths
 from real_cluster.node import containers
 
 _POD_LOGS = Path("/var/log/containers")
@@ -195,7 +195,7 @@ def _list_fixed() -> list[Path]:
     return [*links, *(path for node in layout.NODES for path in _network_results(node))]
 
 
-def _network_results(node: Node) -> list[Path]:
+def _network_results(node: ClusterNode) -> list[Path]:
     if cgroups.exists(node):
         return []  # It is up: they are in use.
     own = list(_CNI_RESULTS.glob(f"{node.cgroup}-*-eth0"))

@@ -15,7 +15,7 @@ from icdc_testing.kube.kubectl import Kubectl, write_kubeconfig, write_private
 from icdc_testing.kube.server_process import HeldPort, Probe
 from icdc_testing.network.tls import Authority, Certificates
 from real_cluster.host import layout
-from real_cluster.host.layout import ClusterPaths, Node
+from real_cluster.host.layout import ClusterNode, ClusterPaths
 from real_cluster.host.programs import Starter
 
 _ETCD_SECONDS = 60.0
@@ -71,7 +71,7 @@ def make_credentials(where: ClusterPaths) -> Credentials:
     return Credentials(server, to_kubelet, kubelet, table, where.run)
 
 
-def node_credentials(where: ClusterPaths, node: Node) -> tuple[Path, Certificates]:
+def node_credentials(where: ClusterPaths, node: ClusterNode) -> tuple[Path, Certificates]:
     """Return the kubeconfig of another node's kubelet, and what it serves with.
 
     The API server reads its tokens when it starts: whoever comes later acts for the
@@ -83,7 +83,7 @@ def node_credentials(where: ClusterPaths, node: Node) -> tuple[Path, Certificate
     return path, _of_kubelet(Authority.load(where.run / "certificates"), node)
 
 
-def _of_kubelet(authority: Authority, node: Node) -> Certificates:
+def _of_kubelet(authority: Authority, node: ClusterNode) -> Certificates:
     return authority.issue(f"kubelet-{node.name}", names=[f"DNS:{node.name}", f"IP:{node.address}"])
 
 

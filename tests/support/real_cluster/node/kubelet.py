@@ -14,7 +14,7 @@ from icdc_testing.kube.kubectl import Kubectl
 from icdc_testing.kube.server_process import Program
 from icdc_testing.network.tls import Certificates
 from real_cluster.host import cgroups, layout
-from real_cluster.host.layout import Node, NodePaths
+from real_cluster.host.layout import ClusterNode, NodePaths
 from real_cluster.host.programs import Starter
 from real_cluster.node.control_plane import Credentials
 
@@ -73,12 +73,12 @@ def start_kubelet(
     )
 
 
-def wait_until_ready(kubelet: Program, kubectl: Kubectl, node: Node) -> None:
+def wait_until_ready(kubelet: Program, kubectl: Kubectl, node: ClusterNode) -> None:
     """Wait; Submission or StartTimeout where it does not become it."""
     kubelet.wait_until(lambda: is_ready(kubectl, node), "the node is Ready", seconds=_READY_SECONDS)
 
 
-def is_ready(kubectl: Kubectl, node: Node) -> bool:
+def is_ready(kubectl: Kubectl, node: ClusterNode) -> bool:
     """Return whether the API server reports the node as ready."""
     ready = 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'
     return kubectl.run("get", "node", node.name, "-o", ready).out == "True"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Event:
+class WorldEvent:
     """Something that happens when the world has made so many steps."""
 
     step: int
@@ -119,25 +119,25 @@ KINDS = (3, 9)
 """From the least to the most kinds of events in one world: few of them meet more often."""
 
 
-def draw_events(random: Random) -> list[Event]:
+def draw_events(random: Random) -> list[WorldEvent]:
     """Return the events of a world, in their order."""
     weights = {
         kind: WEIGHTS.get(kind) or FAULT_WEIGHT[kind.partition(" request")[0]] for kind in ACTS
     }
     some = random.choices(list(weights), list(weights.values()), k=random.randint(*KINDS))
     kinds = random.choices([*some, "commit"], k=random.randint(0, 6))
-    drawn = [Event(random.randrange(STEPS), kind, random.random()) for kind in kinds]
+    drawn = [WorldEvent(random.randrange(STEPS), kind, random.random()) for kind in kinds]
     if random.random() < 0.5:
         drawn += draw_theme(random, random.choice(THEMES))
     return sorted(drawn, key=lambda event: event.step)
 
 
-def draw_theme(random: Random, theme: Theme) -> list[Event]:
+def draw_theme(random: Random, theme: Theme) -> list[WorldEvent]:
     """Return the events of a theme, in its order, with more or less between them."""
     step, gap = random.randrange(STEPS // 2), random.choice((3, 12, 30))
     drawn = []
     for part in theme:
         kind, least = part if isinstance(part, tuple) else (part, 0.0)
-        drawn.append(Event(step, kind, least + random.random() * (1 - least)))
+        drawn.append(WorldEvent(step, kind, least + random.random() * (1 - least)))
         step += random.randrange(gap)
     return drawn

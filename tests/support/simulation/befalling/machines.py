@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 from icdc_api.status.pipeline_status import PipelineStatus
 
 if TYPE_CHECKING:
-    from simulation.control import Application
+    from simulation.control import PlayedApplication
     from simulation.world import World
 
 ORPHAN_SECONDS = 60.0
 """The longest that a task goes on without its driver."""
 
 
-def _driver(world: "World") -> "Application | None":
+def _driver(world: "World") -> "PlayedApplication | None":
     runs = world.cluster.applications.values()
     live = [run for run in runs if run.process is not None and run.process.alive]
     return live[-1] if live else None

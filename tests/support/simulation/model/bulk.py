@@ -8,7 +8,7 @@ from pydantic_core import from_json
 from simulation.model.stored_index import RefusedDocumentError, StoredIndex, VersionConflictError
 
 if TYPE_CHECKING:
-    from simulation.model.target import Target
+    from simulation.model.target import ModelTarget
 
 GUARD_LINES = 2
 """The product's guard: an update, with its document, that can never be applied."""
@@ -25,7 +25,7 @@ def split_bulk(body: bytes) -> list[bytes]:
     return operations
 
 
-def answer_bulk(target: "Target", name: str, body: bytes) -> tuple[int, dict[str, Any]]:
+def answer_bulk(target: "ModelTarget", name: str, body: bytes) -> tuple[int, dict[str, Any]]:
     """Apply the request and return the answer."""
     index = target.indices.get(name)
     behind = target.pointing(name)
@@ -51,7 +51,7 @@ def _read(operations: list[bytes]) -> Iterator[tuple[str, dict[str, Any], dict[s
 
 
 def _apply(
-    target: "Target",
+    target: "ModelTarget",
     index: StoredIndex,
     kind: str,
     fields: dict[str, Any],

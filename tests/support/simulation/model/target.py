@@ -35,7 +35,7 @@ class UnknownRequestError(Exception):
     """A request that the model does not know."""
 
 
-class Target:
+class ModelTarget:
     """All indices, and the bulk requests under way."""
 
     def __init__(self, now: Callable[[], float]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from icdc_api.crd.loading import parse_pipeline
 from icdc_api.errors import BadSpec
 from icdc_api.problems import format_value
-from icdc_testing.deciding.spec_fields import VALUES, Field, base, fields, put, with_another
+from icdc_testing.deciding.spec_fields import VALUES, SpecField, base, fields, put, with_another
 from icdc_testing.kube.stored_pipelines import minimal
 
 pytestmark = pytest.mark.unit
@@ -19,14 +19,14 @@ def parse(spec: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("field", fields(), ids=str)
-def test_every_field_has_a_good_value_that_makes_another_spec(field: Field) -> None:
+def test_every_field_has_a_good_value_that_makes_another_spec(field: SpecField) -> None:
     spec = base(field)
     assert parse(with_another(spec, field)) != parse(spec)
 
 
 @pytest.mark.parametrize("field", fields(), ids=str)
 def test_a_wrong_value_is_refused_with_its_field_its_value_and_what_is_allowed(
-    field: Field,
+    field: SpecField,
 ) -> None:
     wrong = list(field.wrong())
     assert wrong
@@ -49,7 +49,7 @@ def show_value(value: Any) -> str:
 
 
 @pytest.mark.parametrize("field", fields(), ids=str)
-def test_an_unknown_field_beside_a_known_one_is_refused(field: Field) -> None:
+def test_an_unknown_field_beside_a_known_one_is_refused(field: SpecField) -> None:
     unknown = field.path + "Else"
     spec = base(field)
     put(spec, unknown, "other")
@@ -60,6 +60,6 @@ def test_an_unknown_field_beside_a_known_one_is_refused(field: Field) -> None:
 def test_a_field_of_which_the_schema_tells_no_value_must_be_told_one() -> None:
     known_values = {**dict.fromkeys(VALUES)}
     assert set(known_values) <= {field.path for field in fields()}, "no such field any more"
-    strange = Field("spark.strange", {"type": "object"})
+    strange = SpecField("spark.strange", {"type": "object"})
     with pytest.raises(AssertionError, match=r"spark\.strange.*see VALUES"):
         strange.another(None)

@@ -31,7 +31,7 @@ REFUSED_AGAIN = {"tables": [{"name": "shop.orders", "index": "orders", "resent":
 DIFFERENT = {"tables": [{"name": "shop.orders", "index": "orders", "equal": False}]}
 
 
-class Operator:
+class AnsweringOperator:
     """Answers the question as soon as it sees it, or does what a test says."""
 
     def __init__(self, api: ApiStub) -> None:
@@ -68,14 +68,14 @@ class Operator:
 
 
 @pytest.fixture
-def operator(api: ApiStub, shop: Object, monkeypatch: pytest.MonkeyPatch) -> Operator:
+def operator(api: ApiStub, shop: Object, monkeypatch: pytest.MonkeyPatch) -> AnsweringOperator:
     """The pipeline `shop` has an operator; nothing may be started on this host."""
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a process is started")
 
     monkeypatch.setattr(subprocess, "Popen", refuse)
-    return Operator(api)
+    return AnsweringOperator(api)
 
 
 def annotations(shop: Object) -> Object:
@@ -101,7 +101,7 @@ def test_the_answer_of_a_run_in_the_cluster_is_shown(
     result: dict[str, Any],
     code: int,
     text: str,
-    operator: Operator,
+    operator: AnsweringOperator,
     shop: Object,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -115,7 +115,7 @@ def test_the_answer_of_a_run_in_the_cluster_is_shown(
 
 
 def test_nothing_that_a_pipeline_says_runs_on_the_host_of_who_asks(
-    api: ApiStub, operator: Operator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    api: ApiStub, operator: AnsweringOperator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     marker, java = tmp_path / "marker", tmp_path / "bin" / "java"
     java.parent.mkdir()
@@ -138,7 +138,7 @@ def test_nothing_that_a_pipeline_says_runs_on_the_host_of_who_asks(
 
 
 def test_some_dead_letters_are_asked_for_by_table_and_id(
-    operator: Operator, shop: Object, capsys: pytest.CaptureFixture[str]
+    operator: AnsweringOperator, shop: Object, capsys: pytest.CaptureFixture[str]
 ) -> None:
     operator.result = LETTERS_RESULT
     some = ["--table", "shop.orders", "--id", "7", "--id", "8|x"]
@@ -151,7 +151,7 @@ def test_some_dead_letters_are_asked_for_by_table_and_id(
 
 
 def test_no_more_is_asked_than_an_annotation_holds(
-    operator: Operator, shop: Object, capsys: pytest.CaptureFixture[str]
+    operator: AnsweringOperator, shop: Object, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ids = [f"--id={number:0>500}" for number in range(300)]
     assert main.main(["dead-letters", "replay", "shop", *ids]) == 2
@@ -162,7 +162,7 @@ def test_no_more_is_asked_than_an_annotation_holds(
 
 @pytest.mark.usefixtures("shop")
 def test_a_table_whose_name_is_too_long_is_a_wrong_argument(
-    operator: Operator, capsys: pytest.CaptureFixture[str]
+    operator: AnsweringOperator, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.main(["dead-letters", "list", "shop", "--table", "x" * 600]) == 2
     assert "this cannot be asked: tables: String should have at most 253" in capsys.readouterr().err
@@ -173,7 +173,7 @@ def test_a_table_whose_name_is_too_long_is_a_wrong_argument(
 
 @pytest.mark.usefixtures("shop")
 def test_a_list_that_was_cut_off_says_so(
-    operator: Operator, capsys: pytest.CaptureFixture[str]
+    operator: AnsweringOperator, capsys: pytest.CaptureFixture[str]
 ) -> None:
     letters = [LETTER | {"id": f"{number:x}", "reason": token_hex(500)} for number in range(1000)]
     table = {"name": "shop.orders", "index": "orders", "count": 1000, "letters": letters}
@@ -187,7 +187,7 @@ def test_a_list_that_was_cut_off_says_so(
 
 
 def test_plan_says_first_what_the_operator_does_by_itself(
-    operator: Operator, capsys: pytest.CaptureFixture[str]
+    operator: AnsweringOperator, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.main(["plan", "shop"]) == 0
     first, head, _ = capsys.readouterr().out.splitlines()
@@ -196,7 +196,7 @@ def test_plan_says_first_what_the_operator_does_by_itself(
 
 
 def test_data_for_programs_has_the_next_step_as_a_field(
-    operator: Operator, capsys: pytest.CaptureFixture[str]
+    operator: AnsweringOperator, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.main(["plan", "shop", "-o", "json"]) == 0
     shown = json.loads(capsys.readouterr().out)
@@ -204,7 +204,7 @@ def test_data_for_programs_has_the_next_step_as_a_field(
 
 
 def test_why_there_is_no_answer_is_said(
-    operator: Operator, capsys: pytest.CaptureFixture[str]
+    operator: AnsweringOperator, capsys: pytest.CaptureFixture[str]
 ) -> None:
     operator.failure = Failure.of(TargetUnavailable("search refuses connections"))
     assert main.main(["plan", "shop"]) == 3
@@ -212,7 +212,7 @@ def test_why_there_is_no_answer_is_said(
 
 
 def test_an_answer_whose_pod_is_gone_can_be_asked_for_again(
-    operator: Operator, capsys: pytest.CaptureFixture[str]
+    operator: AnsweringOperator, capsys: pytest.CaptureFixture[str]
 ) -> None:
     operator.pod_is_there = False
     assert main.main(["plan", "shop"]) == 3

@@ -39,7 +39,7 @@ NOWHERE = "http://api.invalid"
 """A server that no name server knows: only a proxy can be asked for it."""
 
 
-class Server:
+class RecordingServer:
     """Answers a GET by `answer`, and remembers who asked what."""
 
     def __init__(self, answer: Answer) -> None:
@@ -47,7 +47,7 @@ class Server:
         """Target and headers of every request; the names of headers in small letters."""
         server = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class AnswerHandler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
@@ -58,15 +58,15 @@ class Server:
             def log_message(self, format: str, *args: object) -> None:
                 pass
 
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), AnswerHandler)
         self.http.daemon_threads = True
         self.http.block_on_close = False
         self.url = f"http://127.0.0.1:{self.http.server_port}"
 
 
 @contextmanager
-def serve(answer: Answer) -> Iterator[Server]:
-    server = Server(answer)
+def serve(answer: Answer) -> Iterator[RecordingServer]:
+    server = RecordingServer(answer)
     thread = threading.Thread(target=server.http.serve_forever, args=(0.01,))
     thread.start()
     try:

@@ -63,7 +63,7 @@ class LeaseStore:
         return copy.deepcopy(self.lease)
 
 
-class World:
+class LeaderWorld:
     """A store, and time that passes when a candidate sleeps; `at` runs something at a time."""
 
     def __init__(self) -> None:
@@ -95,18 +95,18 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> LeaderWorld:
+    return LeaderWorld()
 
 
-def test_the_first_candidate_makes_the_lease_and_leads(world: World) -> None:
+def test_the_first_candidate_makes_the_lease_and_leads(world: LeaderWorld) -> None:
     asyncio.run(world.candidate("a").acquire())
     assert world.now == 0.0
     assert world.store.spec["holderIdentity"] == "a"
     assert world.store.spec["leaseDurationSeconds"] == 15
 
 
-def test_a_candidate_waits_until_a_dead_leaders_lease_has_run_out(world: World) -> None:
+def test_a_candidate_waits_until_a_dead_leaders_lease_has_run_out(world: LeaderWorld) -> None:
     async def story() -> None:
         await world.candidate("a").acquire()
         await world.candidate("b").acquire()
@@ -116,7 +116,7 @@ def test_a_candidate_waits_until_a_dead_leaders_lease_has_run_out(world: World) 
     assert (world.store.spec["holderIdentity"], world.store.spec["leaseTransitions"]) == ("b", 1)
 
 
-def test_a_lease_that_is_given_back_is_taken_at_the_next_try(world: World) -> None:
+def test_a_lease_that_is_given_back_is_taken_at_the_next_try(world: LeaderWorld) -> None:
     async def story() -> None:
         first = world.candidate("a")
         await first.acquire()
@@ -128,7 +128,7 @@ def test_a_lease_that_is_given_back_is_taken_at_the_next_try(world: World) -> No
     assert world.store.spec["holderIdentity"] == "b"
 
 
-def test_a_live_leader_is_not_replaced(world: World) -> None:
+def test_a_live_leader_is_not_replaced(world: LeaderWorld) -> None:
     async def story() -> None:
         leader = world.candidate("a")
         await leader.acquire()
@@ -143,7 +143,7 @@ def test_a_live_leader_is_not_replaced(world: World) -> None:
     assert world.store.spec["leaseTransitions"] == 0
 
 
-def test_a_leader_that_cannot_renew_ends_before_its_lease_does(world: World) -> None:
+def test_a_leader_that_cannot_renew_ends_before_its_lease_does(world: LeaderWorld) -> None:
     async def story() -> None:
         leader = world.candidate("a")
         await leader.acquire()
@@ -155,7 +155,7 @@ def test_a_leader_that_cannot_renew_ends_before_its_lease_does(world: World) -> 
     assert TIMING.renew <= world.now < TIMING.lease
 
 
-def test_a_leader_gets_over_a_short_outage(world: World) -> None:
+def test_a_leader_gets_over_a_short_outage(world: LeaderWorld) -> None:
     def outage(fault: Exception | None) -> Callable[[], None]:
         return lambda: setattr(world.store, "fault", fault)
 
@@ -175,7 +175,7 @@ def test_a_leader_gets_over_a_short_outage(world: World) -> None:
     assert world.now == 40.0
 
 
-def test_a_renewal_whose_answer_was_lost_is_still_a_renewal(world: World) -> None:
+def test_a_renewal_whose_answer_was_lost_is_still_a_renewal(world: LeaderWorld) -> None:
     def usurp() -> None:
         world.store.spec["holderIdentity"] = "b"
 
@@ -191,7 +191,7 @@ def test_a_renewal_whose_answer_was_lost_is_still_a_renewal(world: World) -> Non
     assert world.now == 30.0
 
 
-def test_of_two_candidates_that_write_at_once_one_leads(world: World) -> None:
+def test_of_two_candidates_that_write_at_once_one_leads(world: LeaderWorld) -> None:
     async def story() -> list[bool]:
         candidates = [world.candidate(name) for name in "ab"]
         return list(await asyncio.gather(*(candidate._try() for candidate in candidates)))
@@ -199,14 +199,14 @@ def test_of_two_candidates_that_write_at_once_one_leads(world: World) -> None:
     assert sorted(asyncio.run(story())) == [False, True]
 
 
-def test_errors_of_the_server_do_not_end_a_candidate(world: World) -> None:
+def test_errors_of_the_server_do_not_end_a_candidate(world: LeaderWorld) -> None:
     world.store.fault = Unavailable("no answer")
     world.at(30.0, lambda: setattr(world.store, "fault", None))
     asyncio.run(world.candidate("a").acquire())
     assert world.now == 30.0
 
 
-def test_giving_back_does_not_touch_the_lease_of_another(world: World) -> None:
+def test_giving_back_does_not_touch_the_lease_of_another(world: LeaderWorld) -> None:
     async def story() -> None:
         leader = world.candidate("a")
         await leader.acquire()
@@ -217,6 +217,6 @@ def test_giving_back_does_not_touch_the_lease_of_another(world: World) -> None:
     assert world.store.spec["holderIdentity"] == "b"
 
 
-def test_a_candidate_that_never_led_gives_nothing_back(world: World) -> None:
+def test_a_candidate_that_never_led_gives_nothing_back(world: LeaderWorld) -> None:
     asyncio.run(world.candidate("a").release())
     assert world.store.lease is None

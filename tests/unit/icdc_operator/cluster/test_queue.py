@@ -12,7 +12,7 @@ pytestmark = pytest.mark.unit
 SHOP, TAXI, LAKE = (PipelineKey("default", name) for name in ("shop", "taxi", "lake"))
 
 
-class Clock:
+class MovedClock:
     """Seconds that only the test moves."""
 
     def __init__(self) -> None:
@@ -23,12 +23,12 @@ class Clock:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> MovedClock:
+    return MovedClock()
 
 
 @pytest.fixture
-def queue(clock: Clock) -> WorkQueue:
+def queue(clock: MovedClock) -> WorkQueue:
     return WorkQueue(clock, RetryBackoff(first_seconds=1.0, cap_seconds=60.0, event_seconds=5.0))
 
 
@@ -41,7 +41,9 @@ def take_due(queue: WorkQueue) -> list[PipelineKey]:
     return keys
 
 
-def test_keys_come_in_the_order_in_which_they_became_due(queue: WorkQueue, clock: Clock) -> None:
+def test_keys_come_in_the_order_in_which_they_became_due(
+    queue: WorkQueue, clock: MovedClock
+) -> None:
     queue.add(TAXI, after=2.0)
     queue.add(SHOP, after=1.0)
     queue.add(LAKE)
@@ -58,7 +60,7 @@ def test_a_key_that_is_added_again_while_it_waits_is_one_key(queue: WorkQueue) -
 
 @pytest.mark.parametrize("delays", [(5.0, 1.0), (1.0, 5.0)])
 def test_the_earliest_of_several_times_counts(
-    queue: WorkQueue, clock: Clock, delays: tuple[float, float]
+    queue: WorkQueue, clock: MovedClock, delays: tuple[float, float]
 ) -> None:
     for delay in delays:
         queue.add(SHOP, after=delay)
@@ -89,7 +91,7 @@ def test_a_key_in_work_does_not_hold_up_others(queue: WorkQueue) -> None:
 
 
 def test_an_addition_during_work_goes_before_the_next_planned_look(
-    queue: WorkQueue, clock: Clock
+    queue: WorkQueue, clock: MovedClock
 ) -> None:
     queue.add(SHOP)
     queue.take()
@@ -100,7 +102,7 @@ def test_an_addition_during_work_goes_before_the_next_planned_look(
     assert take_due(queue) == []
 
 
-def test_the_wait_after_failures_doubles_up_to_the_cap(queue: WorkQueue, clock: Clock) -> None:
+def test_the_wait_after_failures_doubles_up_to_the_cap(queue: WorkQueue, clock: MovedClock) -> None:
     waits = []
     queue.add(SHOP)
     for _ in range(9):
@@ -114,7 +116,7 @@ def test_a_thousand_failures_do_not_overflow() -> None:
     assert RetryBackoff(cap_seconds=60.0).compute_seconds(5000) == 60.0
 
 
-def test_a_success_forgives_the_failures_before_it(queue: WorkQueue, clock: Clock) -> None:
+def test_a_success_forgives_the_failures_before_it(queue: WorkQueue, clock: MovedClock) -> None:
     queue.add(SHOP)
     for _ in range(3):
         queue.take()
@@ -126,7 +128,7 @@ def test_a_success_forgives_the_failures_before_it(queue: WorkQueue, clock: Cloc
 
 
 def test_a_change_shortens_a_long_wait_but_not_below_the_bound(
-    queue: WorkQueue, clock: Clock
+    queue: WorkQueue, clock: MovedClock
 ) -> None:
     queue.add(SHOP)
     for _ in range(7):
@@ -143,7 +145,7 @@ def test_a_change_shortens_a_long_wait_but_not_below_the_bound(
 
 
 def test_a_change_during_work_that_fails_does_not_wait_for_the_whole_backoff(
-    queue: WorkQueue, clock: Clock
+    queue: WorkQueue, clock: MovedClock
 ) -> None:
     queue.add(SHOP)
     for _ in range(6):
@@ -154,7 +156,9 @@ def test_a_change_during_work_that_fails_does_not_wait_for_the_whole_backoff(
     assert queue.retry(SHOP) == 5.0
 
 
-def test_no_change_goes_before_the_time_a_server_asked_for(queue: WorkQueue, clock: Clock) -> None:
+def test_no_change_goes_before_the_time_a_server_asked_for(
+    queue: WorkQueue, clock: MovedClock
+) -> None:
     queue.add(SHOP)
     queue.take()
     assert queue.retry(SHOP, at_least=20.0) == 20.0
@@ -166,7 +170,7 @@ def test_no_change_goes_before_the_time_a_server_asked_for(queue: WorkQueue, clo
 
 
 def test_depth_and_age_tell_of_keys_that_wait_for_a_worker_alone(
-    queue: WorkQueue, clock: Clock
+    queue: WorkQueue, clock: MovedClock
 ) -> None:
     queue.add(SHOP)
     queue.add(TAXI, after=10.0)
@@ -179,7 +183,7 @@ def test_depth_and_age_tell_of_keys_that_wait_for_a_worker_alone(
 
 
 def test_a_key_that_is_put_off_again_and_again_does_not_grow_the_queue(
-    queue: WorkQueue, clock: Clock
+    queue: WorkQueue, clock: MovedClock
 ) -> None:
     for _ in range(10_000):
         queue.add(SHOP, after=3600.0)

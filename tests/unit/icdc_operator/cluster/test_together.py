@@ -9,7 +9,7 @@ from icdc_operator.cluster.together import run_until_first
 pytestmark = pytest.mark.unit
 
 
-class Work:
+class EndlessWork:
     """Waits for ever, and takes a moment to end."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Work:
 
 
 def test_the_end_of_one_ends_all_and_is_waited_for() -> None:
-    works = [Work(), Work()]
+    works = [EndlessWork(), EndlessWork()]
 
     async def story() -> None:
         await run_until_first(*(work.run() for work in works), asyncio.sleep(0))
@@ -34,7 +34,7 @@ def test_the_end_of_one_ends_all_and_is_waited_for() -> None:
 
 
 def test_the_error_of_one_is_raised_after_all_have_ended() -> None:
-    work = Work()
+    work = EndlessWork()
 
     async def fail() -> None:
         await asyncio.sleep(0)
@@ -49,7 +49,7 @@ def test_the_error_of_one_is_raised_after_all_have_ended() -> None:
 
 
 def test_whoever_is_cancelled_ends_all_first() -> None:
-    work = Work()
+    work = EndlessWork()
 
     async def story() -> None:
         task = asyncio.create_task(run_until_first(work.run()))

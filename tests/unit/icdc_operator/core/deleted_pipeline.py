@@ -25,7 +25,7 @@ from icdc_operator.core.observed import (
 from icdc_testing.deciding.pipelines import NOW, caught_up, make_observed, make_spec
 
 
-class World:
+class DeletedWorld:
     """A pipeline and its runs: what is decided is carried out at once, or only a part of it."""
 
     def __init__(self, **spec: Any) -> None:

@@ -24,7 +24,7 @@ from icdc_operator.core.observed import (
 )
 from icdc_testing.deciding.pipelines import NOW, make_observed, make_spec
 
-from .deleted_pipeline import World
+from .deleted_pipeline import DeletedWorld
 
 pytestmark = pytest.mark.unit
 
@@ -33,15 +33,15 @@ REFUSED = Failure.of(errors.Unauthorized("the credentials are not accepted"))
 BROKEN = Failure.of(errors.StateCorrupt("the state document cannot be trusted"))
 
 
-def following() -> World:
+def following() -> DeletedWorld:
     """A pipeline whose first run is at work."""
-    world = World()
+    world = DeletedWorld()
     while world.live() is None:
         world.step()
     return world
 
 
-def deleting() -> World:
+def deleting() -> DeletedWorld:
     """A pipeline whose deletion run is at work."""
     world = following()
     world.delete()
@@ -51,7 +51,7 @@ def deleting() -> World:
 
 
 def test_the_finalizer_comes_before_the_first_run() -> None:
-    refused = World()
+    refused = DeletedWorld()
     for _ in range(3):
         assert refused.step(cut_off=0).actions == (AddFinalizer(),)
     assert refused.reason(ConditionType.RECONCILING) == "AddingFinalizer"
@@ -62,7 +62,7 @@ def test_the_finalizer_comes_before_the_first_run() -> None:
 
 
 def test_only_the_policy_brings_a_finalizer() -> None:
-    world = World(deletionPolicy="Retain")
+    world = DeletedWorld(deletionPolicy="Retain")
     while world.live() is None:
         world.step()
     assert [type(action) for action in world.done] == [CreateRun]
@@ -112,7 +112,7 @@ def test_a_run_that_still_writes_is_waited_for_although_the_indices_are_deleted(
 
 
 def test_a_suspended_or_continuous_pipeline_is_deleted_like_any_other() -> None:
-    world = World(suspend=True, changelog={"trigger": "Continuous"})
+    world = DeletedWorld(suspend=True, changelog={"trigger": "Continuous"})
     world.step()
     world.delete()
     for _ in range(2):
@@ -157,26 +157,26 @@ def test_a_deletion_that_fails_is_tried_until_the_time_is_up(
     assert "deleteSeconds" in last.message
 
 
-def _edit(world: World) -> None:
+def _edit(world: DeletedWorld) -> None:
     world.edit(deletion_policy=DeletionPolicy.RETAIN)
 
 
-def _annotate(world: World) -> None:
+def _annotate(world: DeletedWorld) -> None:
     world.seen = replace(world.seen, retain_asked=True)
 
 
-def _wait(world: World) -> None:
+def _wait(world: DeletedWorld) -> None:
     world.now += timedelta(seconds=3600)
 
 
-def _end_namespace(world: World) -> None:
+def _end_namespace(world: DeletedWorld) -> None:
     world.seen = replace(world.seen, namespace_ends=True)
 
 
 @pytest.mark.parametrize("way", [_edit, _annotate, _wait, _end_namespace])
 @pytest.mark.parametrize("made", [deleting, following])
 def test_every_way_out_lets_go_at_once_and_leaves_nothing_of_a_deletion_run(
-    way: Callable[[World], None], made: Callable[[], World]
+    way: Callable[[DeletedWorld], None], made: Callable[[], DeletedWorld]
 ) -> None:
     world = made()
     if world.seen.deleting_since is None:
@@ -237,7 +237,7 @@ def test_a_deletion_run_is_replaced_when_the_spec_changes_and_is_not_taken_for_d
 def test_an_operator_that_dies_between_any_two_steps_ends_the_same_way(cut_off: int) -> None:
     steps = 0
     for death in range(30):
-        world = World()
+        world = DeletedWorld()
         for number in itertools.count():
             assert number < 60
             world.step(cut_off=cut_off if number == death else None)

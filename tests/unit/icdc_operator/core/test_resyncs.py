@@ -20,7 +20,7 @@ def spec_of(**resync: Any) -> Any:
     return make_spec(ORDERS, ITEMS, resync=resync)
 
 
-class Pipeline:
+class PlannedPipeline:
     """A pipeline for whose spec one run after the other is planned."""
 
     def __init__(self, status: PipelineStatus | None = None) -> None:
@@ -46,7 +46,7 @@ class Pipeline:
 
 @pytest.mark.parametrize("mode", ["Verify", "Repair"])
 def test_mode_and_tables_that_are_taken_out_after_a_comparison_ask_for_nothing(mode: str) -> None:
-    pipeline = Pipeline()
+    pipeline = PlannedPipeline()
     pipeline.plans(nonce=3)
     assert pipeline.plans(nonce=4, mode=mode, tables=[ORDERS]) == (None, RunKind(mode))
     pipeline.is_answered()
@@ -55,7 +55,7 @@ def test_mode_and_tables_that_are_taken_out_after_a_comparison_ask_for_nothing(m
 
 
 def test_tables_that_are_taken_out_after_a_reexport_export_no_others() -> None:
-    pipeline = Pipeline()
+    pipeline = PlannedPipeline()
     pipeline.plans(nonce=0)
     owed = Reexport(nonce=1, tables=(ORDERS,), id=1002)
     assert pipeline.plans(nonce=1, tables=[ORDERS]) == (owed, None)
@@ -64,7 +64,7 @@ def test_tables_that_are_taken_out_after_a_reexport_export_no_others() -> None:
 
 
 def test_what_is_asked_for_before_a_comparison_was_made_is_still_asked_for_as_it_was() -> None:
-    pipeline = Pipeline()
+    pipeline = PlannedPipeline()
     pipeline.plans(nonce=0)
     pipeline.plans(nonce=1, mode="Verify", tables=[ITEMS])
     assert pipeline.plans(nonce=1) == (None, RunKind.VERIFY)
@@ -72,7 +72,7 @@ def test_what_is_asked_for_before_a_comparison_was_made_is_still_asked_for_as_it
 
 
 def test_every_request_differs_from_every_other_one_of_the_same_nonce() -> None:
-    one, other = Pipeline(), Pipeline()
+    one, other = PlannedPipeline(), PlannedPipeline()
     other.epoch = 5000
     for pipeline in (one, other):
         pipeline.plans(nonce=0)
@@ -83,12 +83,12 @@ def test_every_request_differs_from_every_other_one_of_the_same_nonce() -> None:
 
 
 def test_a_nonce_that_was_there_before_the_status_is_told_as_such() -> None:
-    assert Pipeline().plans(nonce=4) == (Reexport(nonce=4, id=None), None)
+    assert PlannedPipeline().plans(nonce=4) == (Reexport(nonce=4, id=None), None)
 
 
 def test_a_nonce_that_shrank_counts_from_there_on() -> None:
     """Such as in a file that is run on a host, where no API server refuses it."""
-    pipeline = Pipeline()
+    pipeline = PlannedPipeline()
     pipeline.plans(nonce=0)
     owed, _ = pipeline.plans(nonce=5)
     assert pipeline.plans(nonce=2) == (owed, None)
@@ -101,7 +101,7 @@ def test_a_nonce_that_shrank_counts_from_there_on() -> None:
 
 
 def test_a_comparison_is_made_for_each_request_also_of_the_same_nonce() -> None:
-    pipeline = Pipeline()
+    pipeline = PlannedPipeline()
     pipeline.plans(nonce=5, mode="Verify")
     pipeline.is_answered()
     assert pipeline.plans(nonce=2) == (None, None)
@@ -109,7 +109,7 @@ def test_a_comparison_is_made_for_each_request_also_of_the_same_nonce() -> None:
 
 
 def test_a_comparison_of_a_table_that_was_taken_out_asks_for_nothing() -> None:
-    pipeline = Pipeline()
+    pipeline = PlannedPipeline()
     pipeline.plans(nonce=1, mode="Verify", tables=[ITEMS])
     assert (
         comparisons.find_requested(pipeline.status, make_spec(ORDERS, resync={"nonce": 1})) is None
@@ -118,6 +118,6 @@ def test_a_comparison_of_a_table_that_was_taken_out_asks_for_nothing() -> None:
 
 def test_a_status_of_an_earlier_version_asks_for_nothing_twice() -> None:
     triggers = ObservedTriggers(resync_nonce=4, verified_nonce=4)
-    pipeline = Pipeline(PipelineStatus(observed_triggers=triggers))
+    pipeline = PlannedPipeline(PipelineStatus(observed_triggers=triggers))
     assert pipeline.plans(nonce=4, mode="Verify") == (None, None)
     assert pipeline.plans(nonce=4) == (None, None)

@@ -25,19 +25,19 @@ CASES = sorted(path.stem for path in (HERE / "pipelines").glob("*.yaml"))
 VOLUME_KINDS = {"configMap", "emptyDir", "ephemeral", "hostPath", "secret"}
 
 
-class _Dumper(yaml.SafeDumper):
+class _GoldenDumper(yaml.SafeDumper):
     """Writes a text of several lines as it is read, and no alias."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
-def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
+def _text(dumper: _GoldenDumper, value: str) -> yaml.ScalarNode:
     style = "|" if "\n" in value else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
-_Dumper.add_representer(str, _text)
+_GoldenDumper.add_representer(str, _text)
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ each_template = pytest.mark.parametrize(
 def test_the_manifests_are_those_of_the_file(
     case: str, manifests: Callable[[str], list[dict[str, Any]]]
 ) -> None:
-    text = yaml.dump_all(manifests(case), Dumper=_Dumper, sort_keys=False, width=100)
+    text = yaml.dump_all(manifests(case), Dumper=_GoldenDumper, sort_keys=False, width=100)
     if os.environ.get("ICDC_WRITE_GOLDENS"):
         golden(case).write_text(text)
     assert text == golden(case).read_text()

@@ -36,7 +36,7 @@ class SparkJobs:
 
 
 @dataclass
-class Asked:
+class AskedRun:
     """A file, and the run that reads it."""
 
     path: Path
@@ -74,11 +74,11 @@ class Asked:
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> Asked:
-    return Asked(tmp_path / "question.json")
+def asked(tmp_path: Path) -> AskedRun:
+    return AskedRun(tmp_path / "question.json")
 
 
-def test_an_answer_is_complete_once_every_table_has_answered(asked: Asked) -> None:
+def test_an_answer_is_complete_once_every_table_has_answered(asked: AskedRun) -> None:
     assert asked.run.find(ORDERS) is None
     question = asked.ask("a")
     assert asked.last == {"question": "a", "complete": False, "tables": []}
@@ -93,14 +93,14 @@ def test_an_answer_is_complete_once_every_table_has_answered(asked: Asked) -> No
     assert (len(asked.published), asked.run.find(ORDERS)) == (published, None)
 
 
-def test_tables_that_are_not_asked_answer_nothing_and_are_not_waited_for(asked: Asked) -> None:
+def test_tables_that_are_not_asked_answer_nothing_and_are_not_waited_for(asked: AskedRun) -> None:
     question = asked.ask("a", RunMode.REPAIR, USERS, "db.unknown")
     assert asked.run.find(ORDERS) is None
     asked.answer(USERS, question, GOOD)
     assert asked.last["complete"]
 
 
-def test_a_person_can_ask_of_some_tables_alone(asked: Asked) -> None:
+def test_a_person_can_ask_of_some_tables_alone(asked: AskedRun) -> None:
     question = RunQuestion(id="a", mode=RunMode.REPLAY, only=(USERS,), ids=("7",))
     question.write(asked.path)
     asked.run.poll()
@@ -109,7 +109,7 @@ def test_a_person_can_ask_of_some_tables_alone(asked: Asked) -> None:
     assert asked.last["complete"]
 
 
-def test_the_answer_to_the_question_before_is_none_to_this_one(asked: Asked) -> None:
+def test_the_answer_to_the_question_before_is_none_to_this_one(asked: AskedRun) -> None:
     first = asked.ask("a")
     second = asked.ask("b")
     assert not asked.run.is_open(first)
@@ -119,7 +119,7 @@ def test_the_answer_to_the_question_before_is_none_to_this_one(asked: Asked) -> 
 
 
 @pytest.mark.parametrize("mode", [RunMode.PLAN, RunMode.VERIFY, RunMode.DEAD_LETTERS])
-def test_what_nobody_waits_for_is_cancelled_until_it_ends(asked: Asked, mode: RunMode) -> None:
+def test_what_nobody_waits_for_is_cancelled_until_it_ends(asked: AskedRun, mode: RunMode) -> None:
     question = asked.ask("a", mode)
     with asked.run.comparing(ORDERS, question):
         asked.run.poll()
@@ -134,7 +134,7 @@ def test_what_nobody_waits_for_is_cancelled_until_it_ends(asked: Asked, mode: Ru
 
 
 @pytest.mark.parametrize("mode", [RunMode.REPAIR, RunMode.REPLAY])
-def test_what_writes_is_never_cancelled(asked: Asked, mode: RunMode) -> None:
+def test_what_writes_is_never_cancelled(asked: AskedRun, mode: RunMode) -> None:
     question = asked.ask("a", mode)
     with asked.run.comparing(ORDERS, question):
         asked.path.unlink()
@@ -142,7 +142,7 @@ def test_what_writes_is_never_cancelled(asked: Asked, mode: RunMode) -> None:
     assert not asked.jobs.cancelled
 
 
-def test_a_table_that_hangs_is_not_waited_for_and_says_why(asked: Asked) -> None:
+def test_a_table_that_hangs_is_not_waited_for_and_says_why(asked: AskedRun) -> None:
     asked.run.mark_silent(USERS, SourceUnavailable("the catalog hangs"))
     question = asked.ask("a")
     asked.answer(ORDERS, question, GOOD | {"name": ORDERS})
@@ -158,7 +158,7 @@ def test_a_table_that_hangs_is_not_waited_for_and_says_why(asked: Asked) -> None
     assert not asked.last["complete"], "the other one answers again"
 
 
-def test_a_table_is_asked_again_only_after_a_while(asked: Asked) -> None:
+def test_a_table_is_asked_again_only_after_a_while(asked: AskedRun) -> None:
     question = asked.ask("a", RunMode.VERIFY, ORDERS)
     asked.answer(ORDERS, question, BUSY, 3600)
     assert asked.run.find(ORDERS) is None
@@ -176,7 +176,7 @@ def test_a_table_is_asked_again_only_after_a_while(asked: Asked) -> None:
     ids=["a person", "what does not pass"],
 )
 def test_an_answer_is_not_waited_for_where_nothing_else_is_to_be_expected(
-    entry: dict[str, Any], tables: tuple[str, ...], asked: Asked
+    entry: dict[str, Any], tables: tuple[str, ...], asked: AskedRun
 ) -> None:
     question = asked.ask("a", RunMode.VERIFY, *tables)
     asked.answer(ORDERS, question, entry, 3600)
@@ -197,7 +197,7 @@ def test_an_answer_is_not_waited_for_where_nothing_else_is_to_be_expected(
     ],
 )
 def test_what_is_no_question_asks_nothing_and_is_said_once(
-    text: str, is_answered: bool, asked: Asked, caplog: pytest.LogCaptureFixture
+    text: str, is_answered: bool, asked: AskedRun, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked.path.write_text(text)
     asked.run.poll()
@@ -213,7 +213,7 @@ def test_what_is_no_question_asks_nothing_and_is_said_once(
 
 
 def test_every_question_that_cannot_be_read_is_refused_after_the_one_before_it(
-    asked: Asked,
+    asked: AskedRun,
 ) -> None:
     before = asked.ask("a")
     for number in ("b", "c", "b"):
@@ -225,20 +225,20 @@ def test_every_question_that_cannot_be_read_is_refused_after_the_one_before_it(
 
 
 @pytest.mark.parametrize("number", ["", "7" * 300_000, 7, None])
-def test_no_answer_repeats_what_is_no_id(number: object, asked: Asked) -> None:
+def test_no_answer_repeats_what_is_no_id(number: object, asked: AskedRun) -> None:
     asked.path.write_text(json.dumps({"id": number, "mode": "verify"}))
     asked.run.poll()
     assert not asked.published
 
 
-def test_an_answer_has_no_more_of_a_wrong_question_than_a_message_may_have(asked: Asked) -> None:
+def test_an_answer_has_no_more_of_a_wrong_question_than_a_message_may_have(asked: AskedRun) -> None:
     asked.path.write_text(json.dumps({"id": "a", "mode": "verify", "x" * 300_000: 1}))
     asked.run.poll()
     assert len(asked.last["tables"][0]["message"]) <= MAX_TEXT
 
 
 def test_an_answer_is_removed_some_time_after_its_question(tmp_path: Path) -> None:
-    asked = Asked(tmp_path / "question.json", answer_seconds=0.0)
+    asked = AskedRun(tmp_path / "question.json", answer_seconds=0.0)
     question = asked.ask("a", RunMode.VERIFY, ORDERS)
     asked.answer(ORDERS, question, GOOD)
     asked.run.poll()
@@ -251,7 +251,7 @@ def test_an_answer_is_removed_some_time_after_its_question(tmp_path: Path) -> No
     assert asked.last["question"] == "b"
 
 
-def test_whoever_asked_has_time_to_read_the_answer(asked: Asked) -> None:
+def test_whoever_asked_has_time_to_read_the_answer(asked: AskedRun) -> None:
     asked.ask("a")
     asked.path.unlink()
     asked.run.poll()
@@ -259,7 +259,7 @@ def test_whoever_asked_has_time_to_read_the_answer(asked: Asked) -> None:
     assert asked.last["question"] == "a"
 
 
-def test_the_file_is_read_while_the_run_goes_on(asked: Asked) -> None:
+def test_the_file_is_read_while_the_run_goes_on(asked: AskedRun) -> None:
     with asked.run.watch():
         RunQuestion(id="a", mode=RunMode.VERIFY).write(asked.path)
         until(lambda: bool(asked.published), "it is asked")

@@ -21,7 +21,7 @@ RUNNING = JobProgress(
 READ_MORE = replace(RUNNING, metrics=("rows -> 20",))
 
 
-class Spark:
+class PlayedJobs:
     """Stands for the jobs in the JVM."""
 
     def __init__(self) -> None:
@@ -42,11 +42,11 @@ class Spark:
         self.cancelled.append(tag)
 
 
-class Watched:
+class TimedStep:
     """One step of a table, and a watch whose time is the test's."""
 
     def __init__(self) -> None:
-        self.spark = Spark()
+        self.spark = PlayedJobs()
         self.watch = StepWatch(SECONDS, self.spark)
         self.stuck: list[NoProgress] = []
         self._now = time.monotonic()
@@ -67,13 +67,13 @@ class Watched:
 
 
 @pytest.fixture
-def step() -> Iterator[Watched]:
-    watched = Watched()
+def step() -> Iterator[TimedStep]:
+    watched = TimedStep()
     yield watched
     watched._open.pop_all()
 
 
-def test_a_step_in_which_something_is_done_may_take_for_ever(step: Watched) -> None:
+def test_a_step_in_which_something_is_done_may_take_for_ever(step: TimedStep) -> None:
     for _ in range(10):
         step.spark.seen = READ_MORE
         step.wait(SECONDS - 1)
@@ -85,7 +85,7 @@ def test_a_step_in_which_something_is_done_may_take_for_ever(step: Watched) -> N
 
 @pytest.mark.parametrize("error", [NoProgress("cancelled"), Bug("nobody foresaw")])
 def test_the_jobs_of_a_step_without_progress_are_cancelled_and_it_fails(
-    step: Watched, error: IcdcError
+    step: TimedStep, error: IcdcError
 ) -> None:
     step.wait(SECONDS - 1)
     assert not step.spark.cancelled
@@ -99,7 +99,7 @@ def test_the_jobs_of_a_step_without_progress_are_cancelled_and_it_fails(
     assert failed.value.retryable
 
 
-def test_a_step_that_ends_well_after_it_was_cancelled_fails_too(step: Watched) -> None:
+def test_a_step_that_ends_well_after_it_was_cancelled_fails_too(step: TimedStep) -> None:
     step.wait(SECONDS + 1)
     with pytest.raises(NoProgress):
         step.end()
@@ -107,14 +107,14 @@ def test_a_step_that_ends_well_after_it_was_cancelled_fails_too(step: Watched) -
 
 @pytest.mark.parametrize("error", [Fenced("taken over"), TargetUnavailable("no answer")])
 def test_an_error_that_says_more_than_that_time_has_passed_is_raised(
-    step: Watched, error: IcdcError
+    step: TimedStep, error: IcdcError
 ) -> None:
     step.wait(SECONDS + 1)
     with pytest.raises(type(error)):
         step.end(error)
 
 
-def test_a_step_that_does_not_end_when_it_is_cancelled_is_reported_once(step: Watched) -> None:
+def test_a_step_that_does_not_end_when_it_is_cancelled_is_reported_once(step: TimedStep) -> None:
     step.spark.seen = JobProgress()
     step.wait(0)
     step.wait(SECONDS + 1)
@@ -129,7 +129,7 @@ def test_a_step_that_does_not_end_when_it_is_cancelled_is_reported_once(step: Wa
         step.end()
 
 
-def test_a_step_that_notes_what_no_job_shows_goes_on(step: Watched) -> None:
+def test_a_step_that_notes_what_no_job_shows_goes_on(step: TimedStep) -> None:
     for _ in range(3):
         step.watch.note("db.a")
         step.wait(SECONDS - 1)
@@ -141,7 +141,7 @@ def test_a_step_that_notes_what_no_job_shows_goes_on(step: Watched) -> None:
         step.end()
 
 
-def test_a_step_is_not_judged_while_it_is_in_a_call_that_has_a_limit(step: Watched) -> None:
+def test_a_step_is_not_judged_while_it_is_in_a_call_that_has_a_limit(step: TimedStep) -> None:
     with step.watch.call("db.a"):
         for _ in range(3):
             step.wait(SECONDS + 1)
@@ -150,7 +150,7 @@ def test_a_step_is_not_judged_while_it_is_in_a_call_that_has_a_limit(step: Watch
 
 
 def test_the_time_without_progress_begins_when_such_a_call_ends() -> None:
-    spark = Spark()
+    spark = PlayedJobs()
     watch = StepWatch(SECONDS, spark)
     with watch.step("db.a", "a", lambda _: None):
         begun = time.monotonic()
@@ -161,7 +161,7 @@ def test_the_time_without_progress_begins_when_such_a_call_ends() -> None:
     assert not spark.cancelled
 
 
-def test_a_step_whose_job_waits_for_executors_is_not_judged(step: Watched) -> None:
+def test_a_step_whose_job_waits_for_executors_is_not_judged(step: TimedStep) -> None:
     step.spark.seen = replace(RUNNING, is_waiting=True)
     for _ in range(3):
         step.wait(SECONDS + 1)
@@ -170,18 +170,18 @@ def test_a_step_whose_job_waits_for_executors_is_not_judged(step: Watched) -> No
 
 
 def test_a_call_of_a_table_that_is_in_no_step_is_let_through() -> None:
-    with StepWatch(SECONDS, Spark()).call("db.a"):
+    with StepWatch(SECONDS, PlayedJobs()).call("db.a"):
         pass
 
 
-def test_a_step_that_has_ended_is_not_judged_any_more(step: Watched) -> None:
+def test_a_step_that_has_ended_is_not_judged_any_more(step: TimedStep) -> None:
     step.end()
     step.wait(2 * SECONDS)
     assert not step.spark.cancelled
 
 
 def test_a_step_that_ends_while_another_is_judged_is_not_cancelled() -> None:
-    spark = Spark()
+    spark = PlayedJobs()
     watch = StepWatch(SECONDS, spark)
     first, second = ExitStack(), ExitStack()
     first.enter_context(watch.step("db.a", "a", lambda _: None))
@@ -196,7 +196,7 @@ def test_a_step_that_ends_while_another_is_judged_is_not_cancelled() -> None:
         first.close()
 
 
-def test_the_end_of_the_jvm_ends_no_watch(step: Watched) -> None:
+def test_the_end_of_the_jvm_ends_no_watch(step: TimedStep) -> None:
     step.spark.has_ended = True
     step.wait(0)
     step.wait(SECONDS + 1)
@@ -205,7 +205,7 @@ def test_the_end_of_the_jvm_ends_no_watch(step: Watched) -> None:
 
 
 def test_the_watch_polls_by_itself_while_it_is_open() -> None:
-    spark, cancelled = Spark(), threading.Event()
+    spark, cancelled = PlayedJobs(), threading.Event()
     with StepWatch(0.1, spark) as watch, pytest.raises(NoProgress):  # noqa: SIM117
         with watch.step("db.a", "a", lambda _: cancelled.set()):
             assert cancelled.wait(SECONDS)

@@ -21,7 +21,7 @@ SECONDS = 10.0
 TEXT = "eJyr/VZ8=="
 
 
-class Server:
+class OneAnswerServer:
     """An API server of one answer; None: it takes the request and says nothing."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Server:
         self.ended = threading.Event()
         answering = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class PodHandler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_PATCH(self) -> None:
@@ -50,7 +50,7 @@ class Server:
             def log_message(self, format: str, *args: Any) -> None:
                 pass
 
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), PodHandler)
         self.http.daemon_threads = True
         self.http.block_on_close = False
 
@@ -60,8 +60,8 @@ class Server:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    server = Server()
+def server() -> Iterator[OneAnswerServer]:
+    server = OneAnswerServer()
     thread = threading.Thread(target=server.http.serve_forever, args=(0.01,))
     thread.start()
     yield server
@@ -71,7 +71,7 @@ def server() -> Iterator[Server]:
     thread.join()
 
 
-def test_a_report_is_one_merge_patch_of_the_own_pod(server: Server) -> None:
+def test_a_report_is_one_merge_patch_of_the_own_pod(server: OneAnswerServer) -> None:
     own = server.pod()
     assert own.annotate(TEXT, SECONDS) is None
     assert own.annotate("other", SECONDS) is None
@@ -96,7 +96,7 @@ def test_a_report_is_one_merge_patch_of_the_own_pod(server: Server) -> None:
     ],
 )
 def test_an_answer_that_is_no_success_is_one_short_line_after_one_request(
-    status: int, body: str, problem: str, server: Server
+    status: int, body: str, problem: str, server: OneAnswerServer
 ) -> None:
     server.answer = (status, body)
     reason = server.pod().annotate(TEXT, SECONDS)
@@ -107,7 +107,7 @@ def test_an_answer_that_is_no_success_is_one_short_line_after_one_request(
     assert len(server.requests) == 1
 
 
-def test_a_server_that_says_nothing_is_left_after_the_time_given(server: Server) -> None:
+def test_a_server_that_says_nothing_is_left_after_the_time_given(server: OneAnswerServer) -> None:
     server.answer = None
     reason = server.pod().annotate(TEXT, 0.2)
     assert reason is not None
@@ -117,7 +117,7 @@ def test_a_server_that_says_nothing_is_left_after_the_time_given(server: Server)
     assert len(server.requests) == 1
 
 
-def test_a_server_that_is_not_there_is_said_at_once(server: Server) -> None:
+def test_a_server_that_is_not_there_is_said_at_once(server: OneAnswerServer) -> None:
     host = f"http://127.0.0.1:{server.http.server_port}"
     server.http.shutdown()
     server.http.server_close()
@@ -126,7 +126,7 @@ def test_a_server_that_is_not_there_is_said_at_once(server: Server) -> None:
     assert "refused" in reason
 
 
-def test_an_account_that_cannot_be_read_yet_is_tried_again(server: Server) -> None:
+def test_an_account_that_cannot_be_read_yet_is_tried_again(server: OneAnswerServer) -> None:
     host = f"http://127.0.0.1:{server.http.server_port}"
     answers = iter([ConfigException("no token"), FileNotFoundError("ca.crt")])
 

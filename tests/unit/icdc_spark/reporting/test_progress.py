@@ -102,7 +102,7 @@ def test_a_passing_error_keeps_the_state_and_names_its_reason(
     )
 
 
-class Sink:
+class CollectingSink:
     """Keeps what it is handed."""
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ def as_read(report: RunReport) -> RunReport:
     return RunReport.model_validate(report.to_resource())
 
 
-def reporter_with(sink: Sink, path: Path) -> Reporter:
+def reporter_with(sink: CollectingSink, path: Path) -> Reporter:
     request = RunRequest(run_id="r", pipeline={}, owner="default/p", epoch=1, report_path=str(path))
     return Reporter(request, [TableStatus(name="a.b", index="b")], sink)
 
@@ -129,7 +129,7 @@ def reporter_with(sink: Sink, path: Path) -> Reporter:
 def test_a_sink_is_handed_every_report_that_is_written(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sink = Sink()
+    sink = CollectingSink()
     reporter = reporter_with(sink, path)
     assert sink.offered == [(RunReport.read(path), True)]
     reporter.get_table_reporter("a.b").set(rows_upserted=1)
@@ -143,7 +143,7 @@ def test_a_sink_is_handed_every_report_that_is_written(
 
 
 def test_a_sink_learns_that_a_table_has_turned(path: Path) -> None:
-    sink = Sink()
+    sink = CollectingSink()
     reporter = reporter_with(sink, path)
     reporter.get_table_reporter("a.b").mark_working(TableState.EXPORTING)
     reporter.get_table_reporter("a.b").fail(TargetUnavailable("down"))
@@ -151,7 +151,7 @@ def test_a_sink_learns_that_a_table_has_turned(path: Path) -> None:
 
 
 def test_a_sink_delivers_the_last_report_alone(path: Path) -> None:
-    sink = Sink()
+    sink = CollectingSink()
     reporter = reporter_with(sink, path)
     reporter.finish(outcome=AliasTaken("taken"))
     assert sink.delivered == [RunReport.read(path)]
@@ -162,7 +162,7 @@ def test_a_sink_delivers_the_last_report_alone(path: Path) -> None:
 def test_a_run_that_ends_with_its_starter_does_not_speak_for_the_pod_it_is_in(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sink = Sink()
+    sink = CollectingSink()
     monkeypatch.setattr("icdc_spark.reporting.pod_report.get_own_sink", lambda: sink)
     request = RunRequest(run_id="r", pipeline={}, owner="default/p", epoch=1, report_path=str(path))
     assert choose_sink(request) is sink

@@ -15,7 +15,7 @@ from icdc_operator.cluster.heads.catalog_properties import CatalogKind, PyCatalo
 from icdc_operator.cluster.heads.reader.branches import Heads
 from icdc_operator.cluster.heads.reader.foreign_errors import map_errors
 from icdc_operator.cluster.heads.reader.jdbc import Jdbc
-from icdc_operator.cluster.heads.reader.limits.addresses import Guard
+from icdc_operator.cluster.heads.reader.limits.addresses import AddressGuard
 from icdc_operator.cluster.heads.reader.named import MetadataPointer
 from icdc_operator.cluster.heads.reader.pointers import DynamoDb, Glue, Hive
 from icdc_operator.cluster.heads.reader.rest import Rest
@@ -34,7 +34,7 @@ class OpenCatalog(Protocol):
         ...
 
 
-def open_catalog(catalog: PyCatalog, settings: ReaderSettings, guard: Guard) -> OpenCatalog:
+def open_catalog(catalog: PyCatalog, settings: ReaderSettings, guard: AddressGuard) -> OpenCatalog:
     """Connect to the catalog. Raises the errors of `map_errors`."""
     with map_errors("the catalog"):
         _require_own_keys(catalog, settings)

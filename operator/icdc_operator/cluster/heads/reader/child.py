@@ -13,7 +13,7 @@ from icdc_operator.cluster.heads import wire
 from icdc_operator.cluster.heads.reader import branches, catalog_reading
 from icdc_operator.cluster.heads.reader.catalog_reading import OpenCatalog
 from icdc_operator.cluster.heads.reader.limits import confinement, proxies
-from icdc_operator.cluster.heads.reader.limits.addresses import Guard
+from icdc_operator.cluster.heads.reader.limits.addresses import AddressGuard
 from icdc_operator.cluster.heads.settings import ReaderSettings
 from icdc_operator.cluster.heads.wire import HeadAnswer, Opening, Question
 
@@ -21,7 +21,7 @@ _GRACE_SECONDS = 1.0
 """The operator's clock goes first, so that it can say that the catalog was late."""
 
 
-def serve(connection: socket.socket, settings: ReaderSettings, guard: Guard) -> None:
+def serve(connection: socket.socket, settings: ReaderSettings, guard: AddressGuard) -> None:
     """Answer the questions of one connection, each within its seconds; return at its end."""
     # Before the first byte is read: what comes over the connection is already a stranger's.
     guard.install()

@@ -14,7 +14,7 @@ from icdc_operator.cluster.heads.catalog_properties import PyCatalog
 from icdc_operator.cluster.heads.reader import branches, metadata_files
 from icdc_operator.cluster.heads.reader.branches import Heads
 from icdc_operator.cluster.heads.reader.foreign_errors import map_errors
-from icdc_operator.cluster.heads.reader.limits.addresses import Guard
+from icdc_operator.cluster.heads.reader.limits.addresses import AddressGuard
 from icdc_operator.cluster.heads.settings import ReaderSettings
 
 _PORT = "5432"
@@ -23,7 +23,7 @@ _PORT = "5432"
 class Jdbc:
     """See `catalog_reading.OpenCatalog`. Reads a metadata file only when its row names another."""
 
-    def __init__(self, catalog: PyCatalog, settings: ReaderSettings, guard: Guard) -> None:
+    def __init__(self, catalog: PyCatalog, settings: ReaderSettings, guard: AddressGuard) -> None:
         self._name = catalog.name
         self._files = {key: value for key, value in catalog.properties.items() if key != "uri"}
         self._settings = settings
@@ -66,7 +66,7 @@ class Jdbc:
         return str(location)
 
 
-def pin_addresses(url: URL, guard: Guard) -> URL:
+def pin_addresses(url: URL, guard: AddressGuard) -> URL:
     """Return `url` with the checked address of each PostgreSQL host in `hostaddr`.
 
     libpq is C and passes by the guard of Python's sockets. It connects to `hostaddr` where that is

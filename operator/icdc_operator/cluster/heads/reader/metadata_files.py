@@ -1,7 +1,7 @@
 """Read metadata files of tables: bounded in bytes, and only at the schemes named here.
 
 Part 3 of `reader`: read. By boto3 and requests, so that every connection passes
-`addresses.Guard`. pyiceberg would use pyarrow, whose C++ clients pass by it and take 90 MB.
+`addresses.AddressGuard`. pyiceberg would use pyarrow, whose C++ clients pass by it and take 90 MB.
 
     s3://lake/t/m.json       S3 by keys of the pipeline, anonymous, or the cloud role if allowed
     gs://lake/t/m.json       Google's store by gcs.oauth2.token

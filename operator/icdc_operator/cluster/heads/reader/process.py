@@ -21,7 +21,7 @@ from pathlib import Path
 from icdc_operator.cluster.heads import settings as flags
 from icdc_operator.cluster.heads.reader import child
 from icdc_operator.cluster.heads.reader.limits import confinement
-from icdc_operator.cluster.heads.reader.limits.addresses import Addresses, Guard
+from icdc_operator.cluster.heads.reader.limits.addresses import Addresses, AddressGuard
 from icdc_operator.cluster.heads.settings import ReaderSettings
 
 MAX_CHILDREN = 128
@@ -130,7 +130,7 @@ class _Process:
             for standard in (0, 1, 2):
                 os.dup2(null, standard)
             confinement.confine(os.environ, local_files=self._settings.local_files)
-            child.serve(connection, self._settings, Guard(self._addresses))
+            child.serve(connection, self._settings, AddressGuard(self._addresses))
             code = 0
         finally:
             # Not sys.exit: the child must not return into the loop of its parent, whatever was

@@ -6,14 +6,14 @@ everything back to three nodes that hear each other.
 
 from collections.abc import Callable
 
-from icdc_testing.target.nodes.followed import Followed
+from icdc_testing.target.nodes.followed import FollowedOnNodes
 from icdc_testing.target.nodes.three_nodes import ThreeNodes
 from icdc_testing.waiting.wait import until
 
 _ALLOCATION = "cluster.routing.allocation.enable"
 
 
-def kill_primary(followed: Followed) -> None:
+def kill_primary(followed: FollowedOnNodes) -> None:
     """Kill the node that has the primary; a replica is promoted, if there is one."""
     nodes = followed.nodes
     victim = nodes.holder(followed.index)
@@ -21,7 +21,7 @@ def kill_primary(followed: Followed) -> None:
     followed.ask_through(nodes.other_than())
 
 
-def kill_replica(followed: Followed) -> None:
+def kill_replica(followed: FollowedOnNodes) -> None:
     """Kill a node that has a replica."""
     nodes = followed.nodes
     victim = nodes.holder(followed.index, primary=False)
@@ -29,27 +29,27 @@ def kill_replica(followed: Followed) -> None:
     followed.ask_through(nodes.other_than())
 
 
-def kill_asked(followed: Followed) -> None:
+def kill_asked(followed: FollowedOnNodes) -> None:
     """Kill the node that is asked, whatever it holds."""
     asked = followed.asked
     asked.kill()
     followed.ask_through(followed.nodes.other_than())
 
 
-def kill_all(followed: Followed) -> None:
+def kill_all(followed: FollowedOnNodes) -> None:
     """Kill all nodes: the whole target is gone, and comes back without what it had in memory."""
     for member in followed.nodes.members:
         member.kill()
 
 
-def cut_primary(followed: Followed) -> None:
+def cut_primary(followed: FollowedOnNodes) -> None:
     """Cut the primary's node from its peers, and go on to ask it: it does not know yet."""
     primary = followed.nodes.holder(followed.index)
     followed.ask_through(primary)
     followed.nodes.cut(primary)
 
 
-def cut_primary_from_asked(followed: Followed) -> None:
+def cut_primary_from_asked(followed: FollowedOnNodes) -> None:
     """Cut the primary's node from its peers, of which one is asked: a replica is promoted."""
     nodes = followed.nodes
     primary = nodes.holder(followed.index)
@@ -57,14 +57,14 @@ def cut_primary_from_asked(followed: Followed) -> None:
     nodes.cut(primary)
 
 
-def relocate(followed: Followed) -> None:
+def relocate(followed: FollowedOnNodes) -> None:
     """Move the primary to a node that has no copy."""
     nodes, index = followed.nodes, followed.index
     where = {"from_node": nodes.holder(index).name, "to_node": nodes.without(index).name}
     nodes.reroute("move", index, **where)
 
 
-PASSING: dict[str, Callable[[Followed], None]] = {
+PASSING: dict[str, Callable[[FollowedOnNodes], None]] = {
     "primary's node killed": kill_primary,
     "replica's node killed": kill_replica,
     "asked node killed": kill_asked,
@@ -76,24 +76,24 @@ PASSING: dict[str, Callable[[Followed], None]] = {
 """Faults after which nothing that was acknowledged is lost."""
 
 
-def allocate_stale(followed: Followed, write: Callable[[], None]) -> None:
+def allocate_stale(followed: FollowedOnNodes, write: Callable[[], None]) -> None:
     """Make a copy the primary that has missed what `write` writes."""
     _lose_newest_copy(followed, write, "allocate_stale_primary")
 
 
-def allocate_empty(followed: Followed, write: Callable[[], None]) -> None:
+def allocate_empty(followed: FollowedOnNodes, write: Callable[[], None]) -> None:
     """Lose what the index holds, and put an empty primary in its place."""
     _lose_newest_copy(followed, write, "allocate_empty_primary")
 
 
-LOSING: dict[str, Callable[[Followed, Callable[[], None]], None]] = {
+LOSING: dict[str, Callable[[FollowedOnNodes, Callable[[], None]], None]] = {
     "stale primary allocated": allocate_stale,
     "empty primary allocated": allocate_empty,
 }
 """What administrators do to get a red index back, at the price of writes that are lost."""
 
 
-def _lose_newest_copy(followed: Followed, write: Callable[[], None], command: str) -> None:
+def _lose_newest_copy(followed: FollowedOnNodes, write: Callable[[], None], command: str) -> None:
     nodes, index = followed.nodes, followed.index
     nodes.wait_until_settled()
     older, newest = nodes.holder(index, primary=False), nodes.holder(index)

@@ -18,7 +18,7 @@ RUNS = 3
 
 
 @dataclass
-class Followed:
+class FollowedOnNodes:
     """The table, its pipeline, and the proxy that stands before the nodes as a load balancer."""
 
     nodes: ThreeNodes
@@ -38,7 +38,7 @@ class Followed:
         replicas: int = 1,
         rows: int = 800,
         name: str = "nodes",
-    ) -> "Followed":
+    ) -> "FollowedOnNodes":
         """Create the table, not yet exported; its batches are several bulk requests."""
         table = plot(spark, front.url, kind, name, rows=rows)
         pipeline = Harness(spark, front.url, folder, [table.entry], name=table.name)

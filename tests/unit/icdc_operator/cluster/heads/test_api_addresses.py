@@ -11,7 +11,7 @@ from icdc_operator.cluster.heads.api_addresses import (
 )
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight, translate
 from icdc_operator.cluster.heads.connections import OfOwnProcess
-from icdc_operator.cluster.heads.reader.limits.addresses import Addresses, Guard
+from icdc_operator.cluster.heads.reader.limits.addresses import Addresses, AddressGuard
 from icdc_operator.cluster.heads.settings import ReaderSettings
 from icdc_operator.cluster.kube.errors import Unavailable
 
@@ -54,7 +54,7 @@ def test_addresses_of_all_instances_that_answered_are_refused() -> None:
     learned = asyncio.run(addresses.learn())
     assert learned == {"10.0.0.5", "fd12::5"}
     rules = Addresses(ReaderSettings(), ["10.96.0.1"])
-    Guard(rules).refuse(learned)
+    AddressGuard(rules).refuse(learned)
     for address in ("10.96.0.1", "10.0.0.5", "::ffff:10.0.0.5", "fd12::5"):
         assert not rules.allows("catalog.example.com", address)
     assert rules.allows("catalog.example.com", "10.0.0.6")

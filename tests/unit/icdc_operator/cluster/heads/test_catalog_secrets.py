@@ -27,7 +27,7 @@ CATALOG = Catalog.model_validate(
 PLAIN = Catalog(properties={"type": "rest"})
 
 
-class World:
+class SecretsWorld:
     """Two Secrets on a fake API server, and a clock."""
 
     def __init__(self, *, allowed: bool = True) -> None:
@@ -56,11 +56,11 @@ class World:
 
 def test_a_later_secret_wins_over_an_earlier_one_and_both_over_the_spec() -> None:
     expected = {"type": "rest", "uri": "http://last", "token": "swordfish"}
-    assert World().properties() == expected
+    assert SecretsWorld().properties() == expected
 
 
 def test_without_the_flag_no_secret_is_asked_for() -> None:
-    world = World(allowed=False)
+    world = SecretsWorld(allowed=False)
     error = world.refused()
     assert isinstance(error, OutOfSight)
     assert "--read-catalog-secrets" in error.message
@@ -69,7 +69,7 @@ def test_without_the_flag_no_secret_is_asked_for() -> None:
 
 
 def test_a_secret_is_read_again_only_after_some_minutes() -> None:
-    world = World()
+    world = SecretsWorld()
     world.properties()
     world.put("lake", token=b"rotated")
     world.seconds = CACHE_SECONDS - 1
@@ -80,7 +80,7 @@ def test_a_secret_is_read_again_only_after_some_minutes() -> None:
 
 
 def test_a_refusal_of_the_catalog_has_its_secrets_read_anew() -> None:
-    world = World()
+    world = SecretsWorld()
     world.properties()
     world.put("lake", token=b"rotated")
     world.secrets.forget("default", CATALOG)
@@ -88,7 +88,7 @@ def test_a_refusal_of_the_catalog_has_its_secrets_read_anew() -> None:
 
 
 def test_a_secret_that_cannot_be_read_is_said_without_its_values() -> None:
-    world = World()
+    world = SecretsWorld()
     world.put("lake", token=b"swordfish\xff")
     assert isinstance(world.refused(), Unauthorized)
     world.server.fault = on("GET", "secrets", refusal(403, "secrets is forbidden"))

@@ -22,7 +22,7 @@ ORDERS = "shop.orders"
 AWAY = Unseen("the catalog is away")
 
 
-class World:
+class WatchWorld:
     """A watch on tables that are what `tables` says; time passes by `turn` alone."""
 
     def __init__(self) -> None:
@@ -84,9 +84,9 @@ def spec_of(*tables: str, seconds: int = 10) -> PipelineSpec:
     return make_spec(*tables, changelog={"pollIntervalSeconds": seconds})
 
 
-def run(story: Callable[[World], Awaitable[None]]) -> None:
+def run(story: Callable[[WatchWorld], Awaitable[None]]) -> None:
     async def whole() -> None:
-        world = World()
+        world = WatchWorld()
         await story(world)
         await world.watch.close()
         assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
@@ -95,7 +95,7 @@ def run(story: Callable[[World], Awaitable[None]]) -> None:
 
 
 def test_nothing_is_known_before_the_first_answer_which_asks_for_a_look() -> None:
-    async def story(world: World) -> None:
+    async def story(world: WatchWorld) -> None:
         assert world.follow() == KnownHeads(None)
         assert await world.begin() == KnownHeads({ORDERS: "7"})
         assert world.woken == [SHOP]
@@ -104,7 +104,7 @@ def test_nothing_is_known_before_the_first_answer_which_asks_for_a_look() -> Non
 
 
 def test_a_look_is_asked_for_only_when_something_changed() -> None:
-    async def story(world: World) -> None:
+    async def story(world: WatchWorld) -> None:
         await world.begin()
         assert [await world.turn() for _ in range(3)] == [0, 0, 0]
         assert world.pauses == [10.0] * 4
@@ -118,7 +118,7 @@ def test_a_look_is_asked_for_only_when_something_changed() -> None:
 
 
 def test_a_look_at_a_pipeline_that_is_followed_reads_nothing() -> None:
-    async def story(world: World) -> None:
+    async def story(world: WatchWorld) -> None:
         await world.begin()
         for _ in range(5):
             world.follow()
@@ -128,7 +128,7 @@ def test_a_look_at_a_pipeline_that_is_followed_reads_nothing() -> None:
 
 
 def test_what_was_read_before_a_run_says_nothing_after_it() -> None:
-    async def story(world: World) -> None:
+    async def story(world: WatchWorld) -> None:
         await world.begin(after=1)
         world.watch.leave(SHOP)
         assert world.follow(after=2) == KnownHeads(None)
@@ -137,7 +137,7 @@ def test_what_was_read_before_a_run_says_nothing_after_it() -> None:
 
 
 def test_a_head_that_the_last_run_could_have_taken_in_is_old() -> None:
-    async def story(world: World) -> None:
+    async def story(world: WatchWorld) -> None:
         world.tables["shop.items"] = Head("1")
         spec = spec_of(ORDERS, "shop.items")
         assert (await world.begin(after=1, spec=spec)).old == set()
@@ -156,7 +156,7 @@ def test_a_head_that_the_last_run_could_have_taken_in_is_old() -> None:
 
 
 def test_a_short_run_does_not_make_the_reads_more_frequent() -> None:
-    async def story(world: World) -> None:
+    async def story(world: WatchWorld) -> None:
         await world.begin(after=1)
         world.watch.leave(SHOP)
         world.seconds += 4.0
@@ -168,7 +168,7 @@ def test_a_short_run_does_not_make_the_reads_more_frequent() -> None:
 
 
 def test_another_spec_is_read_anew() -> None:
-    async def story(world: World) -> None:
+    async def story(world: WatchWorld) -> None:
         world.tables["shop.items"] = Head("1")
         await world.begin()
         assert world.follow(spec=spec_of(ORDERS, "shop.items")) == KnownHeads(None)
@@ -177,7 +177,7 @@ def test_another_spec_is_read_anew() -> None:
 
 
 def test_a_pipeline_of_which_nothing_can_be_read_is_read_less_often() -> None:
-    async def story(world: World) -> None:
+    async def story(world: WatchWorld) -> None:
         world.tables[ORDERS] = AWAY
         assert await world.begin() == KnownHeads({})
         for _ in range(6):
@@ -194,7 +194,7 @@ def test_a_pipeline_of_which_nothing_can_be_read_is_read_less_often() -> None:
 def test_what_cannot_be_looked_at_is_said_once_and_shown(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def story(world: World) -> None:
+    async def story(world: WatchWorld) -> None:
         names = [f"shop.t{number}" for number in range(5)]
         world.tables.update(dict.fromkeys(names, AWAY))
         spec = spec_of(ORDERS, *names)
@@ -221,7 +221,7 @@ def test_a_watch_that_broke_asks_for_a_look_which_begins_it_anew(
 ) -> None:
     monkeypatch.setattr(head_watch, "BROKEN_SECONDS", 0.0)
 
-    async def story(world: World) -> None:
+    async def story(world: WatchWorld) -> None:
         world.error = ZeroDivisionError()
         world.follow()
         broken = "icdc_unexpected_errors_total"

@@ -23,7 +23,7 @@ ORDERS = ("shop", "orders")
 METADATA = {"format-version": 2, "current-snapshot-id": 7}
 
 
-class Site:
+class HostileSite:
     """A catalog that has `shop.orders`, another server, and a file that nobody should open."""
 
     def __init__(self, catalog: RestCatalog, other: RestCatalog, folder: Path) -> None:
@@ -62,13 +62,13 @@ class Site:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+def site(tmp_path: Path) -> Iterator[HostileSite]:
     with ExitStack() as stack:
         running = rest_catalog.running
-        yield Site(stack.enter_context(running()), stack.enter_context(running()), tmp_path)
+        yield HostileSite(stack.enter_context(running()), stack.enter_context(running()), tmp_path)
 
 
-def hostile(site: Site) -> dict[str, dict[str, Any]]:
+def hostile(site: HostileSite) -> dict[str, dict[str, Any]]:
     """Return hostile properties by what they are after."""
     command = {"args": ["touch", str(site.marker)]}
     secret, elsewhere = str(site.secret), site.elsewhere
@@ -115,7 +115,9 @@ CASES = (
 
 @pytest.mark.parametrize("what", ["defaults", "overrides"])
 @pytest.mark.parametrize("case", CASES)
-def test_an_answer_chooses_no_code_no_file_and_no_server(site: Site, what: str, case: str) -> None:
+def test_an_answer_chooses_no_code_no_file_and_no_server(
+    site: HostileSite, what: str, case: str
+) -> None:
     assert sorted(CASES) == sorted(hostile(site))
     site.answers(what, hostile(site)[case])
     assert site.heads() == {"main": 7}
@@ -134,7 +136,7 @@ def test_an_answer_chooses_no_code_no_file_and_no_server(site: Site, what: str, 
     ],
 )
 def test_no_status_and_no_spelling_of_its_address_lets_an_answer_choose(
-    site: Site, what: str, case: str, status: int, below: str, asked: str
+    site: HostileSite, what: str, case: str, status: int, below: str, asked: str
 ) -> None:
     site.answers(what, hostile(site)[case], status)
     site.catalog.answers = {asked + path: answer for path, answer in site.catalog.answers.items()}
@@ -144,7 +146,7 @@ def test_no_status_and_no_spelling_of_its_address_lets_an_answer_choose(
 @pytest.mark.parametrize("what", ["defaults", "overrides"])
 @pytest.mark.parametrize("case", ["a process", "a file as certificate"])
 def test_an_answer_chooses_nothing_after_a_redirect_within_the_catalog(
-    site: Site, what: str, case: str
+    site: HostileSite, what: str, case: str
 ) -> None:
     site.answers(what, hostile(site)[case])
     site.catalog.answers["/v1/moved"] = site.catalog.answers.pop("/v1/config")
@@ -153,7 +155,9 @@ def test_an_answer_chooses_nothing_after_a_redirect_within_the_catalog(
 
 
 @pytest.mark.parametrize("what", ["defaults", "overrides"])
-def test_a_catalog_does_not_move_its_readers_to_another_server(site: Site, what: str) -> None:
+def test_a_catalog_does_not_move_its_readers_to_another_server(
+    site: HostileSite, what: str
+) -> None:
     site.answers(what, {"uri": site.elsewhere})
     outcome = site.heads()
     # What the pipeline says goes before defaults, and after overrides.
@@ -161,7 +165,7 @@ def test_a_catalog_does_not_move_its_readers_to_another_server(site: Site, what:
     assert isinstance(outcome, expected)
 
 
-def test_an_address_that_libraries_read_differently_moves_no_reader(site: Site) -> None:
+def test_an_address_that_libraries_read_differently_moves_no_reader(site: HostileSite) -> None:
     own = site.catalog.properties["uri"].removeprefix("http://")
     site.answers("overrides", {"uri": f"{site.elsewhere}\\@{own}"})
     assert isinstance(site.heads(), SourceUnavailable)
@@ -169,7 +173,9 @@ def test_an_address_that_libraries_read_differently_moves_no_reader(site: Site) 
 
 @pytest.mark.parametrize("key", ["prefix", "namespace-separator", "uri"])
 @pytest.mark.parametrize("value", [7, None, {"a": "b"}, ["a"], {"a": {"b": "c"}}])
-def test_values_that_are_no_text_end_as_unreadable(site: Site, key: str, value: object) -> None:
+def test_values_that_are_no_text_end_as_unreadable(
+    site: HostileSite, key: str, value: object
+) -> None:
     site.answers("overrides", {key: value})
     assert isinstance(site.heads(), SourceUnavailable)
 
@@ -177,14 +183,14 @@ def test_values_that_are_no_text_end_as_unreadable(site: Site, key: str, value: 
 @pytest.mark.parametrize("what", ["defaults", "overrides"])
 @pytest.mark.parametrize("properties", [None, [], "x", 7, {"": []}])
 def test_an_answer_that_is_no_map_is_unreadable_or_empty(
-    site: Site, what: str, properties: object
+    site: HostileSite, what: str, properties: object
 ) -> None:
     site.answers(what, properties)
     outcome = site.heads()
     assert outcome == {"main": 7} or isinstance(outcome, SourceUnavailable)
 
 
-def test_parts_of_paths_are_taken_over(site: Site) -> None:
+def test_parts_of_paths_are_taken_over(site: HostileSite) -> None:
     site.answers("overrides", {"prefix": "lakes/one", "uri": f"{site.catalog.properties['uri']}/"})
     answer = site.catalog.answers.pop("/v1/namespaces/shop/tables/orders")
     site.catalog.answers["/v1/lakes/one/namespaces/shop/tables/orders"] = answer
@@ -194,7 +200,7 @@ def test_parts_of_paths_are_taken_over(site: Site) -> None:
 @pytest.mark.parametrize(
     "path", ["/v1/config", "/v1/namespaces/shop/tables/orders", "/v1/oauth/tokens"]
 )
-def test_no_redirect_to_another_server_is_followed(site: Site, path: str) -> None:
+def test_no_redirect_to_another_server_is_followed(site: HostileSite, path: str) -> None:
     site.catalog.redirects[path] = f"{site.elsewhere}/v1/anything"
     token = {"credential": "a:b", "oauth2-server-uri": f"{site.catalog.properties['uri']}{path}"}
     outcome = site.heads(**(token if "oauth" in path else {}))
@@ -202,13 +208,13 @@ def test_no_redirect_to_another_server_is_followed(site: Site, path: str) -> Non
     assert "redirects" in outcome.message
 
 
-def test_a_redirect_within_the_catalog_is_followed(site: Site) -> None:
+def test_a_redirect_within_the_catalog_is_followed(site: HostileSite) -> None:
     site.catalog.redirects["/v1/config"] = "/v1/moved"
     site.catalog.answers["/v1/moved"] = (200, {"defaults": {}, "overrides": {}})
     assert site.heads() == {"main": 7}
 
 
-def test_credentials_that_an_answer_has_for_files_are_not_used(site: Site) -> None:
+def test_credentials_that_an_answer_has_for_files_are_not_used(site: HostileSite) -> None:
     path = "/v1/namespaces/shop/tables/orders"
     status, answer = site.catalog.answers[path]
     config = {"s3.endpoint": site.elsewhere, "py-io-impl": "no_such_module.Trap", "token": {}}

@@ -8,7 +8,11 @@ from requests.adapters import HTTPAdapter
 
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.heads.reader.limits import proxies
-from icdc_operator.cluster.heads.reader.limits.addresses import AccessRefused, Addresses, Guard
+from icdc_operator.cluster.heads.reader.limits.addresses import (
+    AccessRefused,
+    Addresses,
+    AddressGuard,
+)
 from icdc_operator.cluster.heads.reader.metadata_files import read
 from icdc_operator.cluster.heads.settings import ReaderSettings
 from icdc_testing.catalogs import rest_catalog
@@ -62,7 +66,7 @@ def test_a_proxy_is_not_asked_for_files_where_nothing_is_connected_to(
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", catalog.properties["uri"])
     monkeypatch.delenv("NO_PROXY", raising=False)
-    proxies.install(Guard(Addresses(ReaderSettings())))
+    proxies.install(AddressGuard(Addresses(ReaderSettings())))
     with pytest.raises(AccessRefused):
         read({**properties, "s3.region": "r"}, location, ReaderSettings())
     assert catalog.requests == []
@@ -104,7 +108,7 @@ def test_a_proxy_of_the_environment_is_asked_for_no_role_at_a_refused_address(
     monkeypatch.setenv("HTTP_PROXY", catalog.properties["uri"])
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", METADATA_HOST)
-    proxies.install(Guard(Addresses(ReaderSettings())))
+    proxies.install(AddressGuard(Addresses(ReaderSettings())))
     with pytest.raises(AccessRefused):
         read({**KEYS, "client.role-arn": "arn:aws:iam::1:role/x"}, "s3://b/m", ReaderSettings())
     assert catalog.requests == []

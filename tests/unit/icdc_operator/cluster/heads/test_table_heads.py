@@ -61,7 +61,7 @@ async def seven(table: Sequence[str]) -> int | None:
     return 7
 
 
-class World:
+class ReaderWorld:
     """A reader on fake or real catalogs."""
 
     def __init__(
@@ -131,7 +131,7 @@ def test_each_table_has_its_head_or_a_reason_of_its_own(lake: HeadLake) -> None:
             {"name": "shop.secret", "catalog": secret},
         ],
     }
-    by_table = World().read(make_spec(**document))
+    by_table = ReaderWorld().read(make_spec(**document))
     assert by_table["shop.orders"] == Head(head)
     assert by_table["shop.empty"] == Head(None)
     assert by_table["shop.branched"] == Head(audited)
@@ -150,7 +150,7 @@ def test_a_catalog_that_goes_away_is_a_reason_and_one_that_comes_back_is_read(
     away = lake.database.with_suffix(".away")
 
     async def story() -> None:
-        reader = World().reader()
+        reader = ReaderWorld().reader()
         tables = heads.list_branches(spec)
         assert await reader.read("default", tables) == {"shop.orders": Head(head)}
         lake.database.rename(away)
@@ -166,7 +166,7 @@ def test_a_catalog_that_goes_away_is_a_reason_and_one_that_comes_back_is_read(
 
 def test_pipelines_with_the_same_properties_share_one_connection() -> None:
     readers = FakeReaders(seven)
-    world = World(readers)
+    world = ReaderWorld(readers)
     world.read(spec_of("a.b", "c.d"), spec_of("e.f"), spec_of("a.b"))
     assert len(readers.connections) == 1
     world.read(spec_of("a.b"), spec_of("a.b", token="t"))
@@ -177,7 +177,7 @@ def test_namespaces_share_no_reader() -> None:
     readers = FakeReaders(seven)
 
     async def story() -> None:
-        reader = World(readers).reader()
+        reader = ReaderWorld(readers).reader()
         for namespace in ("one", "two", "one"):
             await reader.read(namespace, heads.list_branches(spec_of("a.b")))
         reader.close()
@@ -189,7 +189,7 @@ def test_namespaces_share_no_reader() -> None:
 def test_connections_are_bounded_and_the_one_not_used_for_longest_goes() -> None:
     readers = FakeReaders(seven)
     one, two, three = (spec_of("a.b", warehouse=name) for name in "xyz")
-    World(readers, max_catalogs=2).read(one, two, one, three, one, two)
+    ReaderWorld(readers, max_catalogs=2).read(one, two, one, three, one, two)
     used = [connection.properties["warehouse"] for connection in readers.connections]
     assert used == ["x", "y", "z", "y"]
 
@@ -199,7 +199,7 @@ def test_a_namespace_with_many_catalogs_pushes_out_its_own(most: int, kept: int)
     readers = FakeReaders(seven)
 
     async def story() -> None:
-        reader = World(readers, max_catalogs=most).reader()
+        reader = ReaderWorld(readers, max_catalogs=most).reader()
         await reader.read("small", heads.list_branches(spec_of("a.b", warehouse="small")))
         for name in "abcdefghij":
             await reader.read("large", heads.list_branches(spec_of("a.b", warehouse=name)))
@@ -217,7 +217,7 @@ def test_a_connection_that_failed_is_made_anew() -> None:
         raise SourceUnavailable("broken")
 
     readers = FakeReaders(act)
-    World(readers).read(spec_of("a.b"), spec_of("a.b"))
+    ReaderWorld(readers).read(spec_of("a.b"), spec_of("a.b"))
     assert (len(readers.connections), readers.closed) == (2, 2)
 
 
@@ -230,7 +230,7 @@ def test_a_catalog_that_hangs_holds_up_nobody_else() -> None:
     readers = FakeReaders(act)
 
     async def story() -> None:
-        reader = World(readers, seconds=0.2).reader()
+        reader = ReaderWorld(readers, seconds=0.2).reader()
         hanging, healthy = spec_of("hangs.x", "fine.x"), spec_of("fine.y", warehouse="w")
         first, second = await asyncio.gather(
             reader.read("default", heads.list_branches(hanging)),
@@ -284,7 +284,7 @@ def test_an_error_that_nobody_foresaw_is_counted() -> None:
     async def act(table: Sequence[str]) -> int | None:
         raise Bug("internal error (UnknownError)")
 
-    world = World(FakeReaders(act))
+    world = ReaderWorld(FakeReaders(act))
     by_table = world.read(spec_of("a.b"))
     assert reason(by_table["a.b"]) == "internal error (UnknownError)"
     assert world.metrics.registry.get_sample_value("icdc_unexpected_errors_total") == 1

@@ -15,7 +15,7 @@ KEYS = [PipelineKey(namespace, f"shop-{number}") for namespace in "abc" for numb
 HOSTS = ("https://one", "https://two", "https://three")
 
 
-class Machine(RuleBasedStateMachine):
+class AdmissionMachine(RuleBasedStateMachine):
     """Pipelines want runs and lose interest; looks come late, fail, or are told too often."""
 
     def __init__(self) -> None:
@@ -97,13 +97,13 @@ class Machine(RuleBasedStateMachine):
         assert all(site.pipelines[key].turns > before[key] for key in KEYS)
 
 
-Machine.TestCase.settings = settings(
+AdmissionMachine.TestCase.settings = settings(
     max_examples=30,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-TestMachine = pytest.mark.unit(Machine.TestCase)
+TestMachine = pytest.mark.unit(AdmissionMachine.TestCase)
 
 
 @pytest.mark.unit

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.unit
 FIRST, NEXT = PipelineKey("default", "first"), PipelineKey("default", "next")
 
 
-class Line:
+class WaitingLine:
     """One slot, which another pipeline holds, and the pipeline of a cluster that wants it."""
 
     def __init__(self, cluster: MemoryCluster) -> None:
@@ -67,15 +67,15 @@ class Line:
 
 
 @pytest.fixture
-def line() -> Line:
-    return Line(MemoryCluster(make_observed(make_spec())))
+def line() -> WaitingLine:
+    return WaitingLine(MemoryCluster(make_observed(make_spec())))
 
 
 def place(position: int, waiting: int) -> str:
     return f"queue position {position} of {waiting}: the limit --max-active-runs (1) is reached"
 
 
-def test_no_run_is_planned_and_the_place_is_told_until_the_turn_comes(line: Line) -> None:
+def test_no_run_is_planned_and_the_place_is_told_until_the_turn_comes(line: WaitingLine) -> None:
     assert line.look() == POSITION_SECONDS
     assert line.status.current_run is None
     assert line.condition(ConditionType.RUN_ACTIVE) == ("False", "Queued", place(1, 1))
@@ -92,7 +92,7 @@ def test_no_run_is_planned_and_the_place_is_told_until_the_turn_comes(line: Line
     assert [step.detail for step in steps] == [("RunPlanned",)]
 
 
-def test_a_changed_place_is_written_at_most_once_a_minute(line: Line) -> None:
+def test_a_changed_place_is_written_at_most_once_a_minute(line: WaitingLine) -> None:
     line.want(NEXT)
     line.cluster.pass_time(1)
     line.look()
@@ -114,7 +114,7 @@ def test_what_is_ready_stays_ready_while_its_next_run_waits() -> None:
         observed_generation=1, tables=(caught_up(),), last_run=good, recent_runs=(good,)
     )
     world = replace(make_observed(make_spec(), status), heads={"shop.orders": "7"})
-    line = Line(MemoryCluster(world))
+    line = WaitingLine(MemoryCluster(world))
     line.look()
     before = line.condition(ConditionType.READY), line.status.phase
     assert before[0] == ("True", "Streaming", "")
@@ -132,7 +132,7 @@ def test_what_is_ready_stays_ready_while_its_next_run_waits() -> None:
     assert line.status.current_run is not None
 
 
-def test_until_the_runs_at_work_are_counted_the_last_known_place_stays(line: Line) -> None:
+def test_until_the_runs_at_work_are_counted_the_last_known_place_stays(line: WaitingLine) -> None:
     line.look()
     line.admission = Admission(Limits(total=1), line.woken.append, lambda: 0.0)
     line.reconciler = line.cluster.reconciler(admission=line.admission)
@@ -146,7 +146,7 @@ def test_until_the_runs_at_work_are_counted_the_last_known_place_stays(line: Lin
     assert line.cluster.take_steps() == []
 
 
-def test_a_look_that_fails_counts_as_a_look(line: Line) -> None:
+def test_a_look_that_fails_counts_as_a_look(line: WaitingLine) -> None:
     def fail(what: str) -> None:
         raise Unavailable(what)
 
@@ -160,7 +160,7 @@ def test_a_look_that_fails_counts_as_a_look(line: Line) -> None:
     assert line.admission.active == 1
 
 
-def test_a_run_that_nothing_records_holds_a_slot_while_it_may_write(line: Line) -> None:
+def test_a_run_that_nothing_records_holds_a_slot_while_it_may_write(line: WaitingLine) -> None:
     line.admission.forget(FIRST)
     assert line.cluster.observed is not None
     stray = replace(make_seen(RunPhase.MISSING, alive=True), epoch=1)
@@ -171,7 +171,7 @@ def test_a_run_that_nothing_records_holds_a_slot_while_it_may_write(line: Line) 
 
 
 def test_one_who_has_no_place_yet_says_what_it_waits_for() -> None:
-    line = Line(MemoryCluster(make_observed(make_spec())))
+    line = WaitingLine(MemoryCluster(make_observed(make_spec())))
     line.admission = Admission(Limits(total=1), line.woken.append, lambda: 0.0)
     line.reconciler = line.cluster.reconciler(admission=line.admission)
     line.look()
@@ -183,7 +183,7 @@ def test_one_who_has_no_place_yet_says_what_it_waits_for() -> None:
     ("error", "given_back"), [(Conflict, True), (Invalid, True), (Unavailable, False)]
 )
 def test_the_turn_of_a_plan_that_was_certainly_not_written_is_given_back(
-    line: Line, error: type[ClusterError], given_back: bool
+    line: WaitingLine, error: type[ClusterError], given_back: bool
 ) -> None:
     def fail(what: str) -> None:
         if what == "save":
@@ -200,7 +200,7 @@ def test_the_turn_of_a_plan_that_was_certainly_not_written_is_given_back(
     assert (line.status.current_run is None) == given_back
 
 
-def test_a_suspended_pipeline_leaves_the_line(line: Line) -> None:
+def test_a_suspended_pipeline_leaves_the_line(line: WaitingLine) -> None:
     line.look()
     assert line.cluster.observed is not None
     line.cluster.observed = replace(
@@ -212,7 +212,7 @@ def test_a_suspended_pipeline_leaves_the_line(line: Line) -> None:
     assert line.status.next_attempt_time is None
 
 
-def test_a_pipeline_that_is_gone_gives_its_slot_to_the_next(line: Line) -> None:
+def test_a_pipeline_that_is_gone_gives_its_slot_to_the_next(line: WaitingLine) -> None:
     line.admission.forget(FIRST)
     line.look()
     assert line.want(NEXT) == place(1, 1)

@@ -16,7 +16,7 @@ from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 pytestmark = pytest.mark.unit
 
 
-class Cluster:
+class ListingCluster:
     """Lists the pipelines of the test, and the parts that a Relist needs."""
 
     def __init__(self, *namespaces: str) -> None:
@@ -62,7 +62,7 @@ def keys(count: int, namespace: str = "default") -> list[PipelineKey]:
 
 
 def test_all_pipelines_are_due_when_none_was_looked_at() -> None:
-    cluster = Cluster()
+    cluster = ListingCluster()
     cluster.versions = dict.fromkeys(keys(50), "1")
     asyncio.run(cluster.relist.list_once())
     assert cluster.listings == [(set(keys(50)), 0)]
@@ -71,7 +71,7 @@ def test_all_pipelines_are_due_when_none_was_looked_at() -> None:
 
 
 def test_only_the_namespaces_of_the_scope_are_listed() -> None:
-    cluster = Cluster("a", "b")
+    cluster = ListingCluster("a", "b")
     for namespace in "abc":
         cluster.versions[PipelineKey(namespace, "shop")] = "1"
     asyncio.run(cluster.relist.list_once())
@@ -79,7 +79,7 @@ def test_only_the_namespaces_of_the_scope_are_listed() -> None:
 
 
 def test_what_changed_or_went_unseen_is_due_at_once() -> None:
-    cluster = Cluster()
+    cluster = ListingCluster()
     same, changed, gone, new = keys(4)
     cluster.looked_at = {same: "1", changed: "2", gone: "3"}
     cluster.versions = {same: "1", changed: "9", new: "4"}
@@ -88,7 +88,7 @@ def test_what_changed_or_went_unseen_is_due_at_once() -> None:
 
 
 def test_within_a_number_of_lists_each_unchanged_pipeline_is_looked_at_once() -> None:
-    cluster = Cluster()
+    cluster = ListingCluster()
     cluster.versions = dict.fromkeys(keys(200), "1")
     cluster.looked_at = dict(cluster.versions)
     rounds: list[set[PipelineKey]] = []
@@ -102,7 +102,7 @@ def test_within_a_number_of_lists_each_unchanged_pipeline_is_looked_at_once() ->
 
 
 def test_a_list_that_fails_changes_nothing_and_is_no_end() -> None:
-    cluster = Cluster()
+    cluster = ListingCluster()
     cluster.faults = [Unavailable("no answer")]
     with pytest.raises(Unavailable):
         asyncio.run(cluster.relist.list_once())
@@ -110,7 +110,7 @@ def test_a_list_that_fails_changes_nothing_and_is_no_end() -> None:
 
 
 def test_a_dead_watch_is_found_by_a_list() -> None:
-    cluster = Cluster()
+    cluster = ListingCluster()
     (shop,) = keys(1)
     cluster.watch_age.note_event(shop, "1", deleted=False)
     cluster.versions = {shop: "2"}
@@ -120,7 +120,7 @@ def test_a_dead_watch_is_found_by_a_list() -> None:
 
 
 def test_lists_are_repeated_after_a_fault() -> None:
-    cluster = Cluster()
+    cluster = ListingCluster()
     cluster.faults = [Unavailable("no answer"), Unavailable("no answer")]
 
     async def story() -> Any:

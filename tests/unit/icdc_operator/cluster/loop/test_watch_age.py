@@ -10,7 +10,7 @@ pytestmark = pytest.mark.unit
 SHOP, TAXI = PipelineKey("default", "shop"), PipelineKey("default", "taxi")
 
 
-class Watch:
+class TimedWatchAge:
     """A WatchAge with the clock of the test."""
 
     def __init__(self) -> None:
@@ -22,11 +22,11 @@ class Watch:
 
 
 @pytest.fixture
-def watch() -> Watch:
-    return Watch()
+def watch() -> TimedWatchAge:
+    return TimedWatchAge()
 
 
-def test_a_quiet_watch_that_missed_nothing_is_well(watch: Watch) -> None:
+def test_a_quiet_watch_that_missed_nothing_is_well(watch: TimedWatchAge) -> None:
     watch.age.note_event(SHOP, "10", deleted=False)
     watch.now = 9999.0
     watch.compare({SHOP: "10"})
@@ -43,7 +43,7 @@ def test_a_quiet_watch_that_missed_nothing_is_well(watch: Watch) -> None:
     ],
 )
 def test_what_is_missed_is_what_is_newer(
-    watch: Watch, version: str, listed: str, missed: bool
+    watch: TimedWatchAge, version: str, listed: str, missed: bool
 ) -> None:
     watch.age.note_event(SHOP, version, deleted=False)
     watch.compare({SHOP: listed})
@@ -51,7 +51,7 @@ def test_what_is_missed_is_what_is_newer(
     assert watch.age.missed_seconds == (5.0 if missed else 0.0)
 
 
-def test_what_was_never_told_is_missed_until_it_is_told(watch: Watch) -> None:
+def test_what_was_never_told_is_missed_until_it_is_told(watch: TimedWatchAge) -> None:
     watch.compare({SHOP: "10", TAXI: "11"})
     watch.now = 3.0
     watch.compare({SHOP: "10", TAXI: "11"})
@@ -62,34 +62,34 @@ def test_what_was_never_told_is_missed_until_it_is_told(watch: Watch) -> None:
     assert watch.age.missed_seconds == 0.0
 
 
-def test_a_pipeline_that_went_while_the_watch_listed_anew_is_no_loss(watch: Watch) -> None:
+def test_a_pipeline_that_went_while_the_watch_listed_anew_is_no_loss(watch: TimedWatchAge) -> None:
     watch.age.note_event(SHOP, "10", deleted=False)
     watch.compare({})
     watch.now = 5.0
     assert (watch.age.missed_seconds, watch.age.get_versions()) == (0.0, {})
 
 
-def test_a_pipeline_that_was_told_of_while_the_list_was_read_stays(watch: Watch) -> None:
+def test_a_pipeline_that_was_told_of_while_the_list_was_read_stays(watch: TimedWatchAge) -> None:
     began = watch.age.get_versions()
     watch.age.note_event(SHOP, "10", deleted=False)
     watch.age.note_list({}, began=began)
     assert watch.age.get_versions() == {SHOP: "10"}
 
 
-def test_a_deleted_pipeline_is_forgotten(watch: Watch) -> None:
+def test_a_deleted_pipeline_is_forgotten(watch: TimedWatchAge) -> None:
     watch.age.note_event(SHOP, "10", deleted=False)
     watch.age.note_event(SHOP, "11", deleted=True)
     assert watch.age.get_versions() == {}
 
 
-def test_a_new_watch_owes_nothing_yet(watch: Watch) -> None:
+def test_a_new_watch_owes_nothing_yet(watch: TimedWatchAge) -> None:
     watch.compare({SHOP: "10"})
     watch.now = 5.0
     watch.age.note_restart()
     assert watch.age.missed_seconds == 0.0
 
 
-def test_a_watch_of_a_store_that_was_restored_is_dead(watch: Watch) -> None:
+def test_a_watch_of_a_store_that_was_restored_is_dead(watch: TimedWatchAge) -> None:
     watch.age.note_event(SHOP, "10", deleted=False)
     watch.compare({SHOP: "7"})
     watch.now = 300.0
@@ -101,7 +101,7 @@ def test_a_watch_of_a_store_that_was_restored_is_dead(watch: Watch) -> None:
     assert watch.age.missed_seconds == 0.0
 
 
-def test_lists_that_lag_now_and_then_are_no_loss(watch: Watch) -> None:
+def test_lists_that_lag_now_and_then_are_no_loss(watch: TimedWatchAge) -> None:
     watch.age.note_event(SHOP, "10", deleted=False)
     for listed in ("9", "10", "9"):
         watch.compare({SHOP: listed})
@@ -109,7 +109,7 @@ def test_lists_that_lag_now_and_then_are_no_loss(watch: Watch) -> None:
     assert watch.age.missed_seconds == 0.0
 
 
-def test_a_list_from_before_an_event_that_overtook_it_is_no_loss(watch: Watch) -> None:
+def test_a_list_from_before_an_event_that_overtook_it_is_no_loss(watch: TimedWatchAge) -> None:
     for listed, reported in (("9", "10"), ("10", "11")):
         began = watch.age.get_versions()
         watch.age.note_event(SHOP, reported, deleted=False)

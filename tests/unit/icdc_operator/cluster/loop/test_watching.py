@@ -19,7 +19,7 @@ pytestmark = pytest.mark.unit
 PACE = WatchBackoff(first=0.001, cap=0.002, unknown=0.001)
 
 
-class Cluster:
+class WatchedCluster:
     """Knows some kinds, and ends watches as the test says."""
 
     def __init__(self, *kind: Kind) -> None:
@@ -67,7 +67,7 @@ def restarts(metrics: Metrics) -> float | None:
 
 def test_a_watch_that_ends_is_started_anew_and_counted() -> None:
     async def story() -> None:
-        cluster, metrics = Cluster(kinds.PIPELINE, kinds.APPLICATION), Metrics()
+        cluster, metrics = WatchedCluster(kinds.PIPELINE, kinds.APPLICATION), Metrics()
         cluster.ends = [WatchError("410"), Unavailable("no answer")]
         await cluster.until(lambda: len(cluster.watches) == 3, metrics)
         assert restarts(metrics) == 2
@@ -78,7 +78,7 @@ def test_a_watch_that_ends_is_started_anew_and_counted() -> None:
 
 def test_pipelines_are_watched_even_without_spark_operator() -> None:
     async def story() -> None:
-        cluster = Cluster(kinds.PIPELINE)
+        cluster = WatchedCluster(kinds.PIPELINE)
         await cluster.until(lambda: bool(cluster.watches), Metrics())
         assert cluster.watches == [False]
 
@@ -87,7 +87,7 @@ def test_pipelines_are_watched_even_without_spark_operator() -> None:
 
 def test_spark_applications_are_watched_once_the_cluster_knows_them() -> None:
     async def story() -> None:
-        cluster, metrics = Cluster(kinds.PIPELINE), Metrics()
+        cluster, metrics = WatchedCluster(kinds.PIPELINE), Metrics()
 
         def install(asked: int) -> None:
             if asked == 8:
@@ -105,7 +105,7 @@ def test_nothing_is_watched_until_the_cluster_knows_pipelines(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def story() -> None:
-        cluster = Cluster(kinds.APPLICATION)
+        cluster = WatchedCluster(kinds.APPLICATION)
 
         def install(asked: int) -> None:
             if asked == 5:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.unit
 SHOP, TAXI = PipelineKey("default", "shop"), PipelineKey("default", "taxi")
 
 
-class Bench:
+class WorkerBench:
     """Workers on a queue of the test, until a look closes it."""
 
     def __init__(self) -> None:
@@ -68,8 +68,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench() -> Bench:
-    return Bench()
+def bench() -> WorkerBench:
+    return WorkerBench()
 
 
 @pytest.mark.parametrize(
@@ -82,18 +82,18 @@ def bench() -> Bench:
     ],
 )
 def test_a_look_that_fails_is_counted_and_repeated(
-    bench: Bench, error: Exception, result: str
+    bench: WorkerBench, error: Exception, result: str
 ) -> None:
     bench.work(bench.fails_once(error), SHOP)
     assert bench.results == {result: 1.0, "done": 1.0}
 
 
-def test_an_error_that_nobody_foresaw_is_counted_apart(bench: Bench) -> None:
+def test_an_error_that_nobody_foresaw_is_counted_apart(bench: WorkerBench) -> None:
     bench.work(bench.fails_once(ZeroDivisionError("a bug")), SHOP)
     assert bench.metrics.registry.get_sample_value("icdc_unexpected_errors_total") == 1.0
 
 
-def test_a_look_that_hangs_is_ended_and_repeated(bench: Bench) -> None:
+def test_a_look_that_hangs_is_ended_and_repeated(bench: WorkerBench) -> None:
     async def look(_: PipelineKey) -> float | None:
         if len(bench.moments) == 1:
             await asyncio.Event().wait()
@@ -104,7 +104,7 @@ def test_a_look_that_hangs_is_ended_and_repeated(bench: Bench) -> None:
     assert bench.results == {"timeout": 1.0, "done": 1.0}
 
 
-def test_the_next_look_comes_when_the_last_one_asked_for_it(bench: Bench) -> None:
+def test_the_next_look_comes_when_the_last_one_asked_for_it(bench: WorkerBench) -> None:
     async def look(_: PipelineKey) -> float | None:
         if len(bench.moments) == 3:
             bench.queue.close()
@@ -114,12 +114,12 @@ def test_the_next_look_comes_when_the_last_one_asked_for_it(bench: Bench) -> Non
     assert all(later - earlier >= 0.03 for earlier, later in itertools.pairwise(bench.moments))
 
 
-def test_the_time_a_server_asks_for_is_waited(bench: Bench) -> None:
+def test_the_time_a_server_asks_for_is_waited(bench: WorkerBench) -> None:
     bench.work(bench.fails_once(Unavailable("too many requests", 0.05)), SHOP)
     assert bench.moments[1] - bench.moments[0] >= 0.05
 
 
-def test_pipelines_are_looked_at_side_by_side_but_each_by_one_worker(bench: Bench) -> None:
+def test_pipelines_are_looked_at_side_by_side_but_each_by_one_worker(bench: WorkerBench) -> None:
     active: set[PipelineKey] = set()
     met = asyncio.Event()
 

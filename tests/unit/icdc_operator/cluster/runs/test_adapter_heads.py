@@ -28,7 +28,7 @@ pytestmark = pytest.mark.unit
 PIPELINE = kinds.PIPELINE.build_path("default", "shop")
 
 
-class World:
+class IdleWorld:
     """An idle pipeline on a fake server, whose one table is what `head` says."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class World:
 
 def test_an_idle_pipeline_is_told_its_heads_and_plans_a_run_only_for_news() -> None:
     async def story() -> None:
-        world = World()
+        world = IdleWorld()
         first = await world.look()
         assert (first.heads, first.heads_watched, world.reads) == (None, True, 0)
         assert decide(first, NOW).status.current_run is None
@@ -95,7 +95,7 @@ def test_an_idle_pipeline_is_told_its_heads_and_plans_a_run_only_for_news() -> N
 
 def test_news_make_a_run_and_show_in_the_status() -> None:
     async def story() -> None:
-        world = World()
+        world = IdleWorld()
         world.head = Head("8")
         seen = await world.look_when_woken()
         decision = decide(seen, NOW)
@@ -109,7 +109,7 @@ def test_news_make_a_run_and_show_in_the_status() -> None:
 
 def test_what_was_new_before_a_comparison_is_new_after_it() -> None:
     async def story() -> None:
-        world = World()
+        world = IdleWorld()
         world.head = Head("8")
         await world.look_when_woken()
         world.put(compared=True)
@@ -125,7 +125,7 @@ def test_what_was_new_before_a_comparison_is_new_after_it() -> None:
 
 def test_a_table_that_cannot_be_looked_at_is_left_out() -> None:
     async def story() -> None:
-        world = World()
+        world = IdleWorld()
         world.head = Unseen("away")
         assert (await world.look_when_woken()).heads == {}
         await world.watch.close()
@@ -141,7 +141,7 @@ def test_no_catalog_is_asked_for_a_pipeline_that_heads_do_not_matter_to(
     spec: dict[str, Any],
 ) -> None:
     async def story() -> None:
-        world = World()
+        world = IdleWorld()
         world.put(**spec)
         observed = await world.look()
         assert (observed.heads, observed.heads_watched) == (None, False)
@@ -153,7 +153,7 @@ def test_no_catalog_is_asked_for_a_pipeline_that_heads_do_not_matter_to(
 
 def test_a_pipeline_that_is_gone_is_not_followed_any_more() -> None:
     async def story() -> None:
-        world = World()
+        world = IdleWorld()
         await world.look_when_woken()
         del world.server.objects[PIPELINE]
         assert await world.adapter.observe("default", "shop") is None

@@ -46,7 +46,7 @@ PERSON = None
 
 
 @dataclass(frozen=True)
-class Case:
+class SequenceCase:
     """A sequence, and what must become of it."""
 
     steps: tuple[Moment, ...]
@@ -65,40 +65,40 @@ class Case:
 
 LOST = FailureClass.NODE_LOST
 
-CASES: dict[str, Case] = {
-    "COMPLETED": Case(
+CASES: dict[str, SequenceCase] = {
+    "COMPLETED": SequenceCase(
         begun(Moment(60, pod=WELL), Moment(61, "SUCCEEDING"), Moment(62, "COMPLETED")),
         then=POLL,
         closed=(60, 65),
     ),
-    "killed after it had finished, FAILED (#2775)": Case(
+    "killed after it had finished, FAILED (#2775)": SequenceCase(
         begun(Moment(60, pod=KILLED_DONE), *fails(61, EXITED.format(143, "Error"))),
         then=POLL,
         closed=(60, 65),
     ),
-    "driver pod not found after success, and the watch had told (#2755)": Case(
+    "driver pod not found after success, and the watch had told (#2755)": SequenceCase(
         begun(Moment(60, pod=WELL, reported=True), *fails(60.1, NOT_FOUND, pod_deleted=True)),
         then=POLL,
     ),
-    "driver pod not found after success, and nobody saw it end (#2755, #2302)": Case(
+    "driver pod not found after success, and nobody saw it end (#2755, #2302)": SequenceCase(
         begun(Moment(60, pod=WELL), *fails(60, NOT_FOUND, pod_deleted=True)),
         then=AT_ONCE,
         failure=(LOST, "NodeLost"),
         text="ended without reporting an outcome",
     ),
-    "driver pod not found, never made": Case(
+    "driver pod not found, never made": SequenceCase(
         submit(*fails(16, NOT_FOUND)),
         then=AT_ONCE,
         failure=(LOST, "NodeLost"),
         closed=(16, 25),
     ),
-    "SUBMITTED for ever, without a driver": Case(
+    "SUBMITTED for ever, without a driver": SequenceCase(
         submit(),
         then=AT_ONCE,
         failure=(LOST, "NodeLost"),
         closed=(65, 75),
     ),
-    "FAILED while its driver works, which ends well (#2788)": Case(
+    "FAILED while its driver works, which ends well (#2788)": SequenceCase(
         (
             Moment(1, ""),
             Moment(4, pod=driver_pod("Pending")),
@@ -110,7 +110,7 @@ CASES: dict[str, Case] = {
         then=POLL,
         closed=(900, 905),
     ),
-    "FAILED while its driver works, which is evicted and collected (#2788)": Case(
+    "FAILED while its driver works, which is evicted and collected (#2788)": SequenceCase(
         (
             Moment(1, ""),
             Moment(7, pod=WORKS),
@@ -122,7 +122,7 @@ CASES: dict[str, Case] = {
         failure=(LOST, "NodeLost"),
         closed=(300, 305),
     ),
-    "SUBMITTED for ever, its image cannot be pulled (#2667)": Case(
+    "SUBMITTED for ever, its image cannot be pulled (#2667)": SequenceCase(
         pulling(),
         then=BACKOFF,
         failure=(FailureClass.IMAGE_PULL, "ImagePullBackOff"),
@@ -130,7 +130,7 @@ CASES: dict[str, Case] = {
         closed=(120, 130),
         meanwhile="not found; see spec.spark.image",
     ),
-    "SUBMITTED for ever, no node has room (#1737)": Case(
+    "SUBMITTED for ever, no node has room (#1737)": SequenceCase(
         submit(Moment(6, pod=driver_pod("Pending", status=FULL))),
         then=BACKOFF,
         failure=(FailureClass.UNSCHEDULABLE, "Unschedulable"),
@@ -138,7 +138,7 @@ CASES: dict[str, Case] = {
         closed=(600, 640),
         meanwhile="Unschedulable: 0/3 nodes are available",
     ),
-    "SUBMITTED for ever, a Secret is missing": Case(
+    "SUBMITTED for ever, a Secret is missing": SequenceCase(
         submit(
             Moment(6, pod=driver_pod("Pending", state=waiting("CreateContainerConfigError", "x")))
         ),
@@ -147,7 +147,7 @@ CASES: dict[str, Case] = {
         text="check what the pod refers to, such as Secrets",
         closed=(120, 160),
     ),
-    "SUBMITTED for ever, a volume is not mounted": Case(
+    "SUBMITTED for ever, a volume is not mounted": SequenceCase(
         submit(
             Moment(
                 6,
@@ -160,13 +160,13 @@ CASES: dict[str, Case] = {
         failure=(FailureClass.BAD_SPEC, "ContainerCreating"),
         closed=(120, 160),
     ),
-    "RUNNING for ever, and never a word": Case(
+    "RUNNING for ever, and never a word": SequenceCase(
         (*begun()[:3], Moment(12, "RUNNING")),
         then=BACKOFF,
         failure=(FailureClass.START_TIMEOUT, "StartTimeout"),
         closed=(600, 640),
     ),
-    "NEW for ever": Case(
+    "NEW for ever": SequenceCase(
         (Moment(1, ""),),
         then=BACKOFF,
         failure=(FailureClass.SUBMISSION, "SparkOperatorNotWatching"),
@@ -174,29 +174,29 @@ CASES: dict[str, Case] = {
         closed=(600, 610),
         meanwhile="spark-operator has not processed",
     ),
-    "OOMKilled": Case(
+    "OOMKilled": SequenceCase(
         begun(Moment(60, pod=OOM), *fails(61, EXITED.format(137, "OOMKilled"))),
         then=BACKOFF,
         failure=(FailureClass.OUT_OF_MEMORY, "OOMKilled"),
         text="raise spec.spark.driver.memory",
     ),
-    "OOMKilled, and its pod is gone": Case(
+    "OOMKilled, and its pod is gone": SequenceCase(
         begun(Moment(60, "FAILED", EXITED.format(137, "OOMKilled"), pod_deleted=True)),
         then=BACKOFF,
         failure=(FailureClass.OUT_OF_MEMORY, "OOMKilled"),
     ),
-    "Evicted": Case(
+    "Evicted": SequenceCase(
         begun(Moment(60, pod=EVICTED), *fails(61, "driver container status missing")),
         then=AT_ONCE,
         failure=(LOST, "Evicted"),
         text="low on resource: memory",
     ),
-    "Evicted, and its pod is gone": Case(
+    "Evicted, and its pod is gone": SequenceCase(
         begun(Moment(60, "FAILED", "driver container status missing", pod_deleted=True)),
         then=AT_ONCE,
         failure=(LOST, "NodeLost"),
     ),
-    "drained": Case(
+    "drained": SequenceCase(
         begun(
             Moment(60, pod=driver_pod("Failed", state=termination(143), status=DRAINED)),
             *fails(61, EXITED.format(143, "Error")),
@@ -204,7 +204,7 @@ CASES: dict[str, Case] = {
         then=AT_ONCE,
         failure=(LOST, "EvictionByEvictionAPI"),
     ),
-    "the node is lost, its pod stays": Case(
+    "the node is lost, its pod stays": SequenceCase(
         begun(
             Moment(
                 300,
@@ -220,7 +220,7 @@ CASES: dict[str, Case] = {
         closed=(390, 440),
         node_dead=True,
     ),
-    "UNKNOWN for a while, then all is well": Case(
+    "UNKNOWN for a while, then all is well": SequenceCase(
         begun(
             Moment(60, "UNKNOWN", pod=UNKNOWN),
             Moment(240, "RUNNING", pod=WORKS),
@@ -229,35 +229,35 @@ CASES: dict[str, Case] = {
         then=POLL,
         closed=(300, 305),
     ),
-    "a driver that crashes without a word": Case(
+    "a driver that crashes without a word": SequenceCase(
         (*begun()[:3], Moment(60, pod=CRASHED), *fails(61, EXITED.format(1, "Error"))),
         then=PERSON,
         failure=(FailureClass.BUG, "NoOutcome"),
         text="read its log: ValueError",
     ),
-    "a driver that says why": Case(
+    "a driver that says why": SequenceCase(
         begun(Moment(60, pod=REFUSED), *fails(61, EXITED.format(1, "Error"))),
         then=SLOWLY,
         failure=(FailureClass.AUTH, "Unauthorized"),
     ),
-    "SUBMISSION_FAILED, the settings are wrong": Case(
+    "SUBMISSION_FAILED, the settings are wrong": SequenceCase(
         fail_submission("Caused by: java.lang.IllegalArgumentException: memory=0g is out of range"),
         then=PERSON,
         failure=(FailureClass.SUBMISSION, "SubmissionFailed"),
         text="memory=0g is out of range",
         closed=(6, 10),
     ),
-    "SUBMISSION_FAILED, a webhook does not answer": Case(
+    "SUBMISSION_FAILED, a webhook does not answer": SequenceCase(
         fail_submission("failed calling webhook: context deadline exceeded, connection refused"),
         then=BACKOFF,
         failure=(FailureClass.SUBMISSION, "SubmissionFailed"),
     ),
-    "SUBMISSION_FAILED, the quota is used up": Case(
+    "SUBMISSION_FAILED, the quota is used up": SequenceCase(
         fail_submission('Message: pods "x" is forbidden: exceeded quota: q.'),
         then=BACKOFF,
         failure=(FailureClass.UNSCHEDULABLE, "QuotaExceeded"),
     ),
-    "INVALIDATING and PENDING_RERUN: somebody edited the run": Case(
+    "INVALIDATING and PENDING_RERUN: somebody edited the run": SequenceCase(
         begun(
             Moment(60, "INVALIDATING"),
             Moment(90, "PENDING_RERUN", pod_deleted=True),
@@ -268,7 +268,7 @@ CASES: dict[str, Case] = {
         then=POLL,
         closed=(200, 205),
     ),
-    "SUSPENDED by somebody else": Case(
+    "SUSPENDED by somebody else": SequenceCase(
         begun(Moment(60, "SUSPENDING"), Moment(90, "SUSPENDED", pod_deleted=True)),
         then=AT_ONCE,
         failure=(LOST, "ApplicationSuspended"),
@@ -279,7 +279,7 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_a_run_ends_as_what_became_of_it(case: Case) -> None:
+def test_a_run_ends_as_what_became_of_it(case: SequenceCase) -> None:
     played = play(case.steps, node_dead=case.node_dead)
     ended = played.ended
     assert ended is not None, played.status

@@ -28,7 +28,7 @@ FAILURES = (
 )
 
 
-class Machine(RuleBasedStateMachine):
+class DecideMachine(RuleBasedStateMachine):
     """What may happen, in any order."""
 
     def __init__(self) -> None:
@@ -215,13 +215,13 @@ class Machine(RuleBasedStateMachine):
         assert verified.reason != "Pending"
 
 
-Machine.TestCase.settings = settings(
+DecideMachine.TestCase.settings = settings(
     max_examples=25,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-TestMachine = pytest.mark.unit(Machine.TestCase)
+TestMachine = pytest.mark.unit(DecideMachine.TestCase)
 
 
 @pytest.mark.unit

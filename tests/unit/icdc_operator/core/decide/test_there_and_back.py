@@ -14,7 +14,7 @@ import pytest
 
 from icdc_api.status.conditions import ConditionType
 from icdc_testing.deciding.edited_world import PHASES
-from icdc_testing.deciding.spec_fields import Field, base, fields, put, with_another
+from icdc_testing.deciding.spec_fields import SpecField, base, fields, put, with_another
 from icdc_testing.waiting.seeds import choose_seed
 
 pytestmark = [pytest.mark.unit, pytest.mark.timeout(3600)]
@@ -31,12 +31,12 @@ def phases(chance: random.Random) -> list[str]:
     return list(PHASES) if SOAK else chance.sample([*PHASES], PHASES_EACH)
 
 
-def pairs(chance: random.Random) -> list[tuple[Field, Field]]:
+def pairs(chance: random.Random) -> list[tuple[SpecField, SpecField]]:
     everything = list(itertools.combinations(CHANGEABLE, 2))
     return everything if SOAK else chance.sample(everything, PAIRS)
 
 
-def check_that_nothing_is_left(phase: str, *changed: Field, looks: int) -> None:
+def check_that_nothing_is_left(phase: str, *changed: SpecField, looks: int) -> None:
     """Change, look some times or never, change back: it is as if nothing had been changed."""
     if phase == "suspended" and any(field.path == "suspend" for field in changed):
         return  # what it does meanwhile is meant to stay
@@ -54,7 +54,7 @@ def check_that_nothing_is_left(phase: str, *changed: Field, looks: int) -> None:
     assert world.ending() == untouched.ending(), f"{phase}, {looks} looks, {[*map(str, changed)]}"
 
 
-def check_that_it_is_heeded(phase: str, *changed: Field) -> None:
+def check_that_it_is_heeded(phase: str, *changed: SpecField) -> None:
     """The changed spec is what a run is made of, or what the status says something about."""
     world = PHASES[phase](base(*changed))
     world.declare(with_another(world.document, *changed))
@@ -63,7 +63,7 @@ def check_that_it_is_heeded(phase: str, *changed: Field) -> None:
 
 
 @pytest.mark.parametrize("field", CHANGEABLE, ids=str)
-def test_a_field_that_is_changed_back_leaves_nothing_behind(field: Field) -> None:
+def test_a_field_that_is_changed_back_leaves_nothing_behind(field: SpecField) -> None:
     _, chance = choose_seed(f"there and back {field}")
     for phase in phases(chance):
         for looks in LOOKS if SOAK else (chance.choice(LOOKS),):
@@ -71,7 +71,7 @@ def test_a_field_that_is_changed_back_leaves_nothing_behind(field: Field) -> Non
 
 
 @pytest.mark.parametrize("field", fields(), ids=str)
-def test_no_change_of_a_field_is_ignored(field: Field) -> None:
+def test_no_change_of_a_field_is_ignored(field: SpecField) -> None:
     _, chance = choose_seed(f"heeded {field}")
     for phase in phases(chance):
         check_that_it_is_heeded(phase, field)

@@ -105,7 +105,7 @@ class Addresses:
         )
 
 
-class Guard:
+class AddressGuard:
     """Hold this process to `addresses` from `install` on. Python cannot remove an audit hook."""
 
     def __init__(self, addresses: Addresses) -> None:

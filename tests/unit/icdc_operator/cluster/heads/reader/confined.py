@@ -13,7 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from icdc_operator.cluster.heads.reader.limits import confinement
-from icdc_operator.cluster.heads.reader.limits.addresses import AccessRefused, Addresses, Guard
+from icdc_operator.cluster.heads.reader.limits.addresses import (
+    AccessRefused,
+    Addresses,
+    AddressGuard,
+)
 from icdc_operator.cluster.heads.settings import ReaderSettings
 
 
@@ -82,7 +86,7 @@ def main() -> None:
     os.environ.clear()
     os.environ.update(kept)
     confinement.confine(os.environ, local_files=False)
-    Guard(Addresses(ReaderSettings(allow_hosts=allow))).install()
+    AddressGuard(Addresses(ReaderSettings(allow_hosts=allow))).install()
     outcomes = {}
     for name in names:
         try:

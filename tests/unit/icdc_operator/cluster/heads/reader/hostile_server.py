@@ -65,7 +65,7 @@ BODIES = {
 def running(kind: str) -> Iterator[str]:
     """Serves one on loopback; its address."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class HostileHandler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
@@ -84,7 +84,7 @@ def running(kind: str) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Says nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), HostileHandler)
     server.daemon_threads = True
     server.block_on_close = False
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)

@@ -4,7 +4,11 @@ import pytest
 from sqlalchemy import make_url
 
 from icdc_operator.cluster.heads.reader.jdbc import pin_addresses
-from icdc_operator.cluster.heads.reader.limits.addresses import AccessRefused, Addresses, Guard
+from icdc_operator.cluster.heads.reader.limits.addresses import (
+    AccessRefused,
+    Addresses,
+    AddressGuard,
+)
 from icdc_operator.cluster.heads.reader.process import resolve_api_server
 from icdc_operator.cluster.heads.settings import ReaderSettings
 
@@ -98,7 +102,7 @@ def test_the_api_server_is_known_by_its_address_where_its_host_is_a_name() -> No
 
 
 def test_libpq_gets_the_addresses_that_were_checked() -> None:
-    guard = Guard(Addresses(ReaderSettings(allow_hosts=("127.0.0.1",))))
+    guard = AddressGuard(Addresses(ReaderSettings(allow_hosts=("127.0.0.1",))))
     url = pin_addresses(make_url("postgresql+psycopg2://u@127.0.0.1:5433/x?sslmode=require"), guard)
     assert (url.host, url.port) == (None, None)
     assert dict(url.query) == {
@@ -111,5 +115,5 @@ def test_libpq_gets_the_addresses_that_were_checked() -> None:
     assert pin_addresses(make_url(several), guard).query["hostaddr"] == "127.0.0.1,127.0.0.1"
     with pytest.raises(AccessRefused):
         pin_addresses(
-            make_url("postgresql+psycopg2://localhost/x"), Guard(Addresses(ReaderSettings()))
+            make_url("postgresql+psycopg2://localhost/x"), AddressGuard(Addresses(ReaderSettings()))
         )
