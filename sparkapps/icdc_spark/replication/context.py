@@ -4,7 +4,6 @@ Built once per table and run. It must hold no progress: that is in the state doc
 """
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 from icdc_api import naming
-from icdc_api.errors import Fenced, MappingInvalid
+from icdc_api.errors import Fenced, Gap, MappingInvalid
 from icdc_api.job.run_files import RunRequest
 from icdc_api.spec.pipeline import Mode, OnProblem, PinSnapshots, PipelineSpec
 from icdc_api.spec.sink import OpenSearch
@@ -195,7 +194,7 @@ class TableContext:
             ordinal=intent.ordinal,
             version=version,
             epoch=self.request.epoch,
-            owned_at=time.time(),
+            owned_at=self.store.get_owned_at(self.alias),
             table=self.table.name,
             # Of an empty table, from which no row comes that could be refused.
             snapshot_id=intent.to or "",
@@ -277,8 +276,8 @@ class TableContext:
             closed=threading.Event(),
         )
 
-    def require_ours(self, error: Fenced) -> Stored:
-        """Return the state document after a conflict in the index; `error` where it is another's.
+    def require_ours(self, error: Fenced | Gap) -> Stored:
+        """Return the state document after a conflict or loss in the index; `error` if another's.
 
         No other run writes before it has claimed the document. So where this run still owns it,
         the document was put back from a copy and the index is newer, or somebody else wrote.

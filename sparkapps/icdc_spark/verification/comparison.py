@@ -254,7 +254,7 @@ def write_again(work: Batch, reader: SnapshotReader, stored: Stored, ids: DataFr
     stored = context.store.begin(stored, state.with_intent(intent, now=format_instant()))
     version = compute_base_version(intent.ordinal)
     lines = look_up_ids(reader, reader.persist(ids), work.documents, version=version)
-    stored, result, _ = node_check.write_until_settled(
+    stored, result, now = node_check.write_until_settled(
         context, stored, intent, lambda _: context.write(lines.frame, intent, version)
     )
     # What is written again after a primary has moved is already there.
@@ -264,7 +264,7 @@ def write_again(work: Batch, reader: SnapshotReader, stored: Stored, ids: DataFr
         upserted=upserted, deleted=result.deleted, dead_letters=result.dead_letters_total
     )
     advanced = stored.document.advance(
-        build_applied(snapshot, intent), now=format_instant(), batch=totals
+        build_applied(snapshot, intent), now=format_instant(), batch=totals, shards=now.shards
     )
     context.store.replace(stored, advanced)
     return upserted + result.deleted

@@ -115,6 +115,30 @@ def test_a_run_that_was_replaced_before_it_records_is_fenced(
     table.check()
 
 
+def test_a_run_that_was_replaced_before_its_first_write_asks_before_it_writes(
+    make: Make, proxy: FaultProxy, clean_indices: str, spark: SparkSession
+) -> None:
+    table = plot(spark, clean_indices, BatchKind.COPY_ON_WRITE, "ask")
+    pipeline = make(table)
+    pipeline.sync()
+    table.change(1)
+    # The last request before the tasks begin: from here on nothing but their question stops them.
+    held = proxy.hold("dead-letters/_refresh")
+    with ThreadPoolExecutor(1) as pool:
+        older = pool.submit(pipeline.run)
+        try:
+            held.wait()
+            # It waits for tasks of the older run, and so for longer than they go without asking.
+            newer = pipeline.run()
+            written = len(proxy.requests("_bulk"))
+        finally:
+            held.release()
+        assert newer.outcome is None
+        assert_fenced(older.result())
+    assert len(proxy.requests("_bulk")) == written
+    table.check()
+
+
 def test_two_first_runs_make_one_state_document(
     make: Make, proxy: FaultProxy, clean_indices: str, spark: SparkSession
 ) -> None:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from mutants.edits import Edit
 
 _EXPORT = "sparkapps/icdc_spark/replication/export.py"
-_NODES = "sparkapps/icdc_spark/replication/checks/node_check.py"
 _NEXT = "sparkapps/icdc_spark/protocol/next_step.py"
 _CONTEXT = "sparkapps/icdc_spark/replication/context.py"
 _WATCH = "sparkapps/icdc_spark/opensearch/bulk/owner_watch.py"
@@ -81,18 +80,11 @@ MUTATIONS = (
         "",
     ),
     _edit(
-        "writes that a disk lost while a batch was written are not counted",
-        range(2_043_558, 2_043_566),
-        _NODES,
-        "    if not lost:\n",
-        "    if lost or not lost:\n",
-    ),
-    _edit(
-        "writes that a disk lost while a batch was written are forgotten when it is repeated",
-        range(2_043_558, 2_043_566),
-        _NODES,
-        "    context.store.replace(stored, stored.document.distrust(now=format_instant()))\n",
-        "",
+        "a task believes that its run owns the index because its driver has just gone on",
+        range(4_026_474, 4_026_482),
+        _CONTEXT,
+        "owned_at=self.store.get_owned_at(self.alias),",
+        "owned_at=None,",
     ),
     _edit(
         "a new index takes the name of one that is gone",

@@ -24,7 +24,8 @@ class OwnerWatch:
 
     def __init__(self, target: BulkTarget) -> None:
         self._target = target
-        # The driver has changed the state document: the first seconds after that are its own.
+        # The driver has changed the state document: the first seconds after that are its own. It
+        # may be long ago, where planning took long or the driver was stopped.
         owned_at = target.owned_at if target.owned_at is not None else time.time()
         passed = time.time() - owned_at
         # Not so where this host's clock is behind the driver's: how much has passed is not known.

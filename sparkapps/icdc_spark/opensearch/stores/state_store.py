@@ -5,6 +5,7 @@ compare-and-set is another run's win and ends this one as Fenced.
 """
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -53,7 +54,7 @@ class Stored:
 
     @property
     def is_original(self) -> bool:
-        """Return False when it was put back from a copy, which may be older than the index."""
+        """Return False when it was put back from a copy, or was marked by `distrust`."""
         return self.document.revision in (None, self.version)
 
 
@@ -67,6 +68,8 @@ class StateStore:
         self._uuid: str | None = None
         self._replaced: dict[str, StateDocument] = {}
         """By alias: the document that this process replaced last; there again if that was lost."""
+        self._owned_at: dict[str, float] = {}
+        """By alias: when this process asked for its last change that was stored."""
 
     @property
     def uuid(self) -> str:
@@ -83,6 +86,13 @@ class StateStore:
     def ensure_index(self) -> None:
         """Create the index if it is missing."""
         self._retry(self._ensure_index)
+
+    def get_owned_at(self, alias: str) -> float:
+        """Return when this process is known to have owned the alias last, in seconds since 1970.
+
+        That is just before its last change of the document was stored; 0.0 without one.
+        """
+        return self._owned_at.get(alias, 0.0)
 
     def load(self, alias: str) -> Stored | None:
         """Return the document of `alias`, None if there is none; StateCorrupt if it is not ours."""
@@ -179,6 +189,13 @@ class StateStore:
         return Stored(document, answer["_seq_no"], answer["_primary_term"], answer["_version"])
 
     def _write(self, document: StateDocument, condition: dict[str, Any]) -> Stored:
+        # Before the request: the process may be stopped while it waits for the answer.
+        asked = time.time()
+        stored = self._store(document, condition)
+        self._owned_at[document.alias] = asked
+        return stored
+
+    def _store(self, document: StateDocument, condition: dict[str, Any]) -> Stored:
         with translate_errors(self._connection):
             try:
                 answer = self._client.index(

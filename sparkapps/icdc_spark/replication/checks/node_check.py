@@ -30,11 +30,14 @@ from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.opensearch.stores.written_nodes import is_stale
 from icdc_spark.protocol.absent_nodes import judge_absent
 from icdc_spark.protocol.state_document import Intent, IntentKind
-from icdc_spark.protocol.state_parts import MAX_NODES
+from icdc_spark.protocol.state_parts import MAX_NODES, Shards
 from icdc_spark.replication.context import TableContext, format_instant
 
 LOG = logging.getLogger(__name__)
 
+STALE_SECONDS = 30.0
+"""How long an index that shows fewer writes than it acknowledged may be one that was not asked."""
+_POLL_SECONDS = 2.0
 MAX_MOVES = 3
 """How often a batch is written before an index whose primaries do not stay is given time."""
 
@@ -89,13 +92,10 @@ def write_until_settled(
     for attempt in range(MAX_MOVES):
         written = write(attempt > 0)
         # After the last write: a shard that lost one has a lower number than was recorded.
-        now = identity.check_identity(
-            context.client, intent.index, intent.index_uuid, stored.document.shards
-        )
+        now = _read_whole(context, intent, stored.document.shards, written.acknowledged)
         is_settled = not has_moved(context, now)
         stored = settle(context, stored, now)
         if is_settled:
-            _require_writes(context, stored, now, written.acknowledged)
             return stored, written, now
         LOG.warning("%s: a primary moved; the batch is written again", context.table.name)
         context.nodes.see(now)
@@ -107,20 +107,32 @@ def write_until_settled(
     )
 
 
-def _require_writes(
-    context: TableContext, stored: Stored, now: Identity, acknowledged: int
-) -> None:
-    """Record and raise a Gap if the index has taken fewer writes than it acknowledged."""
-    lost = identity.count_lost_writes(now.shards, stored.document.shards, acknowledged)
-    if not lost:
-        return
-    # Recorded, since it shows this once: when the batch is repeated, nothing is acknowledged anew.
-    context.store.replace(stored, stored.document.distrust(now=format_instant()))
-    index = stored.document.index
-    raise Gap(
-        f"It cannot be known what {index!r} holds: the index {index} lost writes that it had "
-        f"acknowledged while a batch was written, at least {lost}."
+def _read_whole(
+    context: TableContext, intent: Intent, recorded: Shards | None, acknowledged: int
+) -> Identity:
+    """Return the index once it shows all that it acknowledged, or that a primary moved.
+
+    A loss stays, an answer may be old: a node that does not know yet that its copy is the primary
+    no more tells of that copy. So it is asked again for STALE_SECONDS, and then it is a Gap.
+    """
+    give_up = time.monotonic() + STALE_SECONDS
+    while True:
+        now = identity.check_identity(context.client, intent.index, intent.index_uuid, recorded)
+        lost = identity.count_lost_writes(now.shards, recorded, acknowledged)
+        if has_moved(context, now) or not lost:
+            return now
+        if time.monotonic() >= give_up:
+            break
+        time.sleep(_POLL_SECONDS)
+    gap = Gap(
+        f"It cannot be known what {intent.index!r} holds: the index {intent.index} lost writes "
+        f"that it had acknowledged while a batch was written, at least {lost}."
     )
+    # Recorded, since it shows this once: when the batch is repeated, nothing is acknowledged anew.
+    # The document is read again: its last change may be lost as well.
+    stored = context.require_ours(gap)
+    context.store.replace(stored, stored.document.distrust(now=format_instant()))
+    raise gap
 
 
 def settle(context: TableContext, stored: Stored, now: Identity) -> Stored:

@@ -1,7 +1,9 @@
 """Compare-and-set of state documents on a real node."""
 
 import json
+import time
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -48,6 +50,23 @@ def store(connection: Connection) -> Iterator[StateStore]:
     made.ensure_index()
     yield made
     made.close()
+
+
+def test_a_process_owns_an_alias_since_it_asked_for_its_last_stored_change(
+    store: StateStore, connection: Connection
+) -> None:
+    assert store.get_owned_at("orders") == 0.0
+    begun = time.time()
+    created = store.create(first())
+    stored = store.get_owned_at("orders")
+    assert begun <= stored <= time.time()
+    store.load("orders")
+    with closing(StateStore(connection)) as other:
+        other.replace(created, first("run-2", 2))
+        with pytest.raises(Fenced):
+            store.replace(created, created.document.with_intent(export(), now=LATER))
+        assert other.get_owned_at("orders") > stored
+    assert store.get_owned_at("orders") == stored
 
 
 def test_what_was_stored_is_loaded(store: StateStore) -> None:
@@ -128,9 +147,9 @@ def test_the_older_of_two_owners_is_fenced_at_its_next_write(store: StateStore) 
     store.replace(old, old.document.claim(newer, now=LATER))
     with pytest.raises(Fenced, match=r"run 'run-2' .* with epoch 2; this run has stopped"):
         store.replace(old, old.document.with_intent(export(), now=LATER))
-    kept = store.load("orders")
-    assert kept is not None
-    assert (kept.document.owner, kept.document.intent) == (newer, None)
+    retained = store.load("orders")
+    assert retained is not None
+    assert (retained.document.owner, retained.document.intent) == (newer, None)
 
 
 def test_a_document_deleted_meanwhile_fences(store: StateStore) -> None:
@@ -176,14 +195,14 @@ def test_a_change_that_was_acknowledged_and_lost_is_stored_with_the_next(
     claimed = through.replace(created, created.document.claim(OWNER, now=LATER))
     proxy.add(lie(claimed.seq_no + 1), method="PUT")
     begun = through.replace(claimed, claimed.document.with_intent(export(), now=LATER))
-    kept = store.load("orders")
-    assert kept is not None
-    assert kept.document.intent is None
+    retained = store.load("orders")
+    assert retained is not None
+    assert retained.document.intent is None
     done = begun.document.model_copy(update={"updated_at": "2026-03-01T10:00:02Z"})
     assert store.load("orders") != through.replace(begun, done)
-    kept = store.load("orders")
-    assert kept is not None
-    assert kept.document == done.model_copy(update={"revision": kept.version})
+    retained = store.load("orders")
+    assert retained is not None
+    assert retained.document == done.model_copy(update={"revision": retained.version})
     through.close()
 
 

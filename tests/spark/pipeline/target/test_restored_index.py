@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from icdc_api.job.run_files import RunMode
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
+from icdc_spark.replication.checks import node_check
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
@@ -134,7 +135,9 @@ def test_what_is_restored_while_a_batch_is_written_is_not_advanced_over(
         held.wait()
         restore(opensearch, INDEX)
         held.release()
-        assert running.result(120).reason == "Gap"
+        stalled = running.result(120)
+    assert stalled.reason == "Gap"
+    assert "was restored, or shards of it were allocated by force" in str(stalled.message)
     pipeline.sync()
     check(spark, clean_indices, table)
 
@@ -152,9 +155,11 @@ def test_writes_that_a_disk_lost_while_a_batch_was_written_are_not_advanced_over
     spark: SparkSession,
     table: str,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     held_at: str,
     skip: int,
 ) -> None:
+    monkeypatch.setattr(node_check, "STALE_SECONDS", 1.0)
     pipeline.sync()
     if held_at == "_bulk":
         save_files(opensearch, INDEX, tmp_path / "saved")

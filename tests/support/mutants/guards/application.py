@@ -102,7 +102,23 @@ LISTED = (
         kind=GuardKind.COUNTS,
         name="the index has as many writes as it acknowledged",
         prevents="Writes that a disk lost while a batch was written count as applied.",
-        edits=(Edit(_NODES, "    if not lost:", "    if lost or not lost:"),),
+        edits=(Edit(_NODES, "if has_moved(context, now) or not lost:", "if True:"),),
+        tests=(
+            f"{_TESTS}/target/test_restored_index.py"
+            "::test_writes_that_a_disk_lost_while_a_batch_was_written_are_not_advanced_over",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.COUNTS,
+        name="lost writes are recorded",
+        prevents="The run that repeats the batch, to which nothing is acknowledged, sees no loss.",
+        edits=(
+            Edit(
+                _NODES,
+                "store.replace(stored, stored.document.distrust(now=format_instant()))",
+                "store.replace(stored, stored.document)",
+            ),
+        ),
         tests=(
             f"{_TESTS}/target/test_restored_index.py"
             "::test_writes_that_a_disk_lost_while_a_batch_was_written_are_not_advanced_over",
@@ -115,8 +131,8 @@ LISTED = (
         edits=(
             Edit(
                 _NODES,
-                "intent.index, intent.index_uuid, stored.document.shards",
-                "intent.index, intent.index_uuid",
+                "intent.index, intent.index_uuid, recorded)",
+                "intent.index, intent.index_uuid)",
             ),
         ),
         tests=(

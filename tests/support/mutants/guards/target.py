@@ -5,6 +5,7 @@ from mutants.guard import Guard, GuardKind
 
 _ROOM = "sparkapps/icdc_spark/opensearch"
 _STORE = f"{_ROOM}/stores/state_store.py"
+_CONTEXT = "sparkapps/icdc_spark/replication/context.py"
 _ALIASES = f"{_ROOM}/stores/aliases.py"
 _TASKS = f"{_ROOM}/client/tasks.py"
 _WATCH = f"{_ROOM}/bulk/owner_watch.py"
@@ -69,6 +70,16 @@ LISTED = (
             ),
         ),
         tests=(f"{_STORE_TESTS}::test_an_answer_to_another_change_is_not_believed",),
+    ),
+    Guard(
+        kind=GuardKind.FENCE,
+        name="tasks ask first after a long pause",
+        prevents="A run that was replaced while it planned or was stopped writes for five seconds.",
+        edits=(Edit(_CONTEXT, "owned_at=self.store.get_owned_at(self.alias),", "owned_at=None,"),),
+        tests=(
+            "tests/spark/kills/test_two_runs.py"
+            "::test_a_run_that_was_replaced_before_its_first_write_asks_before_it_writes",
+        ),
     ),
     Guard(
         kind=GuardKind.IDENTITY,
