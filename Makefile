@@ -238,4 +238,4 @@ clean-caches: $(STAMP) ## remove all of it; the next run makes it again, in minu
 	@$(BIN)/python tools/images/caches.py --remove
 
 clean: ## remove what setup and tests made in the checkout
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .icdc
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .icdc spark-warehouse

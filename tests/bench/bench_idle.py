@@ -24,7 +24,7 @@ from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_testing.bench.machine import machine
 from icdc_testing.bench.session import bench_session
 from icdc_testing.waiting.process_cpu import cpu_seconds
-from idle_tables import ApplicationLooks, IdleTables, OperatorLooks, Requests
+from idle_tables import ApplicationPolls, IdleTables, OperatorPolls, Requests
 
 
 def main() -> int:
@@ -39,7 +39,7 @@ def main() -> int:
         result = asyncio.run(_measure(Path(folder), options))
     text = _markdown(result) if options.table else json.dumps(result, indent=1)
     sys.stdout.write(text + "\n")
-    idle = [look["idle"]["metadata_files_opened"] for look in result["looks"].values()]
+    idle = [polling["idle"]["metadata_files_opened"] for polling in result["looks"].values()]
     return 1 if any(idle) else 0
 
 
@@ -48,8 +48,8 @@ async def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     session = bench_session("bench-idle", folder)
     with OpenSearchNode(folder / "opensearch") as node, FileOpens([tables.folder]) as opens:
         pipeline = tables.pipeline(node.url)
-        operator = OperatorLooks(pipeline)
-        application = ApplicationLooks(session, pipeline, folder)
+        operator = OperatorPolls(pipeline)
+        application = ApplicationPolls(session, pipeline, folder)
         application.settle()
         measure = _Measure(opens, lambda: cpu_seconds() - cpu_seconds(node.pid))
         try:
@@ -66,16 +66,16 @@ async def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
             application.close()
             operator.close()
             session.stop()
-    looks = {who: {"idle": _median(looks)} for who, looks in rounds.items()}
-    looks["operator"]["first"] = first["operator"]
-    looks["operator"]["idle"]["opensearch_requests"] = 0
-    looks["application"]["idle"]["opensearch_requests"] = len(asked)
+    polls = {who: {"idle": _median(polls)} for who, polls in rounds.items()}
+    polls["operator"]["first"] = first["operator"]
+    polls["operator"]["idle"]["opensearch_requests"] = 0
+    polls["application"]["idle"]["opensearch_requests"] = len(asked)
     return {
         **machine("pyspark", "pyiceberg"),
         "tables": options.tables,
         "metadata_bytes": tables.bytes,
         "rounds": options.rounds,
-        "looks": looks,
+        "looks": polls,
     }
 
 
@@ -86,14 +86,14 @@ class _Measure:
         self._opens = opens
         self._cpu = cpu
 
-    async def operator(self, looks: OperatorLooks) -> dict[str, float]:
+    async def operator(self, polls: OperatorPolls) -> dict[str, float]:
         since = self._begin()
-        await looks.poll()
+        await polls.poll()
         return self._end(since)
 
-    def application(self, looks: ApplicationLooks) -> dict[str, float]:
+    def application(self, polls: ApplicationPolls) -> dict[str, float]:
         since = self._begin()
-        looks.poll()
+        polls.poll()
         return self._end(since)
 
     def _begin(self) -> tuple[float, float]:
@@ -121,11 +121,11 @@ def _markdown(result: dict[str, Any]) -> str:
         "| who looks | s | CPU s | metadata files opened | requests to OpenSearch |",
         "|---|---|---|---|---|",
     ]
-    for who, looks in result["looks"].items():
-        for which, look in looks.items():
+    for who, polls in result["looks"].items():
+        for which, polling in polls.items():
             lines.append(
-                f"| {who}, {which} | {look['seconds']:.2f} | {look['cpu_seconds']:.2f} "
-                f"| {look['metadata_files_opened']} | {look.get('opensearch_requests', '')} |"
+                f"| {who}, {which} | {polling['seconds']:.2f} | {polling['cpu_seconds']:.2f} "
+                f"| {polling['metadata_files_opened']} | {polling.get('opensearch_requests', '')} |"
             )
     return "\n".join(lines)
 

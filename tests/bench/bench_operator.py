@@ -111,14 +111,14 @@ def _idle(operator: OperatorProcess, seconds: float) -> dict[str, Any]:
     processor = _processor_seconds(operator)
     time.sleep(seconds)  # what happens while nothing is asked for is what is measured
     took = time.monotonic() - started
-    requests, looks, reads = ((_total(operator, name) - before[name]) / took for name in names)
+    requests, polls, reads = ((_total(operator, name) - before[name]) / took for name in names)
     memory = _memory_mb(operator)
     return {
         "seconds": round(took, 1),
         "rss_mb": memory,
         "rss_anon_mb": _memory_mb(operator, "RssAnon"),
         "requests_per_second": round(requests, 3),
-        "looks_per_second": round(looks, 3),
+        "looks_per_second": round(polls, 3),
         "table_reads_per_second": round(reads, 3),
         "processor_share": round((_processor_seconds(operator) - processor) / took, 3),
         "within": {
@@ -139,14 +139,14 @@ def _churn(operator: OperatorProcess, many: Many, seconds: float) -> dict[str, A
         memory.append(_memory_mb(operator))
     churn.join()
     after = _buckets(operator)
-    looks = {bound: after[bound] - before.get(bound, 0.0) for bound in after}
+    polls = {bound: after[bound] - before.get(bound, 0.0) for bound in after}
     asked = _total(operator, "icdc_api_requests_total") - requests
     return {
         "seconds": seconds,
         "runs": churn.runs,
-        "looks": looks[float("inf")],
+        "looks": polls[float("inf")],
         "requests_per_run": round(asked / max(1, churn.runs), 1),
-        "reconcile_p99_seconds_at_most": _quantile(looks, 0.99),
+        "reconcile_p99_seconds_at_most": _quantile(polls, 0.99),
         "rss_mb": memory,
         # The first half fills caches and pools; what still grows in the second is a leak.
         "rss_mb_growth_in_second_half": round(memory[-1] - memory[len(memory) // 2], 1),
@@ -166,9 +166,9 @@ def _buckets(operator: OperatorProcess) -> dict[float, float]:
     return buckets
 
 
-def _quantile(looks: dict[float, float], share: float) -> float | None:
-    wanted = share * looks[float("inf")]
-    bound_reached = min((bound for bound, count in looks.items() if count >= wanted), default=None)
+def _quantile(polls: dict[float, float], share: float) -> float | None:
+    wanted = share * polls[float("inf")]
+    bound_reached = min((bound for bound, count in polls.items() if count >= wanted), default=None)
     return None if bound_reached is None or bound_reached == float("inf") else bound_reached
 
 

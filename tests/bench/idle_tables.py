@@ -67,7 +67,7 @@ class IdleTables:
         )
 
 
-class OperatorLooks:
+class OperatorPolls:
     """The reader of heads of an operator."""
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -86,7 +86,7 @@ class OperatorLooks:
         self._reader.close()
 
 
-class ApplicationLooks:
+class ApplicationPolls:
     """The tables of a run that goes on, looked at one after the other in one thread."""
 
     def __init__(self, spark: SparkSession, pipeline: Pipeline, folder: Path) -> None:

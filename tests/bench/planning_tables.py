@@ -63,7 +63,7 @@ class ManyFiles:
         table, files = self._filled("plain", 2)
         since = _head(table)
         change = table.java.newOverwrite()
-        for file in _spread(files, TOUCHED):
+        for file in _draw_key_range(files, TOUCHED):
             change = change.deleteFile(file).addFile(table.data_file())
         change.commit()
         yield self._case("copy-on-write, 3 files replaced", table, since)
@@ -80,12 +80,12 @@ class ManyFiles:
 
     def _with_deletes(self, kind: str, version: int) -> Iterator[PlanningCase]:
         table, files = self._filled(kind.replace(" ", "-"), version)
-        concerned = files[::WITH_DELETES]
-        for part in _parts(concerned, self._manifests // WITH_DELETES):
+        affected = files[::WITH_DELETES]
+        for part in _parts(affected, self._manifests // WITH_DELETES):
             _delete_in(table, part)
         since = _head(table)
         fresh = [file for at, file in enumerate(files) if at % WITH_DELETES]
-        _delete_in(table, _spread(fresh, TOUCHED), table.data_file())
+        _delete_in(table, _draw_key_range(fresh, TOUCHED), table.data_file())
         name = f"merge-on-read, {kind} for 3 files, 1 file appended"
         yield self._case(name, table, since)
 
@@ -130,8 +130,8 @@ class ManyFiles:
         """A commit of the files, each part in a manifest of its own."""
         change = table.java.newFastAppend()
         for number, part in enumerate(parts):
-            place = f"{table.java.location()}/m{number}.avro"
-            change = change.appendManifest(_manifest(table, place, part))
+            location_rows = f"{table.java.location()}/m{number}.avro"
+            change = change.appendManifest(_manifest(table, location_rows, part))
         change.commit()
 
     def _case(
@@ -164,8 +164,8 @@ def _delete_in(table: MetadataTable, files: list[Any], added: Any = None) -> Non
     (change if added is None else change.addRows(added)).commit()
 
 
-def _manifest(table: MetadataTable, place: str, files: list[Any]) -> Any:
-    output = table.java.io().newOutputFile(place)
+def _manifest(table: MetadataTable, location_rows: str, files: list[Any]) -> Any:
+    output = table.java.io().newOutputFile(location_rows)
     writers = table.bridge.get_statics(_ICEBERG + "ManifestFiles")
     version = table.java.operations().current().formatVersion()
     writer = writers.write(version, table.java.spec(), output, None)
@@ -180,6 +180,6 @@ def _parts(files: list[Any], count: int) -> list[list[Any]]:
     return [files[at : at + size] for at in range(0, len(files), size)]
 
 
-def _spread(files: list[Any], count: int) -> list[Any]:
+def _draw_key_range(files: list[Any], count: int) -> list[Any]:
     """So many of them, from all over."""
     return files[:: max(1, len(files) // count)][:count]

@@ -45,7 +45,7 @@ def delete(site: Shop) -> None:
     site.kubectl("delete", "icdc", site.name, "--wait=false")
 
 
-def until_gone(site: Shop, what: str) -> None:
+def until_deleted(site: Shop, what: str) -> None:
     """Returns once there is no such pipeline, and no pod of it."""
     # Each look starts a kubectl.
     seldom = {"seconds": RUN_SECONDS, "pause": 1.0}
@@ -65,7 +65,7 @@ def delete_while_exporting(site: Shop, proxy: FaultProxy, orders: Table) -> None
     site.apply(resource(site, proxy))
     held.wait(RUN_SECONDS)
     delete(site)
-    until_gone(site, "an export")
+    until_deleted(site, "an export")
     held.drop()
     first = ids_of_writes(site, proxy, orders)
     assert 0 < len(first) < FILES * FILE
@@ -86,7 +86,7 @@ def delete_and_make_again(site: Shop, proxy: FaultProxy, orders: Table) -> None:
     """
     index, before = site.physical_index(orders), site.documents(orders)
     delete(site)
-    until_gone(site, "a pipeline at rest")
+    until_deleted(site, "a pipeline at rest")
     orders.append(rows(FILES * FILE + 1, FILES * FILE + 10, state=lambda n: "later"))
     site.apply(resource(site, proxy, deletionPolicy="DeleteIndices"))
     site.until_applied(orders)
@@ -96,7 +96,7 @@ def delete_and_make_again(site: Shop, proxy: FaultProxy, orders: Table) -> None:
     assert len(after) == len(before) + 10
 
 
-def until_told(site: Shop, words: str) -> None:
+def until_reported(site: Shop, words: str) -> None:
     """The status says why the pipeline does not go."""
 
     def is_said(status: Resource) -> bool:
@@ -118,14 +118,14 @@ def test_a_deleted_pipeline_goes_and_comes_again(site: Shop, proxy: FaultProxy) 
     index = site.physical_index(orders)
     proxy.stop()
     delete(site)
-    until_told(site, "TargetUnavailable")
+    until_reported(site, "TargetUnavailable")
     site.kubectl("annotate", "icdc", site.name, f"{naming.ANNOTATION_RETAIN}=true")
-    until_gone(site, "without OpenSearch")
+    until_deleted(site, "without OpenSearch")
     assert site.physical_index(orders) == index, "the indices are kept"
 
     proxy.start()
     site.apply(resource(site, proxy, deletionPolicy="DeleteIndices"))
     site.until(lambda status: status.get("phase") == "Streaming", "it is taken up again")
     delete(site)
-    until_gone(site, "with its indices")
+    until_deleted(site, "with its indices")
     assert not site.physical_index(orders), "the indices are deleted"

@@ -14,7 +14,7 @@ from real_cluster.shop import SMALL, Resource, Shop, rows
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
 START_SECONDS = 45
-TOLD_SECONDS = 600.0
+REPORTED_SECONDS = 600.0
 RETRY = {"maxAttempts": 30, "initialSeconds": 1, "maxSeconds": 5}
 MISSING = "iceberg-cdc-operator/missing:1"
 
@@ -102,7 +102,7 @@ def test_a_run_that_cannot_start_says_why_and_recovers(shop: Callable[..., Shop]
                 for failure in failures(status)
             )
 
-        site.until(is_failure_of, f"{name}: {case.failure_class} {case.words}", TOLD_SECONDS)
+        site.until(is_failure_of, f"{name}: {case.failure_class} {case.words}", REPORTED_SECONDS)
         assert gitops.check_agreement(site.now()) in (Verdict.IN_PROGRESS, Verdict.FAILED)
         # Five of them now start at once, on few cores.
         site.patch(**case.mended, timeouts={"startSeconds": 400})

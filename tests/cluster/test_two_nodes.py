@@ -78,12 +78,12 @@ def second(cluster: UsedCluster, installed: list[str]) -> Iterator[ClusterPaths]
     command("detach-node")
 
 
-def place(pods: list[Resource]) -> set[str]:
+def position(pods: list[Resource]) -> set[str]:
     """The nodes that the pods are bound to."""
     return {pod["spec"].get("nodeName", "") for pod in pods}
 
 
-def spread(site: Shop) -> Resource:
+def key_range(site: Shop) -> Resource:
     """A `spec.spark` of two executors on different nodes, which both are there from the start.
 
     A preference would not do: an executor of the run before, which has not quite gone, counts
@@ -143,17 +143,17 @@ def test_what_an_executor_has_shuffled_moves_on_when_its_node_is_drained(
     facts, kubectl = cluster.facts, cluster.kubectl
     with FaultProxy(facts["search"], host=facts["address"]) as proxy:
         sink = {"opensearch": {"hosts": [proxy.url]}}
-        site.apply(site.resource([site.entry("orders", "id")], spark=spread(site), sink=sink))
+        site.apply(site.resource([site.entry("orders", "id")], spark=key_range(site), sink=sink))
         site.until_applied(table)
         site.until(lambda status: not status.get("currentRun"), "the export has ended")
         proxy.clear()
 
         held = proxy.hold("_bulk")
-        gone = [number * ROWS + 1 for number in range(FILES)]
-        table.delete(f"id in ({', '.join(map(str, gone))})")
+        missing = [number * ROWS + 1 for number in range(FILES)]
+        table.delete(f"id in ({', '.join(map(str, missing))})")
         held.wait(RUN_SECONDS)
         run = site.status()["currentRun"]["name"]
-        assert place(site.pods("executor", run)) == {FIRST.name, SECOND.name}
+        assert position(site.pods("executor", run)) == {FIRST.name, SECOND.name}
         before = find_shuffled_blocks(site)
         assert len(before) == 2, "both have shuffled, and nothing of it is in the index yet"
         chosen = f"--pod-selector=icebergcdc.dev/run={run},spark-role=executor"
@@ -176,7 +176,7 @@ def test_what_an_executor_has_shuffled_moves_on_when_its_node_is_drained(
         assert status["recentRuns"][0]["name"] == run
         assert status["recentRuns"][0]["state"] == "Succeeded"
         deleted = [write for write in proxy.writes() if write.index.startswith(site.index(table))]
-        assert sorted(int(write.id) for write in deleted) == gone, "each is deleted once"
+        assert sorted(int(write.id) for write in deleted) == missing, "each is deleted once"
         site.assert_equal(table, "id")
 
 
@@ -189,7 +189,7 @@ def test_a_run_goes_on_elsewhere_when_its_node_is_lost(
     site.apply(site.resource([site.entry("orders", "id")], spark=there))
     run = site.until(lambda status: "currentRun" in status, "a run begins")["currentRun"]["name"]
     site.until_pod_runs("executor", run)
-    assert place([*site.pods("driver", run), *site.pods("executor", run)]) == {SECOND.name}
+    assert position([*site.pods("driver", run), *site.pods("executor", run)]) == {SECOND.name}
 
     # As lost as a node can be whose driver still lives: all of it stands still.
     processes = programs.read_record(second)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # Images, which begin with `!`, are shown by their own syntax and left out.
-LINK = re.compile(r"(?<!\!)\[[^\]]*\]\(([^)\s]+)\)")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 PAGES = ("*.md", "docs/**/*.md", "charts/*/README.md")
 HEADING = re.compile(r"^#+\s+(.*)$", re.MULTILINE)
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")

@@ -65,7 +65,8 @@ _MODULES = {
         "pyiceberg.io.pyarrow",
     ),
 }
-_SCRIPTS = ("inspect_spark.py", "inspect_image.py")
+_SCRIPTS = ("inside/inspect_spark.py", "inside/inspect_image.py")
+_FOLDER = Path(__file__).parent
 _EMPTY = {
     "programs": "builds or installs software",
     "left": "was left behind by the build",
@@ -91,7 +92,7 @@ def build_question(target: str) -> tuple[list[str], str]:
         exec(text of inspect_spark.py, in that module)
         text of inspect_image.py, which begins with `import inspect_spark`
     """
-    trials, script = (Path(__file__).with_name(name).read_text("utf-8") for name in _SCRIPTS)
+    trials, script = (_FOLDER.joinpath(name).read_text("utf-8") for name in _SCRIPTS)
     module = Path(_SCRIPTS[0]).stem
     lines = (
         "import sys, types",
@@ -108,7 +109,7 @@ def compute_key() -> str:
     into images that were found right. Locks are not in it, since they change the image's own key.
     """
     names = (Path(__file__).name, *_SCRIPTS, "sbom_formats.py")
-    contents = [Path(__file__).with_name(name).read_bytes() for name in names]
+    contents = [_FOLDER.joinpath(name).read_bytes() for name in names]
     return hashlib.sha256(b"\0".join(contents)).hexdigest()[:8]
 
 

@@ -102,14 +102,14 @@ def test_a_name_that_a_stranger_has_fails_the_run_with_words(
     stranger = {"apiVersion": version, "kind": kind, "metadata": {"name": RUN}}
     cluster.pipelines.ok("create", "-f", "-", stdin=json.dumps(stranger))
 
-    async def two_looks(adapter: ClusterAdapter) -> PipelineStatus:
+    async def two_polls(adapter: ClusterAdapter) -> PipelineStatus:
         for _ in range(2):
             seen = await adapter.observe(cluster.pipelines.namespace, "shop")
             assert seen is not None
             decision = await carry_out(adapter, seen)
         return decision.status
 
-    status = cluster.adapt(two_looks)
+    status = cluster.adapt(two_polls)
     assert status.last_run is not None
     assert status.last_run.failure is not None
     assert status.last_run.failure.reason == "NameTaken"

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.api
 TABLE = "shop.orders"
 
 
-def lives(cluster: SteppedCluster, name: str, *tables: Any, **report: Any) -> PipelineStatus:
+def lifetime(cluster: SteppedCluster, name: str, *tables: Any, **report: Any) -> PipelineStatus:
     """The run is made, works and ends well, each look by another operator."""
     cluster.step()
     assert name in cluster.names("sparkapplication")
@@ -32,11 +32,11 @@ def lives(cluster: SteppedCluster, name: str, *tables: Any, **report: Any) -> Pi
 def test_a_repair_is_asked_of_its_driver_and_its_verdict_is_kept(cluster: SteppedCluster) -> None:
     cluster.pipelines.apply(minimal(resync={"nonce": 3, "mode": "Repair", "tables": [TABLE]}))
     cluster.step()
-    status = lives(cluster, "shop-e1-1", caught_up(TABLE))
+    status = lifetime(cluster, "shop-e1-1", caught_up(TABLE))
     assert status.current_run is not None
     assert status.current_run.name == "shop-r2-1"
     answer = verdict(TABLE, *(f"{n:0512}" for n in range(20)), repaired=20)
-    lives(cluster, "shop-r2-1", result={"tables": [answer]})
+    lifetime(cluster, "shop-r2-1", result={"tables": [answer]})
     (request,) = [
         json.loads(config_map["data"]["request.json"])
         for config_map in cluster.objects("configmap")
@@ -44,12 +44,12 @@ def test_a_repair_is_asked_of_its_driver_and_its_verdict_is_kept(cluster: Steppe
     ]
     assert (request["mode"], request["tables"], request["continuous"]) == ("repair", [TABLE], False)
     # As the API server has taken it, by the schema of the CRD.
-    kept = cluster.observe().observed.status
-    assert kept.tables[0].verification is not None
-    assert len(kept.tables[0].verification.samples) == 20
-    assert kept.observed_triggers is not None
-    assert kept.observed_triggers.verified_nonce == 3
-    assert [kept.holds(kind) for kind in (ConditionType.VERIFIED, ConditionType.READY)] == [
+    retained = cluster.observe().observed.status
+    assert retained.tables[0].verification is not None
+    assert len(retained.tables[0].verification.samples) == 20
+    assert retained.observed_triggers is not None
+    assert retained.observed_triggers.verified_nonce == 3
+    assert [retained.holds(kind) for kind in (ConditionType.VERIFIED, ConditionType.READY)] == [
         True
     ] * 2
     assert not cluster.step().actions

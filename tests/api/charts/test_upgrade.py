@@ -49,6 +49,6 @@ def test_an_upgrade_brings_the_new_definition_and_keeps_the_pipelines(
         release.ok("upgrade", RELEASE, str(OPERATOR), *here)
         wait.until(lambda: pipelines.try_to_apply(wanted).code == 0, "the new part is taken")
         assert pipelines.get("later")["spec"][NEWER]["startSeconds"] == 300
-        kept = pipelines.get()
-        assert kept["metadata"]["uid"] == before["metadata"]["uid"]
-        assert kept["metadata"]["generation"] == before["metadata"]["generation"]
+        retained = pipelines.get()
+        assert retained["metadata"]["uid"] == before["metadata"]["uid"]
+        assert retained["metadata"]["generation"] == before["metadata"]["generation"]

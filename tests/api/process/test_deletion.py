@@ -34,7 +34,7 @@ def finalizers(cluster: SteppedCluster) -> list[str]:
     return names
 
 
-def is_gone(cluster: SteppedCluster) -> bool:
+def is_deleted(cluster: SteppedCluster) -> bool:
     return cluster.pipelines.run("get", "icdc", "shop").code != 0
 
 
@@ -98,7 +98,7 @@ def test_the_indices_go_before_the_pipeline_however_it_is_deleted(
     )
     cluster.report(DELETION, report_of(run, table_status, finished=True))
     cluster.pod_state(DELETION, "Succeeded", {"terminated": {"exitCode": 0}})
-    operator.until(lambda: is_gone(cluster), "the pipeline is gone")
+    operator.until(lambda: is_deleted(cluster), "the pipeline is gone")
     assert events(cluster)["IndicesDeleted"] == "orders: all deleted"
     operator.until(lambda: nothing_is_left(cluster), "nothing of it is left")
 
@@ -115,7 +115,7 @@ def test_an_annotation_lets_it_go_while_it_cannot_be_deleted(
     assert ready is not None
     assert ready.reason == "Deleting"
     cluster.pipelines.ok("annotate", "icdc", "shop", f"{naming.ANNOTATION_RETAIN}=true")
-    operator.until(lambda: is_gone(cluster), "the pipeline is gone")
+    operator.until(lambda: is_deleted(cluster), "the pipeline is gone")
     operator.until(lambda: nothing_is_left(cluster), "nothing of the run is left")
     assert "shop.orders" in events(cluster)["IndicesRetained"]
 
@@ -126,7 +126,7 @@ def test_a_namespace_is_not_held_up(cluster: SteppedCluster, kube: KubeApi, tmp_
     with operator_process.running(kube.kubeconfig, tmp_path, "operator", flags) as operator:
         create_first_run(cluster, operator)
         kube.kubectl.ok("delete", "namespace", cluster.pipelines.namespace, "--wait=false")
-        operator.until(lambda: is_gone(cluster), "the pipeline is gone")
+        operator.until(lambda: is_deleted(cluster), "the pipeline is gone")
         operator.says("IndicesRetained")
         name = cluster.pipelines.namespace
         wait.until(

@@ -22,7 +22,7 @@ LIMIT = 2
 Start = Callable[..., OperatorProcess]
 
 
-def is_looked_at(resource: Resource) -> bool:
+def is_reconciled(resource: Resource) -> bool:
     return resource["kind"] == naming.KIND and "status" in resource
 
 
@@ -39,7 +39,7 @@ class LimitedPipelines:
         runs = {}
         self.created: set[str] = set()
         for item in json.loads(text)["items"]:
-            run = parse_status(item["status"]).current_run if is_looked_at(item) else None
+            run = parse_status(item["status"]).current_run if is_reconciled(item) else None
             if run is not None:
                 runs[run.name] = run
             if item["kind"] == "SparkApplication":

@@ -105,7 +105,7 @@ def test_a_pipeline_at_rest_is_written_once_and_then_left_alone(
     cluster.pipelines.apply(minimal(suspend=True))
     operator.until(lambda: status(cluster).holds(ConditionType.SUSPENDED), "it is suspended")
 
-    def looks() -> float:
+    def polls() -> float:
         return operator.metric('icdc_reconciles_total{result="done"}')
 
     def at_rest() -> bool:
@@ -114,11 +114,11 @@ def test_a_pipeline_at_rest_is_written_once_and_then_left_alone(
 
     # The status is seen before the look that wrote it is counted.
     operator.until(at_rest, "nothing is under way")
-    settled = looks()
+    settled = polls()
     cluster.pipelines.ok("annotate", "icdc", "shop", "touched=yes")
-    operator.until(lambda: looks() > settled, "it looks at a change of others")
+    operator.until(lambda: polls() > settled, "it looks at a change of others")
     # One for the change; at most one more where its own write was told of before it was done.
-    assert looks() <= settled + 2
+    assert polls() <= settled + 2
     assert operator.metric("icdc_status_writes_total") == 1
 
 

@@ -107,9 +107,9 @@ def test_a_mistake_is_refused_with_a_reason_and_mended(scope: StoryScope) -> Non
         assert good == mended, what
         if trial.refusals:
             assert bad == good, what
-            reason_told = trial.refusals[0]
+            reported_reason = trial.refusals[0]
         else:
             assert bad["verdict"] == Verdict.FAILED, what
-            status, reason, reason_told = bad["conditions"]["SpecValid"]
+            status, reason, reported_reason = bad["conditions"]["SpecValid"]
             assert (status, reason) == ("False", "InvalidSpec"), what
-        assert named in reason_told, f"{what}: {reason_told}"
+        assert named in reported_reason, f"{what}: {reported_reason}"

@@ -122,8 +122,8 @@ def test_a_process_that_is_killed_again_and_again_makes_the_same_of_it(
             trial = ProcessTrial(real, SUSPENDED, rng, account, tmp_path)
             with clock.walking():
                 await trial.run()
-            for place in trial.killed_at:
-                record_property("kill", f"{SUSPENDED}: {place}")
+            for position in trial.killed_at:
+                record_property("kill", f"{SUSPENDED}: {position}")
             assert _without_asker(await check(trial)) == wanted
             assert trial.killed_at
             record_property("tried", f"{trial.expired} expired watches in processes: {SUSPENDED}")

@@ -210,14 +210,14 @@ def test_writes_are_recorded_with_version_and_digest(proxy: FaultProxy) -> None:
     call(proxy.url, "PUT", "/icdc-state/_doc/people?version=9&version_type=external", {"a": 1})
     call(proxy.url, "DELETE", "/icdc-state/_doc/people")
 
-    first, second, state, gone = proxy.writes()
+    first, second, state, missing = proxy.writes()
     assert (first.op, first.index, first.id, first.version) == ("index", "people", "1", 3)
     assert first.source == b'{"name": "Ada"}'
     assert len(first.digest) == 64
     assert (second.op, second.id, second.version, second.digest) == ("delete", "2", 4, "")
     assert (state.op, state.index, state.version) == ("index", "icdc-state", 9)
-    assert gone.op == "delete"
-    assert proxy.writes("icdc-state") == [state, gone]
+    assert missing.op == "delete"
+    assert proxy.writes("icdc-state") == [state, missing]
     assert [seen.method for seen in proxy.requests()] == ["POST", "PUT", "DELETE"]
     assert proxy.requests("icdc-state")[0].json() == {"a": 1}
 

@@ -13,8 +13,8 @@ pytestmark = pytest.mark.spark
 
 def _note_start(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for _ in batches:
-        looked_in = {*sys.path, *sys.path_importer_cache}
-        archives = [entry for entry in looked_in if Path(entry).is_file()]
+        searched = {*sys.path, *sys.path_importer_cache}
+        archives = [entry for entry in searched if Path(entry).is_file()]
         missing = {"icdc_spark.opensearch.bulk.sink", "pyspark.worker"} - sys.modules.keys()
         yield pa.RecordBatch.from_pydict({"found": [f"{archives} {missing}"]})
 

@@ -125,8 +125,8 @@ class Chain:
             self.recorded = self._list_operations(export)
             intent = export.state()["intent"]
             assert intent["chunksDone"] < intent["chunksTotal"], "the export fits into one job"
-        places = [(batch.kind, step) for batch, step in zip(batches, now.steps, strict=True)]
-        self.kills.add(self.seed, victim.value, *places)
+        positions = [(batch.kind, step) for batch, step in zip(batches, now.steps, strict=True)]
+        self.kills.add(self.seed, victim.value, *positions)
         run.kill(victim)
         end_holds(self.proxy, held, late=late)
         self._check_end(run, victim)

@@ -30,7 +30,7 @@ from icdc_testing.waiting.seeds import choose_seed
 
 pytestmark = pytest.mark.spark
 
-AT_WORK = (
+ACTIVE = (
     # Step, and how many bulk requests pass before; None: the seed chooses.
     (KillPoint.SOME_BULK, 0),
     (KillPoint.SOME_BULK_LOST, 0),
@@ -64,7 +64,7 @@ def test_a_run_survives_its_python_workers(
     if kind is not BatchKind.EXPORT:
         pipeline.sync()
     idle = IDLE_OF_EXPORT if kind is BatchKind.EXPORT else IDLE
-    for turn, (step, skip) in enumerate([*AT_WORK, *((step, 0) for step in idle)], 1):
+    for turn, (step, skip) in enumerate([*ACTIVE, *((step, 0) for step in idle)], 1):
         table.change(turn)
         if kind is BatchKind.EXPORT:
             pipeline.resource["spec"]["resync"] = {"nonce": turn}

@@ -102,9 +102,9 @@ def test_a_deleted_document_is_not_brought_back_by_the_retry_of_a_neighbour(
     later = [sink.delete("k1", 2), sink.upsert("k2", {"v": -2}, 2, expect="u")]
     result = write(proxy, later, ordinal=2)
     assert (result.error, result.already_applied) == (None, 2)
-    kept = documents(proxy.upstream, sink.INDEX)
-    assert "k1" not in kept
-    assert kept["k2"] == (compute_base_version(2), {"v": -2})
+    retained = documents(proxy.upstream, sink.INDEX)
+    assert "k1" not in retained
+    assert retained["k2"] == (compute_base_version(2), {"v": -2})
 
 
 def test_a_request_that_is_always_refused_for_load_is_halved(proxy: FaultProxy) -> None:

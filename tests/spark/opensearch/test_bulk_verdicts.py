@@ -120,8 +120,8 @@ def test_a_conflict_is_judged_by_the_versions(
         "applied": result.upserted,
         "Fenced": int(result.error is not None and result.error[0] == "Fenced"),
     }[expected] == 1
-    kept = documents(clean_indices, sink.INDEX)["a"]
-    assert kept == ((version, {"v": 1}) if expected == "applied" else (current, {"v": 0}))
+    retained = documents(clean_indices, sink.INDEX)["a"]
+    assert retained == ((version, {"v": 1}) if expected == "applied" else (current, {"v": 0}))
 
 
 def test_an_id_that_quotes_a_conflict_does_not_confuse(clean_indices: str) -> None:

@@ -12,7 +12,7 @@ from icdc_testing.target.node_calls import call, documents
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]
 
-LETTERS = "orders-dead-letters"
+DEAD_LETTERS = "orders-dead-letters"
 
 
 def fill(url: str) -> dict[str, tuple[int, object]]:
@@ -45,7 +45,7 @@ def test_a_pipeline_that_is_missing_stops_the_batch_and_removes_nothing(
     assert "pipeline with id [gone] does not exist" in message
     assert "Nothing was removed" in message
     assert documents(clean_indices, sink.INDEX) == before
-    assert not admin.indices.exists(index=LETTERS)
+    assert not admin.indices.exists(index=DEAD_LETTERS)
 
 
 def test_a_field_that_is_not_in_the_mapping_is_not_the_rows_fault(clean_indices: str) -> None:

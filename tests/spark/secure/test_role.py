@@ -146,10 +146,10 @@ def connect(site: SecureSite) -> Connection:
 def test_with_the_role_a_dead_letter_that_conflicts_is_read(site: SecureSite) -> None:
     site.export()
     through = open_client(connect(site))
-    letters = dead_letters.read_stored(through, "orders", ["3", "9"])
+    letter_rows = dead_letters.read_stored(through, "orders", ["3", "9"])
     through.close()
-    assert letters["3"] is not None
-    assert letters["9"] is None
+    assert letter_rows["3"] is not None
+    assert letter_rows["9"] is None
 
 
 def test_with_the_role_a_bulk_request_finds_out_that_its_index_is_an_alias_now(

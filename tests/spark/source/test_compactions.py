@@ -141,9 +141,9 @@ def test_files_that_expire_while_they_are_read_are_planned_anew(lake: Lake) -> N
     play(lake, name, (APPEND, COMPACT))
     until, table = lake.head(name), lake.table(name)
     plan = plan_changes(table, since, until)
-    gone = DataFileMissing("no such file")
+    missing = DataFileMissing("no such file")
 
-    check_plan(table, plan, plan_changes, gone)
+    check_plan(table, plan, plan_changes, missing)
     expire(lake, name)
     with (
         pytest.raises(DataFileMissing),
@@ -151,7 +151,7 @@ def test_files_that_expire_while_they_are_read_are_planned_anew(lake: Lake) -> N
     ):
         parse(build_change_lines(reader, plan, spec, version=VERSION))
     with pytest.raises(SourceUnavailable, match="the batch is planned anew"):
-        check_plan(table, plan, plan_changes, gone)
+        check_plan(table, plan, plan_changes, missing)
     assert read_of(plan_changes(table, since, until)) == PlanRows(7, 6)
 
 

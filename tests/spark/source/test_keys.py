@@ -17,7 +17,7 @@ KEYS = ("s", "bin", "price", "inside.x", "day", "moment", "flag", "n")
 NULLS = "cast(null as binary), null, null, null, null, null, null"
 
 # Keys that differ in one value, some of them so that texts that are joined carelessly are the same.
-KEPT = [
+RETAINED = [
     f"('a|b', {NULLS}, 'kept')",
     f"('null', {NULLS}, 'kept')",
     "('kept', X'00', 1.50, named_struct('x', 1), date'2024-03-15', "
@@ -60,7 +60,7 @@ def test_every_way_of_comparing_gives_the_ids_of_an_export(
 ) -> None:
     monkeypatch.setattr(diff_rows, "GROUPED_ROWS", together)
     name = lake.create(COLUMNS, mode=mode, version=version)
-    rows = ", ".join(KEPT + UPDATED + DELETED)
+    rows = ", ".join(RETAINED + UPDATED + DELETED)
     lake.sql(f"insert into lake.{name} select /*+ coalesce(1) */ * from values {rows}")
     since, before = lake.head(name), export_documents(lake, name)
     lake.sql(f"update lake.{name} set v = 'changed' where v = 'old'")

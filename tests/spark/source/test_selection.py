@@ -81,7 +81,7 @@ def test_names_that_would_confuse_sql_are_taken_word_for_word(lake: Lake) -> Non
 
 class TestDuplicates:
     @pytest.fixture
-    def twins(self, lake: Lake) -> tuple[str, int]:
+    def duplicates(self, lake: Lake) -> tuple[str, int]:
         """Create a table whose batch writes the id 2 twice; id 1 is in an unchanged file."""
         name = lake.create("id int, a string")
         lake.sql(f"insert into lake.{name} values (1, 'a'), (3, 'c')")
@@ -91,20 +91,20 @@ class TestDuplicates:
 
     @pytest.mark.parametrize("strategy", [Strategy.ONE_READ, Strategy.TWO_READS])
     def test_one_operation_per_key_is_sent_and_the_key_is_counted(
-        self, lake: Lake, twins: tuple[str, int], strategy: Strategy
+        self, lake: Lake, duplicates: tuple[str, int], strategy: Strategy
     ) -> None:
-        batch = lake.changes(*twins, strategy=strategy)
+        batch = lake.changes(*duplicates, strategy=strategy)
 
         assert batch.short == [("c", "1"), ("c", "2")]
         assert batch.counts.duplicate_keys == 1
         # Which one is sent hangs on the salt of the batch; the snapshot decides afterwards.
-        assert batch.ops[0] == lake.changes(*twins, strategy=Strategy.ONE_READ).ops[0]
+        assert batch.ops[0] == lake.changes(*duplicates, strategy=Strategy.ONE_READ).ops[0]
         assert batch.ops[1].doc in {'{"id":2,"a":"x"}', '{"id":2,"a":"y"}'}
 
     def test_the_snapshot_decides_about_given_ids(
-        self, lake: Lake, twins: tuple[str, int], spark: SparkSession
+        self, lake: Lake, duplicates: tuple[str, int], spark: SparkSession
     ) -> None:
-        name, since = twins
+        name, since = duplicates
         table, spec = lake.table(name), lake.spec(name)
         plan = plan_changes(table, since, lake.head(name))
         with open_reader(lake.session, table, lake.head(name), spec) as reader:

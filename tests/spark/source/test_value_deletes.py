@@ -61,11 +61,11 @@ def test_values_of_all_types_are_found_as_iceberg_finds_them(lake: Lake) -> None
     for values in keys:
         JavaWriter(lake.table(name)).delete_equal(values)
 
-    gone = deleted_since(lake, name, since)
-    assert gone == [0, 2, 3, *range(8, 4 * len(TYPES), 4)]
+    missing = deleted_since(lake, name, since)
+    assert missing == [0, 2, 3, *range(8, 4 * len(TYPES), 4)]
     planned = plan_changes(lake.table(name), since, lake.head(name))
     assert [read.data.files for read in planned.value_deletes] == [1] * len(TYPES)
-    assert sorted(int(op.id) for op in lake.changes(name, since).ops) == gone
+    assert sorted(int(op.id) for op in lake.changes(name, since).ops) == missing
 
 
 @pytest.mark.parametrize("file_format", ["avro", "orc"])
@@ -145,8 +145,8 @@ def test_rows_are_read_where_deletes_do_not_say_all(
     since = lake.head(name)
     JavaWriter(lake.table(name)).delete_equal(keys)
 
-    gone = "2|old" if "identifier_columns" in wishes else "2"
-    assert lake.changes(name, since, **wishes).ops == [Op("d", gone, None)]
+    missing = "2|old" if "identifier_columns" in wishes else "2"
+    assert lake.changes(name, since, **wishes).ops == [Op("d", missing, None)]
 
 
 def test_numbers_of_which_two_are_zero_are_left_to_iceberg(lake: Lake) -> None:

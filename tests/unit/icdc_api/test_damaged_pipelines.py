@@ -15,30 +15,30 @@ pytestmark = pytest.mark.unit
 SAMPLES = Path(__file__).parents[3] / "crds" / "samples"
 JUNK = [None, True, -1, 1.5, 10**30, "", "x y", "a" * 5000, [], [None], ["a", "a"], {}, {"a": 1}]
 OPEN = {"template", "indexSettings", "mapping"}
-Place = tuple[str | int, ...]
+Position = tuple[str | int, ...]
 
 
-def _places(value: Any, path: Place = ()) -> Iterator[tuple[Place, Any]]:
+def _list_positions(value: Any, path: Position = ()) -> Iterator[tuple[Position, Any]]:
     yield path, value
     children = value.items() if isinstance(value, dict) else ()
     for key, child in enumerate(value) if isinstance(value, list) else children:
-        yield from _places(child, (*path, key))
+        yield from _list_positions(child, (*path, key))
 
 
-def _damage(document: dict[str, Any], path: Place, junk: Any) -> dict[str, Any]:
+def _damage(document: dict[str, Any], path: Position, junk: Any) -> dict[str, Any]:
     result = copy.deepcopy(document)
-    place: Any = result
+    position: Any = result
     for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = junk
+        position = position[key]
+    position[path[-1]] = junk
     return result
 
 
 @pytest.mark.parametrize("sample", ["full", "append-only"])
 def test_damage_at_any_place_is_refused_in_lines_that_begin_with_the_file(sample: str) -> None:
     document = load_resource(SAMPLES / f"{sample}.yaml", {})
-    places = list(_places(document))[1:]
-    answers = [_answer(_damage(document, path, junk)) for path, _ in places for junk in JUNK]
+    positions = list(_list_positions(document))[1:]
+    answers = [_answer(_damage(document, path, junk)) for path, _ in positions for junk in JUNK]
     refusals = [answer for answer in answers if answer is not None]
     assert len(refusals) > 300
     for refusal in refusals:
@@ -58,7 +58,7 @@ def test_an_unknown_field_is_named_in_full_wherever_it_stands() -> None:
     document = load_resource(SAMPLES / "full.yaml", {})
     maps = {"properties", "conf", "labels", "annotations"}
     checked = 0
-    for path, value in _places(document):
+    for path, value in _list_positions(document):
         if not isinstance(value, dict) or OPEN.intersection(path) or maps.intersection(path[-1:]):
             continue
         with pytest.raises(BadSpec) as caught:

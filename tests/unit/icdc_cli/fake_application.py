@@ -61,7 +61,7 @@ def different() -> None:
     report(finished=True, result={"tables": [table]})
 
 
-def letters() -> None:
+def dead_letters() -> None:
     if REQUEST["mode"] == "replay":
         left = 2 if REQUEST.get("ids") is None else 0
         report(

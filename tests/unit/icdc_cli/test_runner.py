@@ -170,9 +170,9 @@ def test_placeholders_are_kept_as_written_and_their_values_go_into_the_request_a
     monkeypatch.setenv("LAKE_PASSWORD", "s3cret")
     properties = {"type": "rest", "uri": "http://lake", "password": "${LAKE_PASSWORD}"}
     bench.run(pipeline_file(catalog={"properties": properties}))
-    kept = bench.state.resource_path.read_text()
-    assert "${LAKE_PASSWORD}" in kept
-    assert "s3cret" not in kept
+    retained = bench.state.resource_path.read_text()
+    assert "${LAKE_PASSWORD}" in retained
+    assert "s3cret" not in retained
     request = bench.state.runs_path / "shop-e1-1" / "request.json"
     assert "s3cret" in request.read_text()
 

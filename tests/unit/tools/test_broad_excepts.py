@@ -23,7 +23,7 @@ ROOTS = {
     "sparkapps/icdc_spark/process/table_follower.py::translate_errors": "a table: others go on",
     "sparkapps/icdc_spark/process/main.py::_end": "the end of a driver whose report is written",
     "sparkapps/icdc_spark/process/main.py::main": "the process of a driver",
-    "tools/images/inspect_spark.py::_try_all": "a trial of an image: the others are tried too",
+    "tools/images/inside/inspect_spark.py::_try_all": "a trial of an image: others follow",
 }
 
 

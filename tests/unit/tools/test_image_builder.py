@@ -113,15 +113,15 @@ def test_an_archive_is_written_once_and_only_where_it_is_asked_for(
 def test_the_cache_keeps_the_archives_of_one_state_of_each_builder(
     builds: Callable[[], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = tmp_path / "cache" / "image-archives"
+    retained = tmp_path / "cache" / "image-archives"
     for folder in ("1f3a", "buildkit-1f3a"):
-        (kept / folder).mkdir(parents=True)
+        (retained / folder).mkdir(parents=True)
     assert images.main(["build", "operator"]) == 0
-    (newest,) = [path.parent.name for path in kept.rglob("operator.tar")]
-    assert {path.name for path in kept.iterdir()} == {newest, "buildkit-1f3a"}
+    (newest,) = [path.parent.name for path in retained.rglob("operator.tar")]
+    assert {path.name for path in retained.iterdir()} == {newest, "buildkit-1f3a"}
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "315532801")
     assert images.main(["build", "operator", "--archive", str(tmp_path / "asked")]) == 0
-    assert [path.name for path in kept.iterdir()] == ["buildkit-1f3a"]
+    assert [path.name for path in retained.iterdir()] == ["buildkit-1f3a"]
 
 
 def test_the_makefile_starts_image_tools_with_all_that_they_import() -> None:

@@ -11,7 +11,7 @@ import spark_class_data
 
 pytestmark = pytest.mark.unit
 
-KEPT = image_context.ROOT / "tools" / "images" / "java" / "spark_classes.gz"
+RETAINED = image_context.ROOT / "tools" / "images" / "java" / "spark_classes.gz"
 
 
 def test_one_jar_names_all_jars_in_order(tmp_path: Path) -> None:
@@ -54,4 +54,4 @@ def test_a_packed_list_has_each_class_once_and_none_that_java_makes_up() -> None
     ],
 )
 def test_the_list_that_is_kept_has_what_driver_and_executor_load(needed: str) -> None:
-    assert needed in gzip.decompress(KEPT.read_bytes()).decode().splitlines()
+    assert needed in gzip.decompress(RETAINED.read_bytes()).decode().splitlines()

@@ -94,8 +94,8 @@ def test_an_alias_that_is_on_somebody_elses_index_is_left_alone(
 ) -> None:
     """As a rollover leaves it, whose indices are named like ours."""
     admin.indices.create(index="orders-000003")
-    kept = [] if also_ours else [remove("orders-000001")]
-    change(clean_indices, add("orders-000003"), *kept)
+    retained = [] if also_ours else [remove("orders-000001")]
+    change(clean_indices, add("orders-000003"), *retained)
     before = pointing(clean_indices, "orders")
     with pytest.raises(AliasTaken, match="'orders-000003', which was not made by a pipeline"):
         aliases.restore(admin, sink.OWNER, "orders-000001", require_owner=ours)

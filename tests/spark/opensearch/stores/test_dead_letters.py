@@ -16,7 +16,7 @@ from icdc_testing.target.node_calls import call, documents
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]
 
-LETTERS = "orders-dead-letters"
+DEAD_LETTERS = "orders-dead-letters"
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_refused_row_is_a_dead_letter_and_its_old_document_goes(
     assert (result.error, result.upserted, result.deleted) == (None, 1, 0)
     assert result.dead_letters == 1
     assert documents(clean_indices, sink.INDEX) == {"b": (compute_base_version(2), {"v": 2})}
-    ((version, letter),) = documents(clean_indices, LETTERS).values()
+    ((version, letter),) = documents(clean_indices, DEAD_LETTERS).values()
     assert isinstance(letter, dict)
     assert version == compute_base_version(2) - 1
     assert letter["document"] == source.decode()
@@ -61,7 +61,7 @@ def test_a_replay_of_a_refused_row_keeps_one_letter(clean_indices: str) -> None:
     first = sink.write(clean_indices, lines)
     again = sink.write(clean_indices, lines, known_dead_letter_ids=frozenset({"a"}))
     assert (first.dead_letters, again.dead_letters, again.resolved) == (1, 1, 0)
-    assert list(documents(clean_indices, LETTERS)) == ["a"]
+    assert list(documents(clean_indices, DEAD_LETTERS)) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_later_write_of_the_key_resolves_the_letter(
     assert letter_ids == {"a", "b"}
     result = sink.write(clean_indices, [line], 3, known_dead_letter_ids=letter_ids)
     assert (result.error, result.resolved) == (None, 1)
-    assert list(documents(clean_indices, LETTERS)) == ["b"]
+    assert list(documents(clean_indices, DEAD_LETTERS)) == ["b"]
     # The replay finds it resolved.
     replay = sink.write(clean_indices, [line], 3, known_dead_letter_ids=letter_ids)
     assert (replay.error, replay.resolved) == (None, 0)
@@ -117,7 +117,7 @@ def test_letters_that_somebody_removed_are_nothing_to_resolve(
         clean_indices, [sink.upsert("a", {"v": 1})], known_dead_letter_ids=letter_ids
     )
     assert (result.error, result.resolved) == (None, 0)
-    assert not admin.indices.exists(index=LETTERS)
+    assert not admin.indices.exists(index=DEAD_LETTERS)
 
 
 def test_the_policy_stop_ends_with_the_first_refused_row(clean_indices: str) -> None:
@@ -140,20 +140,20 @@ def test_more_letters_than_allowed_end_the_batch(clean_indices: str) -> None:
     assert "deadLetters.maxRows (3)" in result.error[1]
     assert "secret-value" not in result.error[1]
     letter_ids = frozenset({"k0", "k1"})
-    kept = sink.write(
+    retained = sink.write(
         clean_indices, lines[:3], max_dead_letters=3, known_dead_letter_ids=letter_ids
     )
-    assert (kept.error, kept.dead_letters) == (None, 3)
+    assert (retained.error, retained.dead_letters) == (None, 3)
 
 
 def test_an_index_of_somebody_else_is_not_filled_with_letters(
     clean_indices: str, admin: Client
 ) -> None:
-    admin.indices.create(index=LETTERS)
+    admin.indices.create(index=DEAD_LETTERS)
     result = sink.write(clean_indices, [sink.upsert("a", {"v": "x"})])
     assert result.error is not None
     assert result.error[0] == "AliasTaken"
-    assert documents(clean_indices, LETTERS) == {}
+    assert documents(clean_indices, DEAD_LETTERS) == {}
 
 
 def test_a_request_refused_whole_is_halved_until_the_culprit_is_alone(clean_indices: str) -> None:
@@ -161,7 +161,7 @@ def test_a_request_refused_whole_is_halved_until_the_culprit_is_alone(clean_indi
     lines[37] = (b'{"index":{"_id":"bad","version":-1,"version_type":"external"}}\n{"v":1}\n', "c")
     result = sink.write(clean_indices, lines)
     assert (result.error, result.upserted, result.dead_letters) == (None, 63, 1)
-    assert list(documents(clean_indices, LETTERS)) == ["bad"]
+    assert list(documents(clean_indices, DEAD_LETTERS)) == ["bad"]
     assert len(documents(clean_indices, sink.INDEX)) == 63
 
 
@@ -173,7 +173,7 @@ def test_one_document_that_is_too_large_is_a_dead_letter_without_its_text(
     lines = [sink.upsert("a", {"v": 1}), sink.upsert("big", huge), sink.upsert("z", {"v": 1})]
     result = sink.write(proxy.url, lines)
     assert (result.error, result.upserted, result.dead_letters) == (None, 2, 1)
-    ((_, letter),) = documents(proxy.upstream, LETTERS).values()
+    ((_, letter),) = documents(proxy.upstream, DEAD_LETTERS).values()
     assert isinstance(letter, dict)
     assert letter["documentBytes"] == len(huge)
     assert "document" not in letter
@@ -199,7 +199,7 @@ def test_letters_of_before_an_export_are_purged(clean_indices: str, admin: Clien
 def test_the_dead_letter_index_is_no_physical_index(clean_indices: str, admin: Client) -> None:
     sink.write(clean_indices, [sink.upsert("a", {"v": "x"})])
     assert indices.drop_orphans(admin, sink.OWNER, keep=frozenset({sink.INDEX}), below=99) == []
-    assert admin.indices.exists(index=LETTERS)
+    assert admin.indices.exists(index=DEAD_LETTERS)
 
 
 def test_the_letters_of_others_are_not_dropped(admin: Client) -> None:
@@ -208,7 +208,7 @@ def test_the_letters_of_others_are_not_dropped(admin: Client) -> None:
     dead_letters.ensure_index(admin, other)
     assert dead_letters.drop(admin, sink.OWNER) is False
     assert dead_letters.drop(admin, other) is True
-    assert not admin.indices.exists(index=LETTERS)
+    assert not admin.indices.exists(index=DEAD_LETTERS)
 
 
 def test_a_letter_that_was_deleted_by_hand_is_stored_again_by_the_replay(
@@ -218,7 +218,7 @@ def test_a_letter_that_was_deleted_by_hand_is_stored_again_by_the_replay(
     lines = [sink.upsert("a", {"v": "x"}), sink.upsert("b", {"v": 1})]
     sink.write(clean_indices, lines)
     for deletions in (1, 2):
-        assert call(clean_indices, "DELETE", f"/{LETTERS}/_doc/a").status == 200
+        assert call(clean_indices, "DELETE", f"/{DEAD_LETTERS}/_doc/a").status == 200
         again = sink.write(clean_indices, lines)
         assert (again.error, again.dead_letters) == (None, 1), deletions
         assert dead_letters.count(admin, sink.OWNER, ordinal=1) == 1, deletions
@@ -263,13 +263,13 @@ def test_the_letter_of_a_newer_batch_is_neither_overwritten_nor_removed(
     clean_indices: str, admin: Client
 ) -> None:
     sink.write(clean_indices, [sink.upsert("a", {"v": "x"}, 9), sink.upsert("b", {"v": 1}, 1)], 9)
-    before = documents(clean_indices, LETTERS)
+    before = documents(clean_indices, DEAD_LETTERS)
     older = sink.write(clean_indices, [sink.upsert("a", {"v": "y"}, 3)], 3)
     assert older.error is not None
     assert older.error[0] == "Fenced"
     letter_ids = frozenset({"a"})
     sink.write(clean_indices, [sink.upsert("a", {"v": 3}, 3)], 3, known_dead_letter_ids=letter_ids)
-    assert documents(clean_indices, LETTERS) == before
+    assert documents(clean_indices, DEAD_LETTERS) == before
 
 
 def test_a_letter_that_was_edited_by_hand_stands_for_its_row(
@@ -278,11 +278,11 @@ def test_a_letter_that_was_edited_by_hand_stands_for_its_row(
     lines = [sink.upsert("a", {"v": "x"})]
     sink.write(clean_indices, lines)
     change = {"doc": {"reason": "seen, asked for a mending"}}
-    assert call(clean_indices, "POST", f"/{LETTERS}/_update/a", change).status == 200
-    edited = documents(clean_indices, LETTERS)
+    assert call(clean_indices, "POST", f"/{DEAD_LETTERS}/_update/a", change).status == 200
+    edited = documents(clean_indices, DEAD_LETTERS)
     again = sink.write(clean_indices, lines)
     assert (again.error, again.dead_letters) == (None, 1)
-    assert documents(clean_indices, LETTERS) == edited
+    assert documents(clean_indices, DEAD_LETTERS) == edited
     letter_ids = frozenset({"a"})
     taken = sink.write(
         clean_indices, [sink.upsert("a", {"v": 2})], known_dead_letter_ids=letter_ids

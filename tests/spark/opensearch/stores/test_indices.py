@@ -130,8 +130,8 @@ def test_only_our_own_orphans_are_dropped(admin: Client, index: PhysicalIndex) -
     newer = indices.create(admin, sink.OWNER, sink.MAPPING, {})
     keep = frozenset({index.name})
     assert indices.drop_orphans(admin, sink.OWNER, keep=keep, below=9) == [orphan.name]
-    for kept in (index.name, theirs.name, "orders-000009", newer.name):
-        assert admin.indices.exists(index=kept)
+    for retained in (index.name, theirs.name, "orders-000009", newer.name):
+        assert admin.indices.exists(index=retained)
 
 
 def test_the_alias_moves_in_one_step_and_a_repetition_changes_nothing(

@@ -16,7 +16,7 @@ from icdc_testing.target.node_calls import call, documents
 
 pytestmark = pytest.mark.spark
 
-LETTERS = "orders-dead-letters"
+DEAD_LETTERS = "orders-dead-letters"
 
 
 class Templates:
@@ -104,7 +104,7 @@ def test_the_state_and_the_dead_letters_are_not_kept_in_an_index_that_a_template
     for _ in range(2):  # the second time as by the next run
         with pytest.raises(TargetInvalid, match=f"Index '{STATE_INDEX}' .*{named}"):
             store.ensure_index()
-        with pytest.raises(TargetInvalid, match=f"Index '{LETTERS}' .*{named}"):
+        with pytest.raises(TargetInvalid, match=f"Index '{DEAD_LETTERS}' .*{named}"):
             dead_letters.ensure_index(admin, sink.OWNER)
     assert call(clean_indices, "GET", "/_mapping?expand_wildcards=all").json == {}
     store.close()
@@ -152,7 +152,7 @@ def test_what_a_template_says_otherwise_is_without_effect_on_documents(
     result = sink.write(clean_indices, lines)
     assert (result.error, result.upserted, result.dead_letters) == (None, 1, 1)
     assert [source for _, source in documents(clean_indices, made.name).values()] == [{"v": 1}]
-    assert set(documents(clean_indices, LETTERS)) == {"bad"}
+    assert set(documents(clean_indices, DEAD_LETTERS)) == {"bad"}
     index_settings = call(clean_indices, "GET", f"/{made.name}/_settings?flat_settings=true").json
     settings = index_settings[made.name]["settings"]  # type: ignore[index]
     assert settings["index.translog.durability"] == "request"

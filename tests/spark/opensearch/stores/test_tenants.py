@@ -14,8 +14,8 @@ from icdc_testing.target.node_calls import call, documents
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]
 
-LETTERS = "orders-dead-letters"
-NEIGHBOUR = Ownership(pipeline="other/shop", alias=LETTERS)
+DEAD_LETTERS = "orders-dead-letters"
+NEIGHBOUR = Ownership(pipeline="other/shop", alias=DEAD_LETTERS)
 COLUMNS = {
     "id": {"type": "keyword"},
     "ordinal": {"type": "long"},
@@ -25,13 +25,13 @@ THEIRS = {"id": "a", "ordinal": 1, "s": "theirs"}
 
 
 def a_plain_index(url: str, admin: Client) -> str:
-    assert call(url, "PUT", f"/{LETTERS}", {"mappings": {"properties": COLUMNS}}).status == 200
-    return LETTERS
+    assert call(url, "PUT", f"/{DEAD_LETTERS}", {"mappings": {"properties": COLUMNS}}).status == 200
+    return DEAD_LETTERS
 
 
 def an_alias_of_another_pipeline(url: str, admin: Client) -> str:
     made = indices.create(admin, NEIGHBOUR, {"properties": COLUMNS}, {})
-    actions = [{"add": {"index": made.name, "alias": LETTERS, "is_write_index": False}}]
+    actions = [{"add": {"index": made.name, "alias": DEAD_LETTERS, "is_write_index": False}}]
     assert call(url, "POST", "/_aliases", {"actions": actions}).status == 200
     return made.name
 
@@ -54,7 +54,7 @@ def test_documents_of_others_are_not_taken_for_dead_letters(
     )
     assert (written.error, written.upserted) == (None, 1)
     assert documents(clean_indices, name) == {"a": (1, THEIRS)}
-    with pytest.raises(AliasTaken, match=f"'{LETTERS}', which would hold refused rows"):
+    with pytest.raises(AliasTaken, match=f"'{DEAD_LETTERS}', which would hold refused rows"):
         dead_letters.ensure_index(admin, sink.OWNER)
     # Only now is anybody stopped: a row is refused, and has no place to be kept.
     refused = sink.write(clean_indices, [sink.upsert("b", {"v": "no number"})], 2)

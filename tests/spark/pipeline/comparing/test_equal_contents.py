@@ -70,8 +70,8 @@ def events(spark: SparkSession, lake: Lake, clean_indices: str, tmp_path: Path) 
 
 
 def test_several_of_many_equal_rows_without_documents_are_named_and_written(events: Events) -> None:
-    gone = events.remove(3)
-    assert events.verify() == (listed(gone), listed([]))
+    removed = events.remove(3)
+    assert events.verify() == (listed(removed), listed([]))
     events.assert_repaired(3)
 
 

@@ -194,9 +194,9 @@ def test_tables_with_equal_keys_or_without_keys_verify_too(
     spark: SparkSession, lake: Lake, proxy: FaultProxy, clean_indices: str, tmp_path: Path
 ) -> None:
     lake.sql("create namespace if not exists lake.db")
-    twins, events = lake.create("id int, name string"), lake.create("id int, name string")
+    duplicate_rows, events = lake.create("id int, name string"), lake.create("id int, name string")
     empty = lake.create("id int")
-    for name in (twins, events):
+    for name in (duplicate_rows, events):
         for value in ("a", "b"):
             lake.sql(f"insert into lake.{name} values (1, '{value}'), (2, 'c')")
     harness = Harness(
@@ -204,7 +204,7 @@ def test_tables_with_equal_keys_or_without_keys_verify_too(
         proxy.url,
         tmp_path,
         [
-            {"name": twins, "identifierColumns": ["id"], "index": "twins"},
+            {"name": duplicate_rows, "identifierColumns": ["id"], "index": "twins"},
             {"name": events, "appendOnly": True, "index": "events"},
             {"name": empty, "identifierColumns": ["id"], "index": "empty"},
         ],

@@ -106,11 +106,11 @@ def test_the_index_of_another_pipeline_is_left_alone(
     assert [tag[:12] for tag in tags(lake, table)] == ["icdc-people-"]
 
 
-@pytest.mark.parametrize("gone", ["table", "catalog"])
+@pytest.mark.parametrize("missing", ["table", "catalog"])
 def test_a_source_that_is_gone_keeps_no_index(
-    gone: str, people: Harness, lake: Lake, table: str, clean_indices: str
+    missing: str, people: Harness, lake: Lake, table: str, clean_indices: str
 ) -> None:
-    if gone == "table":
+    if missing == "table":
         lake.sql(f"drop table lake.{table}")
     else:
         people.resource["spec"]["catalog"]["properties"] = {"type": "rest", "uri": "http://[::1]:1"}
@@ -118,7 +118,7 @@ def test_a_source_that_is_gone_keeps_no_index(
     assert call(clean_indices, "PUT", "/people-000001/_mapping", {"_meta": {}}).status == 200
     message = delete(people).tables[0].message or ""
     assert (names(clean_indices), state(clean_indices)) == ([], False)
-    assert ("may be left until it expires" in message) == (gone == "catalog"), message
+    assert ("may be left until it expires" in message) == (missing == "catalog"), message
 
 
 def test_a_run_that_is_asked_to_end_or_outranked_is_not_done(

@@ -50,9 +50,9 @@ class StoreRuns:
 @contextmanager
 def started(folder: Path) -> Iterator[StoreRuns]:
     """Run the program in the block; its log is in `folder`."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
+    retained = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
     environment = {
-        **kept,
+        **retained,
         "AWS_EC2_METADATA_DISABLED": "true",
         "PYTHONPATH": SOURCES,
         "PYSPARK_PYTHON": sys.executable,

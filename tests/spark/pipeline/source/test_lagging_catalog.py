@@ -129,7 +129,7 @@ def test_replicas_that_disagree_delay_a_continuous_run_and_confuse_nothing(
     seen: list[set[str]] = []
     reasons: set[str | None] = set()
 
-    def look() -> TableStatus | None:
+    def poll() -> TableStatus | None:
         if not Path(request.report_path).exists():
             return None
         (table,) = RunReport.read(Path(request.report_path)).tables
@@ -139,11 +139,11 @@ def test_replicas_that_disagree_delay_a_continuous_run_and_confuse_nothing(
         return table
 
     def is_refused() -> bool:
-        table = look()
+        table = poll()
         return table is not None and table.reason == "SourceUnavailable"
 
     def is_applied(rows: int) -> bool:
-        return look() is not None and bool(seen) and len(seen[-1]) == rows
+        return poll() is not None and bool(seen) and len(seen[-1]) == rows
 
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(PipelineRun(request, spark, stop).run)

@@ -177,32 +177,36 @@ HEALTHY = Scenario(
         ScenarioStep(do=[DELETE[0]], writes=[DELETE[1]]),
     ],
 )
-GONE, BAD = "DataFileMissing", "FileUnreadable"
+REMOVED_rows, BAD = "DataFileMissing", "FileUnreadable"
 PLAN, VERIFY = RunMode.PLAN, RunMode.VERIFY
 STORIES = [
     HEALTHY,
     without_hint(),
     taken_out(),
-    damage_scenario("added_missing", ADDED, lose, GONE, MISSING),
+    damage_scenario("added_missing", ADDED, lose, REMOVED_rows, MISSING),
     damage_scenario("added_cut", ADDED, cut, BAD, SHORT),
     damage_scenario("added_page", ADDED, other_byte, BAD, PAGE, before=[PLAIN]),
     damage_scenario("avro_cut", ADDED, cut, BAD, SHORT, before=[file_format_of("avro")]),
     damage_scenario(
         "removed_garbage", REMOVED, garbage, BAD, ENDS % "PARQUET", change=UPDATE, asked=VERIFY
     ),
-    damage_scenario("deletes_missing", DELETES, lose, GONE, MISSING, change=DELETE, table=MOR2),
-    damage_scenario("vector_missing", DELETES, lose, GONE, MISSING, change=DELETE, table=MOR3),
+    damage_scenario(
+        "deletes_missing", DELETES, lose, REMOVED_rows, MISSING, change=DELETE, table=MOR2
+    ),
+    damage_scenario(
+        "vector_missing", DELETES, lose, REMOVED_rows, MISSING, change=DELETE, table=MOR3
+    ),
     damage_scenario(
         "vector_garbage", DELETES, garbage, BAD, ENDS % "PUFFIN", change=DELETE, table=MOR3
     ),
-    damage_scenario("manifest_missing", MANIFEST, lose, GONE, MISSING, asked=PLAN),
+    damage_scenario("manifest_missing", MANIFEST, lose, REMOVED_rows, MISSING, asked=PLAN),
     damage_scenario("manifest_cut", MANIFEST, cut, BAD, EARLY, asked=PLAN),
     damage_scenario("old_manifest_garbage", OLD_MANIFEST, garbage, BAD, NO_AVRO, change=UPDATE),
-    damage_scenario("list_missing", LIST, lose, GONE, MISSING, asked=PLAN),
-    damage_scenario("metadata_missing", METADATA, lose, GONE, NO_METADATA, asked=PLAN),
+    damage_scenario("list_missing", LIST, lose, REMOVED_rows, MISSING, asked=PLAN),
+    damage_scenario("metadata_missing", METADATA, lose, REMOVED_rows, NO_METADATA, asked=PLAN),
     damage_scenario("metadata_cut", METADATA, cut, BAD, HALF_METADATA, asked=PLAN),
     damage_scenario("metadata_newer", METADATA, newer, BAD, NEWER, asked=VERIFY),
-    never_exported("export_missing", lose, GONE, MISSING),
+    never_exported("export_missing", lose, REMOVED_rows, MISSING),
     never_exported("export_garbage", garbage, BAD, ENDS % "PARQUET"),
 ]
 

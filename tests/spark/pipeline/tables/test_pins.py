@@ -112,10 +112,10 @@ def test_pipelines_that_follow_one_table_keep_a_snapshot_each(
     lake.sql(f"insert into lake.{table} values (5, 'five')")
     lake.sql(f"call lake.system.expire_snapshots(table => '{table}', {SPENT})")
 
-    kept = tags_of(lake, f"lake.{table}")
-    assert (kept[ours], kept[beside_tag]) == (first, second)
-    assert len({ours, beside_tag, elsewhere}) == len(kept) == 3
-    assert lake.table(table).snapshots.keys() == {*kept.values(), lake.head(table)}
+    retained = tags_of(lake, f"lake.{table}")
+    assert (retained[ours], retained[beside_tag]) == (first, second)
+    assert len({ours, beside_tag, elsewhere}) == len(retained) == 3
+    assert lake.table(table).snapshots.keys() == {*retained.values(), lake.head(table)}
     production.run(RunMode.DELETE)
     assert tags_of(lake, f"lake.{table}").keys() == {ours, beside_tag}
 

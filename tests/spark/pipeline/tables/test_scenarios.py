@@ -185,7 +185,7 @@ def check_duplicates(stage: ScenarioTable) -> None:
     assert duplicates == {"count": 1, "samples": ["5"]}
 
 
-TWINS = Scenario(
+DUPLICATES = Scenario(
     name="twins",
     steps=[
         ScenarioStep(
@@ -215,8 +215,8 @@ STORIES = [
     ELSEWHERE,
     CARRY_OVER,
     REWRITES,
-    TWINS,
-    replace(TWINS, format=MOR3),
+    DUPLICATES,
+    replace(DUPLICATES, format=MOR3),
 ]
 
 

@@ -21,7 +21,7 @@ from icdc_testing.target.node_calls import call
 pytestmark = pytest.mark.spark
 
 ALIAS = "things"
-LETTERS = f"{ALIAS}-dead-letters"
+DEAD_LETTERS = f"{ALIAS}-dead-letters"
 
 Losing = Callable[[str], None]
 
@@ -184,7 +184,7 @@ def test_a_table_with_refused_rows_is_exported_again(
     for _ in range(2):
         assert pipeline.sync().dead_letters == 1
     assert list_served(clean_indices) == ["1", "2", "3", "5"]
-    letters = oracle.read_index(clean_indices, LETTERS)
-    assert {key: letter["document"] for key, letter in letters.items()} == {
+    letter_rows = oracle.read_index(clean_indices, DEAD_LETTERS)
+    assert {key: letter["document"] for key, letter in letter_rows.items()} == {
         "4": '{"id":4,"name":"still none"}'
     }

@@ -109,8 +109,8 @@ def check(spark: SparkSession, url: str, table: str) -> None:
     wanted = oracle.read_expected(spark, f"lake.{table}", ["id"])
     refused = wanted.pop("3")
     oracle.assert_equal(oracle.read_index(url, ALIAS), wanted)
-    letters = oracle.read_index(url, f"{ALIAS}-dead-letters")
-    assert [json.loads(letter["document"]) for letter in letters.values()] == [refused]
+    dead_letters = oracle.read_index(url, f"{ALIAS}-dead-letters")
+    assert [json.loads(letter["document"]) for letter in dead_letters.values()] == [refused]
 
 
 def behind(url: str) -> list[str]:

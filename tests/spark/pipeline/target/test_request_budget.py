@@ -23,7 +23,7 @@ START = Counter(
     }
 )
 """What a run asks once for each table, before it looks at anything: the claim."""
-IDLE_LOOK = 2
+IDLE_POLL = 2
 """Whether index and shards are those that were written, and whether readers use them."""
 BATCH = 9
 """The nodes of the cluster (once a minute), the intent and that it is stored, the dead letters, the
@@ -52,7 +52,7 @@ def test_an_idle_look_asks_two_things_and_a_batch_of_ten_rows_nine(
     idle = count_requests()
     lake.sql(f"insert into lake.{name} select id, 'b' from range(100, 110)")
     batch = count_requests() - idle
-    assert (idle - START).total() <= IDLE_LOOK, idle
+    assert (idle - START).total() <= IDLE_POLL, idle
     assert batch.total() <= BATCH, batch
 
     forget_shards(clean_indices, ALIAS)

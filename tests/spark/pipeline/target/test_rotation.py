@@ -89,12 +89,12 @@ def following(
 
 
 def has_count(url: str, count: int) -> Callable[[], bool]:
-    def look() -> bool:
+    def poll() -> bool:
         listed = oracle.request(f"{url}/_alias", "GET", None)
         visible = any("things" in index["aliases"] for index in listed.values())
         return visible and len(oracle.read_index(url, "things")) == count
 
-    return look
+    return poll
 
 
 def test_a_password_that_is_changed_in_the_middle_of_a_batch_needs_nobody(

@@ -48,13 +48,18 @@ def probe(question: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The answer, from a process that has ended by then."""
     # Fetched once, in minutes, which must not eat the time of what needs them.
     _libraries()
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
+    retained = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
     done = subprocess.run(
         [*with_parent(), sys.executable, __file__],
         input=json.dumps(question),
         capture_output=True,
         text=True,
-        env={**kept, **_KEYS, "PYTHONPATH": SOURCES, "JAVA_HOME": str(jdk.find_spark_jdk().home)},
+        env={
+            **retained,
+            **_KEYS,
+            "PYTHONPATH": SOURCES,
+            "JAVA_HOME": str(jdk.find_spark_jdk().home),
+        },
         cwd=folder,
         timeout=_SECONDS,
         check=False,

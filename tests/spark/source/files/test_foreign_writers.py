@@ -116,9 +116,9 @@ def test_a_table_that_pyiceberg_and_spark_write_in_turn_is_followed(
         table.refresh()
         table.overwrite(rows(1, 8))
         assert follower.apply_newest() == [("c", "8"), *[("d", row_id) for row_id in "0247"]]
-        place = tmp_path / "brought.parquet"
-        pq.write_table(rows(9, 11).select(["id", "s", "li"]), place)
-        table.add_files([f"file://{place}"])
+        position = tmp_path / "brought.parquet"
+        pq.write_table(rows(9, 11).select(["id", "s", "li"]), position)
+        table.add_files([f"file://{position}"])
         assert follower.apply_newest() == [("c", "11"), ("c", "9")]
 
 
@@ -150,12 +150,12 @@ def test_parquet_files_are_read_however_they_were_written(lake: Lake, way: dict[
     table = lake.table(name)
     parser = table.bridge.get_statics(SCHEMA_PARSER)
     schema = Schema.model_validate_json(str(parser.toJson(table.java.schema())))
-    place = Path(str(table.java.location()).removeprefix("file:")) / "data" / "brought.parquet"
-    place.parent.mkdir(exist_ok=True)
-    pq.write_table(rows(0, 1, 2).cast(schema_to_pyarrow(schema)), place, **way)
+    position = Path(str(table.java.location()).removeprefix("file:")) / "data" / "brought.parquet"
+    position.parent.mkdir(exist_ok=True)
+    pq.write_table(rows(0, 1, 2).cast(schema_to_pyarrow(schema)), position, **way)
     files = table.bridge.get_statics("org.apache.iceberg.DataFiles")
-    builder = files.builder(table.java.spec()).withPath(f"file:{place}").withFormat("parquet")
-    file = builder.withFileSizeInBytes(place.stat().st_size).withRecordCount(3).build()
+    builder = files.builder(table.java.spec()).withPath(f"file:{position}").withFormat("parquet")
+    file = builder.withFileSizeInBytes(position.stat().st_size).withRecordCount(3).build()
     table.java.newAppend().appendFile(file).commit()
 
     (by_spark,) = lake.export(name)

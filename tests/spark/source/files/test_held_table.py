@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spark
 CATALOG = "held"
 NAME = "db.orders"
 TABLE = f"{CATALOG}.{NAME}"
-LOOKS = {"jdbc": 1, "hadoop": 2}
+POLLS = {"jdbc": 1, "hadoop": 2}
 """Polls that read the metadata file although nobody changed the table: see `cached_table`."""
 
 
@@ -50,7 +50,7 @@ class HeldWorld:
         return IcebergTable.load(self.follower, CATALOG, NAME)
 
 
-@pytest.fixture(params=sorted(LOOKS))
+@pytest.fixture(params=sorted(POLLS))
 def world(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path
 ) -> Iterator[HeldWorld]:
@@ -59,7 +59,7 @@ def world(
         sqlite3.connect(tmp_path / "catalog.db").close()
         properties["uri"] = f"jdbc:sqlite:{tmp_path}/catalog.db"
     writer, follower = (create_table_session(spark, CATALOG, properties) for _ in range(2))
-    made = HeldWorld(writer, follower, LOOKS[request.param])
+    made = HeldWorld(writer, follower, POLLS[request.param])
     made.sql("create namespace {c}.db")
     create(made)
     yield made

@@ -91,9 +91,9 @@ class MetadataHistory:
     def put_back(self) -> None:
         """A file that went comes again: later than the deletes that concerned it."""
         live = {file.location() for file, _ in self._live()}
-        gone = [file for file in self.removed if file.location() not in live]
-        if gone:
-            self.table.java.newAppend().appendFile(self.rng.choice(gone)).commit()
+        missing = [file for file in self.removed if file.location() not in live]
+        if missing:
+            self.table.java.newAppend().appendFile(self.rng.choice(missing)).commit()
 
     def delete_rows(self) -> None:
         """Deletes for some data files alone, and rows that replace them."""

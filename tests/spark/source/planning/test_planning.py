@@ -188,10 +188,10 @@ class TestWhatIsRead:
         table = new_table(spark, 2)
         commit_append(table)
         since = head(table)
-        gone = manifest_of(table, commit_append(table))
-        delete_files(table, [gone])
+        missing = manifest_of(table, commit_append(table))
+        delete_files(table, [missing])
 
-        with pytest.raises(DataFileMissing, match=re.escape(gone)):
+        with pytest.raises(DataFileMissing, match=re.escape(missing)):
             plan_changes(table.load(), since, head(table))
 
 

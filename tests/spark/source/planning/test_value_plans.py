@@ -116,8 +116,8 @@ def with_position_deletes_for_most(table: MetadataTable) -> int:
     partition(table)
     files = three_files(table)
     since = head(table)
-    by_places = [table.position_deletes(file, target=False) for file in files[1:]]
-    delete(table, *(table.equality_deletes(file, by=(P, ID)) for file in files), *by_places)
+    by_positions = [table.position_deletes(file, target=False) for file in files[1:]]
+    delete(table, *(table.equality_deletes(file, by=(P, ID)) for file in files), *by_positions)
     return since
 
 
@@ -130,7 +130,7 @@ def while_others_went(table: MetadataTable) -> int:
     return since
 
 
-def by_a_column_that_is_gone(table: MetadataTable) -> int:
+def by_a_deleted_column(table: MetadataTable) -> int:
     first, *_ = three_files(table)
     since = head(table)
     delete(table, table.equality_deletes(first, by=(P,)))
@@ -180,7 +180,7 @@ CASES: list[tuple[Make, list[tuple[int, int]], int]] = [
     (with_position_deletes_for_one, [(2, 1)], 1),
     (with_position_deletes_for_most, [(1, 1)], 2),
     (while_others_went, [(2, 1)], 1),
-    (by_a_column_that_is_gone, [], 3),
+    (by_a_deleted_column, [], 3),
     (not_for_a_file_that_was_put_in_again, [(2, 1)], 0),
     (before_and_after_a_file_was_put_in_again, [], 3),
     (of_a_snapshot_that_is_older, [], 3),
@@ -213,7 +213,7 @@ KEYED: list[tuple[Make, set[int], int, list[tuple[int, int]], int]] = [
     (with_position_deletes_for_one, {ID}, 1, [], 1),
     (with_position_deletes_for_most, {ID, P}, 3, [], 2),
     (while_others_went, {ID}, 1, [], 1),
-    (by_a_column_that_is_gone, {P}, 0, [], 3),
+    (by_a_deleted_column, {P}, 0, [], 3),
     (not_for_a_file_that_was_put_in_again, {ID}, 0, [(2, 1)], 0),
     (before_and_after_a_file_was_put_in_again, {ID}, 0, [], 3),
     (of_a_snapshot_that_is_older, {ID}, 0, [], 3),

@@ -84,7 +84,7 @@ def test_of_many_columns_each_counts_by_being_null(lake: Lake) -> None:
 def test_an_update_by_values_chosen_for_their_hash_is_written(
     lake: Lake, strategy: Strategy
 ) -> None:
-    before, after = (100, 5), (999_999, twin_of(100, 5, 999_999))
+    before, after = (100, 5), (999_999, duplicate_of(100, 5, 999_999))
     name = lake.create("id int, a bigint, b bigint")
     lake.sql(f"insert into lake.{name} values (1, {before[0]}, {before[1]}), (2, 0, 0)")
     since = lake.head(name)
@@ -149,7 +149,7 @@ P1, P2, P3, P4, P5 = (
 """The primes of xxHash."""
 
 
-def twin_of(first: int, second: int, other: int) -> int:
+def duplicate_of(first: int, second: int, other: int) -> int:
     """Return the number that has with `other` the same hash as `first` with `second`."""
     flags = hash_bigint(0, 42)
     wanted = hash_bigint(second, hash_bigint(first, flags))

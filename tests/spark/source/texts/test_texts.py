@@ -136,7 +136,7 @@ def test_both_readers_make_the_same_bytes_of_what_both_can_read(lake: Lake) -> N
     lake.sql(f"insert into lake.{name} (id, gone) values (3, 5)")
     # A new snapshot with the new schema, which Spark can still load.
     (staged,) = lake.export(name)
-    staged_places = lake.export(name, append_only=True)
+    staged_paths = lake.export(name, append_only=True)
     change = lake.table(name).java.updateSchema()
     iceberg = lake.table(name).bridge.jvm.org.apache.iceberg
     change.addColumn("t", iceberg.types.Types.TimeType.get()).commit()
@@ -146,7 +146,7 @@ def test_both_readers_make_the_same_bytes_of_what_both_can_read(lake: Lake) -> N
 
     assert [op for op in arrow.ops if op.id != "4"] == staged.ops
     assert arrow.counts.non_finite == staged.counts.non_finite
-    both = {op for batch in staged_places for op in batch.ops}
+    both = {op for batch in staged_paths for op in batch.ops}
     assert both < {op for batch in lake.export(name, append_only=True) for op in batch.ops}
 
 
@@ -226,19 +226,19 @@ NESTED = {
 
 
 @pytest.mark.parametrize("nested", NESTED)
-@pytest.mark.parametrize("kept", [True, False], ids=["left-out", "dropped"])
+@pytest.mark.parametrize("retained", [True, False], ids=["left-out", "dropped"])
 def test_a_time_that_is_left_out_or_was_dropped_does_not_hinder_nested_columns(
-    lake: Lake, nested: str, kept: bool
+    lake: Lake, nested: str, retained: bool
 ) -> None:
     name = create(lake, {"t": "time", "s": NESTED[nested]})
     writer(lake, name).append([{"id": 1}])
-    if not kept:
+    if not retained:
         lake.table(name).java.updateSchema().deleteColumn("t").commit()
         writer(lake, name).append([{"id": 2}])
     since = lake.head(name)
     writer(lake, name).append([{"id": 3}])
     (exported,) = lake.export(name, columns=("id", "s"))
-    assert exported.short == [("c", key) for key in ("1", "2", "3") if key != "2" or not kept]
+    assert exported.short == [("c", key) for key in ("1", "2", "3") if key != "2" or not retained]
     assert lake.changes(name, since, columns=("id", "s")).short == [("c", "3")]
 
 

@@ -46,12 +46,12 @@ def test_deleted_rows_are_left_out_and_deleted_in_the_index(lake: Lake, version:
     assert deleted.ops == [Op("d", key, None) for key in ("0", "2", "5")]
     assert lake.changes(name, middle).short == [("d", "7")]
     # Back again: what was deleted is written anew.
-    undone = lake.changes(name, lake.head(name), until=start)
-    assert [op.id for op in undone.ops] == ["0", "2", "5", "7"]
+    undeleted = lake.changes(name, lake.head(name), until=start)
+    assert [op.id for op in undeleted.ops] == ["0", "2", "5", "7"]
 
 
 @pytest.mark.parametrize(
-    ("columns", "rows", "keys", "kept"),
+    ("columns", "rows", "keys", "retained"),
     [
         pytest.param({}, [{}, {}, {}], [{"id": 1}, {"id": 9}], ["0", "2"], id="the key"),
         pytest.param(
@@ -78,7 +78,7 @@ def test_deleted_rows_are_left_out_and_deleted_in_the_index(lake: Lake, version:
     ],
 )
 def test_rows_are_deleted_by_their_values(
-    lake: Lake, columns: dict[str, Any], rows: list[Row], keys: list[Row], kept: list[str]
+    lake: Lake, columns: dict[str, Any], rows: list[Row], keys: list[Row], retained: list[str]
 ) -> None:
     name = with_time(lake, columns)
     java = writer(lake, name)
@@ -86,12 +86,12 @@ def test_rows_are_deleted_by_their_values(
     since = lake.head(name)
     writer(lake, name).delete_equal(keys)
 
-    assert list_ids(lake, name) == kept
+    assert list_ids(lake, name) == retained
 
-    gone = [str(n) for n in range(len(rows)) if str(n) not in kept]
+    missing = [str(n) for n in range(len(rows)) if str(n) not in retained]
     for strategy in (Strategy.ONE_READ, Strategy.TWO_READS, Strategy.STREAM):
         deleted = lake.changes(name, since, strategy=strategy)
-        assert deleted.ops == [Op("d", key, None) for key in gone], strategy
+        assert deleted.ops == [Op("d", key, None) for key in missing], strategy
 
 
 def test_rows_are_deleted_by_a_column_that_only_this_reader_reads(lake: Lake) -> None:

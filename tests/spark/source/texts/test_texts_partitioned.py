@@ -57,13 +57,13 @@ def test_a_file_without_the_column_that_it_is_partitioned_by_shows_its_partition
     name = with_time(lake, {"p": kind}, version=2)
     table = lake.table(name)
     table.java.updateSpec().addField("p").commit()
-    place = Path(str(table.java.location()).removeprefix("file:")) / "data" / "brought.parquet"
-    place.parent.mkdir(exist_ok=True)
+    position = Path(str(table.java.location()).removeprefix("file:")) / "data" / "brought.parquet"
+    position.parent.mkdir(exist_ok=True)
     number = pa.field("id", pa.int32(), metadata={"PARQUET:field_id": "1"})
-    pq.write_table(pa.table([[1]], schema=pa.schema([number])), place)
+    pq.write_table(pa.table([[1]], schema=pa.schema([number])), position)
     files = table.bridge.get_statics("org.apache.iceberg.DataFiles")
-    builder = files.builder(table.java.spec()).withPath(f"file:{place}").withFormat("parquet")
-    builder = builder.withFileSizeInBytes(place.stat().st_size).withRecordCount(1)
+    builder = files.builder(table.java.spec()).withPath(f"file:{position}").withFormat("parquet")
+    builder = builder.withFileSizeInBytes(position.stat().st_size).withRecordCount(1)
     file = builder.withPartitionPath(f"p={path}").build()
     table.java.newAppend().appendFile(file).commit()
 

@@ -169,8 +169,8 @@ def add_row_file(lake: Lake, name: str, identity: int) -> None:
     """Append a row with only its `id`, by Iceberg's own writer: Spark cannot write the table."""
     table = lake.table(name)
     iceberg, java = table.bridge.jvm.org.apache.iceberg, table.java
-    place = java.io().newOutputFile(f"{java.location()}/data/extra-{identity}.parquet")
-    output = iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput(place)
+    position = java.io().newOutputFile(f"{java.location()}/data/extra-{identity}.parquet")
+    output = iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput(position)
     factory = getattr(iceberg.data, "GenericFileWriterFactory$Builder")(java).build()
     writer = factory.newDataWriter(output, java.spec(), None)
     row = iceberg.data.GenericRecord.create(java.schema())

@@ -36,7 +36,7 @@ def incompressible(seed: int, length: int) -> str:
     return "".join(out)
 
 
-def random_letters(seed: int, length: int) -> str:
+def random_text(seed: int, length: int) -> str:
     """Text as names of tables may have it, of which zlib finds no part again."""
     return "".join(
         chr(ord("a") + (ord(each) * 7 + seed) % 26) for each in incompressible(seed, length)
@@ -137,9 +137,9 @@ def test_a_report_loses_the_costs_of_batches_before_any_message() -> None:
         )
         for table in whole.tables
     )
-    kept, problem = read(whole.model_copy(update={"tables": costly}))
+    retained, problem = read(whole.model_copy(update={"tables": costly}))
     assert problem == "omitted because the report is too large: costs of last batches"
-    assert kept == whole
+    assert retained == whole
 
 
 def test_messages_of_500_tables_are_shortened_before_they_are_omitted() -> None:
@@ -147,8 +147,8 @@ def test_messages_of_500_tables_are_shortened_before_they_are_omitted() -> None:
     tables = tuple(
         table.model_copy(
             update={
-                "message": random_letters(number, MAX_TEXT),
-                "pin_message": random_letters(number + 1000, 150),
+                "message": random_text(number, MAX_TEXT),
+                "pin_message": random_text(number + 1000, 150),
             }
         )
         for number, table in enumerate(report.tables)
@@ -194,7 +194,7 @@ def test_a_result_that_fits_is_kept_when_messages_do_not() -> None:
 
 def test_every_verdict_of_a_comparison_is_kept_whatever_else_is_lost() -> None:
     """Ids and names are as large as they may be, and the driver has nothing to say of tables."""
-    names = [random_letters(number, 253) for number in range(MAX_TABLES)]
+    names = [random_text(number, 253) for number in range(MAX_TABLES)]
     some = {"count": 20, "samples": [incompressible(n, 512) for n in range(20)]}
     entries = [
         {"name": name, "index": name[::-1], "equal": False, "missing": some, "different": some}
@@ -240,15 +240,15 @@ def test_the_largest_report_loses_tables_and_keeps_those_that_wait_for_somebody(
     assert not well & set(positions)
 
 
-def letters_result(count: int, length: int, *, document: int = 0) -> dict[str, Any]:
+def dead_letters_result(count: int, length: int, *, document: int = 0) -> dict[str, Any]:
     """The answer of `icdc dead-letters list`: one table with some, one with one, one with none."""
 
     def letter(number: int) -> dict[str, Any]:
         more = {"document": incompressible(number, document)} if document else {}
         return {"id": str(number), "reason": incompressible(number, length), **more}
 
-    letters = [letter(number) for number in range(count)]
-    lists = {"shop.a": letters, "shop.b": letters[:1], "shop.c": []}
+    dead_letters = [letter(number) for number in range(count)]
+    lists = {"shop.a": dead_letters, "shop.b": dead_letters[:1], "shop.c": []}
     return {
         "tables": [
             {"name": name, "count": len(some), "letters": some} for name, some in lists.items()
@@ -257,7 +257,7 @@ def letters_result(count: int, length: int, *, document: int = 0) -> dict[str, A
 
 
 @pytest.mark.parametrize(
-    ("count", "length", "document", "kept", "documents"),
+    ("count", "length", "document", "retained", "documents"),
     [
         (3, 100, 0, {3}, False),
         (1000, 1000, 0, range(30, 60), False),
@@ -268,9 +268,9 @@ def letters_result(count: int, length: int, *, document: int = 0) -> dict[str, A
     ids=["few", "many", "documents", "large documents"],
 )
 def test_dead_letters_are_cut_off_after_the_newest_and_it_is_said(
-    count: int, length: int, document: int, kept: Collection[int], documents: bool
+    count: int, length: int, document: int, retained: Collection[int], documents: bool
 ) -> None:
-    result = letters_result(count, length, document=document)
+    result = dead_letters_result(count, length, document=document)
     report = RunReport(run_id="r", started_at=NOW, updated_at=NOW, result=result)
     text = report_text.to_annotation(report)
     assert len(text) <= report_text.MAX_ANNOTATION_BYTES
@@ -280,7 +280,7 @@ def test_dead_letters_are_cut_off_after_the_newest_and_it_is_said(
     first, second, third = read.result["tables"]
     before = result["tables"][0]["letters"]
     left = len(first["letters"])
-    assert left in kept
+    assert left in retained
     assert [letter["id"] for letter in first["letters"]] == [
         letter["id"] for letter in before[:left]
     ]
@@ -293,7 +293,7 @@ def test_dead_letters_are_cut_off_after_the_newest_and_it_is_said(
 
 
 def test_an_answer_takes_nothing_from_the_tables_that_a_run_follows() -> None:
-    asked = large_report(20, takes_questions=True, result=letters_result(1000, 1000))
+    asked = large_report(20, takes_questions=True, result=dead_letters_result(1000, 1000))
     read, problem = report_text.from_annotation(report_text.to_annotation(asked))
     assert (read and read.tables, problem is None) == (asked.tables, False)
     assert ((read and read.result) or {})["tables"][0]["count"] == 1000

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.unit
 PLAN_RESULT = {"tables": [{"name": "shop.orders", "index": "orders", "mode": "Export"}]}
 VERIFY_RESULT = {"tables": [{"name": "shop.orders", "index": "orders", "equal": True}]}
 LETTER = {"id": "7", "errorType": "mapper_parsing_exception", "reason": "no number"}
-LETTERS_RESULT = {"tables": [{"name": "shop.orders", "index": "orders", "letters": [LETTER]}]}
+DEAD_LETTERS_RESULT = {"tables": [{"name": "shop.orders", "index": "orders", "letters": [LETTER]}]}
 REPLAY_RESULT = {"tables": [{"name": "shop.orders", "index": "orders", "resent": 3, "left": 0}]}
 REFUSED_AGAIN = {"tables": [{"name": "shop.orders", "index": "orders", "resent": 3, "left": 2}]}
 DIFFERENT = {"tables": [{"name": "shop.orders", "index": "orders", "equal": False}]}
@@ -90,7 +90,7 @@ def annotations(shop: Object) -> Object:
         (["verify"], RunKind.VERIFY, VERIFY_RESULT, 0, "yes"),
         (["verify", "--repair"], RunKind.REPAIR, VERIFY_RESULT, 0, "yes"),
         (["verify"], RunKind.VERIFY, DIFFERENT, 1, "no"),
-        (["dead-letters", "list"], RunKind.DEAD_LETTERS, LETTERS_RESULT, 0, "mapper_parsing"),
+        (["dead-letters", "list"], RunKind.DEAD_LETTERS, DEAD_LETTERS_RESULT, 0, "mapper_parsing"),
         (["dead-letters", "replay"], RunKind.REPLAY, REPLAY_RESULT, 0, "3        0"),
         (["dead-letters", "replay"], RunKind.REPLAY, REFUSED_AGAIN, 1, "3        2"),
     ],
@@ -140,7 +140,7 @@ def test_nothing_that_a_pipeline_says_runs_on_the_host_of_who_asks(
 def test_some_dead_letters_are_asked_for_by_table_and_id(
     operator: AnsweringOperator, shop: Object, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    operator.result = LETTERS_RESULT
+    operator.result = DEAD_LETTERS_RESULT
     some = ["--table", "shop.orders", "--id", "7", "--id", "8|x"]
     assert main.main(["dead-letters", "list", "shop", "--documents", *some]) == 0
     assert main.main(["dead-letters", "list", "shop", "--table", "shop.items"]) == 2
@@ -175,8 +175,10 @@ def test_a_table_whose_name_is_too_long_is_a_wrong_argument(
 def test_a_list_that_was_cut_off_says_so(
     operator: AnsweringOperator, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    letters = [LETTER | {"id": f"{number:x}", "reason": token_hex(500)} for number in range(1000)]
-    table = {"name": "shop.orders", "index": "orders", "count": 1000, "letters": letters}
+    dead_letters = [
+        LETTER | {"id": f"{number:x}", "reason": token_hex(500)} for number in range(1000)
+    ]
+    table = {"name": "shop.orders", "index": "orders", "count": 1000, "letters": dead_letters}
     operator.result = {"tables": [table]}
     assert main.main(["dead-letters", "list", "shop"]) == 0
     shown = capsys.readouterr()

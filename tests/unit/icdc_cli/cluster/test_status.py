@@ -73,8 +73,8 @@ def status_before_retry() -> Object:
 
 
 def status_in_queue() -> Object:
-    place = Queued(60.0, "--max-active-runs", allowed=1, position=2, waiting=3)
-    return summarize_world(replace(make_observed(SPEC), queued=place), next_attempt_time=NOW)
+    location = Queued(60.0, "--max-active-runs", allowed=1, position=2, waiting=3)
+    return summarize_world(replace(make_observed(SPEC), queued=location), next_attempt_time=NOW)
 
 
 def status_in_pause() -> Object:

@@ -186,9 +186,9 @@ def test_the_command_puts_a_copy_where_it_is_told(
 ) -> None:
     folder = tmp_path / "image" / "jars"
     assert jars.main(["fetch", "small", "--into", str(folder)], _lock()) == 0
-    kept = jars.fetch_jars("small", _lock())
+    retained = jars.fetch_jars("small", _lock())
     assert {jar.name: jar.read_bytes() for jar in folder.iterdir()} == {
-        jar.name: jar.read_bytes() for jar in kept
+        jar.name: jar.read_bytes() for jar in retained
     }
 
 

@@ -28,7 +28,7 @@ def test_the_major_is_read_from_the_release_file(tmp_path: Path, version: str, m
 
 
 @pytest.mark.parametrize(
-    "place",
+    "position",
     [
         "usr/lib/jvm/java-21",
         "usr/lib64/jvm/java-21",
@@ -40,8 +40,8 @@ def test_the_major_is_read_from_the_release_file(tmp_path: Path, version: str, m
         "home/ada/.jdks/temurin-21",
     ],
 )
-def test_the_usual_folders_are_searched(tmp_path: Path, place: str) -> None:
-    home = _install(tmp_path / place, "21.0.2")
+def test_the_usual_folders_are_searched(tmp_path: Path, position: str) -> None:
+    home = _install(tmp_path / position, "21.0.2")
     assert discover({"HOME": str(tmp_path / "home/ada")}, root=tmp_path) == [Jdk(home, 21)]
 
 

@@ -16,7 +16,7 @@ LOG = logging.getLogger("icdc_operator.test")
 
 
 @pytest.fixture
-def kept_logging() -> Iterator[None]:
+def retained_logging() -> Iterator[None]:
     """Puts the root logger back as it was."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
@@ -26,7 +26,7 @@ def kept_logging() -> Iterator[None]:
 
 
 @pytest.fixture
-def stream(kept_logging: None) -> io.StringIO:
+def stream(retained_logging: None) -> io.StringIO:
     return io.StringIO()
 
 

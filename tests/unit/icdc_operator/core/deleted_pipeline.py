@@ -34,7 +34,7 @@ class DeletedWorld:
         self.now = NOW
         self.done: list[Action] = []
         self.recorded: list[events.Event] = []
-        self.gone = False
+        self.missing = False
 
     @property
     def status(self) -> PipelineStatus:
@@ -116,4 +116,4 @@ class DeletedWorld:
                 self.seen = replace(self.seen, finalizer=True)
             case RemoveFinalizer():
                 self.seen = replace(self.seen, finalizer=False)
-                self.gone = self.seen.deleting_since is not None
+                self.missing = self.seen.deleting_since is not None

@@ -109,8 +109,8 @@ def test_a_question_is_answered_and_all_else_stays_as_it_was(
         assert getattr(world.status, name) == getattr(before, name)
     again = decide(world, NOW + timedelta(minutes=7))
     assert again.status.current_run is None, "it is answered once"
-    kept = {action.name for action in again.actions if isinstance(action, ForgetRun)}
-    assert "shop-p2-1" not in kept, "its pod holds the answer"
+    retained = {action.name for action in again.actions if isinstance(action, ForgetRun)}
+    assert "shop-p2-1" not in retained, "its pod holds the answer"
 
 
 def test_an_answer_stays_to_be_read_whatever_the_history_keeps() -> None:
@@ -202,8 +202,8 @@ def test_a_question_is_taken_up_again_after_the_spec_was_changed() -> None:
 
 @pytest.mark.parametrize("mode", [RunKind.VERIFY, RunKind.REPAIR, RunKind.REPLAY])
 def test_what_reads_all_rows_waits_for_its_turn(mode: AskedKind) -> None:
-    place = Queued(60.0, "--max-active-runs", allowed=1, position=1, waiting=1)
-    world = replace(world_of(GOOD, ask=Ask(id="q1", mode=mode)), queued=place)
+    location = Queued(60.0, "--max-active-runs", allowed=1, position=1, waiting=1)
+    world = replace(world_of(GOOD, ask=Ask(id="q1", mode=mode)), queued=location)
     decision = decide(world, NOW)
     assert decision.status.current_run is None
     assert decision.status.next_attempt_time is None

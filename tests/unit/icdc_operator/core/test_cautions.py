@@ -17,7 +17,7 @@ SECRET = {"secretRef": {"name": "search"}}
 
 
 @pytest.mark.parametrize(
-    ("hosts", "credentials", "told_of"),
+    ("hosts", "credentials", "reported_of"),
     [
         (["http://search:9200"], SECRET, "http://search:9200"),
         (["https://search:9200", "http://search-2:9200"], SECRET, "http://search-2:9200"),
@@ -28,7 +28,7 @@ SECRET = {"secretRef": {"name": "search"}}
     ],
 )
 def test_credentials_that_go_unencrypted_are_told_of_and_not_refused(
-    hosts: Any, credentials: Any, told_of: str | None
+    hosts: Any, credentials: Any, reported_of: str | None
 ) -> None:
     sink = {"opensearch": {"hosts": hosts, "credentialsFrom": credentials}}
     world = make_observed(make_spec(sink=sink))
@@ -39,9 +39,9 @@ def test_credentials_that_go_unencrypted_are_told_of_and_not_refused(
     assert valid is not None
     assert value.holds(ConditionType.SPEC_VALID)
     assert valid.message == (
-        f"spec.sink.opensearch.hosts: the credentials of {told_of} are sent unencrypted, and "
+        f"spec.sink.opensearch.hosts: the credentials of {reported_of} are sent unencrypted, and "
         "anyone on the network path can read them; use https"
-        if told_of
+        if reported_of
         else ""
     )
     (event,) = (
@@ -49,7 +49,7 @@ def test_credentials_that_go_unencrypted_are_told_of_and_not_refused(
         for item in events.derive_events(PipelineStatus(), value)
         if item.reason == "SpecAccepted"
     )
-    assert event.warning == (told_of is not None)
+    assert event.warning == (reported_of is not None)
 
 
 CLEAR = "http://ann:pw@rest.lake:8181"

@@ -89,7 +89,7 @@ def test_the_live_run_ends_then_the_indices_go_then_the_pipeline() -> None:
     actions = world.step().actions
     assert actions[0] == ForgetRun("shop-d2-1"), "nobody owns it"
     assert isinstance(actions[1], RemoveFinalizer)
-    assert world.gone
+    assert world.missing
     last = world.recorded[-1]
     assert (last.reason, last.warning) == ("IndicesDeleted", False)
     assert last.message == "shop.orders: deleted shop.orders-1"
@@ -107,7 +107,7 @@ def test_a_run_that_still_writes_is_waited_for_although_the_indices_are_deleted(
         assert not [action for action in actions if isinstance(action, RemoveFinalizer)]
     world.step()
     world.step()
-    assert world.gone
+    assert world.missing
     assert world.recorded[-1].reason == "IndicesDeleted"
 
 
@@ -133,7 +133,7 @@ def test_a_deletion_that_fails_is_tried_until_the_time_is_up(
     for attempt in itertools.count(2):
         world.end(failure)
         decision = world.step()
-        if world.gone:
+        if world.missing:
             break
         if attempt == 2:
             assert world.status.holds(ConditionType.STALLED) == stalled
@@ -143,7 +143,7 @@ def test_a_deletion_that_fails_is_tried_until_the_time_is_up(
         assert wait is not None
         assert wait <= 660.0, "it goes on, at maxSeconds"
         world.step(seconds=wait)
-        if world.gone:
+        if world.missing:
             break
         world.step()
         assert world.live() == f"shop-d2-{attempt}"
@@ -183,7 +183,7 @@ def test_every_way_out_lets_go_at_once_and_leaves_nothing_of_a_deletion_run(
         world.delete()
     way(world)
     world.step()
-    assert world.gone
+    assert world.missing
     assert not [run for run in world.seen.runs if run.live and "-d" in run.name]
     if made is deleting:
         assert StopRun("shop-d2-1", graceful=False) in world.done
@@ -214,7 +214,7 @@ def test_a_wrong_spec_says_what_to_do_and_holds_nothing_for_ever(corrected: bool
         assert wait is not None
         assert wait > 3000
         world.step(seconds=wait)
-        assert world.gone
+        assert world.missing
 
 
 def test_a_deletion_run_is_replaced_when_the_spec_changes_and_is_not_taken_for_done() -> None:
@@ -229,7 +229,7 @@ def test_a_deletion_run_is_replaced_when_the_spec_changes_and_is_not_taken_for_d
     )
     world.step()
     world.step()
-    assert not world.gone
+    assert not world.missing
     assert world.live() == "shop-d3-1"
 
 
@@ -245,7 +245,7 @@ def test_an_operator_that_dies_between_any_two_steps_ends_the_same_way(cut_off: 
                 world.delete()
             elif world.live() == "shop-d2-1":
                 world.end()
-            if world.gone:
+            if world.missing:
                 break
         steps = max(steps, number)
         made = {action.run.name for action in world.done if isinstance(action, CreateRun)}

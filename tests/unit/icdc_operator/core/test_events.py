@@ -18,7 +18,7 @@ from icdc_testing.deciding.pipelines import NOW, caught_up, run_record
 
 pytestmark = pytest.mark.unit
 
-TOLD = Event(
+REPORTED = Event(
     "AliasMoved",
     "shop.orders: somebody moved or removed the alias shop.orders; it is restored",
     warning=True,
@@ -29,9 +29,9 @@ TOLD = Event(
     ("before", "after", "events"),
     [
         (None, None, []),
-        (None, NOW, [TOLD]),
+        (None, NOW, [REPORTED]),
         (NOW, NOW, []),
-        (NOW, NOW + timedelta(hours=1), [TOLD]),
+        (NOW, NOW + timedelta(hours=1), [REPORTED]),
         (NOW, None, []),
     ],
 )

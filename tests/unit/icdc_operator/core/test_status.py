@@ -150,8 +150,8 @@ def test_a_new_generation_is_reconciling_until_a_run_of_it_has_taken_hold() -> N
     planned = summarize_world(world, current_run=run_record(generation=2, state=RunState.PLANNED))
     assert kstatus(2, planned) == "InProgress"
     live = make_seen(RunPhase.RUNNING, report=report(caught_up()))
-    at_work = replace(world, runs=(live,))
-    in_effect = summarize_world(at_work, current_run=run_record(generation=2))
+    active = replace(world, runs=(live,))
+    in_effect = summarize_world(active, current_run=run_record(generation=2))
     assert kstatus(2, in_effect) == "Current"
     lost_report = replace(world, status=in_effect)
     assert kstatus(2, summarize_world(lost_report)) == "Current"

@@ -49,11 +49,6 @@ class _Answer(BaseModel):
     metadata: _TableMetadata
 
 
-def parse_metadata(metadata: object) -> Heads:
-    """Return the branches of metadata as parsed JSON. Raises ValueError."""
-    return _build_heads(_TableMetadata.model_validate(metadata))
-
-
 def parse_file(content: bytes) -> Heads:
     """Return the branches of a metadata file. Raises ValueError."""
     return _build_heads(_TableMetadata.model_validate_json(content))

@@ -86,7 +86,7 @@ def test_the_page_says_which_catalogs_only_a_run_can_look_at(label: str, tmp_pat
     assert any("Hadoop" in line and "Nessie's own API" in line for line in by_runs)
 
 
-def place(lake: HeadLake) -> str:
+def position(lake: HeadLake) -> str:
     return f"file://{lake.metadata_file()}"
 
 
@@ -123,14 +123,14 @@ def test_a_pointer_leads_to_a_snapshot_and_its_file_is_read_once(
     properties = EXAMPLES[label].here(service.url, "", tmp_path)
     properties.pop("dynamodb.endpoint", None)
     catalog = open_catalog(properties, EXAMPLES[label].name, settings=ON_AWS)
-    point(service, place(lake))
+    point(service, position(lake))
     assert catalog.read_heads((NAMESPACE, TABLE)) == {"main": int(first)}
     lake.metadata_file().unlink()
     assert catalog.read_heads((NAMESPACE, TABLE)) == {"main": int(first)}
     lake.drop()
     lake.create()
     second = lake.commit()
-    point(service, place(lake))
+    point(service, position(lake))
     assert catalog.read_heads((NAMESPACE, TABLE)) == {"main": int(second)}
     catalog.close()
     lake.close()

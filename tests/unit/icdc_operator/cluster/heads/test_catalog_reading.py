@@ -12,7 +12,7 @@ from pyiceberg.table.metadata import TableMetadataUtil
 
 from icdc_api.errors import IcdcError, SourceUnavailable, TableNotFound, Unauthorized
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
-from icdc_operator.cluster.heads.reader.branches import parse_file, parse_metadata
+from icdc_operator.cluster.heads.reader.branches import parse_file
 from icdc_operator.cluster.heads.reader.catalog_reading import OpenCatalog
 from icdc_operator.cluster.heads.reader.foreign_errors import map_errors
 from icdc_operator.cluster.heads.reader.metadata_files import read
@@ -149,7 +149,7 @@ def test_a_table_that_pyiceberg_does_not_understand_has_its_heads(
 def test_heads_are_the_branches_and_the_snapshot_of_tables_without_any(
     metadata: dict[str, object], heads: dict[str, int]
 ) -> None:
-    assert parse_metadata({"format-version": 1, **metadata}) == heads
+    assert parse_file(json.dumps({"format-version": 1, **metadata}).encode()) == heads
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_heads_are_the_branches_and_the_snapshot_of_tables_without_any(
 )
 def test_what_is_no_metadata_has_no_heads(content: object) -> None:
     with pytest.raises(SourceUnavailable), map_errors("shop.orders"):
-        parse_metadata(content)
+        parse_file(json.dumps(content).encode())
 
 
 def test_compressed_metadata_is_read(tmp_path: Path) -> None:

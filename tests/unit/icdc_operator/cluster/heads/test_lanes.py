@@ -88,14 +88,14 @@ def test_a_call_that_nobody_waits_for_any_more_is_ended() -> None:
 
 def test_a_namespace_whose_catalogs_hang_leaves_places_to_the_others() -> None:
     async def story() -> None:
-        places = CallLimits()
+        positions = CallLimits()
         hanging = [
-            asyncio.create_task(Lane(places, "hostile").call(hang, LONG)) for _ in range(128)
+            asyncio.create_task(Lane(positions, "hostile").call(hang, LONG)) for _ in range(128)
         ]
         await asyncio.sleep(0)
         # No time passes: none of them has to end first.
         for _ in range(3 * MAX_CALLS):
-            assert await Lane(places, "healthy").call(seven, SHORT) == 7
+            assert await Lane(positions, "healthy").call(seven, SHORT) == 7
         for call in hanging:
             call.cancel()
         await asyncio.gather(*hanging, return_exceptions=True)

@@ -194,8 +194,8 @@ def test_connections_are_bounded_and_the_one_not_used_for_longest_goes() -> None
     assert used == ["x", "y", "z", "y"]
 
 
-@pytest.mark.parametrize(("most", "kept"), [(4, 3), (64, heads.CATALOGS_OF_NAMESPACE)])
-def test_a_namespace_with_many_catalogs_pushes_out_its_own(most: int, kept: int) -> None:
+@pytest.mark.parametrize(("most", "retained"), [(4, 3), (64, heads.CATALOGS_OF_NAMESPACE)])
+def test_a_namespace_with_many_catalogs_pushes_out_its_own(most: int, retained: int) -> None:
     readers = FakeReaders(seven)
 
     async def story() -> None:
@@ -204,7 +204,7 @@ def test_a_namespace_with_many_catalogs_pushes_out_its_own(most: int, kept: int)
         for name in "abcdefghij":
             await reader.read("large", heads.list_branches(spec_of("a.b", warehouse=name)))
         await reader.read("small", heads.list_branches(spec_of("a.b", warehouse="small")))
-        assert len(readers.connections) - readers.closed == 1 + kept
+        assert len(readers.connections) - readers.closed == 1 + retained
         reader.close()
 
     asyncio.run(story())

@@ -30,7 +30,7 @@ class AdmissionMachine(RuleBasedStateMachine):
         self.site.reconcile(key)
 
     @rule(key=st.sampled_from(KEYS))
-    def somebody_looks(self, key: PipelineKey) -> None:
+    def somebody_reconciles(self, key: PipelineKey) -> None:
         self.site.reconcile(key)
 
     @rule(key=st.sampled_from(KEYS), refused=st.booleans())
@@ -41,9 +41,9 @@ class AdmissionMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.site.woken)
     @rule(looks=st.booleans())
-    def who_is_woken_is_looked_at_or_not(self, looks: bool) -> None:
+    def who_is_woken_is_reconciled_or_not(self, polls: bool) -> None:
         key = self.site.woken.pop(0)
-        if looks:
+        if polls:
             self.site.reconcile(key)
 
     @precondition(lambda self: self.site.running)
@@ -83,7 +83,7 @@ class AdmissionMachine(RuleBasedStateMachine):
         assert self.site.admission.active >= len(self.site.running)
 
     @rule()
-    def everybody_gets_a_turn_when_looks_come_and_runs_end(self) -> None:
+    def everybody_gets_a_turn_when_reconciles_come_and_runs_end(self) -> None:
         site = self.site
         before = {key: site.pipelines[key].turns for key in KEYS}
         for key in KEYS:  # what was never asked for, or asked in vain, is asked again

@@ -72,17 +72,17 @@ def test_a_conflict_is_looked_at_again_at_once(fresh: MemoryCluster) -> None:
 def test_one_who_keeps_writing_makes_the_look_fail_and_no_action_happens(
     fresh: MemoryCluster,
 ) -> None:
-    looks = []
+    polls = []
 
     def somebody_writes(what: str) -> None:
         if what == "save":
             fresh.touch()
-        looks.append(what)
+        polls.append(what)
 
     fresh.before = somebody_writes
     with pytest.raises(Conflict):
         asyncio.run(fresh.reconciler().reconcile(SHOP))
-    assert looks == ["observe", "save"] * TRIES
+    assert polls == ["observe", "save"] * TRIES
     assert fresh.take_steps() == []
 
 
@@ -105,19 +105,19 @@ def test_a_run_without_a_record_is_stopped_only_if_there_is_still_none() -> None
     assert [step.detail for step in cluster.take_steps()] == [stop]
 
 
-@pytest.mark.parametrize("gone_at", ["observe", "save"])
+@pytest.mark.parametrize("deleted_at", ["observe", "save"])
 def test_a_pipeline_that_is_gone_needs_no_look_and_leaves_no_metrics(
-    fresh: MemoryCluster, gone_at: str
+    fresh: MemoryCluster, deleted_at: str
 ) -> None:
     metrics = Metrics()
     reconciler = fresh.reconciler(metrics)
 
     def vanish(what: str) -> None:
-        if what == gone_at == "save":
+        if what == deleted_at == "save":
             raise NotFound("it is gone")
 
     fresh.before = vanish
-    if gone_at == "observe":
+    if deleted_at == "observe":
         fresh.observed = None
     assert asyncio.run(reconciler.reconcile(SHOP)) is None
     assert reconciler.get_last_versions() == {}

@@ -41,8 +41,8 @@ def test_progress_of_a_run_that_is_asked_something_is_written_no_more_often(
     held = {"question": "q1", "complete": False, "tables": []}
     saves, asked = [], 0
     for second in range(11):
-        told = report(behind(100 - second), takes_questions=True, result=held)
-        working.see(report=told)
+        reported = report(behind(100 - second), takes_questions=True, result=held)
+        working.see(report=reported)
         asyncio.run(reconciler.reconcile(SHOP))
         steps = working.take_steps()
         saves += [second for step in steps if step.what == "save"]

@@ -52,7 +52,7 @@ class WaitingLine:
         queued = self.admission.admit(key, world, decide(world, self.cluster.now), NOW)
         return None if queued is None else queued.text
 
-    def look(self) -> float | None:
+    def poll(self) -> float | None:
         return asyncio.run(self.reconciler.reconcile(SHOP))
 
     @property
@@ -71,21 +71,21 @@ def line() -> WaitingLine:
     return WaitingLine(MemoryCluster(make_observed(make_spec())))
 
 
-def place(position: int, waiting: int) -> str:
+def location(position: int, waiting: int) -> str:
     return f"queue position {position} of {waiting}: the limit --max-active-runs (1) is reached"
 
 
 def test_no_run_is_planned_and_the_place_is_told_until_the_turn_comes(line: WaitingLine) -> None:
-    assert line.look() == POSITION_SECONDS
+    assert line.poll() == POSITION_SECONDS
     assert line.status.current_run is None
-    assert line.condition(ConditionType.RUN_ACTIVE) == ("False", "Queued", place(1, 1))
-    exporting = f"the first export is not finished: {place(1, 1)}"
+    assert line.condition(ConditionType.RUN_ACTIVE) == ("False", "Queued", location(1, 1))
+    exporting = f"the first export is not finished: {location(1, 1)}"
     assert line.condition(ConditionType.RECONCILING) == ("True", "Exporting", exporting)
     assert line.status.next_attempt_time == line.cluster.now
     assert [step.what for step in line.cluster.take_steps()] == ["save", "events"]
     line.admission.forget(FIRST)
     assert line.woken == [SHOP]
-    assert line.look() == 0.0
+    assert line.poll() == 0.0
     assert line.status.current_run is not None
     assert line.status.next_attempt_time is None
     steps = line.cluster.take_steps("events")
@@ -95,16 +95,16 @@ def test_no_run_is_planned_and_the_place_is_told_until_the_turn_comes(line: Wait
 def test_a_changed_place_is_written_at_most_once_a_minute(line: WaitingLine) -> None:
     line.want(NEXT)
     line.cluster.pass_time(1)
-    line.look()
-    assert line.condition(ConditionType.RUN_ACTIVE)[2] == place(2, 2)
+    line.poll()
+    assert line.condition(ConditionType.RUN_ACTIVE)[2] == location(2, 2)
     line.cluster.take_steps()
     line.admission.forget(NEXT)
     line.cluster.pass_time(10)
-    assert line.look() == POSITION_SECONDS - 10
+    assert line.poll() == POSITION_SECONDS - 10
     assert line.cluster.take_steps() == []
     line.cluster.pass_time(POSITION_SECONDS - 10)
-    line.look()
-    assert line.condition(ConditionType.RUN_ACTIVE)[2] == place(1, 1)
+    line.poll()
+    assert line.condition(ConditionType.RUN_ACTIVE)[2] == location(1, 1)
     assert line.cluster.take_steps("events") == []
 
 
@@ -115,34 +115,34 @@ def test_what_is_ready_stays_ready_while_its_next_run_waits() -> None:
     )
     world = replace(make_observed(make_spec(), status), heads={"shop.orders": "7"})
     line = WaitingLine(MemoryCluster(world))
-    line.look()
+    line.poll()
     before = line.condition(ConditionType.READY), line.status.phase
     assert before[0] == ("True", "Streaming", "")
     assert line.cluster.observed is not None
     line.cluster.observed = replace(line.cluster.observed, heads={"shop.orders": "8"})
     line.cluster.pass_time(60)
-    line.look()
-    assert line.condition(ConditionType.READY) == ("True", "Streaming", place(1, 1))
+    line.poll()
+    assert line.condition(ConditionType.READY) == ("True", "Streaming", location(1, 1))
     assert line.status.phase == before[1]
-    assert line.condition(ConditionType.RUN_ACTIVE) == ("False", "Queued", place(1, 1))
+    assert line.condition(ConditionType.RUN_ACTIVE) == ("False", "Queued", location(1, 1))
     # It has been due since then, whatever is known of the heads later.
     line.cluster.observed = replace(line.cluster.observed, heads=None)
     line.admission.forget(FIRST)
-    line.look()
+    line.poll()
     assert line.status.current_run is not None
 
 
 def test_until_the_runs_at_work_are_counted_the_last_known_place_stays(line: WaitingLine) -> None:
-    line.look()
+    line.poll()
     line.admission = Admission(Limits(total=1), line.woken.append, lambda: 0.0)
     line.reconciler = line.cluster.reconciler(admission=line.admission)
     line.cluster.take_steps()
-    line.look()
+    line.poll()
     assert line.cluster.take_steps() == []
     line.admission.note_listed((SHOP, FIRST))
     line.take(FIRST)
     line.admission.note_reconciled(FIRST)
-    line.look()
+    line.poll()
     assert line.cluster.take_steps() == []
 
 
@@ -155,7 +155,7 @@ def test_a_look_that_fails_counts_as_a_look(line: WaitingLine) -> None:
     line.reconciler = line.cluster.reconciler(admission=line.admission)
     line.cluster.before = fail
     with pytest.raises(Unavailable):
-        line.look()
+        line.poll()
     assert line.want(NEXT) is None
     assert line.admission.active == 1
 
@@ -165,16 +165,16 @@ def test_a_run_that_nothing_records_holds_a_slot_while_it_may_write(line: Waitin
     assert line.cluster.observed is not None
     stray = replace(make_seen(RunPhase.MISSING, alive=True), epoch=1)
     line.cluster.observed = replace(line.cluster.observed, runs=(stray,))
-    line.look()
+    line.poll()
     assert line.admission.active == 1
-    assert line.want(NEXT) == place(1, 1)
+    assert line.want(NEXT) == location(1, 1)
 
 
 def test_one_who_has_no_place_yet_says_what_it_waits_for() -> None:
     line = WaitingLine(MemoryCluster(make_observed(make_spec())))
     line.admission = Admission(Limits(total=1), line.woken.append, lambda: 0.0)
     line.reconciler = line.cluster.reconciler(admission=line.admission)
-    line.look()
+    line.poll()
     text = "active runs are being counted first"
     assert line.condition(ConditionType.RUN_ACTIVE) == ("False", "Queued", text)
 
@@ -189,24 +189,24 @@ def test_the_turn_of_a_plan_that_was_certainly_not_written_is_given_back(
         if what == "save":
             raise error("no")
 
-    line.look()
+    line.poll()
     line.admission.forget(FIRST)
     line.cluster.before = fail
     with pytest.raises(error):
-        line.look()
+        line.poll()
     assert (line.want(NEXT) is None) == given_back
     line.cluster.before = lambda _: None
-    line.look()
+    line.poll()
     assert (line.status.current_run is None) == given_back
 
 
 def test_a_suspended_pipeline_leaves_the_line(line: WaitingLine) -> None:
-    line.look()
+    line.poll()
     assert line.cluster.observed is not None
     line.cluster.observed = replace(
         line.cluster.observed, spec=make_spec(suspend=True), generation=2
     )
-    line.look()
+    line.poll()
     assert line.admission.waiting == 0
     assert line.condition(ConditionType.RUN_ACTIVE) == ("False", "NoRun", "")
     assert line.status.next_attempt_time is None
@@ -214,8 +214,8 @@ def test_a_suspended_pipeline_leaves_the_line(line: WaitingLine) -> None:
 
 def test_a_pipeline_that_is_gone_gives_its_slot_to_the_next(line: WaitingLine) -> None:
     line.admission.forget(FIRST)
-    line.look()
-    assert line.want(NEXT) == place(1, 1)
+    line.poll()
+    assert line.want(NEXT) == location(1, 1)
     line.cluster.observed = None
-    line.look()
+    line.poll()
     assert line.woken == [NEXT]

@@ -22,7 +22,7 @@ class ListingCluster:
     def __init__(self, *namespaces: str) -> None:
         self.now = 0.0
         self.versions: dict[PipelineKey, str] = {}
-        self.looked_at: dict[PipelineKey, str] = {}
+        self.reconciled: dict[PipelineKey, str] = {}
         self.faults: list[Exception] = []
         self.listings: list[tuple[set[PipelineKey], int]] = []
         self.queue = WorkQueue(lambda: self.now)
@@ -32,7 +32,7 @@ class ListingCluster:
             Scope(namespaces),
             self.queue,
             self.watch_age,
-            lambda: dict(self.looked_at),
+            lambda: dict(self.reconciled),
             listed=lambda keys: self.listings.append((set(keys), self.queue.depth)),
             retry_seconds=0.0,
         )
@@ -80,17 +80,17 @@ def test_only_the_namespaces_of_the_scope_are_listed() -> None:
 
 def test_what_changed_or_went_unseen_is_due_at_once() -> None:
     cluster = ListingCluster()
-    same, changed, gone, new = keys(4)
-    cluster.looked_at = {same: "1", changed: "2", gone: "3"}
+    same, changed, missing, new = keys(4)
+    cluster.reconciled = {same: "1", changed: "2", missing: "3"}
     cluster.versions = {same: "1", changed: "9", new: "4"}
     asyncio.run(cluster.relist.list_once())
-    assert cluster.due() - {same} == {changed, gone, new}
+    assert cluster.due() - {same} == {changed, missing, new}
 
 
 def test_within_a_number_of_lists_each_unchanged_pipeline_is_looked_at_once() -> None:
     cluster = ListingCluster()
     cluster.versions = dict.fromkeys(keys(200), "1")
-    cluster.looked_at = dict(cluster.versions)
+    cluster.reconciled = dict(cluster.versions)
     rounds: list[set[PipelineKey]] = []
     for _ in range(ROUNDS):
         asyncio.run(cluster.relist.list_once())

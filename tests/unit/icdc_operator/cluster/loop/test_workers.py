@@ -27,14 +27,14 @@ class WorkerBench:
 
     def work(
         self,
-        look: Callable[[PipelineKey], Awaitable[float | None]],
+        poll: Callable[[PipelineKey], Awaitable[float | None]],
         *keys: PipelineKey,
         count: int = 2,
         reconcile_seconds: float = 5.0,
     ) -> None:
         async def note(key: PipelineKey) -> float | None:
             self.moments.append(time.monotonic())
-            return await look(key)
+            return await poll(key)
 
         async def story() -> None:
             for key in keys:
@@ -49,13 +49,13 @@ class WorkerBench:
     def fails_once(self, error: Exception) -> Callable[[PipelineKey], Awaitable[float | None]]:
         faults = [error]
 
-        async def look(_: PipelineKey) -> float | None:
+        async def poll(_: PipelineKey) -> float | None:
             if faults:
                 raise faults.pop()
             self.queue.close()
             return None
 
-        return look
+        return poll
 
     @property
     def results(self) -> dict[str, float]:
@@ -94,23 +94,23 @@ def test_an_error_that_nobody_foresaw_is_counted_apart(bench: WorkerBench) -> No
 
 
 def test_a_look_that_hangs_is_ended_and_repeated(bench: WorkerBench) -> None:
-    async def look(_: PipelineKey) -> float | None:
+    async def poll(_: PipelineKey) -> float | None:
         if len(bench.moments) == 1:
             await asyncio.Event().wait()
         bench.queue.close()
         return None
 
-    bench.work(look, SHOP, reconcile_seconds=0.02)
+    bench.work(poll, SHOP, reconcile_seconds=0.02)
     assert bench.results == {"timeout": 1.0, "done": 1.0}
 
 
 def test_the_next_look_comes_when_the_last_one_asked_for_it(bench: WorkerBench) -> None:
-    async def look(_: PipelineKey) -> float | None:
+    async def poll(_: PipelineKey) -> float | None:
         if len(bench.moments) == 3:
             bench.queue.close()
         return 0.03
 
-    bench.work(look, SHOP)
+    bench.work(poll, SHOP)
     assert all(later - earlier >= 0.03 for earlier, later in itertools.pairwise(bench.moments))
 
 
@@ -123,7 +123,7 @@ def test_pipelines_are_looked_at_side_by_side_but_each_by_one_worker(bench: Work
     active: set[PipelineKey] = set()
     met = asyncio.Event()
 
-    async def look(key: PipelineKey) -> float | None:
+    async def poll(key: PipelineKey) -> float | None:
         assert key not in active
         active.add(key)
         bench.queue.add(key)
@@ -135,5 +135,5 @@ def test_pipelines_are_looked_at_side_by_side_but_each_by_one_worker(bench: Work
             bench.queue.close()
         return None
 
-    bench.work(look, SHOP, TAXI, count=4)
+    bench.work(poll, SHOP, TAXI, count=4)
     assert met.is_set()

@@ -182,13 +182,13 @@ DAMAGED = [
 ]
 
 
-@pytest.mark.parametrize(("damage", "kept"), DAMAGED)
-def test_a_status_is_read_as_far_as_it_can_be(damage: Resource, kept: bool) -> None:
+@pytest.mark.parametrize(("damage", "retained"), DAMAGED)
+def test_a_status_is_read_as_far_as_it_can_be(damage: Resource, retained: bool) -> None:
     world = FakeWorld()
     world.server.objects[PIPELINE]["status"] |= damage
     status = world.observe().observed.status
     assert status.observed_generation == 1
-    assert status.current_run == (PLANNED if kept else None)
+    assert status.current_run == (PLANNED if retained else None)
 
 
 def test_a_newer_run_of_the_name_is_left_alone_by_an_operator_that_is_behind(

@@ -65,29 +65,29 @@ class IdleWorld:
         resource["metadata"] |= {"namespace": "default", "uid": OWNER["uid"], "generation": 1}
         self.server.add(PIPELINE, resource)
 
-    async def look(self) -> Observed:
+    async def poll(self) -> Observed:
         observation = await self.adapter.observe("default", "shop")
         assert observation is not None
         return observation.observed
 
-    async def look_when_woken(self) -> Observed:
-        await self.look()
+    async def reconcile_when_woken(self) -> Observed:
+        await self.poll()
         await until(lambda: bool(self.woken), "a look is asked for")
-        return await self.look()
+        return await self.poll()
 
 
 def test_an_idle_pipeline_is_told_its_heads_and_plans_a_run_only_for_news() -> None:
     async def story() -> None:
         world = IdleWorld()
-        first = await world.look()
+        first = await world.poll()
         assert (first.heads, first.heads_watched, world.reads) == (None, True, 0)
         assert decide(first, NOW).status.current_run is None
-        seen = await world.look_when_woken()
+        seen = await world.reconcile_when_woken()
         assert list((seen.heads or {}).values()) == ["7"]
         assert decide(seen, NOW).status.current_run is None
         # What was read before a run says nothing after it.
         world.put(epoch=2000)
-        assert (await world.look()).heads is None
+        assert (await world.poll()).heads is None
         await world.watch.close()
 
     asyncio.run(story())
@@ -97,7 +97,7 @@ def test_news_make_a_run_and_show_in_the_status() -> None:
     async def story() -> None:
         world = IdleWorld()
         world.head = Head("8")
-        seen = await world.look_when_woken()
+        seen = await world.reconcile_when_woken()
         decision = decide(seen, NOW)
         assert decision.status.current_run is not None
         (table,) = decision.status.tables
@@ -111,9 +111,9 @@ def test_what_was_new_before_a_comparison_is_new_after_it() -> None:
     async def story() -> None:
         world = IdleWorld()
         world.head = Head("8")
-        await world.look_when_woken()
+        await world.reconcile_when_woken()
         world.put(compared=True)
-        after = await world.look()
+        after = await world.poll()
         assert after.status.last_run is not None
         assert after.status.last_run.kind.inspects
         assert (list((after.heads or {}).values()), after.old_heads) == (["8"], frozenset())
@@ -127,7 +127,7 @@ def test_a_table_that_cannot_be_looked_at_is_left_out() -> None:
     async def story() -> None:
         world = IdleWorld()
         world.head = Unseen("away")
-        assert (await world.look_when_woken()).heads == {}
+        assert (await world.reconcile_when_woken()).heads == {}
         await world.watch.close()
 
     asyncio.run(story())
@@ -143,7 +143,7 @@ def test_no_catalog_is_asked_for_a_pipeline_that_heads_do_not_matter_to(
     async def story() -> None:
         world = IdleWorld()
         world.put(**spec)
-        observed = await world.look()
+        observed = await world.poll()
         assert (observed.heads, observed.heads_watched) == (None, False)
         assert len(asyncio.all_tasks()) == 1
         assert world.reads == 0
@@ -154,7 +154,7 @@ def test_no_catalog_is_asked_for_a_pipeline_that_heads_do_not_matter_to(
 def test_a_pipeline_that_is_gone_is_not_followed_any_more() -> None:
     async def story() -> None:
         world = IdleWorld()
-        await world.look_when_woken()
+        await world.reconcile_when_woken()
         del world.server.objects[PIPELINE]
         assert await world.adapter.observe("default", "shop") is None
         await until(lambda: len(asyncio.all_tasks()) == 1, "nothing follows it")

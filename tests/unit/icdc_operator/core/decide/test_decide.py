@@ -114,8 +114,8 @@ def test_a_live_run_that_is_not_wanted_is_stopped_gently_until_it_is_gone(
         assert decision.actions == (StopRun("shop-e1-1", graceful=True),)
         assert decision.status.current_run is not None
         assert decision.status.current_run.state == RunState.STOPPING
-    gone = replace(world, status=again.status, runs=(make_seen(RunPhase.MISSING),))
-    after = decide(gone, NOW).status
+    removed = replace(world, status=again.status, runs=(make_seen(RunPhase.MISSING),))
+    after = decide(removed, NOW).status
     assert after.last_run is not None
     assert after.last_run.failure is None
     assert (after.current_run is not None) == (world.generation == 2)

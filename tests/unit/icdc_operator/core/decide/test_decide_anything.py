@@ -27,7 +27,7 @@ def limit_seconds(examples: int) -> settings:
     )
 
 
-LOOKS = 25
+POLLS = 25
 
 SPECS = (
     make_spec(*TABLES),
@@ -90,7 +90,7 @@ def test_from_any_state_a_calm_world_becomes_well(
     world.generation = 9  # somebody looks after the pipeline and edits it
     world.runs = {run.name: run for run in runs}
     begun = {(run.name, run.epoch) for run in runs}
-    for _ in range(LOOKS):
+    for _ in range(POLLS):
         decision = world.step()
         ours = [run for run in world.live if (run.name, run.epoch) not in begun]
         assert len(ours) <= 1

@@ -90,8 +90,8 @@ def test_the_conditions_say_meanwhile_what_is_waited_for() -> None:
 
 def test_a_run_that_was_ended_for_its_image_fails_with_that_reason() -> None:
     asked = decide_about(IMAGE, waited=121.0).status
-    gone = make_active(make_spec(), make_seen(RunPhase.MISSING))
-    ended = decide(replace(gone, status=asked), NOW).status
+    missing = make_active(make_spec(), make_seen(RunPhase.MISSING))
+    ended = decide(replace(missing, status=asked), NOW).status
 
     assert ended.last_run is not None
     assert ended.last_run.failure is not None

@@ -240,8 +240,8 @@ def test_a_run_that_never_reports_is_killed_and_counted() -> None:
     world = make_active(spec, make_seen(RunPhase.PENDING), state=RunState.SUBMITTED)
     killing = decide(world, NOW)
     assert killing.actions == (StopRun("shop-e1-1", graceful=False),)
-    gone = replace(world, status=killing.status, runs=(make_seen(RunPhase.MISSING),))
-    after = decide(gone, NOW).status
+    missing = replace(world, status=killing.status, runs=(make_seen(RunPhase.MISSING),))
+    after = decide(missing, NOW).status
     assert after.last_run is not None
     assert after.last_run.failure is not None
     assert after.last_run.failure.failure_class == errors.FailureClass.START_TIMEOUT

@@ -43,7 +43,7 @@ class DecideMachine(RuleBasedStateMachine):
         crash=st.sampled_from(["", "", "", "before status", "before actions"]),
         queued=st.sampled_from([None, None, QUEUED]),
     )
-    def operator_looks(self, crash: str, queued: Queued | None) -> None:
+    def operator_reconciles(self, crash: str, queued: Queued | None) -> None:
         self.world.step(crash=crash, queued=queued)
 
     @rule(seconds=st.integers(1, 700))
@@ -102,11 +102,11 @@ class DecideMachine(RuleBasedStateMachine):
         return self.world.spec.changelog.trigger == Trigger.CONTINUOUS
 
     @rule(heads_known=st.booleans())
-    def tables_can_be_looked_at_or_not(self, heads_known: bool) -> None:
+    def tables_can_be_read_or_not(self, heads_known: bool) -> None:
         self.world.heads_known = heads_known
 
     @rule()
-    def a_right_is_missing_for_one_look(self) -> None:
+    def a_right_is_missing_for_one_poll(self) -> None:
         self.world.blind = True
         self.world.step()
         assert self.world.status.holds(ConditionType.STALLED)
@@ -145,8 +145,8 @@ class DecideMachine(RuleBasedStateMachine):
     @rule(lingers=st.booleans())
     def run_is_killed(self, lingers: bool) -> None:
         run = self.world.live[0]
-        gone = replace(run, phase=RunPhase.MISSING, writer_alive=lingers)
-        self.world.runs[run.name] = gone
+        missing = replace(run, phase=RunPhase.MISSING, writer_alive=lingers)
+        self.world.runs[run.name] = missing
 
     @precondition(lambda self: self.world.status.current_run is None and not self.world.live)
     @precondition(lambda self: self.clock_is_right)

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.unit, pytest.mark.timeout(3600)]
 SOAK = bool(os.environ.get("ICDC_SOAK"))
 PHASES_EACH, PAIRS = 1, 40
 """Phases in which a field is changed, and pairs of fields that are changed."""
-LOOKS = (0, 1, 3)
+POLLS = (0, 1, 3)
 """Looks of the operator at the changed spec, before it is changed back."""
 CHANGEABLE = [field for field in fields() if not field.only_grows]
 
@@ -36,14 +36,14 @@ def pairs(chance: random.Random) -> list[tuple[SpecField, SpecField]]:
     return everything if SOAK else chance.sample(everything, PAIRS)
 
 
-def check_that_nothing_is_left(phase: str, *changed: SpecField, looks: int) -> None:
+def check_that_nothing_is_left(phase: str, *changed: SpecField, polls: int) -> None:
     """Change, look some times or never, change back: it is as if nothing had been changed."""
     if phase == "suspended" and any(field.path == "suspend" for field in changed):
         return  # what it does meanwhile is meant to stay
     world, untouched = PHASES[phase](base(*changed)), PHASES[phase](base(*changed))
     before = world.document
     world.declare(with_another(before, *changed))
-    for _ in range(looks):
+    for _ in range(polls):
         world.step()
     world.declare(before)
     world.settle()
@@ -51,7 +51,7 @@ def check_that_nothing_is_left(phase: str, *changed: SpecField, looks: int) -> N
         # What was given up is tried again after any edit.
         untouched.declare(before)
     untouched.settle()
-    assert world.ending() == untouched.ending(), f"{phase}, {looks} looks, {[*map(str, changed)]}"
+    assert world.ending() == untouched.ending(), f"{phase}, {polls} looks, {[*map(str, changed)]}"
 
 
 def check_that_it_is_heeded(phase: str, *changed: SpecField) -> None:
@@ -66,8 +66,8 @@ def check_that_it_is_heeded(phase: str, *changed: SpecField) -> None:
 def test_a_field_that_is_changed_back_leaves_nothing_behind(field: SpecField) -> None:
     _, chance = choose_seed(f"there and back {field}")
     for phase in phases(chance):
-        for looks in LOOKS if SOAK else (chance.choice(LOOKS),):
-            check_that_nothing_is_left(phase, field, looks=looks)
+        for polls in POLLS if SOAK else (chance.choice(POLLS),):
+            check_that_nothing_is_left(phase, field, polls=polls)
 
 
 @pytest.mark.parametrize("field", fields(), ids=str)
@@ -80,7 +80,7 @@ def test_no_change_of_a_field_is_ignored(field: SpecField) -> None:
 def test_two_fields_that_are_changed_back_leave_nothing_behind() -> None:
     _, chance = choose_seed("there and back in pairs")
     for pair in pairs(chance):
-        check_that_nothing_is_left(chance.choice([*PHASES]), *pair, looks=chance.choice(LOOKS))
+        check_that_nothing_is_left(chance.choice([*PHASES]), *pair, polls=chance.choice(POLLS))
 
 
 def test_no_change_of_two_fields_is_ignored_and_what_excludes_another_is_refused() -> None:
@@ -100,7 +100,7 @@ def test_a_spec_that_is_refused_says_why_and_leaves_nothing_behind(phase: str) -
         spec = with_another(before, mode)
         put(spec, field.path, wrong)
         world.declare(spec)
-        for _ in range(chance.choice(LOOKS[1:])):
+        for _ in range(chance.choice(POLLS[1:])):
             world.step()
         valid = world.status.find_condition(ConditionType.SPEC_VALID)
         assert valid is not None

@@ -82,9 +82,9 @@ def main() -> None:
     """Confines this process, then tries."""
     folder, allow, names = Path(sys.argv[1]), tuple(json.loads(sys.argv[2])), sys.argv[3:]
     attempts = _attempts(folder)
-    kept = confinement.build_environment(os.environ, cloud_role=False)
+    retained = confinement.build_environment(os.environ, cloud_role=False)
     os.environ.clear()
-    os.environ.update(kept)
+    os.environ.update(retained)
     confinement.confine(os.environ, local_files=False)
     AddressGuard(Addresses(ReaderSettings(allow_hosts=allow))).install()
     outcomes = {}

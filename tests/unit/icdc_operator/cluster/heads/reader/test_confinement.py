@@ -74,7 +74,7 @@ def test_hosts_that_are_allowed_are_connected_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "cloud_role", "kept"),
+    ("given", "cloud_role", "retained"),
     [
         ({"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBECONFIG": "/k"}, True, {}),
         ({"AWS_REGION": "r", "https_proxy": "http://p"}, False, None),
@@ -84,9 +84,9 @@ def test_hosts_that_are_allowed_are_connected_to(tmp_path: Path) -> None:
     ],
 )
 def test_variables_of_kubernetes_never_reach_a_reader_and_those_of_a_cloud_role_only_if_asked(
-    given: dict[str, str], cloud_role: bool, kept: dict[str, str] | None
+    given: dict[str, str], cloud_role: bool, retained: dict[str, str] | None
 ) -> None:
     variables = confinement.build_environment(given, cloud_role=cloud_role)
     assert variables.pop("HOME") != os.environ.get("HOME")
     assert (variables.pop("AWS_EC2_METADATA_DISABLED", None) is None) == cloud_role
-    assert variables == (given if kept is None else kept)
+    assert variables == (given if retained is None else retained)
