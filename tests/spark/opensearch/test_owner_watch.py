@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from icdc_api.errors import Fenced
 from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.bulk.target import OWNER_SECONDS
 from icdc_spark.opensearch.client.connection import Connection
@@ -106,3 +108,19 @@ def test_a_task_ends_when_the_state_document_is_gone(
     store.delete(stored.document.alias)
     result = write(rows(0), proxy.url, owner_seconds=0.0)
     assert (result.upserted, result.error and result.error[0]) == (0, "Fenced")
+
+
+def test_a_process_owns_an_alias_since_it_asked_for_its_last_stored_change(
+    store: StateStore, stored: Stored, connection: Connection
+) -> None:
+    alias, created = stored.document.alias, store.get_owned_at(stored.document.alias)
+    assert 0.0 < created <= time.time()
+    store.load(alias)
+    with closing(StateStore(connection)) as other:
+        assert other.get_owned_at(alias) == 0.0
+        newer = Owner(pipeline=sink.OWNER.pipeline, epoch=2, run_id="run-2")
+        other.replace(stored, stored.document.claim(newer, now="2026-03-01T10:00:01Z"))
+        with pytest.raises(Fenced):
+            store.replace(stored, stored.document.distrust(now="2026-03-01T10:00:02Z"))
+        assert other.get_owned_at(alias) >= created
+    assert store.get_owned_at(alias) == created

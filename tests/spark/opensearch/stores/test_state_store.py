@@ -1,9 +1,7 @@
 """Compare-and-set of state documents on a real node."""
 
 import json
-import time
 from collections.abc import Iterator
-from contextlib import closing
 
 import pytest
 
@@ -50,23 +48,6 @@ def store(connection: Connection) -> Iterator[StateStore]:
     made.ensure_index()
     yield made
     made.close()
-
-
-def test_a_process_owns_an_alias_since_it_asked_for_its_last_stored_change(
-    store: StateStore, connection: Connection
-) -> None:
-    assert store.get_owned_at("orders") == 0.0
-    begun = time.time()
-    created = store.create(first())
-    stored = store.get_owned_at("orders")
-    assert begun <= stored <= time.time()
-    store.load("orders")
-    with closing(StateStore(connection)) as other:
-        other.replace(created, first("run-2", 2))
-        with pytest.raises(Fenced):
-            store.replace(created, created.document.with_intent(export(), now=LATER))
-        assert other.get_owned_at("orders") > stored
-    assert store.get_owned_at("orders") == stored
 
 
 def test_what_was_stored_is_loaded(store: StateStore) -> None:
