@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from icdc_api.job import answer_keys
 from icdc_api.status.pipeline_status import TableState, TableStatus
 
 NONE = "-"
@@ -132,7 +133,7 @@ def format_dead_letters(result: Mapping[str, Any]) -> str:
             *(_format_cell(one.get(f)) for f in fields),
         )
         for table in result["tables"]
-        for one in table.get("letters") or ()
+        for one in table.get(answer_keys.DEAD_LETTERS) or ()
     ]
     notes = [
         f"{table['name']}: {_format_message(table)}"

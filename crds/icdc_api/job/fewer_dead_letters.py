@@ -14,10 +14,7 @@ answer that was cut off says so. Pure; knows neither the form of a report nor it
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-DEAD_LETTERS = "letters"
-"""Field of a table's entry in the result: its dead letters. A word on the wire, as `RunMode`'s."""
-DOCUMENT = "document"
-"""Field of a dead letter: the refused document, where it was asked for."""
+from icdc_api.job.answer_keys import DEAD_LETTERS, DOCUMENT
 
 Result = Mapping[str, Any]
 Entry = Mapping[str, Any]

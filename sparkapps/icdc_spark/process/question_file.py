@@ -27,6 +27,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from icdc_api.base import MAX_TEXT, ShortText, shorten
 from icdc_api.errors import BadSpec, IcdcError, PassingError
+from icdc_api.job.answer_keys import COMPLETE, QUESTION
 from icdc_api.job.run_files import RunMode, RunQuestion
 from icdc_spark.process.step_watch import Jobs
 
@@ -266,4 +267,4 @@ class RunQuestions:
 
     def _show_answer(self, identity: str, entries: list[Entry], *, complete: bool) -> None:
         self._has_answer = True
-        self._publish({"question": identity, "complete": complete, "tables": entries})
+        self._publish({QUESTION: identity, COMPLETE: complete, "tables": entries})

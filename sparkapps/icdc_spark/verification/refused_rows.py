@@ -18,6 +18,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from icdc_api.errors import Gap, IncompatibleSchema
+from icdc_api.job.answer_keys import DEAD_LETTERS, UNDER_WAY
 from icdc_spark.diff.rows import ID, check_filter, list_id_metadata, select_ids
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.opensearch.stores import dead_letters, identity
@@ -35,9 +36,6 @@ MAX_LISTED = 1000
 """Dead letters in one answer, which goes through the run's report."""
 SAMPLES = 20
 
-UNDER_WAY = "BatchUnderWay"
-"""Reason: the open batch has to be finished first."""
-
 Entry = dict[str, Any]
 
 
@@ -54,7 +52,7 @@ def list_refused(context: TableContext) -> Entry:
         documents=bool(context.request.documents),
     )
     count = dead_letters.count(context.client, context.ownership)
-    entry: Entry = {"count": count, "letters": newest}
+    entry: Entry = {"count": count, DEAD_LETTERS: newest}
     if context.request.ids is None and count > len(newest):
         entry["message"] = f"{count - len(newest)} more are not shown"
     return entry

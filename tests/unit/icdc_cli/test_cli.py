@@ -228,7 +228,7 @@ def test_dead_letters_are_shown_and_sent_again(
     pipeline_file: PipelineFile,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    path = str(pipeline_file("letters"))
+    path = str(pipeline_file("dead_letters"))
     assert main.main(["dead-letters", *arguments, "-f", path]) == code
     printed = capsys.readouterr()
     assert shown in printed.out + printed.err

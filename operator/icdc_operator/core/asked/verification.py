@@ -18,6 +18,7 @@ from enum import StrEnum
 
 from pydantic import ValidationError
 
+from icdc_api.job.answer_keys import UNDER_WAY
 from icdc_api.job.run_files import RunReport, TableComparison
 from icdc_api.status.pipeline_status import MAX_SAMPLES, TableStatus, Verification
 from icdc_api.status.runs import Failure
@@ -25,9 +26,6 @@ from icdc_operator.core import retry
 
 MAX_ALL_SAMPLES = 200
 """Sample ids in the status over all tables; each table that differs shows at least one."""
-
-UNDER_WAY = "BatchUnderWay"
-"""Reason: a batch was partly in the index, so its documents are among those that differ."""
 
 _KINDS = ("missing", "extra", "different")
 
