@@ -178,7 +178,7 @@ bench-idle: setup ## a poll of 100 unchanged tables: two minutes; ARGS='--table'
 bench-changelog: setup ## the changelog beside create_changelog_view, 2 M rows; ARGS='--rows N --table'
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_changelog.py $(ARGS)
 
-bench-memory: setup ## what a batch takes of memory, 2 M and 8 M rows: nine minutes; ARGS='--table'
+bench-memory: setup ## what memory a batch takes, 2 M and 8 M rows: nine minutes; ARGS='--table'
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_memory.py $(ARGS)
 
 bench-latency: setup ## from a small commit to the index, 1 M rows: ten minutes; ARGS='--table'

@@ -28,7 +28,7 @@ class FailureClass(StrEnum):
     """Why a run failed: the values of `status.lastRun.failure.class`."""
 
     SUBMISSION = "Submission"  # the application could not be created
-    IMAGE_PULL = "ImagePull"  # retried; the platform engineer looks at name and secret
+    IMAGE_PULL = "ImagePull"  # retried; the platform engineer checks name and secret
     UNSCHEDULABLE = "Unschedulable"  # no node has room; retried
     START_TIMEOUT = "StartTimeout"  # later than timeouts.startSeconds; retried
     OUT_OF_MEMORY = "OutOfMemory"  # retried; spec.spark gives more

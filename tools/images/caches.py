@@ -3,6 +3,8 @@
 With `--remove` it is removed: the next `make setup`, `make test` or `make images` makes it again,
 which takes minutes to an hour. Refuses while something is mounted there, such as a test cluster
 that is up, since removing would reach into what runs.
+
+What a user gains: some 8 GB that nothing else of the host names, seen and freed by one command.
 """
 
 import argparse
@@ -34,7 +36,7 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 def count_bytes(folder: Path) -> int:
     """Return the bytes that the folder takes on disk; a file of several names counts once.
 
-    Files that go while it counts do not count: builds may be at work there. An inode counts once:
+    Files that go while it counts do not count: builds may be active there. An inode counts once:
 
         overlay/ab/diff/usr/bin/perl          3.8 MB, inode 7    3.8 MB
         overlay/ab/diff/usr/bin/perl5.36.0    inode 7 again      0

@@ -163,7 +163,7 @@ def clean(_: argparse.Namespace) -> int:
     for name in reversed(_BUILDERS):
         with _open_builder(argparse.Namespace(builder=name)) as builder:
             builder.clean()
-            # Under the lock: a build that is at work writes its archive there.
+            # Under the lock: an active build writes its archive there.
             shutil.rmtree(jars.choose_cache_dir() / _ARCHIVES, ignore_errors=True)
     return 0
 

@@ -103,7 +103,7 @@ class TableReason(StrEnum):
     FILE_UNREADABLE = "FileUnreadable"
     """A file is damaged, or does not fit the table. The table's owner repairs it."""
     DEAD_LETTER_LIMIT = "DeadLetterLimit"
-    """The index refuses more rows than allowed. The author looks at the dead letters."""
+    """The index refuses more rows than allowed. The author reads the dead letters."""
     TARGET_READ_ONLY = "TargetReadOnly"
     """A block refuses writes, such as of a full disk. The OpenSearch administrator lifts it."""
     TARGET_INVALID = "TargetInvalid"

@@ -24,7 +24,7 @@ from icdc_cli.local.state_dir import StateDir
 PATIENCE_SECONDS = 300.0
 """How long any step may take before the demo gives up and says what it waited for."""
 POLL_SECONDS = 0.1
-"""Between two looks: short, as the kill has to fall inside of one batch."""
+"""Between two polls: short, as the kill has to fall inside of one batch."""
 
 
 class Stage:

@@ -1,12 +1,13 @@
 """A class-data archive for Spark's JVM: what it loads at every start, read and checked only once.
 
 Spark loads some ten thousand classes before its first row, which is most of what a small local run
-costs. What a user gains: every `icdc run`, `plan`, `verify` and demo starts sooner. Measured for
-the archive of the image, which is made in the same way: an export of three small tables took 12 to
-14 CPU seconds in the driver in place of 20. The archive fits one build of Java and the very jars
+costs. What a user gains: every `icdc run`, `plan`, `verify` and demo starts sooner. A process that
+starts Spark, makes three Iceberg tables of three rows and reads them took 4.3 to 5.5 CPU seconds
+with the archive and 8.1 to 9.3 without (four starts each in turn, 2 busy cores, Spark 4.1.4,
+OpenJDK 17, November 2026). The archive fits one build of Java and the very jars
 it was made with, their times too, so it belongs to one installation and lies in its prefix; the
 JVM itself checks whether it fits. It only saves time: without one, everything works. `python -m
-icdc_cli.embedded.class_data` makes it where there is none. Knows of Spark what `Lake` knows.
+icdc_cli.embedded.class_data` makes it where there is none. Knows of Spark what `lake` knows.
 """
 
 import hashlib

@@ -5,7 +5,8 @@
     its log              standard error, to lake.log: what Spark prints must not get between answers
 
 It is somebody else than the application: another process with its own JVM, whose commits the
-application must notice by itself. It needs no server: the catalog is a SQLite file (`jdbc`).
+application must notice by itself. What a user gains: `icdc demo` shows all of it on a host that has
+neither a lake nor a catalog. It needs no server: the catalog is a SQLite file (`jdbc`).
 """
 
 import json

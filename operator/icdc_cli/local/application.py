@@ -41,7 +41,7 @@ FIXED_CONF: Mapping[str, str] = {
     # would look up, may lead to an address that a VPN has just taken away.
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    # It costs memory and a port, and nobody looks at it: the view of `icdc run` says what is done.
+    # It costs memory and a port, and nobody reads it: the view of `icdc run` says what is done.
     # Progress bars of stages would fill the log with carriage returns.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

@@ -91,7 +91,7 @@ class Leader:
         """Return once this candidate leads. Errors of the API are logged and tried again."""
         while True:
             try:
-                # An answer that comes later would tell of a lease that has almost ended by then.
+                # An answer that comes later would show a lease that has almost ended by then.
                 async with asyncio.timeout(self._timing.renew):
                     if await self._try():
                         _log.info("leading as %s", self._identity)

@@ -62,7 +62,7 @@ class Launch:
 
     @property
     def takes_questions(self) -> bool:
-        """Whether the run can be asked something while it goes on."""
+        """True if the run can be asked something while it goes on."""
         return self.continuous and not self.run.kind.inspects
 
     @property

@@ -69,11 +69,11 @@ def _make(volume: Path) -> Path:
 def _remove_dead(volume: Path) -> None:
     """Remove the directories of containers that have ended, as far as they are this user's."""
     try:
-        found = [path for path in volume.iterdir() if _OURS.fullmatch(path.name)]
+        directories = [path for path in volume.iterdir() if _OURS.fullmatch(path.name)]
     except OSError as error:
         _say(f"{volume} cannot be listed: {error.strerror}")
         return
-    for path in found:
+    for path in directories:
         try:
             _remove_if_dead(path)
         except FileNotFoundError:

@@ -60,7 +60,7 @@ _CATALOG_ERRORS = frozenset({"RESTException", "SQLException", "UncheckedSQLExcep
 # down because of it, and the text then holds both.
 _SIGNS = (
     _Sign(
-        # The files that it read were not at fault, and are not looked at: they may be what hangs.
+        # The files that it read were not at fault, and are not read again: they may be what hangs.
         re.compile(re.escape(CANCELLED)),
         NoProgress,
         "the step made no progress for too long and was cancelled; it is retried",

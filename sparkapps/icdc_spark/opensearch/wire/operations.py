@@ -118,7 +118,7 @@ class Assembler:
         first = int(expect_offsets[0])
         row = 0
         while row < batch.num_rows:
-            # The offsets are sorted: the last row that fits is found without looking at rows.
+            # The offsets are sorted: the last row that fits is found without reading rows.
             limit = int(offsets[row]) + self._max_bytes - self._bytes
             stop = int(np.searchsorted(offsets, limit, side="right")) - 1
             stop = min(stop, row + self._max_operations - self._rows, batch.num_rows)
