@@ -60,7 +60,7 @@ def rng(
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Gives pytest's log handlers their format back: pyspark's loggers set theirs on any they get.
+    """Give pytest's log handlers their format back: pyspark's loggers set theirs on any they get.
 
     pytest attaches them to loggers that do not propagate, as those of failed queries.
     """
@@ -72,7 +72,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Prints kills, what was tried by the hundred, what was measured, and seeds."""
+    """Print kills, what was tried by the hundred, what was measured, and seeds."""
     kills, seeds = _properties(terminalreporter, "kill"), _properties(terminalreporter, "seed")
     if kills:
         terminalreporter.section(f"{len(kills)} kills")
@@ -87,7 +87,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def _properties(reporter: pytest.TerminalReporter, wanted: str) -> list[object]:
-    """The values of a property over all tests that have ended."""
+    """Return the values of a property over all tests that have ended."""
     return [
         value
         for outcome in ("passed", "failed")

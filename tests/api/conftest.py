@@ -16,7 +16,7 @@ from icdc_testing.waiting import wait
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Builds the programs before the first test: a first build exceeds the time of a test."""
+    """Build the programs before the first test: a first build exceeds the time of a test."""
     here = Path(__file__).parent
     wanted = any(here in item.path.parents for item in session.items)
     if wanted and not session.config.option.collectonly and not os.environ.get(GIVEN):
@@ -33,7 +33,7 @@ _RUNNING = contextlib.ExitStack()
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Ends the control plane after the last test that needs it: idle it takes a tenth of a core."""
+    """End the control plane after the last test that needs it: idle it takes a tenth of a core."""
     if nextitem is None or Path(__file__).parent not in nextitem.path.parents:
         _RUNNING.close()
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.api
 
 
 def _grant(kube: KubeApi, namespace: str, account: str) -> None:
-    """A ServiceAccount that may read the pipelines of its namespace."""
+    """Create a ServiceAccount that may read the pipelines of its namespace."""
     kube.kubectl.ok("-n", namespace, "create", "serviceaccount", account)
     role = ("--verb=get,list", f"--resource={naming.CRD_NAME}")
     kube.kubectl.ok("-n", namespace, "create", "role", account, *role)

@@ -38,7 +38,7 @@ Way = Callable[[Range], tuple[int, int]]
 
 
 def main() -> int:
-    """Measures and prints."""
+    """Measure and prints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--rounds", type=int, default=2)
@@ -80,7 +80,7 @@ def _measure(spark: SparkSession, options: argparse.Namespace) -> dict[str, Any]
 
 
 def _warm(spark: SparkSession, ways: Ways, meter: Meter) -> None:
-    """Loads and compiles what every way needs, as in an application that runs for long."""
+    """Load and compiles what every way needs, as in an application that runs for long."""
     where = two_commits(spark, 20_000, mode=COPY_ON_WRITE, table="warm")
     _compare(ways, meter, where, rounds=WARM_ROUNDS)
 
@@ -141,7 +141,7 @@ def _changelog(ways: Ways, strategy: Strategy) -> Way:
 
 
 def _summary(costs: Sequence[Cost]) -> dict[str, Any]:
-    """Medians, and the CPU seconds of every round."""
+    """Return medians, and the CPU seconds of every round."""
     rounds = [asdict(cost) for cost in costs]
     medians = {key: statistics.median(round_[key] for round_ in rounds) for key in rounds[0]}
     return {**medians, "every_cpu_seconds": [cost.cpu_seconds for cost in costs]}

@@ -64,14 +64,14 @@ class Shuffler:
         }
 
     def close(self) -> None:
-        """Ends the application."""
+        """End the application."""
         assert self._child.stdin is not None
         self._child.stdin.close()
         self._child.wait(60)
 
 
 def main() -> int:
-    """Measures and prints."""
+    """Measure and prints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=7)
@@ -88,7 +88,7 @@ def main() -> int:
 
 
 def _serve(rows: int, *, encrypted: bool) -> None:
-    """Shuffles once for each line of the standard input."""
+    """Shuffle once for each line of the standard input."""
     conf = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",

@@ -28,7 +28,7 @@ from idle_tables import ApplicationPolls, IdleTables, OperatorPolls, Requests
 
 
 def main() -> int:
-    """Measures and prints; 1 where a metadata file was read for nothing."""
+    """Measure and prints; 1 where a metadata file was read for nothing."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=100)
     parser.add_argument("--commits", type=int, default=50, help="of each table")

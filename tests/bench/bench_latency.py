@@ -71,7 +71,7 @@ class FollowedTable:
         self._thread.start()
 
     def commit(self, what: str) -> float:
-        """Changes ten rows; seconds from the end of the commit until it is applied."""
+        """Change ten rows; seconds from the end of the commit until it is applied."""
         number = next(self._numbers)
         if what == "append":
             first = self._rows + CHANGED * number
@@ -93,7 +93,7 @@ class FollowedTable:
         return time.monotonic() - since
 
     def close(self) -> None:
-        """Ends the run."""
+        """End the run."""
         self._application.stop.set()
         self._thread.join()
 
@@ -103,7 +103,7 @@ class FollowedTable:
 
 
 def main() -> int:
-    """Measures and prints."""
+    """Measure and prints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--files", type=int, default=10)

@@ -30,7 +30,7 @@ CLUSTER = {"spark.sql.shuffle.partitions": "200"}
 
 
 def main() -> int:
-    """Measures and prints."""
+    """Measure and prints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[2_000_000, 8_000_000])
     parser.add_argument("--memory", default="1g", help="heap of the one JVM")

@@ -38,7 +38,7 @@ MAX_IDLE_REQUESTS = 2.0
 
 
 def main() -> int:
-    """Measures and prints; 1 where the idle operator needs more than it may."""
+    """Measure and prints; 1 where the idle operator needs more than it may."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pipelines", type=int, default=1000)
     parser.add_argument("--poll-seconds", type=int, default=60, help="pollIntervalSeconds of each")
@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def _account(kube: KubeApi, pipelines: Pipelines) -> Path:
-    """An operator has the rights that the chart gives, here too."""
+    """Return the kubeconfig of an account with the rights that the chart gives."""
     rights.account(pipelines, "operator", rights.OPERATOR)
     return kube.kubeconfig_for(pipelines.namespace, "operator")
 
@@ -129,7 +129,7 @@ def _idle(operator: OperatorProcess, seconds: float) -> dict[str, Any]:
 
 
 def _churn(operator: OperatorProcess, many: Many, seconds: float) -> dict[str, Any]:
-    """Runs that are asked for, start, go well and are forgotten, for so long."""
+    """Run that are asked for, start, go well and are forgotten, for so long."""
     before = _buckets(operator)
     requests = _total(operator, "icdc_api_requests_total")
     memory = [_memory_mb(operator)]
@@ -156,7 +156,7 @@ def _churn(operator: OperatorProcess, many: Many, seconds: float) -> dict[str, A
 
 
 def _buckets(operator: OperatorProcess) -> dict[float, float]:
-    """Looks that took at most so many seconds."""
+    """Look that took at most so many seconds."""
     _, text = operator.ask("metrics", "/metrics")
     buckets = {}
     for line in text.splitlines():
@@ -173,7 +173,7 @@ def _quantile(polls: dict[float, float], share: float) -> float | None:
 
 
 def _total(operator: OperatorProcess, name: str, **labels: str) -> float:
-    """The sum of a metric over its labels but those that are given."""
+    """Return the sum of a metric over its labels but those that are given."""
     _, text = operator.ask("metrics", "/metrics")
     wanted = [f'{label}="{value}"' for label, value in labels.items()]
     samples = [line for line in text.splitlines() if line.startswith((f"{name}{{", f"{name} "))]

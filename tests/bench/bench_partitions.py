@@ -29,7 +29,7 @@ WRITING_SECONDS = 1800.0
 
 
 def main() -> int:
-    """Measures and prints."""
+    """Measure and prints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--partitions", type=int, nargs="+", default=[1000, 5000, 10_526])
     parser.add_argument("--heaps", nargs="+", default=["2g"], help="of the one JVM, in turn")

@@ -39,7 +39,7 @@ Plan = Callable[[IcebergTable, PlanningCase], ChangePlan]
 
 
 def main() -> int:
-    """Measures and prints; 1 where a goal is missed."""
+    """Measure and prints; 1 where a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, nargs="+", default=[1000, GOAL_FILES, 50_000])
     parser.add_argument("--rounds", type=int, default=5)

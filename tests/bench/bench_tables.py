@@ -25,7 +25,7 @@ from icdc_testing.bench.many_tables import FollowedTables, make_tables
 
 
 def main() -> int:
-    """Measures and prints."""
+    """Measure and prints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, nargs="+", default=[1, 8, 32])
     parser.add_argument("--rows", type=int, default=100, help="of each table")

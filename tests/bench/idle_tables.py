@@ -51,7 +51,7 @@ class IdleTables:
         lake.close()
 
     def pipeline(self, url: str) -> Pipeline:
-        """One pipeline that follows all of them, from what is there now."""
+        """Return one pipeline that follows all of them, from what is there now."""
         return Pipeline.model_validate(
             {
                 "apiVersion": "icebergcdc.dev/v1alpha1",
@@ -76,13 +76,13 @@ class OperatorPolls:
         self._tables = table_heads.list_branches(pipeline.spec)
 
     async def poll(self) -> None:
-        """Looks at each table once."""
+        """Look at each table once."""
         heads = await self._reader.read("default", self._tables)
         unseen = [head for head in heads.values() if not isinstance(head, Head)]
         assert not unseen, unseen[0]
 
     def close(self) -> None:
-        """Lets the catalog go."""
+        """Let the catalog go."""
         self._reader.close()
 
 
@@ -121,18 +121,18 @@ class ApplicationPolls:
         self._runs = [TableRun(context) for context in self._contexts]
 
     def settle(self) -> None:
-        """Makes the indices; all tables are caught up then."""
+        """Make the indices; all tables are caught up then."""
         for run in self._runs:
             while run.advance() is not StepKind.IDLE:
                 pass
 
     def poll(self) -> None:
-        """Looks at each table once."""
+        """Look at each table once."""
         steps = {run.advance() for run in self._runs}
         assert steps == {StepKind.IDLE}, steps
 
     def close(self) -> None:
-        """Closes what was opened."""
+        """Close what was opened."""
         for context in self._contexts:
             context.close()
         self._store.close()
@@ -147,7 +147,7 @@ class Requests(logging.Handler):
         self._logger = logging.getLogger("opensearch")
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Notes one request."""
+        """Note one request."""
         self.asked.append(record.getMessage())
 
     def __enter__(self) -> Sequence[str]:

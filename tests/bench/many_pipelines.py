@@ -111,7 +111,7 @@ class Churn:
         return any(thread.is_alive() for thread in self._threads)
 
     def join(self) -> None:
-        """Waits for the runs that were begun; raises what went wrong."""
+        """Wait for the runs that were begun; raises what went wrong."""
         for thread in self._threads:
             thread.join()
         if self._errors:

@@ -45,7 +45,7 @@ class MemoryMeter:
         self._gc_log = gc_log
 
     def measure(self, work: Callable[[], object]) -> Peaks:
-        """The peaks while it worked."""
+        """Return the peaks while it worked."""
         self._jvm.System.gc()
         logged, before = self._gc_log.stat().st_size, len(self._stages())
         ended = threading.Event()
@@ -64,7 +64,7 @@ class MemoryMeter:
         )
 
     def _watch(self, ended: threading.Event) -> int:
-        """Collects garbage in the JVM; the most that one Python worker held meanwhile, in kB."""
+        """Collect garbage in the JVM; the most that one Python worker held meanwhile, in kB."""
         most = 0
         while True:
             self._jvm.System.gc()

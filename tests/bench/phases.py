@@ -37,7 +37,7 @@ class Phases:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Counts while inside. The phases are timed as they are called, one table at a time."""
+        """Count while inside. The phases are timed as they are called, one table at a time."""
         with ExitStack() as stack:
             for owner, name, phase in _PHASES:
                 plain = getattr(owner, name)

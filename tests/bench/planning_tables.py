@@ -38,7 +38,7 @@ class PlanningCase:
     rewrites_all: bool = False
 
     def load(self) -> IcebergTable:
-        """The table, loaded anew."""
+        """Return the table, loaded anew."""
         return self.table.load()
 
 
@@ -51,7 +51,7 @@ class ManyFiles:
         self._described: list[Any] = []
 
     def cases(self, *, growth_only: bool) -> Iterator[PlanningCase]:
-        """One table after the other, each when asked for; all kinds, or the two for growth."""
+        """Yield the tables, each when asked for; all kinds, or the two for growth."""
         yield from self._without_deletes(growth_only)
         yield from self._with_deletes("position deletes", 2)
         yield self._upserted()
@@ -127,7 +127,7 @@ class ManyFiles:
         )
 
     def _fill(self, table: MetadataTable, parts: list[list[Any]]) -> None:
-        """A commit of the files, each part in a manifest of its own."""
+        """Commit the files, each part in a manifest of its own."""
         change = table.java.newFastAppend()
         for number, part in enumerate(parts):
             location_rows = f"{table.java.location()}/m{number}.avro"

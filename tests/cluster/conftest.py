@@ -62,7 +62,7 @@ def installed(cluster: UsedCluster, helm: Helm) -> list[str]:
 
 @pytest.fixture
 def shop(cluster: UsedCluster, installed: list[str]) -> Iterator[Callable[..., Shop]]:
-    """Makes a pipeline's shop: its name, and its namespace where it is not the usual one.
+    """Make a pipeline's shop: its name, and its namespace where it is not the usual one.
 
     After the test its pipelines are suspended. The operator does not read this cluster's catalog,
     so a pipeline that was left would have a run every minute, beside all later tests.

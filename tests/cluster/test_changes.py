@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
 
 def following(shop: Shop) -> str:
-    """The name of the application that follows the tables, once it does."""
+    """Return the name of the application that follows the tables, once it does."""
     status = shop.until(
         lambda status: (
             status.get("phase") == "Streaming"
@@ -40,7 +40,7 @@ def is_suspended(status: Resource) -> bool:
 
 
 def add_a_table(site: Shop, orders: Table, resource: Resource) -> Table:
-    """Adds a table while the application runs: only that table is exported."""
+    """Add a table while the application runs: only that table is exported."""
     first, before, index = following(site), site.documents(orders), site.physical_index(orders)
     customers = site.table("customers", rows(1, 50, name=lambda n: f"customer {n}"))
     resource["spec"]["tables"].append(site.entry("customers", "id"))

@@ -21,7 +21,7 @@ APPLICATION_SECONDS = 240.0
 
 
 def pod(cluster: UsedCluster, *arguments: str, **container: Any) -> dict[str, Any]:
-    """The spec of a pod that runs tests/tools/pod."""
+    """Return the spec of a pod that runs tests/tools/pod."""
     return {
         "containers": [
             {

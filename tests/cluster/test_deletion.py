@@ -35,7 +35,7 @@ def proxy(site: Shop) -> Iterator[FaultProxy]:
 
 
 def resource(site: Shop, proxy: FaultProxy, **spec: object) -> Resource:
-    """The pipeline, behind the proxy."""
+    """Return the pipeline, behind the proxy."""
     sink = {"opensearch": {"hosts": [proxy.url]}}
     return site.resource([site.entry("orders", "id")], sink=sink, retry=RETRY, **spec)
 
@@ -46,7 +46,7 @@ def delete(site: Shop) -> None:
 
 
 def until_deleted(site: Shop, what: str) -> None:
-    """Returns once there is no such pipeline, and no pod of it."""
+    """Return once there is no such pipeline, and no pod of it."""
     # Each look starts a kubectl.
     seldom = {"seconds": RUN_SECONDS, "pause": 1.0}
     wait.until(site.is_deleted, f"{what}: the pipeline is gone", **seldom)
@@ -55,7 +55,7 @@ def until_deleted(site: Shop, what: str) -> None:
 
 
 def ids_of_writes(site: Shop, proxy: FaultProxy, table: Table) -> set[str]:
-    """The ids that were written to the table's index through the proxy."""
+    """Return the ids that were written to the table's index through the proxy."""
     return {write.id for write in proxy.writes() if write.index.startswith(site.index(table))}
 
 
@@ -97,7 +97,7 @@ def delete_and_make_again(site: Shop, proxy: FaultProxy, orders: Table) -> None:
 
 
 def until_reported(site: Shop, words: str) -> None:
-    """The status says why the pipeline does not go."""
+    """Wait until the status says why the pipeline does not go."""
 
     def is_said(status: Resource) -> bool:
         conditions = {condition["type"]: condition for condition in status.get("conditions", [])}

@@ -33,16 +33,16 @@ class Killing:
         self.runs: set[str] = set()
 
     def batch(self) -> pa.Table:
-        """The next rows."""
+        """Return the next rows."""
         first, self.last = self.last + 1, self.last + BATCH
         return rows(first, self.last, status=lambda n: f"state {n % 7}")
 
     def append(self) -> None:
-        """Commits them."""
+        """Commit them."""
         self.table.append(self.batch())
 
     def run(self) -> Resource:
-        """The run that is at work, once its application is there."""
+        """Return the run that is at work, once its application is there."""
         before = set(self.runs)
 
         def begun(status: Resource) -> bool:
@@ -63,7 +63,7 @@ class Killing:
         return next(record for record in status["recentRuns"] if record["name"] == run["name"])
 
     def check(self) -> None:
-        """All is applied, and the index is the table."""
+        """Require that all is applied, and the index is the table."""
         self.shop.until_applied(self.table)
         status = self.shop.until(lambda status: not status.get("currentRun"), "all is quiet")
         self.runs |= {record["name"] for record in status["recentRuns"]}

@@ -21,12 +21,12 @@ KEYS: dict[str, tuple[str, ...]] = {"orders": ("id",), "customers": ("id",), "ev
 
 
 def note_of(number: int) -> str | None:
-    """Every other row has no note."""
+    """Return the note of a row; None for every other one."""
     return f"note {number}" if number % 2 else None
 
 
 def make(site: Shop) -> dict[str, Table]:
-    """The three tables with their first rows."""
+    """Return the three tables with their first rows."""
     orders = rows(1, 3000, status=lambda n: "new", total=lambda n: n / 4, note=note_of)
     return {
         "orders": site.table("orders", orders),
@@ -56,7 +56,7 @@ def on_disk(folder: Path, start: str) -> bool:
 
 
 def assert_equal(site: Shop, tables: dict[str, Table]) -> None:
-    """Every index is its table."""
+    """Require that every index is its table."""
     for name, table in tables.items():
         site.assert_equal(table, *KEYS[name])
 

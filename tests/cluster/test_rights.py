@@ -42,18 +42,18 @@ Request = tuple[str, str]
 
 
 def there(namespace: str, pattern: str, *more: str) -> str:
-    """The path of what that is in the namespace; "" is the whole cluster."""
+    """Return the path of what that is in the namespace; "" is the whole cluster."""
     where = f"namespaces/{namespace}/" if namespace else ""
     return "/".join((pattern.format(where), *more))
 
 
 def core(namespace: str, *more: str) -> str:
-    """The same for pods, secrets and the like."""
+    """Return the same for pods, secrets and the like."""
     return there(namespace, CORE).rstrip("/") + "/" + "/".join(more)
 
 
 def answers(printed: str, asked: list[Request]) -> dict[Request, int]:
-    """The status of each answer."""
+    """Return the status of each answer."""
     return dict(zip(asked, json.loads(printed), strict=True))
 
 

@@ -51,7 +51,7 @@ def command(*arguments: str) -> None:
 
 
 def prefers(node: str) -> Resource:
-    """A pod template that goes to that node while it can."""
+    """Return a pod template that goes to that node while it can."""
     term = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
     preference = {"weight": 100, "preference": {"matchExpressions": [term]}}
     affinity = {"preferredDuringSchedulingIgnoredDuringExecution": [preference]}
@@ -59,7 +59,7 @@ def prefers(node: str) -> Resource:
 
 
 def spark(site: Shop, *, driver: str, executor: str) -> Resource:
-    """A `spec.spark` whose pods go to these nodes while they can."""
+    """Return a `spec.spark` whose pods go to these nodes while they can."""
     small = {"cores": 1, "memory": "512m"}
     return {
         "driver": {**small, "template": prefers(driver)},
@@ -79,12 +79,12 @@ def second(cluster: UsedCluster, installed: list[str]) -> Iterator[ClusterPaths]
 
 
 def position(pods: list[Resource]) -> set[str]:
-    """The nodes that the pods are bound to."""
+    """Return the nodes that the pods are bound to."""
     return {pod["spec"].get("nodeName", "") for pod in pods}
 
 
 def key_range(site: Shop) -> Resource:
-    """A `spec.spark` of two executors on different nodes, which both are there from the start.
+    """Return a `spec.spark` of two executors on different nodes, both there from the start.
 
     A preference would not do: an executor of the run before, which has not quite gone, counts
     as well, and one on the first node sends both new ones to the second.
@@ -108,7 +108,7 @@ def key_range(site: Shop) -> Resource:
 
 
 def files(site: Shop) -> Table:
-    """A table whose files are read by as many tasks, so that each executor has some."""
+    """Return a table whose files are read by as many tasks, so that each executor has some."""
     table = site.table("orders", rows(1, ROWS, status=lambda n: f"state {n % 7}"))
     with table.transaction() as change:
         change.set_properties({"read.split.target-size": str(SPLIT_BYTES)})
@@ -119,7 +119,7 @@ def files(site: Shop) -> Table:
 
 
 def find_shuffled_blocks(site: Shop) -> dict[Path, set[str]]:
-    """The files of shuffled rows, by the folder of the executor that has them."""
+    """Return the files of shuffled rows, by the folder of the executor that has them."""
     blocks: dict[Path, set[str]] = defaultdict(set)
     for file in site.scratch.rglob("shuffle_*.data"):
         blocks[file.parents[1]].add(file.name)
@@ -224,13 +224,13 @@ def test_a_run_goes_on_elsewhere_when_its_node_is_lost(
 
 
 def message_of(status: Resource, kind: str) -> str:
-    """The message of the condition of that type; empty where there is none."""
+    """Return the message of the condition of that type; empty where there is none."""
     conditions = status.get("conditions", [])
     return "".join(str(each.get("message")) for each in conditions if each["type"] == kind)
 
 
 def drivers() -> list[int]:
-    """The drivers that live on the second node, whatever the API server knows of them."""
+    """Return the drivers that live on the second node, whatever the API server knows of them."""
     names = []
     for pid in cgroups.processes(SECOND):
         try:

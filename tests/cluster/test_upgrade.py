@@ -41,7 +41,7 @@ class Release:
             )
 
     def install_before(self) -> None:
-        """The chart and the images with the lower version."""
+        """Install the chart and the images with the lower version."""
         versions = ("--version", BEFORE, "--app-version", BEFORE)
         self._helm.ok("package", str(OPERATOR), *versions, "-d", str(self._folder))
         node = self._cluster.starter.paths.of(FIRST)
@@ -50,11 +50,11 @@ class Release:
         self._upgrade(package, loaded)
 
     def install(self) -> None:
-        """The chart and the images of this checkout, over whatever is there."""
+        """Install the chart and the images of this checkout, over whatever is there."""
         self._upgrade(OPERATOR, self._cluster.facts["images"])
 
     def uninstall(self) -> None:
-        """Removes it, where it is."""
+        """Remove it, where it is."""
         self._helm.ok("uninstall", RELEASE, "-n", HOME, "--wait", "--ignore-not-found")
 
     def versions(self) -> set[str]:
@@ -107,7 +107,7 @@ def release(
 
 
 def snapshot_in_index(status: Resource) -> str:
-    """The snapshot that is in the index."""
+    """Return the snapshot that is in the index."""
     (table,) = status["tables"]
     return str(table["appliedSnapshotId"])
 

@@ -29,7 +29,7 @@ GRACE = 120
 
 
 def plan_first_run(cluster: SteppedCluster) -> CreateRun:
-    """A pipeline whose first run is recorded and not made yet."""
+    """Return a pipeline whose first run is recorded and not made yet."""
     cluster.pipelines.apply(minimal())
     assert not cluster.step().actions
     run = cluster.observe().observed.status.current_run

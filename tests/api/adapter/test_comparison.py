@@ -18,7 +18,7 @@ TABLE = "shop.orders"
 
 
 def lifetime(cluster: SteppedCluster, name: str, *tables: Any, **report: Any) -> PipelineStatus:
-    """The run is made, works and ends well, each look by another operator."""
+    """Let the run be made, work and end well, each poll by another operator; return the status."""
     cluster.step()
     assert name in cluster.names("sparkapplication")
     cluster.start_driver(name)

@@ -37,7 +37,7 @@ RUN = "shop-e1-1"
 
 
 def entries(resource: Resource, text: str) -> list[TableStatus]:
-    """The largest entry of each table."""
+    """Return the largest entry of each table."""
     tables = resource["spec"]["tables"]
     return [full_table(table["name"], table.get("index", table["name"]), text) for table in tables]
 

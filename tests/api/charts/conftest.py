@@ -15,7 +15,7 @@ HELM, GITOPS = "helm", "gitops"
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Builds the programs before the first test: a first build exceeds the time of a test."""
+    """Build the programs before the first test: a first build exceeds the time of a test."""
     here = Path(__file__).parent
     wanted = any(here in item.path.parents for item in session.items)
     if wanted and not session.config.option.collectonly:

@@ -16,7 +16,7 @@ REGISTRY = "registry.example/iceberg-cdc"
 
 
 def list_shown_lines() -> list[str]:
-    """The commands of the README's shell blocks, each in one line."""
+    """Return the commands of the README's shell blocks, each in one line."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
     return blocks.replace("\\\n", " ").splitlines()

@@ -208,7 +208,7 @@ def test_the_operator_is_ready_with_the_flags_and_the_rights_of_the_chart(
 
 
 def versions(site: ChartSite, namespace: str) -> dict[str, str]:
-    """The version of every object of the release, by kind and name."""
+    """Return the version of every object of the release, by kind and name."""
     release = f"app.kubernetes.io/instance={RELEASE}"
     kinds = "deployments,services,serviceaccounts,roles,rolebindings,clusterroles,crds"
     listed = site.kube.kubectl.object("get", kinds, "-n", namespace, "-l", release)
@@ -221,7 +221,7 @@ def versions(site: ChartSite, namespace: str) -> dict[str, str]:
 
 
 def shops(**pipelines: Any) -> dict[str, Any]:
-    """The values that the README shows, with these pipelines on top."""
+    """Return the values that the README shows, with these pipelines on top."""
     text = (PIPELINES / "README.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```yaml values\n(.*?)```", text, re.DOTALL)
     shop_values: dict[str, Any] = yaml.safe_load(block)

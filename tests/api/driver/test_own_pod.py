@@ -35,7 +35,7 @@ def driver(kube: KubeApi, pipelines: Pipelines) -> OwnPod:
 
 
 def own_pod(kube: KubeApi, pipelines: Pipelines, account: str) -> OwnPod:
-    """The pod as that account reaches it."""
+    """Return the pod as that account reaches it."""
     path = str(kube.kubeconfig_for(pipelines.namespace, account))
 
     def configure() -> Configuration:

@@ -28,7 +28,7 @@ def account(kube: KubeApi, pipelines: Pipelines) -> Path:
 def start(
     account: Path, pipelines: Pipelines, spark_applications: None, tmp_path: Path
 ) -> Iterator[Start]:
-    """Starts an operator for the namespace; further flags are arguments."""
+    """Start an operator for the namespace; further flags are arguments."""
     with ExitStack() as stack:
 
         def start_process(name: str = "operator", *flags: str) -> OperatorProcess:

@@ -44,7 +44,7 @@ def events(cluster: SteppedCluster) -> dict[str, str]:
 
 
 def create_first_run(cluster: SteppedCluster, operator: OperatorProcess) -> None:
-    """A pipeline whose first run is created."""
+    """Apply a pipeline and wait until its first run is created."""
     cluster.pipelines.apply(minimal(deletionPolicy="DeleteIndices"))
     operator.until(lambda: cluster.names("sparkapplication") == [RUN], "the run is created")
     assert finalizers(cluster) == [naming.FINALIZER]
@@ -55,7 +55,7 @@ def delete(cluster: SteppedCluster, how: str) -> None:
 
 
 def end_driver(cluster: SteppedCluster, operator: OperatorProcess, run: str) -> None:
-    """The kubelet ends a driver that was asked to end."""
+    """Delete a driver that was asked to end, as the kubelet does."""
 
     def has_driver() -> bool:
         pods = cluster.objects("pod")

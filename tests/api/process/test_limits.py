@@ -34,7 +34,7 @@ class LimitedPipelines:
         self.ended: set[str] = set()
 
     def active(self) -> dict[str, RunStatus]:
-        """The runs that are planned or at work, of which there are never too many."""
+        """Return the runs that are planned or at work, of which there are never too many."""
         text = self._cluster.pipelines.ok("get", "icdc,sparkapplications", "-o", "json")
         runs = {}
         self.created: set[str] = set()
@@ -54,7 +54,7 @@ class LimitedPipelines:
         return len(self.active().keys() & self.created) == count
 
     def end_one(self) -> None:
-        """The run of one exports its table and ends."""
+        """Let the run of one export its table and end."""
         name, run = min(self.active().items())
         self._cluster.start_driver(name)
         table = caught_up().model_copy(update={"state": TableState.COMPLETE})

@@ -52,7 +52,7 @@ def spark_applications(kube: FailingKubeApi) -> None:
 
 
 def quiet(name: str = "shop", **spec: Any) -> Resource:
-    """A pipeline that has no run unless somebody asks for one."""
+    """Return a pipeline that has no run unless somebody asks for one."""
     return minimal(name, changelog={"pollIntervalSeconds": 86400}, **spec)
 
 
@@ -74,7 +74,7 @@ def until(
 
 
 def begin(cluster: SteppedCluster, operator: OperatorProcess, run: str) -> None:
-    """The run of that name is created, and its driver reports."""
+    """Wait until the run of that name is created, and let its driver report."""
     name = run.rsplit("-", 2)[0]
     until(operator, lambda: run in cluster.names("sparkapplication"), f"{run} is created")
     cluster.start_driver(run)
@@ -90,7 +90,7 @@ def _is_running(cluster: SteppedCluster, name: str) -> bool:
 
 
 def end(cluster: SteppedCluster, run: str) -> None:
-    """The driver says its last word and ends."""
+    """Let the driver say its last word and end."""
     current = status(cluster, run.rsplit("-", 2)[0]).current_run
     assert current is not None
     cluster.report(run, report_of(current, caught_up(), finished=True))
@@ -98,7 +98,7 @@ def end(cluster: SteppedCluster, run: str) -> None:
 
 
 def finish(cluster: SteppedCluster, operator: OperatorProcess, run: str) -> int:
-    """The run comes to a good end; return its epoch."""
+    """Let the run come to a good end; return its epoch."""
     begin(cluster, operator, run)
     end(cluster, run)
     name = run.rsplit("-", 2)[0]

@@ -150,7 +150,7 @@ def test_a_lease_changes_hands_whether_its_holder_ends_or_dies(
 def take_over(
     cluster: SteppedCluster, leader: OperatorProcess, other: OperatorProcess, number: signal.Signals
 ) -> float:
-    """Ends the leader with that signal: seconds until the other one leads."""
+    """End the leader with that signal: seconds until the other one leads."""
     one = holder(cluster)
     begun = time.monotonic()
     assert leader.end(number) == (0 if number == signal.SIGTERM else -number)

@@ -58,7 +58,7 @@ def current(cluster: SteppedCluster) -> RunStatus | None:
 
 
 def ends_well(cluster: SteppedCluster, run: str, **report: Any) -> None:
-    """The driver of that run says its last words, and ends."""
+    """Let the driver of that run say its last words, and end."""
     cluster.start_driver(run)
     record = current(cluster)
     assert record is not None

@@ -26,7 +26,7 @@ def block(info: str) -> str:
 
 
 def without_age(shown: str) -> list[list[str]]:
-    """The cells of each line but the last, which is the age of the pipeline."""
+    """Return the cells of each line but the last, which is the age of the pipeline."""
     return [line.split()[:-1] for line in shown.splitlines()]
 
 

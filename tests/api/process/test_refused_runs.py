@@ -42,7 +42,7 @@ def quota(cluster: SteppedCluster) -> list[Resource]:
 
 
 def policy(cluster: SteppedCluster) -> list[Resource]:
-    """A rule of the API server's own that refuses every run of the namespace."""
+    """Return a rule of the API server's own that refuses every run of the namespace."""
     name = f"runs-{cluster.pipelines.namespace}"
     version = "admissionregistration.k8s.io/v1"
     rule = {
@@ -69,7 +69,7 @@ def policy(cluster: SteppedCluster) -> list[Resource]:
 
 
 def webhook(cluster: SteppedCluster) -> list[Resource]:
-    """A webhook that fails closed, and whose server is away."""
+    """Return a webhook that fails closed, and whose server is away."""
     name = f"runs-{cluster.pipelines.namespace}"
     here = {"matchLabels": {"kubernetes.io/metadata.name": cluster.pipelines.namespace}}
     hook = {

@@ -45,7 +45,7 @@ def status(cluster: SteppedCluster) -> PipelineStatus:
 def one_run_ends_and_the_next_is_stopped(
     cluster: SteppedCluster, operator: OperatorProcess
 ) -> None:
-    """The whole life of two runs, until nothing of the first is left."""
+    """Play the whole life of two runs, until nothing of the first is left."""
     cluster.pipelines.apply(minimal(history={"successful": 0, "failed": 0}))
     operator.until(lambda: cluster.names("sparkapplication") == [EXPORT], "the run is created")
     cluster.start_driver(EXPORT)
@@ -111,7 +111,7 @@ def without(right: Right) -> list[rights.Rule]:
 
 
 async def stall_in_the_end(adapter: ClusterAdapter, namespace: str) -> PipelineStatus:
-    """The status in which looks leave the pipeline, once a person must act."""
+    """Return the status in which looks leave the pipeline, once a person must act."""
     async with asyncio.timeout(SECONDS):
         while True:
             seen = await adapter.observe(namespace, "shop")

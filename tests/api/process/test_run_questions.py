@@ -41,7 +41,7 @@ def status_of(cluster: SteppedCluster) -> PipelineStatus:
 
 
 def says(cluster: SteppedCluster, **more: Any) -> None:
-    """The driver of the continuous run writes a report."""
+    """Let the driver of the continuous run write a report."""
     record = status_of(cluster).current_run
     assert record is not None
     tables = [caught_up(name) for name in TABLES]
@@ -49,7 +49,7 @@ def says(cluster: SteppedCluster, **more: Any) -> None:
 
 
 def asked(cluster: SteppedCluster) -> RunQuestion | None:
-    """The question in the ConfigMap that the driver has mounted."""
+    """Return the question in the ConfigMap that the driver has mounted."""
     found = [map_ for map_ in cluster.objects("configmap") if map_["metadata"]["name"] == QUESTION]
     if not found:
         return None
@@ -86,7 +86,7 @@ def annotations(cluster: SteppedCluster) -> dict[str, str]:
 
 
 def assert_undisturbed(cluster: SteppedCluster) -> None:
-    """The run was neither stopped nor replaced."""
+    """Require that the run was neither stopped nor replaced."""
     assert cluster.names("sparkapplication") == [RUN]
     (pod,) = cluster.objects("pod")
     assert "deletionTimestamp" not in pod["metadata"]

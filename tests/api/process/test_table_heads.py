@@ -47,7 +47,7 @@ def count_unseen(operator: OperatorProcess, cluster: SteppedCluster) -> float:
 
 
 def idle(cluster: SteppedCluster, operator: OperatorProcess, head: str) -> None:
-    """The first run takes in `head` and ends well."""
+    """Let the first run take in `head` and end well."""
     operator.until(lambda: cluster.names("sparkapplication") == [FIRST], "the run is created")
     cluster.start_driver(FIRST)
     run = status(cluster).current_run

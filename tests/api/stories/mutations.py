@@ -91,7 +91,7 @@ MISTAKES: Mapping[str, tuple[Spec, str]] = {
 
 
 def change(*changes: Spec) -> Spec:
-    """The whole base spec with these fields in place of its own."""
+    """Return the whole base spec with these fields in place of its own."""
     merged: dict[str, Any] = dict(minimal()["spec"])
     for spec in (BASE, *changes):
         merged |= spec
@@ -99,7 +99,7 @@ def change(*changes: Spec) -> Spec:
 
 
 def is_settled(generation: int) -> Callable[[PipelineStatus], bool]:
-    """All is done for that generation that is to be done now."""
+    """Return a test of whether all is done for that generation that is to be done now."""
 
     def is_reached(status: PipelineStatus) -> bool:
         if status.observed_generation != generation or status.current_run is not None:

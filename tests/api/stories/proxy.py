@@ -55,7 +55,7 @@ class KillProxy:
 
     @contextlib.asynccontextmanager
     async def serving(self) -> AsyncIterator[str]:
-        """Answers in the block: the address."""
+        """Answer in the block: the address."""
         app = web.Application(client_max_size=1 << 24)
         app.router.add_route("*", "/{path:.*}", self._answer)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
@@ -93,7 +93,7 @@ class KillProxy:
         return web.Response(body=data, status=answer.status, content_type="application/json")
 
     def _due(self) -> Aim | None:
-        """Counts a call: the aim, if it is reached by this one."""
+        """Count a call: the aim, if it is reached by this one."""
         aim = self.aim
         if aim is None:
             return None

@@ -39,7 +39,7 @@ QUICK_SECONDS, SLOW_SECONDS = 0.001, 1.5
 
 
 def faults(calls: list[str]) -> Iterator[Cut]:
-    """Every call in both ways to die, and each of the others at every call in turn.
+    """Yield every call in both ways to die, and each of the others at every call in turn.
 
     A read leaves nothing on the server: to die with its answer is to die before the next call.
     """
@@ -51,7 +51,7 @@ def faults(calls: list[str]) -> Iterator[Cut]:
 
 
 def stale(calls: list[str]) -> Iterator[Cut]:
-    """An old view from each call on; after a write also of an operator that starts anew."""
+    """Yield an old view from each call on; after a write also of an operator that starts anew."""
     for at, call in enumerate(calls, 1):
         yield Cut(at, CallFault.STALE)
         if not call.startswith("GET"):

@@ -42,7 +42,7 @@ def story() -> Story:
 
 
 def live(scope: StoryScope, specs: Mapping[str, Sequence[Spec]]) -> Lived:
-    """A pipeline for each list of specs, which it is given one after the other."""
+    """Return a pipeline for each list of specs, which it is given one after the other."""
     lived = Lived()
 
     async def play(site: TrialSite, name: str, what: str) -> None:

@@ -72,7 +72,7 @@ class ProcessTrial(Trial):
                     self.expired = proxy.watches // 3
 
     async def _life(self, kubeconfig: Path, proxy: KillProxy, calls: int) -> None:
-        """One process until it is killed, at its so manieth call; never by 0."""
+        """Run one process until it is killed, at its so manieth call; never by 0."""
         name = f"operator-{len(proxy.killed_at)}"
         flags = ["--namespace", self.site.namespace]
         with operator_process.running(kubeconfig, self._folder, name, flags) as operator:

@@ -32,12 +32,12 @@ def warehouse(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def blocks(language: str) -> list[str]:
-    """The README's fenced blocks of one language."""
+    """Return the README's fenced blocks of one language."""
     return re.findall(rf"```{language}\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
 
 
 def commands() -> list[list[str]]:
-    """The `icdc` commands that the README shows, in order."""
+    """Return the `icdc` commands that the README shows, in order."""
     lines = "".join(blocks("sh")).splitlines()
     return [shlex.split(line)[1:] for line in lines if line.startswith("icdc ")]
 
@@ -64,7 +64,7 @@ def test_the_readmes_commands_plan_run_and_verify_the_readmes_pipeline(
 
 
 def without_ids(table: str) -> list[list[str]]:
-    """The cells of each line, with one sign for all snapshots."""
+    """Return the cells of each line, with one sign for all snapshots."""
     return [re.sub(r"\d{10,}", "#", line).split() for line in table.splitlines()]
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 
 
 def _hang(path: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A task that notes its process in a file once it has all its rows, and never ends."""
+    """Return a task that notes its process in a file once it has all its rows, and never ends."""
 
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # Where Spark still reads rows for it, the task ends at once when it is cancelled, and its

@@ -56,7 +56,7 @@ session.stop()
 
 
 def run(conf: dict[str, str], scratch: Path) -> tuple[list[int], bool]:
-    """The two sums of the shuffle, and whether the stranger was taken in."""
+    """Return the two sums of the shuffle, and whether the stranger was taken in."""
     settings = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",

@@ -33,7 +33,7 @@ sys.stdin.read()
 
 
 def _startable() -> list[str]:
-    """The versions that the JDKs of this machine can run."""
+    """Return the versions that the JDKs of this machine can run."""
     startable = []
     for version in OPENSEARCH_VERSIONS:
         try:

@@ -16,7 +16,7 @@ def quick_waits() -> None:
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Iterator[ChildRuns]:
-    """Starts runs as child processes, none of which outlives the test."""
+    """Start runs as child processes, none of which outlives the test."""
     with ChildRuns(tmp_path) as started:
         yield started
 

@@ -103,7 +103,7 @@ class Chain:
     """Documents of chunks that were recorded as done: nobody may send them again."""
 
     def round(self, number: int, now: Round, victim: KilledProcess) -> None:
-        """Starts a run, lets it recover, stops it at three steps, kills it, checks the rest."""
+        """Start a run, lets it recover, stops it at three steps, kills it, checks the rest."""
         export = self._next_export(now)
         followed = (export, self.copy_on_write, self.merge_on_read)
         tables = [*followed, *([self.recovering[0]] if self.recovering else [])]
@@ -133,7 +133,7 @@ class Chain:
         self.recovering = (export, batches[0].head)
 
     def finish(self) -> None:
-        """The last run comes through; index and table are equal, by two comparisons."""
+        """Let the last run come through; index and table are equal, by two comparisons."""
         plots = [*dict.fromkeys(self.exported), self.copy_on_write, self.merge_on_read]
         self._ask(plots)
         report = self.harness.run()
@@ -149,7 +149,7 @@ class Chain:
         assert [entry["equal"] for entry in verified["tables"]] == [True] * len(plots)
 
     def _list_operations(self, table: Plot) -> list[Key]:
-        """Every operation on the table's newest index so far."""
+        """Return every operation on the table's newest index so far."""
         writes = [w for w in self.proxy.writes() if w.index.startswith(f"{table.alias}-0")]
         newest = max((write.index for write in writes), default="")
         return [(w.index, w.id, w.version) for w in writes if w.index == newest]
@@ -188,7 +188,7 @@ class Chain:
         return self.chance.randint(1, 3) if step.in_a_task else 0
 
     def _wait(self, run: ChildRun, held: list[Hold]) -> None:
-        """Returns when all three are at their step and the table of the last round is complete."""
+        """Return when all three are at their step and the table of the last round is complete."""
 
         def ready() -> bool:
             assert run.alive, f"the run ended by itself:\n{run.log[-4000:]}"

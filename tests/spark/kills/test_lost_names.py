@@ -46,7 +46,7 @@ def names(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def runs(tmp_path: Path, names: Path) -> Iterator[ChildRuns]:
-    """Starts runs that know these names alone."""
+    """Start runs that know these names alone."""
     with ChildRuns(tmp_path, python=names.with_name("python")) as started:
         yield started
 

@@ -80,7 +80,7 @@ class Point:
 
 
 def points_of(seen: list[Seen], alias: str, work: StoppedWork) -> Iterator[Point]:
-    """Every point of an undisturbed run, by what the proxy saw of it."""
+    """Yield every point of an undisturbed run, by what the proxy saw of it."""
     counted: Counter[tuple[str, str]] = Counter()
     for request in seen:
         path = request.target.partition("?")[0]
@@ -139,7 +139,7 @@ class PausedStage:
         return points
 
     def play(self, points: list[Point], exports: int) -> None:
-        """One run with a table at each of the points, and what must hold after it.
+        """Play a run with a table at each of the points, and check what must hold after it.
 
         `exports`: how often the other run exports each table.
         """
@@ -218,12 +218,12 @@ class PausedStage:
         }
 
     def _indices(self, table: Plot) -> dict[str, str]:
-        """The UUIDs of its physical indices by name."""
+        """Return the UUIDs of its physical indices by name."""
         settings = oracle.request(f"{self.url}/{table.alias}-0*/_settings?flat_settings=true")
         return {name: body["settings"]["index.uuid"] for name, body in settings.items()}
 
     def _go_on(self, tables: list[Plot]) -> None:
-        """The next run follows the tables, and keeps the applied snapshots and no others."""
+        """Let the next run follow the tables: it keeps the applied snapshots and no others."""
         for table in tables:
             table.change(6)
         self.run()
@@ -234,7 +234,7 @@ class PausedStage:
 
 
 def rounds(chance: random.Random, points: list[Point]) -> Iterator[list[Point]]:
-    """Points in groups, of which at most one holds a core of Spark."""
+    """Point in groups, of which at most one holds a core of Spark."""
     tasks = [point for point in points if point.in_a_task]
     others = [point for point in points if not point.in_a_task]
     chance.shuffle(tasks)

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 def create_tables(lake: Lake) -> dict[str, str]:
-    """Two tables with rows, by the aliases of their indices."""
+    """Return two tables with rows, by the aliases of their indices."""
     lake.sql("create namespace if not exists lake.db")
     tables: dict[str, str] = {}
     for alias in ("orders", "users"):

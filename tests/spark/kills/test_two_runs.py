@@ -36,7 +36,7 @@ Make = Callable[[Plot], Harness]
 
 @pytest.fixture
 def make(spark: SparkSession, proxy: FaultProxy, tmp_path: Path) -> Make:
-    """Makes a pipeline over one table, with small bulk requests."""
+    """Make a pipeline over one table, with small bulk requests."""
 
     def make_harness(table: Plot, name: str = "test") -> Harness:
         harness = Harness(spark, proxy.url, tmp_path, [table.entry], name=name)
@@ -154,7 +154,7 @@ def test_two_first_runs_make_one_state_document(
 
 
 def _run_past(pipeline: Harness, held: Hold) -> tuple[RunReport, RunReport]:
-    """The reports of a run that is held, and of one that runs to its end meanwhile."""
+    """Return the reports of a run that is held, and of one that runs to its end meanwhile."""
     with ThreadPoolExecutor(1) as pool:
         older: Future[RunReport] = pool.submit(pipeline.run)
         try:

@@ -95,7 +95,7 @@ def _run_with(
     *,
     late: bool,
 ) -> None:
-    """Runs to the end, and does something while the run is held at a step."""
+    """Run to the end, and does something while the run is held at a step."""
     held = hold(proxy, table.next_batch(kind), step, skip=skip)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(pipeline.sync)

@@ -54,7 +54,7 @@ def front(nodes: ThreeNodes) -> Iterator[FaultProxy]:
 
 @pytest.fixture
 def follow(spark: SparkSession, nodes: ThreeNodes, front: FaultProxy, tmp_path: Path) -> Follow:
-    """Makes a table whose index is on the nodes."""
+    """Make a table whose index is on the nodes."""
 
     def made(kind: BatchKind = BatchKind.COPY_ON_WRITE, *, replicas: int = 1) -> FollowedOnNodes:
         return FollowedOnNodes.make(spark, nodes, front, tmp_path, kind, replicas=replicas)

@@ -34,7 +34,7 @@ def write(
 
 
 def entries_sent(proxy: FaultProxy) -> list[list[str]]:
-    """The ids of each bulk request, the guard left out."""
+    """Return the ids of each bulk request, the guard left out."""
     sent = [re.findall(rb'"_id":\s?"(k\d+)"', seen.body) for seen in proxy.requests("_bulk")]
     return [[id_.decode() for id_ in ids] for ids in sent]
 

@@ -59,7 +59,7 @@ def test_a_field_that_is_not_in_the_mapping_is_not_the_rows_fault(clean_indices:
 
 
 def as_item(position: int, **change: Any) -> RewrittenAnswer:
-    """The answer of one item, the guard left out, with other fields."""
+    """Return the answer of one item, the guard left out, with other fields."""
 
     def report_errors(answer: dict[str, Any]) -> object:
         (item,) = answer["items"][position + 1].values()

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spark
 
 
 def tasks(*tags: str) -> Status:
-    """An answer of the Tasks API with bulk tasks of the given opaque ids."""
+    """Return an answer of the Tasks API with bulk tasks of the given opaque ids."""
     running = {f"n:{number}": {"headers": {"X-Opaque-Id": tag}} for number, tag in enumerate(tags)}
     return Status(200, body=json.dumps({"nodes": {"n": {"tasks": running}}}).encode())
 

@@ -78,7 +78,7 @@ def test_the_documented_role_is_enough_for_the_whole_life_of_a_pipeline(site: Se
 
 
 def permissions(role: dict[str, Any]) -> dict[str, list[str]]:
-    """The lists of actions in a role, by the first pattern of the indices that they are for."""
+    """Return the lists of actions in a role, by the first pattern of their indices."""
     by_pattern = {
         permission["index_patterns"][0]: permission for permission in role["index_permissions"]
     }

@@ -20,7 +20,7 @@ _ENDINGS = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_s
 
 
 def list_sample_names() -> set[str]:
-    """The names of all samples that the operator may show."""
+    """Return the names of all samples that the operator may show."""
     metrics = Metrics()
     metrics.follow_queue(WorkQueue(lambda: 0.0))
     names = {

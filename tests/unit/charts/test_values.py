@@ -51,7 +51,7 @@ def schema(chart: Path) -> dict[str, Any]:
 
 
 def nodes(root: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every node of the schema with the path of the value that it is about."""
+    """Yield every node of the schema with the path of the value that it is about."""
 
     def below(node: dict[str, Any], path: str) -> Iterator[tuple[str, dict[str, Any]]]:
         if "$ref" in node:

@@ -12,7 +12,7 @@ EXAMPLES = examples()
 
 
 def secrets(example: Example) -> list[str]:
-    """The names of the Secrets that its catalog has."""
+    """Return the names of the Secrets that its catalog has."""
     catalog = Catalog.model_validate(example.catalog, by_alias=True, by_name=False)
     return [source.secret_ref.name for source in catalog.properties_from]
 

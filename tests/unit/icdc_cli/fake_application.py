@@ -74,7 +74,7 @@ def dead_letters() -> None:
 
 
 def other() -> None:
-    """Follows well, and finds that the index is another."""
+    """Follow well, and finds that the index is another."""
     (different if REQUEST["mode"] == "verify" else success)()
 
 
@@ -89,7 +89,7 @@ def jvm_lost() -> None:
 
 
 def jvm_heap() -> None:
-    """The JVM ran out of memory, of which its Python saw nothing but that it was gone."""
+    """End as where the JVM ran out of memory: its Python saw only that it was gone."""
     sys.stderr.write("java.lang.OutOfMemoryError: Java heap space\n")
     lost = {"class": "NodeLost", "reason": "DriverLost", "message": "gone", "retryable": True}
     report(finished=True, outcome={**lost, "whoActs": "nobody: it is retried"})
@@ -184,7 +184,7 @@ def until_stdin_ends() -> None:
 
 
 def with_worker() -> None:
-    """Leaves a worker in a process group of its own behind, as Spark's Python daemon does."""
+    """Leave a worker in a process group of its own behind, as Spark's Python daemon does."""
     subprocess.Popen(["sleep", "600"], process_group=0)
     report(finished=False)
     sigkill()

@@ -259,7 +259,7 @@ def test_crd_prints_the_crd(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def _concrete(kind: type[errors.IcdcError]) -> list[type[errors.IcdcError]]:
-    """The errors of the API; which others there are hangs on what was imported before."""
+    """Return the errors of the API; which others there are hangs on what was imported before."""
     kinds = [kind, *(below for child in kind.__subclasses__() for below in _concrete(child))]
     return [error for error in kinds if error.__module__ == errors.__name__]
 

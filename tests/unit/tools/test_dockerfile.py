@@ -17,7 +17,7 @@ STAGES = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ").
 
 
 def list_copies(stage: str) -> list[tuple[str, str]]:
-    """The source, in the checkout, and the destination of each file that is copied to /build."""
+    """Return source, in the checkout, and destination of each file that is copied to /build."""
     copies = re.findall(r"^COPY ((?!--).+) (/build/\S*)$", stage, re.MULTILINE)
     return [(source, folder) for sources, folder in copies for source in sources.split()]
 

@@ -13,7 +13,7 @@ PRESENT = "containerd"
 
 
 def ensure(folder: Path, *names: str) -> "subprocess.CompletedProcess[str]":
-    """Runs it on a host that knows one package, and has no apt-get."""
+    """Run it on a host that knows one package, and has no apt-get."""
     query = folder / "dpkg-query"
     query.write_text(f'#!/bin/sh\n[ "$3" = {PRESENT} ] && printf installed\n', encoding="utf-8")
     query.chmod(0o755)

@@ -19,7 +19,7 @@ VERSION = "1.2.3"
 
 
 def _bills(packages: dict[str, str], jars: list[str]) -> dict[str, Any]:
-    """Both bills of an image of these packages, these jars and one package of Debian."""
+    """Return both bills of an image of these packages, these jars and one package of Debian."""
     image = Image("iceberg-cdc-operator/spark", VERSION, "abc", "1980-01-01T00:00:00Z")
     parts = [
         *(Component("pypi", *package) for package in packages.items()),
@@ -34,7 +34,7 @@ def _bills(packages: dict[str, str], jars: list[str]) -> dict[str, Any]:
 
 
 def _image_of(target: str, **changes: object) -> dict[str, Any]:
-    """An image as it should be, but for the changes."""
+    """Return an image as it should be, but for the changes."""
     lock = jar_lock.load()
     packages = {name: min(numbers) for name, numbers in image_checks.read_versions(target).items()}
     empty = (

@@ -102,7 +102,7 @@ def test_a_package_of_which_a_part_was_copied_is_listed_beside_those_of_dpkg(
 
 
 def jar(folder: Path, name: str, *properties: str) -> str:
-    """A jar with descriptions of Maven; its checksum."""
+    """Return a jar with descriptions of Maven; its checksum."""
     with zipfile.ZipFile(folder / name, "w") as made:
         for number, text in enumerate(properties):
             made.writestr(f"META-INF/maven/g/{number}/pom.properties", text)

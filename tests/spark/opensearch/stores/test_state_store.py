@@ -161,7 +161,7 @@ def test_a_lost_answer_is_not_taken_for_another_owner(
 
 
 def lie(seq_no: int) -> Status:
-    """Says that the document was replaced, and forwards nothing."""
+    """Say that the document was replaced, and forwards nothing."""
     named = {"_index": STATE_INDEX, "_id": "orders", "_version": 9}
     answer = {**named, "_seq_no": seq_no, "_primary_term": 1}
     return Status(200, body=json.dumps(answer).encode())

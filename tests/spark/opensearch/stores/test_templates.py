@@ -26,7 +26,7 @@ class Templates:
         self._url = url
 
     def put(self, template: dict[str, Any]) -> int:
-        """The status of the answer."""
+        """Return the status of the answer."""
         # A template for `*` alone does not match hidden indices.
         patterns = ["orders*", f"{STATE_INDEX}*"]
         template = {"settings": {}, **template}

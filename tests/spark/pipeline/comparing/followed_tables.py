@@ -39,7 +39,7 @@ class ContinuousTables:
 
     @contextmanager
     def run(self) -> Iterator[None]:
-        """The run goes on inside the block, and ends well."""
+        """Let the run go on inside the block, and end well."""
         request = self.harness.request(continuous=True)
         self.report_path = Path(request.report_path)
         with ThreadPoolExecutor(1) as pool:
@@ -91,7 +91,7 @@ class ContinuousTables:
         oracle.request(f"{here}/1", "PUT", {"id": 1, "name": "edited"})
 
     def assert_equal(self, alias: str) -> None:
-        """The index equals the table, and is the one that the first export has made."""
+        """Require that the index equals the table, and is that of the first export."""
         assert set(oracle.request(f"{self.node}/_alias/{alias}")) == {f"{alias}-000001"}
         expected = oracle.read_expected(self.spark, f"lake.{self.tables[alias]}", ["id"])
         oracle.assert_equal(oracle.read_index(self.node, alias), expected)

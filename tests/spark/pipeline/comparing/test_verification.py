@@ -34,12 +34,12 @@ def table(lake: Lake) -> str:
 
 
 def state(url: str) -> dict[str, Any]:
-    """The state document with its version, so that a rewrite of the same would show."""
+    """Return the state document with its version, so that a rewrite of the same would show."""
     return oracle.request(f"{url}/icdc-state/_doc/things")
 
 
 def edit(url: str) -> None:
-    """One document missing, one extra, two different."""
+    """Make one document missing, one extra, two different."""
     # The alias takes no writes: whoever edits must name the physical index.
     here = f"{url}/things-000001/_doc"
     oracle.request(f"{here}/1", "PUT", {"id": 1, "name": "edited"})
@@ -135,7 +135,7 @@ NOTHING_TO_DO: dict[str, Any] = {
 
 
 def plan_without_effect(harness: Harness, proxy: FaultProxy, table: str) -> dict[str, Any]:
-    """The plan, after a check that nothing at all was changed by making it."""
+    """Return the plan, after a check that nothing at all was changed by making it."""
     names = ("DELETE", "PUT", "POST")
     refs = f"select name, snapshot_id from lake.{table}.refs order by name"
     before = harness.spark.sql(refs).collect()

@@ -57,7 +57,7 @@ def differs(*acts: Act, change: str, writes: tuple[Op, ...], left: dict[str, Any
 
 
 def block(name: str, *tried: Op) -> Any:
-    """The index takes no writes: `tried` are those that it refuses."""
+    """Return the case of an index that takes no writes: `tried` are those that it refuses."""
     return stalls(
         "TargetReadOnly",
         "refuses writes (cluster_block_exception): remove the block, or free disk space.",

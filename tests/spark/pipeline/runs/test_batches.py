@@ -78,13 +78,13 @@ def harness_of(
 
 
 def insert(lake: Lake, name: str, number: int) -> int:
-    """Appends a row and returns the bytes of a data file, which all have about as many."""
+    """Append a row and returns the bytes of a data file, which all have about as many."""
     lake.sql(f"insert into lake.{name} values ({number}, 'n{number}')")
     return int(lake.sql(f"select max(file_size_in_bytes) from lake.{name}.files")[0][0])
 
 
 def batches(proxy: FaultProxy) -> list[list[str]]:
-    """The ids written, by batch."""
+    """Return the ids written, by batch."""
     writes = sorted(document_writes(proxy.writes(), "some"), key=lambda write: write.version or 0)
     by_version = groupby(writes, key=lambda write: write.version)
     return [sorted(write.id for write in batch) for _, batch in by_version]

@@ -58,7 +58,7 @@ class Tables:
         writer.append([{"id": key, "t": writer.value("time", "10:00")}])
 
     def indexed(self, index: str) -> set[str]:
-        """The ids of the documents in an index."""
+        """Return the ids of the documents in an index."""
         name, url = f"{index}-000001", self.proxy.upstream
         return set(documents(url, name)) if call(url, "HEAD", f"/{name}").status == 200 else set()
 
@@ -81,7 +81,7 @@ def silent_index(tables: Tables) -> Iterator[None]:
 
 
 def silent_data(tables: Tables) -> AbstractContextManager[None]:
-    """The data file of a table is opened, by a task, and nothing comes."""
+    """Let a task open the data file of a table, from which nothing comes."""
     java = tables.lake.table(tables.hung).java
     tasks = java.newScan().planFiles()
     try:
@@ -91,7 +91,7 @@ def silent_data(tables: Tables) -> AbstractContextManager[None]:
 
 
 def silent_manifest(tables: Tables) -> AbstractContextManager[None]:
-    """The manifest of a table is opened, by the driver, and nothing comes."""
+    """Let the driver open the manifest of a table, from which nothing comes."""
     java = tables.lake.table(tables.hung).java
     return silent_file(str(java.currentSnapshot().allManifests(java.io()).get(0).path()))
 
@@ -112,11 +112,11 @@ class Run:
         )
 
     def statuses(self) -> list[TableStatus]:
-        """The entries of the hung table and of the other one."""
+        """Return the entries of the hung table and of the other one."""
         return list(RunReport.read(self._report).tables) if self._report.exists() else []
 
     def open_sessions(self) -> tuple[str, ...]:
-        """The names of the tables that have a session open."""
+        """Return the names of the tables that have a session open."""
         return RunReport.read(self._report).open_sessions
 
     def wait_for_report(self, message: str) -> None:
@@ -143,7 +143,7 @@ class Run:
 
 @contextmanager
 def running(tables: Tables, *, continuous: bool = True) -> Iterator[Run]:
-    """A run that is asked to stop at the end."""
+    """Start a run that is asked to stop at the end."""
     with ThreadPoolExecutor(1) as pool:
         run = Run(tables, pool, continuous=continuous)
         try:

@@ -77,5 +77,5 @@ def test_a_table_that_nobody_changes_is_looked_at_without_reading_a_file(
 
 
 def oracle_aliases(url: str) -> str:
-    """The names of all aliases."""
+    """Return the names of all aliases."""
     return str(oracle.request(f"{url}/_alias", "GET", None))

@@ -23,7 +23,7 @@ def lake(lake: Lake) -> Lake:
 
 
 def table_of(lake: Lake, commits: int, **how: Any) -> str:
-    """A table with one row more per commit."""
+    """Return a table with one row more per commit."""
     name = lake.create("id int, name string", **how)
     for number in range(1, commits + 1):
         insert(lake, name, number)
@@ -144,7 +144,7 @@ def test_an_export_is_complete_for_good_until_another_one_is_asked_for(
 
 
 def list_appended(proxy: FaultProxy, index: str) -> list[Any]:
-    """The documents written since the last look, each under an id of its own."""
+    """Return the documents written since the last look, each under an id of its own."""
     writes = document_writes(proxy.writes(), index)
     proxy.clear()
     assert len({write.id for write in writes}) == len(writes)

@@ -50,7 +50,7 @@ def truncate(stage: ScenarioTable) -> None:
 
 
 def leave_as_it_is(stage: ScenarioTable) -> None:
-    """The corrupted document is still there for somebody to look at."""
+    """Require that the corrupted document is still there for somebody to read."""
     source = stage.call("GET", f"icdc-state/_doc/{stage.scenario.alias}")["_source"]
     assert source.get("applied", {"snapshotId": "1"})["snapshotId"] == "1"
 

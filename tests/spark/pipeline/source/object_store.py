@@ -196,7 +196,7 @@ class _ObjectHandler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Say nothing."""
 
 
 def _join_chunks(stream: io.BufferedIOBase) -> bytes:

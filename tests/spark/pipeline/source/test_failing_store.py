@@ -48,7 +48,7 @@ class StoredShop:
         self._writer.create_namespace("db")
 
     def create(self) -> None:
-        """A new table, the only one that the pipeline has from now on."""
+        """Create a table, the only one that the pipeline has from now on."""
         self.table = f"db.t{next(self._names)}"
         self._written = self._writer.create_table(self.table, SCHEMA)
 
@@ -91,7 +91,7 @@ class StoredShop:
         assert oracle.read_index(self.url, ALIAS) == rows(last)
 
     def assert_passing(self, report: RunReport, words: str) -> None:
-        """The run ended with an error that passes by itself, and the index is as it was."""
+        """Require an error that passes by itself, and an index that is as it was."""
         assert report.outcome is not None
         assert (report.outcome.reason, report.outcome.retryable) == ("SourceUnavailable", True)
         (table,) = report.tables
@@ -101,7 +101,7 @@ class StoredShop:
 
 
 def rows(last: int) -> dict[str, dict[str, object]]:
-    """The documents of the rows 1 to `last`."""
+    """Return the documents of the rows 1 to `last`."""
     return {str(n): {"id": n, "name": f"n{n}"} for n in range(1, last + 1)}
 
 

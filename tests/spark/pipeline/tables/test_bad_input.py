@@ -31,13 +31,13 @@ def nothing_made(stage: ScenarioTable) -> None:
 
 
 def refusal_of(name: str, reason: str, message: str, *do: Any, **story: Any) -> Scenario:
-    """A table that stalls at its first run."""
+    """Return a table that stalls at its first run."""
     step = ScenarioStep(do=do, reason=reason, message=message, documents={}, check=nothing_made)
     return Scenario(name=name, steps=[step], **story)
 
 
 def make_scenario(name: str, kind: str, reason: str, message: str, **story: Any) -> Scenario:
-    """A table with one column more, made by Iceberg itself."""
+    """Return a table with one column more, made by Iceberg itself."""
     columns = fields_json({"id": "int", name: kind})
     label = "made_" + "".join(c if c.isalnum() else "x" for c in f"{name}_{kind}".lower())
     return refusal_of(label, reason, message, columns=columns, **story)
@@ -201,7 +201,7 @@ UNUSABLE_COLUMNS = [
 
 
 def list_taken_names(folder: Path) -> list[Scenario]:
-    """Names in OpenSearch that belong to somebody else."""
+    """Name in OpenSearch that belong to somebody else."""
     return [
         refusal_of(
             "plain_index",

@@ -102,7 +102,7 @@ def damage_scenario(
     before: Sequence[str] = (),
     asked: RunMode | None = None,
 ) -> Scenario:
-    """A table whose second batch meets a damaged file; `asked` meets it too."""
+    """Return a table whose second batch meets a damaged file; `asked` meets it too."""
     damage = Damage(find, how)
     statement, write = change
 
@@ -124,7 +124,7 @@ def damage_scenario(
 
 
 def first_is_applied(stage: ScenarioTable) -> None:
-    """The state is as the first batch left it, but for an intent of the second."""
+    """Require the state that the first batch left, but for an intent of the second."""
     path = f"icdc-state/_doc/{stage.scenario.alias}"
     state: dict[str, Any] = stage.call("GET", path)["_source"]
     intent = state["intent"] or {"ordinal": 2, "from": state["applied"]["snapshotId"]}
@@ -141,7 +141,7 @@ def answer_of(stage: ScenarioTable, mode: RunMode) -> dict[str, Any]:
 
 
 def never_exported(name: str, how: How, reason: str, message: str) -> Scenario:
-    """A table whose export meets a damaged file."""
+    """Return a table whose export meets a damaged file."""
     damage = Damage(ADDED, how)
     step = ScenarioStep(do=[FILL, damage.do], reason=reason, message=message, documents={})
     return Scenario(name=name, steps=[step, ScenarioStep(do=[damage.undo], writes=FILLED)])

@@ -22,7 +22,7 @@ INSERT = "insert into {t} values (4, 'd', 4, 1, 2)"
 
 
 def few_fields(stage: ScenarioTable) -> None:
-    """The administrator of OpenSearch allows no field more than the index has."""
+    """Allow no field more than the index has, as an administrator may."""
     limit = {"index.mapping.total_fields.limit": 4}
     stage.call("PUT", f"{stage.scenario.alias}-000001/_settings", limit)
 

@@ -27,13 +27,13 @@ def entry(table: str) -> dict[str, Any]:
 
 
 def tags_of(lake: Lake, table: str) -> dict[str, int]:
-    """The tags of the table."""
+    """Return the tags of the table."""
     rows = lake.sql(f"select name, snapshot_id from {table}.refs where type = 'TAG'")
     return {row[0]: row[1] for row in rows}
 
 
 def tag_of(url: str, owner: str = "default/test", alias: str = "people") -> str:
-    """The tag of a pipeline whose progress is in the node at `url`."""
+    """Return the tag of a pipeline whose progress is in the node at `url`."""
     uuid = oracle.request(f"{url}/icdc-state/_settings/index.uuid")
     ((_, settings),) = uuid.items()
     key = hashlib.sha256(f"{settings['settings']['index']['uuid']}\n{owner}".encode()).hexdigest()

@@ -116,7 +116,7 @@ USERS = Scenario(
 
 
 def overwrite(values: str) -> str:
-    """One commit that removes every file and adds one with these rows."""
+    """Return one commit that removes every file and adds one with these rows."""
     return "insert overwrite {t} " + rows(values)
 
 
@@ -178,7 +178,7 @@ ONE_EVE = {"5": {"id": 5, "name": "Eve", "age": 50}}
 
 
 def check_duplicates(stage: ScenarioTable) -> None:
-    """The table says that it has a key twice."""
+    """Require that the table says that it has a key twice."""
     duplicates = stage.call("GET", f"icdc-state/_doc/{stage.scenario.alias}")["_source"][
         "duplicates"
     ]

@@ -158,7 +158,7 @@ ROWS: Sequence[Row] = (
 
 
 def insert_all(marker: str) -> str:
-    """One INSERT of all rows, in one file."""
+    """Return one INSERT of all rows, in one file."""
     selects = [
         ", ".join(
             [

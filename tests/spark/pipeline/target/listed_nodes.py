@@ -20,12 +20,12 @@ def leave(proxy: FaultProxy, *, listed: int = 0) -> Rule:
 
 
 def restarted(answer: Answer) -> Answer:
-    """All nodes are other processes than before; one clock was put back meanwhile."""
+    """Return an answer in which all nodes are new processes; one clock was put back."""
     return {"nodes": {node: {"jvm": {"start_time_in_millis": 7}} for node in answer["nodes"]}}
 
 
 def on_another_node(answer: Answer, node: str = "elsewhere") -> Answer:
-    """The primaries are on a node that leaves."""
+    """Return the answer with all primaries on a node that leaves."""
     for index in answer["indices"].values():
         for copies in index["shards"].values():
             for copy in copies:

@@ -53,7 +53,7 @@ def pipeline(spark: SparkSession, proxy: FaultProxy, table: str, tmp_path: Path)
 
 
 def list_served(url: str) -> list[str]:
-    """The ids that readers of the alias find."""
+    """Return the ids that readers of the alias find."""
     return sorted(oracle.read_index(url, ALIAS))
 
 

@@ -54,7 +54,7 @@ def behind(url: str) -> list[str]:
 def run_disturbed(
     pipeline: Harness, proxy: FaultProxy, url: str, disturb: Disturb, numbers: tuple[int, ...]
 ) -> TableStatus:
-    """The table after a run that somebody else disturbs before each of these indices is counted."""
+    """Return the table after a run that is disturbed before each of these indices is counted."""
     indices = [f"{ALIAS}-{number:06d}" for number in numbers]
     holds = [proxy.hold(f"^/{index}/_settings$", method="PUT") for index in indices]
     with ThreadPoolExecutor(1) as pool:

@@ -47,12 +47,12 @@ class ExportedPipeline:
         self.call("_aliases", "POST", {"actions": list(actions)})
 
     def list_served(self) -> list[str]:
-        """The indices that readers see."""
+        """Return the indices that readers see."""
         aliases = self.call("*/_alias")
         return sorted(name for name, body in aliases.items() if ALIAS in body["aliases"])
 
     def check(self) -> None:
-        """The index equals the table, for readers and by the pipeline's own comparison."""
+        """Require an equal index, for readers and by the pipeline's own comparison."""
         wanted = oracle.read_expected(self.harness.spark, f"lake.{self.table}", ["id"])
         oracle.assert_equal(oracle.read_index(self.url, ALIAS), wanted)
         compared = self.harness.inspect(RunMode.VERIFY)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spark
 
 
 def ask(harness: Harness, mode: RunMode, **details: Any) -> dict[str, Any]:
-    """The entry of the only table."""
+    """Return the entry of the only table."""
     report = harness.run(mode, **details)
     assert report.outcome is None, report.outcome
     assert report.result is not None

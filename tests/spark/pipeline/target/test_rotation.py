@@ -36,7 +36,7 @@ class Secrets:
         self.folder = folder
 
     def put(self, name: str, **keys: str) -> None:
-        """Replaces keys of a Secret."""
+        """Replace keys of a Secret."""
         (self.folder / name).mkdir(parents=True, exist_ok=True)
         for key, value in keys.items():
             fresh = self.folder / f"{key}.fresh"
@@ -65,7 +65,7 @@ Status = Callable[[], TableStatus]
 def following(
     spark: SparkSession, proxy: FaultProxy, folder: Path, entry: dict[str, Any], **sink: Any
 ) -> Iterator[Status]:
-    """A continuous run; it must come to its end without a failure."""
+    """Run continuously; it must come to its end without a failure."""
     pipeline = Harness(spark, proxy.url, folder, [{"index": "things", **entry}])
     opensearch = pipeline.resource["spec"]["sink"]["opensearch"]
     opensearch["credentialsFrom"] = {"secretRef": {"name": "search"}}

@@ -45,7 +45,7 @@ _QUICK = {
 
 
 def probe(question: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The answer, from a process that has ended by then."""
+    """Return the answer, from a process that has ended by then."""
     # Fetched once, in minutes, which must not eat the time of what needs them.
     _libraries()
     retained = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
@@ -86,7 +86,7 @@ def error(spark: SparkSession, catalog: dict[str, Any], table: str) -> dict[str,
 
 
 def constants(bridge: Bridge, class_name: str) -> list[str]:
-    """The texts that a class has as constants, private ones too."""
+    """Return the texts that a class has as constants, private ones too."""
     texts = []
     for field in bridge.load_class(class_name).getDeclaredFields():
         static = int(field.getModifiers()) & _STATIC
@@ -97,7 +97,7 @@ def constants(bridge: Bridge, class_name: str) -> list[str]:
 
 
 def main() -> None:
-    """Answers the question on standard input."""
+    """Answer the question on standard input."""
     question = json.load(sys.stdin)
     builder = SparkSession.builder.master("local[1]")
     conf = {

@@ -65,7 +65,7 @@ def test_any_history_leads_from_one_snapshot_to_the_other(
 
 
 def some_pairs(history: TableHistory, starts: Sequence[int]) -> list[Pair]:
-    """A few syncs one after another up to the head, and one from anywhere to anywhere.
+    """Return a few syncs one after another up to the head, and one from anywhere to anywhere.
 
     Syncs start at these sequence numbers where they can: what hangs on one is then evaluated
     together too.

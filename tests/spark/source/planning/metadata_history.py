@@ -34,7 +34,7 @@ class MetadataHistory:
         return sorted(self.table.load().snapshots)
 
     def pair(self) -> tuple[int | None, int]:
-        """Two retained snapshots, of any order and branch, or a few steps apart; None for empty."""
+        """Return two retained snapshots, of any branch, or a few steps apart; None for empty."""
         retained = self.snapshots
         at = self.rng.randrange(len(self.heads))
         near = self.heads[at], self.heads[min(len(self.heads) - 1, at + self.rng.randrange(1, 4))]
@@ -43,7 +43,7 @@ class MetadataHistory:
         return self.rng.choice([None, *retained]), self.rng.choice(retained)
 
     def step(self) -> None:
-        """One commit of a random kind."""
+        """Make a commit of a random kind."""
         kinds: list[Callable[[], None]] = [
             self.append, self.append, self.overwrite, self.overwrite, self.delete, self.put_back,
             self.compact, self.rewrite_manifests, self.roll_back, self.branch_off, self.expire,
@@ -73,7 +73,7 @@ class MetadataHistory:
         change.commit()
 
     def overwrite(self) -> None:
-        """Some files are replaced by a new one."""
+        """Replace some files by a new one."""
         change = self.table.java.newOverwrite().addFile(self._new_file())
         for file, _ in self._some():
             change = change.deleteFile(file)
@@ -81,7 +81,7 @@ class MetadataHistory:
         change.commit()
 
     def delete(self) -> None:
-        """Some files go."""
+        """Delete some files."""
         change = self.table.java.newDelete()
         for file, _ in self._some():
             change = change.deleteFile(file)
@@ -89,14 +89,14 @@ class MetadataHistory:
         change.commit()
 
     def put_back(self) -> None:
-        """A file that went comes again: later than the deletes that concerned it."""
+        """Add a deleted file again: later than the deletes that applied to it."""
         live = {file.location() for file, _ in self._live()}
         missing = [file for file in self.removed if file.location() not in live]
         if missing:
             self.table.java.newAppend().appendFile(self.rng.choice(missing)).commit()
 
     def delete_rows(self) -> None:
-        """Deletes for some data files alone, and rows that replace them."""
+        """Delete for some data files alone, and rows that replace them."""
         change = self.table.java.newRowDelta().validateFromSnapshot(self._head())
         for file, deletes in self._some():
             if self.version >= 3:
@@ -128,7 +128,7 @@ class MetadataHistory:
         change.commit()
 
     def compact(self) -> None:
-        """Some files become one; their own deletes go with them or are left dangling."""
+        """Make one of some files; their own deletes go with them or are left dangling."""
         change = self.table.java.newRewrite().validateFromSnapshot(self._head())
         clean = self.rng.random() < 0.5
         chosen = self._some()
@@ -141,7 +141,7 @@ class MetadataHistory:
             change.addFile(self._new_file()).commit()
 
     def rewrite_deletes(self) -> None:
-        """A delete file is written anew, with the same meaning."""
+        """Write a delete file anew, with the same meaning."""
         for file, deletes in self._some():
             own = [delete for delete in deletes if delete.referencedDataFile() is not None]
             if own:
@@ -154,7 +154,7 @@ class MetadataHistory:
                 return
 
     def rewrite_manifests(self) -> None:
-        """All data files in manifests of another cut."""
+        """Write all data files into manifests of another cut."""
         bridge = self.table.bridge
         file = "org.apache.iceberg.ContentFile"
         by = bridge.build_function(file, self.rng.choice(["specId", "location", "partition"]))
@@ -166,14 +166,14 @@ class MetadataHistory:
         self.table.java.manageSnapshots().setCurrentSnapshot(target).commit()
 
     def branch_off(self) -> None:
-        """A commit to another branch, which begins here or has begun before."""
+        """Commit to another branch, which begins here or has begun before."""
         java = self.table.java
         if not java.refs().containsKey(BRANCH):
             java.manageSnapshots().createBranch(BRANCH, self._head()).commit()
         java.newAppend().appendFile(self._new_file()).toBranch(BRANCH).commit()
 
     def expire(self) -> None:
-        """A snapshot that no branch needs is forgotten."""
+        """Expire a snapshot that no branch needs."""
         java = self.table.java
         heads = {ref.snapshotId() for ref in java.refs().values()}
         old = [number for number in self.snapshots if number not in heads]
@@ -190,7 +190,7 @@ class MetadataHistory:
             change.removeField("p").commit()
 
     def upgrade(self) -> None:
-        """The next format version."""
+        """Upgrade to the next format version."""
         change = self.table.java.updateProperties().set("format-version", str(self.version + 1))
         change.commit()
 

@@ -149,7 +149,7 @@ def not_for_a_file_that_was_put_in_again(table: MetadataTable) -> int:
 
 
 def before_and_after_a_file_was_put_in_again(table: MetadataTable) -> int:
-    """The file that was added again makes its group inexact: see `value_deletes`."""
+    """Add a file again, which makes its group inexact: see `value_deletes`."""
     first, second, _ = three_files(table)
     since = head(table)
     delete(table, table.equality_deletes(second))

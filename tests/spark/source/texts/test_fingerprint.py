@@ -167,7 +167,7 @@ def hash_bigint(number: int, seed: int) -> int:
 
 
 def invert_hash(wanted: int, seed: int) -> int:
-    """The number of which `hashed` gives what is wanted: every step can be undone."""
+    """Return the number of which `hashed` gives what is wanted: every step can be undone."""
     last = invert_shift(wanted, 32) * pow(P3, -1, 1 << 64) & MASK
     last = invert_shift(last, 29) * pow(P2, -1, 1 << 64) & MASK
     last = (invert_shift(last, 33) - P4) * pow(P1, -1, 1 << 64) & MASK

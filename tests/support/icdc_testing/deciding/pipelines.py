@@ -64,7 +64,7 @@ def run_record(**more: Any) -> RunStatus:
 
 
 def behind(snapshots: int) -> TableStatus:
-    """The table so many snapshots behind."""
+    """Return the table so many snapshots behind."""
     return caught_up(snapshots_behind=snapshots)
 
 

@@ -39,18 +39,18 @@ Resource = dict[str, Any]
 
 
 def long_name(number: int, length: int = MAX_TABLE_NAME) -> str:
-    """The name of a table, or by the length of an index: unique, in lower case."""
+    """Return the name of a table, or by the length of an index: unique, in lower case."""
     return f"shop.{number:06d}".ljust(length, "x")
 
 
 def many_tables(count: int = MAX_TABLES, *, name: str = "shop", **fields: Any) -> Resource:
-    """A pipeline of `count` tables, `shop.t0` and so on; `fields` of each of them."""
+    """Return a pipeline of `count` tables, `shop.t0` and so on; `fields` of each of them."""
     tables = [{"name": f"shop.t{number}", **fields} for number in range(count)]
     return minimal(name, tables=tables)
 
 
 def longest_names(count: int = MAX_TABLES, *, name: str = "shop") -> Resource:
-    """A pipeline whose tables and indices have the longest names, all of them in its resync."""
+    """Return a pipeline of the longest names of tables and indices, all in its resync."""
     tables = [
         {"name": long_name(number), "index": long_name(number, MAX_INDEX_BYTES)}
         for number in range(count)
@@ -61,7 +61,7 @@ def longest_names(count: int = MAX_TABLES, *, name: str = "shop") -> Resource:
 def full_table(
     name: str, index: str, text: str = "m", *, samples: int = MAX_SAMPLES
 ) -> TableStatus:
-    """The largest entry of a table: every field, `text` in messages up to their limits."""
+    """Return the largest entry of a table: every field, `text` in messages up to their limits."""
     return TableStatus(
         name=name,
         index=index,
@@ -109,7 +109,7 @@ def full_table(
 
 
 def full_run(text: str = "m") -> RunStatus:
-    """The largest record of a run."""
+    """Return the largest record of a run."""
     return RunStatus(
         name="r" * MAX_NAME,
         kind=RunKind.DEAD_LETTERS,
@@ -128,7 +128,7 @@ def full_run(text: str = "m") -> RunStatus:
 
 
 def full_failure(text: str = "m") -> Failure:
-    """The largest failure."""
+    """Return the largest failure."""
     return Failure(
         failure_class=FailureClass.SOURCE_UNAVAILABLE,
         reason=REASON,
@@ -142,7 +142,7 @@ def full_failure(text: str = "m") -> Failure:
 def full_status(
     tables: Iterable[TableStatus], resync: Sequence[str] = (), text: str = "m"
 ) -> PipelineStatus:
-    """The largest status with these entries."""
+    """Return the largest status with these entries."""
     run, failure = full_run(text), full_failure(text)
     return PipelineStatus(
         observed_generation=MAX_COUNT,

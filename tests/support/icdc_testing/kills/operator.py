@@ -48,7 +48,7 @@ class KilledOperator:
         self._workers = Workers(self._queue, self._reconciler.reconcile, self.metrics)
 
     async def run(self) -> None:
-        """Works until it is cut off."""
+        """Work until it is cut off."""
         self._queue.add(self._key)
         try:
             await together.run_until_first(self._workers.run(2), self._net())

@@ -66,18 +66,18 @@ def _damaged(location: str, how: Callable[[bytes], bytes]) -> Iterator[None]:
 
 
 def _planning(victim: MisbehavingTable) -> AbstractContextManager[None]:
-    """A manifest is cut short."""
+    """Cut a manifest short."""
     return _damaged(victim.manifest(), cut)
 
 
 def _reading(victim: MisbehavingTable) -> AbstractContextManager[None]:
-    """A data file holds something else."""
+    """Put something else into a data file."""
     return _damaged(victim.data_file(), garbage)
 
 
 @contextmanager
 def _sink(victim: MisbehavingTable) -> Iterator[None]:
-    """The index refuses every write."""
+    """Let the index refuse every write."""
     block = {"index.blocks.write": True}
     path = f"/{victim.index}-000001/_settings"
     assert node_calls.call(victim.proxy.upstream, "PUT", path, block).status == 200
@@ -85,7 +85,7 @@ def _sink(victim: MisbehavingTable) -> Iterator[None]:
 
 
 def _hangs(victim: MisbehavingTable) -> AbstractContextManager[None]:
-    """A task opens the data file, and nothing comes."""
+    """Let a task open the data file, from which nothing comes."""
     return silent_file(victim.data_file())
 
 
@@ -99,7 +99,7 @@ def _slow(victim: MisbehavingTable) -> Iterator[None]:
 
 @contextmanager
 def _cancelled(victim: MisbehavingTable) -> Iterator[None]:
-    """The table's jobs are cancelled while a bulk request of theirs is under way."""
+    """Cancel the table's jobs while a bulk request of theirs is under way."""
     held = victim.proxy.hold(victim.bulk)
 
     def cancel() -> None:
@@ -116,7 +116,7 @@ def _cancelled(victim: MisbehavingTable) -> Iterator[None]:
 
 @contextmanager
 def _schema(victim: MisbehavingTable) -> Iterator[None]:
-    """A column gets another name, and a row follows: documents would differ."""
+    """Give a column another name, and add a row: documents would differ."""
     name = f"{victim.lake.catalog}.{victim.table}"
     victim.lake.sql(f"alter table {name} rename column name to title")
     victim.lake.sql(f"insert into {name} values (-1, 'x', 1.5D)")

@@ -28,7 +28,7 @@ NOW = datetime(2026, 11, 21, 13, 53, 59, 123000, tzinfo=UTC)
 
 
 def incompressible(seed: int, length: int) -> str:
-    """Text that zlib cannot make smaller than its information."""
+    """Return text that zlib cannot make smaller than its information."""
     state, out = seed + 1, []
     for _ in range(length):
         state = state * 6364136223846793005 + 1442695040888963407 & (2**64 - 1)
@@ -37,7 +37,7 @@ def incompressible(seed: int, length: int) -> str:
 
 
 def random_text(seed: int, length: int) -> str:
-    """Text as names of tables may have it, of which zlib finds no part again."""
+    """Return text as names of tables may have it, of which zlib finds no part again."""
     return "".join(
         chr(ord("a") + (ord(each) * 7 + seed) % 26) for each in incompressible(seed, length)
     )
@@ -59,7 +59,7 @@ def large_report(tables: int, **more: Any) -> RunReport:
 
 
 def with_samples(report: RunReport, index: int = 0) -> RunReport:
-    """The report with names and samples that are as large as they may be."""
+    """Return the report with names and samples that are as large as they may be."""
     tables = tuple(
         table.model_copy(
             update={
@@ -241,7 +241,7 @@ def test_the_largest_report_loses_tables_and_keeps_those_that_wait_for_somebody(
 
 
 def dead_letters_result(count: int, length: int, *, document: int = 0) -> dict[str, Any]:
-    """The answer of `icdc dead-letters list`: one table with some, one with one, one with none."""
+    """Return an answer of `icdc dead-letters list`: tables with some, one and none."""
 
     def letter(number: int) -> dict[str, Any]:
         more = {"document": incompressible(number, document)} if document else {}

@@ -84,7 +84,7 @@ def pack(document: object) -> str:
 
 
 def report_of_stall(tables: int) -> RunReport:
-    """A report with tables that wait for somebody."""
+    """Return a report with tables that wait for somebody."""
     entries = (
         TableStatus(name=f"shop.t{number}", index="t", reason=TableReason.GAP)
         for number in range(tables)

@@ -28,7 +28,7 @@ def shop(api: ApiStub) -> Object:
 
 
 def kubeconfig(url: str) -> Object:
-    """Two contexts in one cluster; the current one says nothing about a namespace."""
+    """Return two contexts in one cluster; the current one says nothing about a namespace."""
     return {
         "apiVersion": "v1",
         "kind": "Config",

@@ -23,7 +23,7 @@ echo '{"status": {"token": "from-plugin"}}'
 
 
 def kubeconfig(folder: Path, user: dict[str, Any], **cluster: Any) -> dict[str, str]:
-    """The environment of somebody whose kubeconfig has this user."""
+    """Return the environment of somebody whose kubeconfig has this user."""
     document = {
         "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1/", **cluster}}],
         "users": [{"name": "u", "user": user}],

@@ -31,7 +31,7 @@ LATER = NOW + timedelta(minutes=10)
 
 
 def line(spec: PipelineSpec | None = None, *, generation: int = 1, **fields: Any) -> str:
-    """The line for a status with these fields, as the operator would have written it."""
+    """Return the line for a status with these fields, as the operator would have written it."""
     spec_or_default = spec or make_spec()
     value = PipelineStatus(**{"observed_generation": 1, **fields})
     conditions = core.build_conditions(value, make_observed(spec_or_default), now=NOW)

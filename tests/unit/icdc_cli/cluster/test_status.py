@@ -33,7 +33,7 @@ SPEC = make_spec("shop.orders", "shop.customers")
 
 
 def summarize_world(world: Observed | None = None, **fields: Any) -> Object:
-    """The status that the operator would write."""
+    """Return the status that the operator would write."""
     world = world or make_observed(SPEC)
     value = PipelineStatus(observed_generation=1, **fields)
     value = value.model_copy(update={"conditions": core.build_conditions(value, world, now=NOW)})

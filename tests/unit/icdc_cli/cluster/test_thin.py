@@ -46,7 +46,7 @@ sys.exit(code)
 
 
 def modules_of(*arguments: str) -> set[str]:
-    """The top-level packages that the command has imported when it ends well."""
+    """Return the top-level packages that the command has imported when it ends well."""
     command = [sys.executable, "-c", PROBE, *arguments]
     ended = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr

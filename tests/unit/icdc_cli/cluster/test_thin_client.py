@@ -87,7 +87,7 @@ def send_pipeline(handler: BaseHTTPRequestHandler) -> None:
 
 
 def get(login: Login, *, seconds: float = 30.0) -> Object | None:
-    """The pipeline `shop` as the client gets it."""
+    """Return the pipeline `shop` as the client gets it."""
 
     async def ask() -> Object | None:
         api = ClusterApi(ThinClient(login), request_seconds=seconds)  # type: ignore[arg-type]

@@ -33,7 +33,7 @@ def queue(clock: MovedClock) -> WorkQueue:
 
 
 def take_due(queue: WorkQueue) -> list[PipelineKey]:
-    """All keys that are due, given back at once."""
+    """Return all keys that are due, given back at once."""
     keys: list[PipelineKey] = []
     while (key := queue.take()) is not None:
         keys.append(key)

@@ -41,7 +41,7 @@ class DeletedWorld:
         return self.seen.status
 
     def step(self, *, seconds: float = 1.0, cut_off: int | None = None) -> Decision:
-        """A decision; `cut_off` actions of it are carried out before the operator dies."""
+        """Return a decision; `cut_off` actions of it are carried out before the operator dies."""
         self.now += timedelta(seconds=seconds)
         decision = decide(self.seen, self.now)
         self.recorded += events.derive_events(self.status, decision.status)
@@ -64,7 +64,7 @@ class DeletedWorld:
         self.seen = replace(self.seen, spec=spec, generation=self.seen.generation + 1)
 
     def end(self, outcome: Failure | None = None) -> None:
-        """The only live run ends and says how."""
+        """End the only live run, which says how."""
         (run,) = [run for run in self.seen.runs if run.live]
         table = caught_up().model_copy(update={"message": "shop.orders: deleted shop.orders-1"})
         report = RunReport(

@@ -26,7 +26,7 @@ EQUAL = [{"name": name, "equal": True, "documents": 7} for name in TABLES]
 
 
 def seen(**report: Any) -> RunSeen:
-    """The run that follows tables, with a driver that takes questions."""
+    """Return the run that follows tables, with a driver that takes questions."""
     fields: dict[str, Any] = {"tables": [caught_up(name) for name in TABLES]}
     fields |= {"takes_questions": True} | report
     reported = RunReport(run_id="shop-c2-1.2000", started_at=NOW, updated_at=NOW, **fields)
@@ -34,7 +34,7 @@ def seen(**report: Any) -> RunSeen:
 
 
 def following(ask: Ask | None = None, **spec: Any) -> Observed:
-    """A pipeline whose continuous run follows two tables, and what it is asked."""
+    """Return a pipeline whose continuous run follows two tables, and what it is asked."""
     whole = make_spec(*TABLES, **({"changelog": {"trigger": "Continuous"}} | spec))
     status = PipelineStatus(
         observed_generation=1,
@@ -49,7 +49,7 @@ def following(ask: Ask | None = None, **spec: Any) -> Observed:
 
 
 def resync(mode: str = "Verify", *tables: str, nonce: int = 1, **more: Any) -> Observed:
-    """The same after somebody has raised the nonce, which is a new generation."""
+    """Return the same after somebody has raised the nonce, which is a new generation."""
     asked = {"nonce": nonce, "mode": mode, "tables": list(tables)}
     return replace(following(resync=asked, **more), generation=2)
 
@@ -59,7 +59,7 @@ def after(world: Observed, decision: Decision, **more: Any) -> Observed:
 
 
 def asked_of(decision: Decision) -> RunQuestion | None:
-    """The question that the run is asked; nothing else may be done with it."""
+    """Return the question that the run is asked; nothing else may be done with it."""
     assert [type(action) for action in decision.actions] == [AskRun], decision.actions
     (action,) = decision.actions
     assert isinstance(action, AskRun)

@@ -39,7 +39,7 @@ def run_that_ended(error: errors.IcdcError) -> RunStatus:
 
 
 def world_of(last: RunStatus | None, *, ask: Ask | None = PLAN, **spec: Any) -> Observed:
-    """A pipeline at rest after that run, and somebody who asks."""
+    """Return a pipeline at rest after that run, and somebody who asks."""
     fields: dict[str, Any] = {} if last is None else {"last_run": last, "recent_runs": (last,)}
     status = PipelineStatus(observed_generation=1, tables=(caught_up(),), **fields)
     return replace(make_observed(make_spec(**spec), status), ask=ask, heads={"shop.orders": "7"})
@@ -55,7 +55,7 @@ def run_as_seen(run: RunStatus, phase: RunPhase, **report: Any) -> RunSeen:
 
 
 def answer_of(world: Observed, **report: Any) -> tuple[Observed, PipelineStatus]:
-    """The pipeline after the run that answers, and its status while that was at work."""
+    """Return the pipeline after the run that answers, and its status while that was at work."""
     planned = decide(world, NOW)
     created = decide(after(world, planned), NOW)
     (create,) = created.actions
@@ -151,7 +151,7 @@ def test_a_question_between_two_runs_does_not_hide_that_both_were_fenced() -> No
 
 
 def live(world: Observed, **record: Any) -> Observed:
-    """The same with a run that follows tables at work."""
+    """Return the same with a run that follows tables at work."""
     run = run_record(name="shop-c2-1", kind=RunKind.CHANGELOG, sequence=2, epoch=2000, **record)
     status = world.status.model_copy(update={"current_run": run})
     tables = {"tables": (caught_up(),)}

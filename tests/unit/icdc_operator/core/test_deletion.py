@@ -34,7 +34,7 @@ BROKEN = Failure.of(errors.StateCorrupt("the state document cannot be trusted"))
 
 
 def following() -> DeletedWorld:
-    """A pipeline whose first run is at work."""
+    """Return a pipeline whose first run is at work."""
     world = DeletedWorld()
     while world.live() is None:
         world.step()
@@ -42,7 +42,7 @@ def following() -> DeletedWorld:
 
 
 def deleting() -> DeletedWorld:
-    """A pipeline whose deletion run is at work."""
+    """Return a pipeline whose deletion run is at work."""
     world = following()
     world.delete()
     while world.live() != "shop-d2-1":

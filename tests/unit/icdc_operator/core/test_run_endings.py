@@ -45,7 +45,7 @@ EXPORTING = seen(
 
 
 def reporting(ask: Ask, run: RunSeen) -> Observed:
-    """A pipeline that is asked, and whose status has what the run reports."""
+    """Return a pipeline that is asked, and whose status has what the run reports."""
     world = following(ask)
     tables = world.status.tables if run.report is None else run.report.tables
     return replace(world, runs=(run,), status=world.status.model_copy(update={"tables": tables}))
@@ -118,7 +118,7 @@ def test_a_run_that_ends_by_itself_is_followed_by_the_comparison() -> None:
 
 
 def crashed(world: Observed, first: Decision) -> Observed:
-    """The same after the driver was lost in the middle of it."""
+    """Return the same after the driver was lost in the middle of it."""
     lost = Failure.of(errors.OutOfMemory("heap"))
     over = replace(seen(), phase=RunPhase.FAILED, writer_alive=False, failure=lost)
     return after(world, first, runs=(over,))

@@ -30,7 +30,7 @@ Heads = Mapping[str, str | None] | None
 
 
 def idle(*tables: TableStatus, heads: Heads = None, finished: datetime = NOW) -> Observed:
-    """A pipeline whose run has ended well; the adapter tells of heads."""
+    """Return a pipeline whose run has ended well; the adapter tells of heads."""
     tables = tables or (quiet_for(20),)
     run = run_record(
         state=RunState.SUCCEEDED, finished_at=finished, planned_at=finished - timedelta(seconds=30)
@@ -41,7 +41,7 @@ def idle(*tables: TableStatus, heads: Heads = None, finished: datetime = NOW) ->
 
 
 def quiet_for(seconds: float, name: str = ORDERS) -> TableStatus:
-    """A table that had been without a change for so long when the run ended."""
+    """Return a table that had been without a change for so long when the run ended."""
     return caught_up(name, applied_at=NOW - timedelta(seconds=seconds))
 
 

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.unit
 
 
 def kstatus(resource_generation: int, value: PipelineStatus) -> str:
-    """The verdict that Helm, Flux and cli-utils come to, from their published rules."""
+    """Return the verdict that Helm, Flux and cli-utils come to, from their published rules."""
     if value.observed_generation != resource_generation:
         return "InProgress"
     if value.holds(ConditionType.RECONCILING):

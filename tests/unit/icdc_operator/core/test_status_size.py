@@ -25,12 +25,12 @@ SPEC = parse_pipeline(longest_names(), source="shop").spec
 
 
 def largest(text: str = "m") -> PipelineStatus:
-    """The largest status of SPEC."""
+    """Return the largest status of SPEC."""
     return full_status(full_table(name, index, text) for name, index in NAMES)
 
 
 def texts(status: PipelineStatus) -> set[int]:
-    """The lengths of all messages of tables."""
+    """Return the lengths of all messages of tables."""
     messages = (
         text or "" for table in status.tables for text in (table.message, table.pin_message)
     )
@@ -38,7 +38,7 @@ def texts(status: PipelineStatus) -> set[int]:
 
 
 def samples(status: PipelineStatus) -> int:
-    """The number of sample ids of all tables."""
+    """Return the number of sample ids of all tables."""
     found = (each for table in status.tables for each in (table.duplicates, table.verification))
     return sum(len(each.samples) for each in found if each is not None)
 

@@ -65,7 +65,7 @@ def application_of(case: str) -> dict[str, Any]:
 
 
 def leaves(value: Any) -> Iterator[str]:
-    """Every text in a manifest that is not the name of a field."""
+    """Yield every text in a manifest that is not the name of a field."""
     if isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
             yield from leaves(item)

@@ -34,7 +34,7 @@ OURS = {"driver": build_driver_template(launch()), "executor": build_executor_te
 def items(
     fields: dict[str, st.SearchStrategy[Any]], key: str, least: int = 0
 ) -> st.SearchStrategy[Any]:
-    """Lists as a user writes them: each item named, no name twice."""
+    """List as a user writes them: each item named, no name twice."""
     named = {key: fields.pop(key)}
     item = st.fixed_dictionaries({**named, **fields}) | st.fixed_dictionaries(named)
     return st.lists(item, min_size=least, max_size=2, unique_by=lambda item: item[key])
@@ -110,7 +110,7 @@ def templates(role: str, *, reserved: bool) -> st.SearchStrategy[dict[str, Any]]
 
 
 def _of_role(template: dict[str, Any], role: str) -> dict[str, Any]:
-    """The template with its main container called as that of the role, and images for the rest."""
+    """Return the template, its main container called as the role's, and images for the rest."""
     for container in (template.get("spec") or {}).get("containers") or []:
         if container["name"] == "main":
             container["name"] = f"spark-kubernetes-{role}"
@@ -121,7 +121,7 @@ def _of_role(template: dict[str, Any], role: str) -> dict[str, Any]:
 
 @st.composite
 def draw_role(draw: st.DrawFn, *, reserved: bool) -> tuple[str, dict[str, Any]]:
-    """A role and what a user says of it."""
+    """Return a role and what a user says of it."""
     role = draw(st.sampled_from(["driver", "executor"]))
     return role, draw(templates(role, reserved=reserved))
 

@@ -23,7 +23,7 @@ def ours(key: str) -> dict[str, Any]:
 
 
 def conf_of_user(key: str, **more: Any) -> dict[str, Any]:
-    """A user's."""
+    """Return a toleration of a user."""
     return {"key": key, "operator": "Exists", **more}
 
 

@@ -42,7 +42,7 @@ def _process(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
 
 
 def _proc_of_container(tmp_path: Path, *processes: "subprocess.Popen[str]") -> Path:
-    """A /proc of these processes alone, as in a container of their own."""
+    """Return a /proc of these processes alone, as in a container of their own."""
     (tmp_path / "cpuinfo").touch()
     for process in processes:
         (tmp_path / str(process.pid)).symlink_to(f"/proc/{process.pid}")

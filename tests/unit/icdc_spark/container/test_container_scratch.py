@@ -48,7 +48,7 @@ def volume(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start(environment: dict[str, str]) -> Iterator[Start]:
-    """Starts containers on volumes; returns each with its directories once it has shuffled."""
+    """Start containers on volumes; returns each with its directories once it has shuffled."""
     with ExitStack() as running:
 
         def begin(*volumes: Path) -> Container:

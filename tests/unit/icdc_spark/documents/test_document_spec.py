@@ -13,22 +13,22 @@ pytestmark = pytest.mark.unit
 
 
 def column(number: int, name: str, kind: object, **more: Any) -> dict[str, Any]:
-    """One field as Iceberg's JSON has it."""
+    """Return one field as Iceberg's JSON has it."""
     return {"id": number, "name": name, "type": kind, "required": False, **more}
 
 
 def struct(*fields: dict[str, Any]) -> dict[str, Any]:
-    """A struct type."""
+    """Return a struct type."""
     return {"type": "struct", "fields": list(fields)}
 
 
 def list_of(number: int, kind: object) -> dict[str, Any]:
-    """A list type."""
+    """Return a list type."""
     return {"type": "list", "element-id": number, "element": kind, "element-required": False}
 
 
 def schema(*fields: dict[str, Any], identifiers: tuple[int, ...] = (1,)) -> Schema:
-    """A schema whose key is the first column."""
+    """Return a schema whose key is the first column."""
     raw = {**struct(*fields), "schema-id": 3, "identifier-field-ids": list(identifiers)}
     return parse_schema(json.dumps(raw))
 
@@ -37,7 +37,7 @@ ID = column(1, "id", "long")
 
 
 def spec(*fields: dict[str, Any], **wishes: Any) -> DocumentSpec:
-    """The spec of a table with a key and these columns."""
+    """Return the spec of a table with a key and these columns."""
     return resolve_spec("db.t", schema(ID, *fields), DocumentWishes(**wishes))
 
 

@@ -46,7 +46,7 @@ MAPPINGS: list[tuple[object, dict[str, Any]]] = [
 
 
 def mapping_of(kind: object, **overrides: dict[str, Any]) -> dict[str, Any]:
-    """The whole mapping of a table with a key and a column `c`."""
+    """Return the whole mapping of a table with a key and a column `c`."""
     fields = [
         {"id": 1, "name": "id", "required": True, "type": "long"},
         {"id": 2, "name": "c", "required": False, "type": kind},

@@ -15,7 +15,7 @@ SECONDS = 60.0
 
 
 def late() -> float:
-    """A moment after the deadline of every call that has begun."""
+    """Return a moment after the deadline of every call that has begun."""
     return time.monotonic() + SECONDS + 1
 
 

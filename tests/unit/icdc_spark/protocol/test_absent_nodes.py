@@ -74,7 +74,7 @@ def test_every_time_of_a_state_document_is_read(text: str, microseconds: int) ->
 
 
 def with_absent() -> StateDocument:
-    """A batch is open, and a node left the cluster meanwhile."""
+    """Return a batch is open, and a node left the cluster meanwhile."""
     begun = state_after_export().with_intent(changelog(), now=NOW)
     return begun.with_nodes({"c": 3, "b": 2}, {"a": 1}, now=NOW)
 

@@ -30,7 +30,7 @@ SLOW = Intervals(interval=NEVER, urgent_interval=NEVER, retry=0.01)
 
 
 def report(number: int, *, finished: bool = False) -> RunReport:
-    """The report number `number` of a run."""
+    """Return the report number `number` of a run."""
     moment = NOW + timedelta(seconds=number)
     return RunReport(run_id="r", started_at=NOW, updated_at=moment, finished=finished)
 

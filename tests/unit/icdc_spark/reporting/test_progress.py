@@ -117,7 +117,7 @@ class CollectingSink:
 
 
 def as_read(report: RunReport) -> RunReport:
-    """The report as a file of it is read: its times are cut to milliseconds."""
+    """Return the report as a file of it is read: its times are cut to milliseconds."""
     return RunReport.model_validate(report.to_resource())
 
 

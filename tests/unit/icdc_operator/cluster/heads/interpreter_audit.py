@@ -19,7 +19,7 @@ def _record(event: str, arguments: tuple[Any, ...]) -> None:
 
 @contextmanager
 def audit() -> Iterator[list[Event]]:
-    """Collects the audit events of the block. The hook itself stays: Python removes none."""
+    """Collect the audit events of the block. The hook itself stays: Python removes none."""
     if not _hooked:
         _hooked.append(True)
         sys.addaudithook(_record)

@@ -50,7 +50,7 @@ class WatchWorld:
         return self.watch.follow(SHOP, spec or spec_of(), after=after)
 
     async def begin(self, *, after: int = 1, spec: PipelineSpec | None = None) -> KnownHeads:
-        """Follows until the first answer: what is known then."""
+        """Follow until the first answer: what is known then."""
         reads = self.reads
         self.follow(after=after, spec=spec)
         await until(lambda: self.reads > reads or self._paused > 0, "it reads or pauses")
@@ -60,7 +60,7 @@ class WatchWorld:
         return self.follow(after=after, spec=spec)
 
     async def turn(self) -> int:
-        """Lets the pause pass and the next one begin: how many looks were asked for."""
+        """Let the pause pass and the next one begin: how many looks were asked for."""
         before, pauses = len(self.woken), len(self.pauses)
         self._turns.release()
         await until(lambda: len(self.pauses) > pauses, "it pauses again")

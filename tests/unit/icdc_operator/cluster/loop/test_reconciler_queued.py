@@ -42,12 +42,12 @@ class WaitingLine:
         self.reconciler = cluster.reconciler(admission=self.admission)
 
     def take(self, key: PipelineKey) -> None:
-        """A look finds a run of that pipeline."""
+        """Let a reconcile find a run of that pipeline."""
         world = replace(make_active(make_spec(), make_seen(RunPhase.RUNNING)), name=key.name)
         self.admission.admit(key, world, decide(world, NOW), NOW)
 
     def want(self, key: PipelineKey) -> str | None:
-        """A look finds that a run is due: its place."""
+        """Let a reconcile find that a run is due; return its position."""
         world = replace(make_observed(make_spec()), name=key.name)
         queued = self.admission.admit(key, world, decide(world, self.cluster.now), NOW)
         return None if queued is None else queued.text

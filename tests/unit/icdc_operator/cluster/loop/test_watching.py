@@ -50,7 +50,7 @@ class WatchedCluster:
         await asyncio.Event().wait()
 
     async def until(self, holds: Callable[[], bool], metrics: Metrics) -> None:
-        """Watches until `holds`."""
+        """Watch until `holds`."""
         watching = Watching(self, self, Scope(), WatchAge(lambda: 0.0), metrics, pace=PACE)
         task = asyncio.create_task(watching.run())
         async with asyncio.timeout(60):

@@ -47,7 +47,7 @@ def _build(
 
 
 def tables(name: str) -> st.SearchStrategy[TableStatus]:
-    """A table in any state; its index may be another's."""
+    """Return a table in any state; its index may be another's."""
     return _build(
         TableStatus,
         name=st.just(name),

@@ -30,7 +30,7 @@ SILENT = errors.NodeLost("pod/x: its node does not answer")
 
 
 def decide_about(error: errors.IcdcError, *, waited: float, reports: bool = False) -> Decision:
-    """The decision about a run that was planned so many seconds ago and is held up."""
+    """Return the decision about a run that was planned so many seconds ago and is held up."""
     run = make_seen(
         RunPhase.RUNNING if reports else RunPhase.PENDING,
         failure=Failure.of(error),

@@ -115,7 +115,7 @@ class DecideMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.world.live)
     @rule(report=st.sampled_from(["lost", "late"]))
     def a_report_is_not_the_newest(self, report: str) -> None:
-        """One look sees what the run had said before, or nothing; the next one sees it again."""
+        """Let one poll see what the run had said before, or nothing, and the next one again."""
         run = self.world.live[0]
         older = self.older.get(run.name) if report == "late" else None
         self.world.runs[run.name] = replace(run, report=older)

@@ -55,7 +55,7 @@ def check_that_nothing_is_left(phase: str, *changed: SpecField, polls: int) -> N
 
 
 def check_that_it_is_heeded(phase: str, *changed: SpecField) -> None:
-    """The changed spec is what a run is made of, or what the status says something about."""
+    """Require that a run is made of the changed spec, or the status says something of it."""
     world = PHASES[phase](base(*changed))
     world.declare(with_another(world.document, *changed))
     world.settle()

@@ -79,7 +79,7 @@ def _attempts(folder: Path) -> dict[str, Callable[[], object]]:
 
 
 def main() -> None:
-    """Confines this process, then tries."""
+    """Confine this process, then tries."""
     folder, allow, names = Path(sys.argv[1]), tuple(json.loads(sys.argv[2])), sys.argv[3:]
     attempts = _attempts(folder)
     retained = confinement.build_environment(os.environ, cloud_role=False)

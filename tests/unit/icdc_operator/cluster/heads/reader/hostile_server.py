@@ -46,7 +46,7 @@ def _branches() -> Iterator[bytes]:
 
 
 def _bomb() -> Iterator[bytes]:
-    """A megabyte that becomes a gigabyte."""
+    """Yield a megabyte that becomes a gigabyte."""
     yield gzip.compress(b" " * (1024 * _MEGABYTE), 1)
 
 
@@ -63,7 +63,7 @@ BODIES = {
 
 @contextmanager
 def running(kind: str) -> Iterator[str]:
-    """Serves one on loopback; its address."""
+    """Serve one on loopback; its address."""
 
     class HostileHandler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -82,7 +82,7 @@ def running(kind: str) -> Iterator[str]:
                     self.wfile.write(chunk)
 
         def log_message(self, *_: object) -> None:
-            """Says nothing."""
+            """Say nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), HostileHandler)
     server.daemon_threads = True

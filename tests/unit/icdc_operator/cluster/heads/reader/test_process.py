@@ -178,7 +178,7 @@ def test_catalogs_of_one_namespace_that_hang_do_not_blind_another(
 
 @contextmanager
 def listening(path: Path, *flags: str) -> Iterator["subprocess.Popen[bytes]"]:
-    """The process of another container."""
+    """Start the process of another container."""
     module = "icdc_operator.cluster.heads.reader.process"
     command = [sys.executable, "-m", module, "--socket", str(path), *flags]
     with subprocess.Popen(command, cwd=path.parent) as process:
