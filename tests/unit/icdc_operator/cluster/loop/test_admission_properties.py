@@ -16,7 +16,7 @@ HOSTS = ("https://one", "https://two", "https://three")
 
 
 class AdmissionMachine(RuleBasedStateMachine):
-    """Pipelines want runs and lose interest; looks come late, fail, or are told too often."""
+    """Pipelines want runs and lose interest; reconciles come late, fail, or are asked for too often."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class AdmissionMachine(RuleBasedStateMachine):
             self.site.admission.note_refused(key)
 
     @precondition(lambda self: self.site.woken)
-    @rule(looks=st.booleans())
+    @rule(polls=st.booleans())
     def who_is_woken_is_reconciled_or_not(self, polls: bool) -> None:
         key = self.site.woken.pop(0)
         if polls:
