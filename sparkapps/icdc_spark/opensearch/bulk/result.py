@@ -52,6 +52,8 @@ class PartitionResult:
     """Rows that were refused and stored as dead letters."""
     refused: dict[str, list[str]] = field(default_factory=dict)
     """Their ids, by the type of the error."""
+    removed: int = 0
+    """Deletes applied just now of what the index still had under the ids of refused rows."""
     resolved: int = 0
     """Dead letters of older batches that were removed, because their key was written now."""
     suspects: Samples = field(default_factory=Samples)

@@ -78,7 +78,7 @@ class Sender:
         self._dead_letters.close()
 
     def remove_older(self, ids: Sequence[str]) -> PartitionResult:
-        """Remove what the index still holds under the ids of refused rows; return the traffic."""
+        """Remove what the index still has under the ids of refused rows; return the counts."""
         result = PartitionResult()
         version = self._dead_letters.version
         # In parts, because the refused rows of a whole batch may be more than a request may hold.
@@ -86,7 +86,8 @@ class Sender:
             part = ids[start : start + MAX_OPERATIONS]
             entries = [build_delete_entry(document_id, version) for document_id in part]
             extra = build_operations(entries, DELETE * len(entries))
-            self._deliver(self._build_bulk_client(), self._target.index, extra, result)
+            removed = self._deliver(self._build_bulk_client(), self._target.index, extra, result)
+            result.removed += removed.result.deleted
         return result
 
     def _build_bulk_client(

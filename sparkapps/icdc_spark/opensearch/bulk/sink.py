@@ -41,6 +41,8 @@ class BatchResult:
     """Rows of this batch that were refused."""
     dead_letters_total: int = 0
     """Dead letters that the pipeline has now, those of older batches included."""
+    removed: int = 0
+    """Deletes applied just now of what the index still had under the ids of refused rows."""
     resolved: int = 0
     """Dead letters of older batches that were removed, because their key was written now."""
     created_unexpectedly_updated: Samples = field(default_factory=Samples)
@@ -61,7 +63,7 @@ class BatchResult:
     @property
     def acknowledged(self) -> int:
         """The operations that the index applied just now."""
-        return self.upserted + self.deleted
+        return self.upserted + self.deleted + self.removed
 
 
 def write(
@@ -141,6 +143,7 @@ def _build_batch_result(total: PartitionResult, dead_letters_total: int) -> Batc
         foreign_edits=total.foreign_edits,
         dead_letters=total.dead_letters,
         dead_letters_total=dead_letters_total,
+        removed=total.removed,
         resolved=total.resolved,
         created_unexpectedly_updated=total.suspects,
         bytes=total.bytes,

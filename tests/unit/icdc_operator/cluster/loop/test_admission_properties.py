@@ -16,7 +16,7 @@ HOSTS = ("https://one", "https://two", "https://three")
 
 
 class AdmissionMachine(RuleBasedStateMachine):
-    """Pipelines want runs and lose interest; reconciles come late, fail, or are asked for too often."""
+    """Pipelines want runs and lose interest; reconciles come late, fail, or come too often."""
 
     def __init__(self) -> None:
         super().__init__()
