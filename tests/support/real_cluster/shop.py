@@ -69,9 +69,11 @@ class Shop:
         """The namespace of its tables, and the start of the names of its indices."""
         return f"{self.namespace}_{self.name}".replace("-", "_")
 
-    def table(self, name: str, rows: pa.Table) -> Table:
+    def table(self, name: str, rows: pa.Table, **properties: str) -> Table:
         """Create a table with these rows."""
-        table = self.catalog.create_table(f"{self.prefix}.{name}", rows.schema)
+        table = self.catalog.create_table(
+            f"{self.prefix}.{name}", rows.schema, properties=properties
+        )
         table.append(rows)
         return table
 
