@@ -29,11 +29,12 @@ from pathlib import Path
 from typing import Any
 
 from icdc_api.crd import generator
-from icdc_testing.bench.machine import machine
+from icdc_testing.bench.machine import format_runs, machine
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.stored_pipelines import Pipelines, minimal
 
 ROOT = Path(__file__).parents[2]
+ICDC = "icdc status"
 MAX_MEGABYTES = 60.0
 """Of 10^6 bytes, Python itself not counted."""
 MAX_SECONDS = 0.4
@@ -58,11 +59,11 @@ def main() -> int:
         commands = _list_commands(folder / "venv", pipelines)
         environ = {**os.environ, "KUBECONFIG": str(kube.kubeconfig)}
         runs = _measure(commands, environ, options.rounds)
-    result = {"installed_mb": round(megabytes, 1), **machine("pydantic", "urllib3"), **runs}
+    result = {"installed_mb": round(megabytes, 1), **machine("pydantic", "urllib3"), "runs": runs}
     sys.stdout.write(
-        (_format_table(result) if options.table else json.dumps(result, indent=1)) + "\n"
+        (format_runs(result) if options.table else json.dumps(result, indent=1)) + "\n"
     )
-    slow = runs["icdc status"]["seconds"] > MAX_SECONDS
+    slow = next(run for run in runs if run["program"] == ICDC)["seconds"] > MAX_SECONDS
     return 1 if slow or megabytes > MAX_MEGABYTES else 0
 
 
@@ -85,25 +86,26 @@ def _count_bytes(folder: Path) -> int:
 def _list_commands(environment: Path, pipelines: Pipelines) -> Commands:
     name, namespace = "shop", ("--namespace", pipelines.namespace)
     return {
-        "icdc status": [environment / "bin/icdc", "status", name, *namespace],
+        ICDC: [environment / "bin/icdc", "status", name, *namespace],
         "kubectl get": [pipelines.kubectl.program, "get", "icdc", name, *namespace],
         "an empty Python": [environment / "bin/python", "-c", ""],
     }
 
 
-def _measure(commands: Commands, environ: Mapping[str, str], rounds: int) -> dict[str, Any]:
+def _measure(commands: Commands, environ: Mapping[str, str], rounds: int) -> list[dict[str, Any]]:
     """Run the commands in turn; return the medians of seconds of the clock and of processors."""
     measured: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     for _ in range(1 + rounds):
         for name, command in commands.items():
             measured[name].append(_run(command, environ))
-    return {
-        name: {
-            "seconds": statistics.median(seconds for seconds, _ in runs[1:]),
-            "cpu_seconds": statistics.median(cpu for _, cpu in runs[1:]),
+    return [
+        {
+            "program": name,
+            "seconds": round(statistics.median(seconds for seconds, _ in runs[1:]), 2),
+            "cpu_seconds": round(statistics.median(cpu for _, cpu in runs[1:]), 2),
         }
         for name, runs in measured.items()
-    }
+    ]
 
 
 def _run(command: Sequence[str | Path], environ: Mapping[str, str]) -> tuple[float, float]:
@@ -117,17 +119,6 @@ def _run(command: Sequence[str | Path], environ: Mapping[str, str]) -> tuple[flo
     assert "status" not in command or "shop" in ended.stdout, ended.stderr
     cpu = now.children_user + now.children_system - spent.children_user - spent.children_system
     return seconds, cpu
-
-
-def _format_table(result: Mapping[str, Any]) -> str:
-    lines = [f"The extra `cli` installs {result['installed_mb']} MB.", ""]
-    lines += ["| program | s | CPU s |", "|---|---|---|"]
-    lines += [
-        f"| {name} | {run['seconds']:.2f} | {run['cpu_seconds']:.2f} |"
-        for name, run in result.items()
-        if isinstance(run, dict)
-    ]
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -48,7 +48,6 @@ class Writes(Protocol):
     @property
     def acknowledged(self) -> int:
         """The operations that the index applied just now."""
-        raise NotImplementedError
 
 
 Written = TypeVar("Written", bound=Writes)

@@ -11,10 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.job.run_files import RunMode
+from icdc_api.status.pipeline_status import TableStatus
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_spark.replication.checks import node_check
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import Hold
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
 from icdc_testing.target.restoring import (
@@ -55,6 +57,16 @@ def check(spark: SparkSession, url: str, table: str) -> None:
     oracle.assert_equal(
         oracle.read_index(url, ALIAS), oracle.read_expected(spark, f"lake.{table}", ["id"])
     )
+
+
+def stall_after(pipeline: Harness, held: Hold, act: Callable[[], None]) -> TableStatus:
+    """Return how the table stalls where `act` happens while a request of its run is held."""
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(pipeline.run_to_stall)
+        held.wait()
+        act()
+        held.release()
+        return running.result(120)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -130,12 +142,7 @@ def test_what_is_restored_while_a_batch_is_written_is_not_advanced_over(
     spark.sql(f"insert into lake.{table} values (9, 'later')")
     # The batch is written, and what it is advanced by is asked for.
     held = proxy.hold("_stats", skip=1)
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(pipeline.run_to_stall)
-        held.wait()
-        restore(opensearch, INDEX)
-        held.release()
-        stalled = running.result(120)
+    stalled = stall_after(pipeline, held, lambda: restore(opensearch, INDEX))
     assert stalled.reason == "Gap"
     assert "was restored, or shards of it were allocated by force" in str(stalled.message)
     pipeline.sync()
@@ -169,12 +176,9 @@ def test_writes_that_a_disk_lost_while_a_batch_was_written_are_not_advanced_over
         save_files(opensearch, INDEX, tmp_path / "saved")
     spark.sql(f"insert into lake.{table} values (8, 'later'), (9, 'later'), (10, 'later')")
     held = proxy.hold(held_at, skip=skip)
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(pipeline.run_to_stall)
-        held.wait()
-        put_files_back(opensearch, INDEX, tmp_path / "saved")
-        held.release()
-        stalled = running.result(120)
+    stalled = stall_after(
+        pipeline, held, lambda: put_files_back(opensearch, INDEX, tmp_path / "saved")
+    )
     assert stalled.reason == "Gap"
     assert f"the index {INDEX} lost writes that it had acknowledged" in str(stalled.message)
     pipeline.sync()
