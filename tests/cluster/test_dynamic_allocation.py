@@ -12,9 +12,6 @@ FILES = 4
 ROWS = 100_000
 """In each file; each is a chunk of its own. Spark asks for another executor only when a task has
 waited a second for one, so each must be more work than that."""
-APART = {"read.split.open-file-cost": str(1 << 27)}
-"""A file counts as large as a task reads: small ones would be one task, for which no second
-executor comes unless the first one was idle and went."""
 QUICK = {
     "spark.dynamicAllocation.executorIdleTimeout": "2s",
     "spark.dynamicAllocation.shuffleTracking.timeout": "2s",
@@ -23,7 +20,7 @@ QUICK = {
 
 def test_executors_come_with_the_work_and_go_without_it(shop: Callable[..., Shop]) -> None:
     site = shop("elastic", "nodes")
-    table = site.table("orders", rows(1, ROWS, status=lambda n: f"state {n % 7}"), **APART)
+    table = site.table("orders", rows(1, ROWS, status=lambda n: f"state {n % 7}"))
     for number in range(1, FILES):
         first = number * ROWS + 1
         table.append(rows(first, first + ROWS - 1, status=lambda n: f"state {n % 7}"))

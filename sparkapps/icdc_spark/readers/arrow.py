@@ -28,6 +28,11 @@ from icdc_spark.iceberg.table.snapshot_schema import read_snapshot_schema
 from icdc_spark.iceberg.table.staging import METADATA_TYPES
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.deletions import FORMATS as DELETE_FORMATS
+from icdc_spark.readers.parallelism import (
+    OPEN_BYTES,
+    compute_split_bytes,
+    count_reading_tasks,
+)
 from icdc_spark.readers.parquet_files import Columns, read_file
 from icdc_spark.readers.snapshot_reader import BaseReader
 
@@ -67,10 +72,17 @@ class ArrowReader(BaseReader):
                 metadata=tuple(metadata),
             )
             # Numbers of parts are the frame: the parts go to workers inside the function, once.
-            parts = pack_tasks(tasks, choose_target_size(self._table.properties))
+            parts = pack_tasks(tasks, self._choose_part_bytes(group, tasks), OPEN_BYTES)
             work = _build_work(parts, columns, self._shape.io_properties)
             numbers = self._session.range(0, len(parts), 1, len(parts))
             return numbers.mapInArrow(work, schema)
+
+    def _choose_part_bytes(self, group: FileGroup, tasks: Sequence[FileTask]) -> int:
+        return compute_split_bytes(
+            [max(task.bytes, OPEN_BYTES) for task in tasks],
+            count_reading_tasks(self._session.sparkContext, group),
+            choose_target_size(self._table.properties),
+        )
 
     def _refuse_unreadable(self, task: FileTask) -> None:
         if task.file_format != "parquet":
@@ -120,8 +132,10 @@ def _read_parts(
                 yield from read_file(task, columns, properties)
 
 
-def pack_tasks(tasks: Sequence[FileTask], target: int) -> list[list[FileTask]]:
+def pack_tasks(tasks: Sequence[FileTask], target: int, least: int) -> list[list[FileTask]]:
     """Return neighbouring files together up to `target` bytes; a larger file in parts of so many.
+
+    A file counts `least` bytes at least.
 
     Example, files of 40, 50 and 250 bytes, `target` = 100:
 
@@ -130,14 +144,15 @@ def pack_tasks(tasks: Sequence[FileTask], target: int) -> list[list[FileTask]]:
     parts: list[list[FileTask]] = []
     filled = 0
     for task in tasks:
-        if not parts or filled + task.bytes > target:
+        size = max(task.bytes, least)
+        if not parts or filled + size > target:
             parts.append([])
             filled = 0
         if task.bytes > target:
             parts[-1:] = ([piece] for piece in _cut(task, target))
         else:
             parts[-1].append(task)
-        filled += task.bytes
+        filled += size
     return parts
 
 

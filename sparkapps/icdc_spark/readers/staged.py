@@ -10,10 +10,15 @@ from pyspark.sql import DataFrame, SparkSession
 from icdc_api.errors import UnsupportedType
 from icdc_spark.iceberg.jvm.errors import source_errors
 from icdc_spark.iceberg.scan.file_tasks import find_equality_ids
-from icdc_spark.iceberg.scan.planning import FileGroup
-from icdc_spark.iceberg.table.read_options import mend_options
+from icdc_spark.iceberg.scan.planning import FileGroup, list_reading_bytes
+from icdc_spark.iceberg.table.read_options import choose_target_size, mend_options
 from icdc_spark.iceberg.table.staging import Staging
 from icdc_spark.iceberg.table.tables import IcebergTable
+from icdc_spark.readers.parallelism import (
+    OPEN_BYTES,
+    compute_split_bytes,
+    count_reading_tasks,
+)
 from icdc_spark.readers.snapshot_reader import BaseReader
 
 NOT_BY_ROWS, _NOT_BY_COLUMNS = frozenset({"time"}), frozenset({"variant"})
@@ -50,7 +55,15 @@ class StagedReader(BaseReader):
         self._tasks_read.append(group.tasks)
         self._refuse_nested_keys(group)
         with source_errors(self._table.name):
-            return self._staging.read(group.tasks, metadata)
+            return self._staging.read(group.tasks, metadata, self._choose_splits(group))
+
+    def _choose_splits(self, group: FileGroup) -> dict[str, str]:
+        """Return the read options by which Iceberg cuts a group into tasks."""
+        most = choose_target_size(self._table.properties)
+        tasks = count_reading_tasks(self._session.sparkContext, group)
+        sizes = list_reading_bytes(self._table.bridge, group, OPEN_BYTES) if tasks > 1 else ()
+        split = compute_split_bytes(sizes, tasks, most)
+        return {"split-size": str(split), "file-open-cost": str(OPEN_BYTES)}
 
     def _refuse_nested_keys(self, group: FileGroup) -> None:
         # Iceberg 1.12 takes a field in a struct for null when it applies an equality delete: it

@@ -28,7 +28,6 @@ from pyspark.sql import SparkSession
 from icdc_api.errors import Fenced
 from icdc_api.status.pipeline_status import ExportProgress
 from icdc_spark.diff.export_plan import Chunk, ExportPlan, plan_export
-from icdc_spark.diff.parallelism import count_tasks
 from icdc_spark.diff.strategies import build_export_lines
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.mapping import build_index_mapping
@@ -46,6 +45,7 @@ from icdc_spark.protocol.state_document import (
 )
 from icdc_spark.protocol.state_parts import MAX_MISCOUNTS
 from icdc_spark.readers.choose import open_reader
+from icdc_spark.readers.parallelism import count_tasks
 from icdc_spark.replication import duplicates, export_swap, pins, progress
 from icdc_spark.replication.checks import node_check
 from icdc_spark.replication.checks.alias_check import list_recorded_indices

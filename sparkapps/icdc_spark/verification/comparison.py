@@ -29,7 +29,6 @@ from icdc_api.errors import Gap
 from icdc_api.spec.pipeline import Mode
 from icdc_spark.diff.export_plan import Chunk
 from icdc_spark.diff.id_lookup import look_up_ids
-from icdc_spark.diff.parallelism import count_tasks
 from icdc_spark.diff.rows import ID, check_filter
 from icdc_spark.diff.strategies import build_export_lines
 from icdc_spark.documents.document_spec import DocumentSpec
@@ -48,6 +47,7 @@ from icdc_spark.protocol.state_document import (
     compute_base_version,
 )
 from icdc_spark.readers.choose import open_reader
+from icdc_spark.readers.parallelism import count_tasks
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 from icdc_spark.replication import duplicates
 from icdc_spark.replication.changelog import Batch

@@ -259,7 +259,7 @@ def settle(*_: Any, **__: Any) -> DuplicateSummary:
 
 
 def count_tasks(_: Any) -> int:
-    """Stand for `icdc_spark.diff.parallelism.count_tasks`."""
+    """Stand for `icdc_spark.readers.parallelism.count_tasks`."""
     return 1
 
 

@@ -12,15 +12,10 @@ pytestmark = pytest.mark.unit
     [
         ({}, {}),
         ({"write.target-file-size-bytes": "0"}, {}),
-        ({"read.split.target-size": "16777216"}, {}),
-        ({"read.split.target-size": "0"}, {"split-size": "1048576"}),
-        ({"read.split.target-size": "-1"}, {"split-size": "134217728"}),
-        ({"read.split.target-size": "64m"}, {"split-size": "134217728"}),
-        ({"read.split.target-size": "٣٣"}, {"split-size": "134217728"}),
-        ({"read.split.target-size": "9" * 5_000}, {"split-size": "134217728"}),
         ({"read.split.planning-lookback": "0"}, {"lookback": "1"}),
-        ({"read.split.open-file-cost": "0"}, {}),
-        ({"read.split.open-file-cost": ""}, {"file-open-cost": "4194304"}),
+        ({"read.split.planning-lookback": "20"}, {}),
+        ({"read.split.planning-lookback": "٣٣"}, {"lookback": "10"}),
+        ({"read.split.planning-lookback": "9" * 5_000}, {"lookback": "10"}),
         ({"read.parquet.vectorization.batch-size": "0"}, {"batch-size": "1"}),
         ({"read.parquet.vectorization.batch-size": "1000000000"}, {"batch-size": "100000"}),
         ({"read.orc.vectorization.batch-size": "x"}, {"batch-size": "5000"}),
@@ -34,7 +29,14 @@ def test_only_what_cannot_be_taken_is_mended(
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [(None, 128 * MIB), ("16777216", 16 * MIB), ("1", MIB), ("many", 128 * MIB)],
+    [
+        (None, 128 * MIB),
+        ("16777216", 16 * MIB),
+        ("1", MIB),
+        ("-1", 128 * MIB),
+        ("64m", 128 * MIB),
+        ("many", 128 * MIB),
+    ],
 )
 def test_both_readers_have_one_target_size(text: str | None, size: int) -> None:
     assert choose_target_size({} if text is None else {"read.split.target-size": text}) == size

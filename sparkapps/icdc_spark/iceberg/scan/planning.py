@@ -155,6 +155,18 @@ def merge_groups(table: IcebergTable, groups: Sequence[FileGroup]) -> FileGroup:
     )
 
 
+def list_reading_bytes(bridge: Bridge, group: FileGroup, open_bytes: int) -> list[int]:
+    """Return for each data file of a group what Iceberg counts when it packs files into tasks.
+
+    That is the size of the file with its delete files, but `open_bytes` for each of them at least.
+    """
+    sizes = bridge.read_texts(bridge.map(group.tasks, _TASK, "sizeBytes"))
+    opened = bridge.read_texts(bridge.map(group.tasks, _TASK, "filesCount"))
+    return [
+        max(int(size), int(files) * open_bytes) for size, files in zip(sizes, opened, strict=True)
+    ]
+
+
 def release_groups(table: IcebergTable, groups: Iterable[FileGroup]) -> None:
     """Let the JVM free the tasks of groups that nobody reads any more."""
     for group in groups:

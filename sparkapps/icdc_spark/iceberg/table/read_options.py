@@ -3,10 +3,13 @@
 Whoever may write to a table may set its properties, and no row depends on these: a text that is no
 number, or a number out of reason, is not worth a table that stalls.
 
-    read.split.target-size = "0"      read with split-size 1048576, the least
-    read.split.target-size = "many"   read with split-size 134217728, Iceberg's default
-    read.split.target-size = "64m"    the same: Iceberg knows no units
-    read.split.target-size = "16777216"   as it is
+    read.split.target-size = "0"          a task reads 1048576 bytes at most, the least
+    read.split.target-size = "many"       134217728 bytes, Iceberg's default
+    read.split.target-size = "64m"        the same: Iceberg knows no units
+    read.split.planning-lookback = "5"    as it is
+    read.split.planning-lookback = "0"    read with lookback 1
+
+What a task reads in fact, and what a file counts at least, `parallelism` chooses.
 """
 
 from collections.abc import Mapping
@@ -14,7 +17,7 @@ from typing import NamedTuple
 
 MIB = 1024 * 1024
 TARGET_SIZE = "read.split.target-size"
-"""The property for the compressed bytes that one task reads."""
+"""The property for the compressed bytes that one task reads at most."""
 
 
 class _Reading(NamedTuple):
@@ -29,12 +32,12 @@ class _Reading(NamedTuple):
 
 
 _READINGS: Mapping[str, _Reading] = {
-    TARGET_SIZE: _Reading("split-size", MIB, 1 << 62, 128 * MIB),
     "read.split.planning-lookback": _Reading("lookback", 1, 10_000, 10),
-    "read.split.open-file-cost": _Reading("file-open-cost", 0, 1 << 62, 4 * MIB),
     "read.parquet.vectorization.batch-size": _Reading("batch-size", 1, 100_000, 5_000),
     "read.orc.vectorization.batch-size": _Reading("batch-size", 1, 100_000, 5_000),
 }
+
+_TARGET = _Reading("split-size", MIB, 1 << 62, 128 * MIB)
 
 
 def mend_options(properties: Mapping[str, str]) -> dict[str, str]:
@@ -48,8 +51,8 @@ def mend_options(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def choose_target_size(properties: Mapping[str, str]) -> int:
-    """Return the compressed bytes that one task reads."""
-    return _choose(properties.get(TARGET_SIZE, ""), _READINGS[TARGET_SIZE])
+    """Return the compressed bytes that one task reads at most."""
+    return _choose(properties.get(TARGET_SIZE, ""), _TARGET)
 
 
 def _choose(text: str, reading: _Reading) -> int:

@@ -39,10 +39,11 @@ class Staging:
         self._options = options
         self._names: list[str] = []
 
-    def read(self, tasks: Any, metadata: Sequence[str]) -> DataFrame:
+    def read(self, tasks: Any, metadata: Sequence[str], splits: Mapping[str, str]) -> DataFrame:
         """Return the rows of a Java list of tasks, with these metadata columns.
 
-        With `_deleted` among them the deleted rows are returned as well.
+        With `_deleted` among them the deleted rows are returned as well. `splits` are further read
+        options, for this list.
         """
         if tasks.isEmpty():
             return self._build_empty(metadata)
@@ -50,7 +51,7 @@ class Staging:
         self._names.append(name)
         self._get_manager().stageTasks(self._table, name, tasks)
         self._get_cache().add(name, self._table)
-        source = self._bridge.session.read.format("iceberg").options(**self._options)
+        source = self._bridge.session.read.format("iceberg").options(**self._options, **splits)
         frame = source.load(name)
         return self._with_metadata(frame, metadata) if metadata else frame
 

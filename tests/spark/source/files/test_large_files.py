@@ -39,22 +39,13 @@ def table(lake: Lake) -> str:
     return name
 
 
-def read_by_pyarrow(lake: Lake, table: str) -> None:
-    """Give the table a column that Spark has no type for."""
-    loaded = lake.table(table)
-    types = loaded.bridge.get_statics("org.apache.iceberg.types.Types$TimeType")
-    loaded.java.updateSchema().addColumn("at", types.get()).commit()
-    # Readers go by the schema of the snapshot.
-    loaded.java.newAppend().commit()
-
-
 @pytest.mark.parametrize("purpose", ["export", "changelog"])
 @pytest.mark.parametrize("reader", [StagedReader, ArrowReader])
 def test_one_large_file_is_read_by_several_tasks(
     lake: Lake, table: str, reader: type[BaseReader], purpose: str
 ) -> None:
     if reader is ArrowReader:
-        read_by_pyarrow(lake, table)
+        lake.add_time_column(table)
     at, loaded = lake.head(table), lake.table(table)
     spec = lake.spec(table)
     if purpose == "export":

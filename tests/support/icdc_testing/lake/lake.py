@@ -96,6 +96,14 @@ class Lake:
         """Return the table as the application loads it."""
         return IcebergTable.load(self.session, self.catalog, name)
 
+    def add_time_column(self, name: str) -> None:
+        """Add the column `at`, for which Spark has no type: pyarrow reads the table from now on."""
+        table = self.table(name)
+        time = table.bridge.get_statics("org.apache.iceberg.types.Types$TimeType").get()
+        table.java.updateSchema().addColumn("at", time).commit()
+        # Readers go by the schema of the snapshot.
+        table.java.newAppend().commit()
+
     def head(self, name: str) -> int:
         """Return the id of the current snapshot."""
         snapshot = self.table(name).find_current_snapshot()

@@ -1,8 +1,8 @@
-"""Work is cut so that dynamic allocation has a reason to add executors, and no finer."""
+"""Work is cut so that all cores have some, and dynamic allocation a reason to add executors."""
 
 import pytest
 
-from icdc_spark.diff.parallelism import compute_task_count
+from icdc_spark.readers.parallelism import compute_split_bytes, compute_task_count
 
 pytestmark = pytest.mark.unit
 
@@ -33,3 +33,28 @@ def test_more_tasks_than_cores_wait_only_where_cores_may_come(
     cores: int, conf: dict[str, str], expected: int
 ) -> None:
     assert compute_task_count(cores, conf) == expected
+
+
+MIB = 1024 * 1024
+MOST = 128 * MIB
+
+
+@pytest.mark.parametrize(
+    ("sizes", "tasks", "expected"),
+    [
+        ([], 4, MOST),
+        ([MIB] * 3, 1, MOST),
+        # As many files for each task as there are for the one that gets most.
+        ([MIB] * 32, 16, 2 * MIB),
+        ([10 * MIB] * 5, 2, 30 * MIB),
+        ([MIB] * 16, 16, MIB),
+        # Fewer files than tasks: the files are cut, where they have several row groups.
+        ([64 * MIB], 16, 4 * MIB),
+        ([100 * MIB, MIB, MIB, MIB], 2, 103 * MIB // 2 + 1),
+        # Never more than the table wants.
+        ([64 * MIB] * 100, 2, MOST),
+        ([1], 4, 1),
+    ],
+)
+def test_files_are_shared_out_among_the_tasks(sizes: list[int], tasks: int, expected: int) -> None:
+    assert compute_split_bytes(sizes, tasks, MOST) == pytest.approx(expected, abs=1)
