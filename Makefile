@@ -25,7 +25,7 @@ ARCHIVES := .icdc/images
 # BuildKit, which `docker build` is, treats a Dockerfile differently from buildah.
 BUILDKIT = PATH="$$(PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries --path buildkitd buildctl):$$PATH" \
   $(BIN)/python tools/images/images.py
-CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m real_cluster.command
+CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.real_cluster.command
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes words prose shape rooms crds crds-check charts \
@@ -54,7 +54,7 @@ demo: setup ## run the main job: three tables, changes, a crash, and the proof o
 
 cluster-demo: setup ## the same on a cluster of one node, made for it (root); ARGS=--keep leaves it
 	@[ -n "$$ICDC_TEST_CLUSTER$$ICDC_TEST_KUBECONFIG" ] || $(BIN)/python tools/images/images.py build --archive $(ARCHIVES)
-	@PYTHONPATH=tests/support $(BIN)/python -m real_cluster.demo --images $(ARCHIVES) $(ARGS)
+	@PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.real_cluster.demo --images $(ARCHIVES) $(ARGS)
 
 ##@ Check and test
 check: setup lint types layers sizes words crds-check charts-check docs-check ## lint, types, layer contracts, sizes, words, drift of CRD and charts, links
@@ -131,7 +131,7 @@ cluster-down: setup ## take it down
 	@$(CLUSTER) down
 
 guards: setup ## take out each guard of the product and see its test fail: half an hour; ARGS='NAME'
-	@PYTHONPATH=tests/support $(BIN)/python -m mutants.command $(ARGS)
+	@PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.mutants.command $(ARGS)
 
 soak-operator: setup ## every fault at every call of the operator's stories, on a real API server: half an hour
 	ICDC_SOAK=1 $(PYTEST) -n $(WORKERS) --dist worksteal --timeout 1800 $(SOAK)
@@ -145,7 +145,7 @@ soak: setup ## a thousand random histories of tables; HISTORIES=n plays another 
 	  tests/spark/source/histories/test_long_histories.py tests/spark/source/histories/test_stream_histories.py
 
 soak-simulation: setup ## simulated worlds, a million; ARGS='--worlds N --minutes M --seed S --cores C'
-	@PYTHONPATH=tests/support $(BIN)/python -m simulation.command --worlds 1000000 --cores 2 $(ARGS)
+	@PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.simulation.command --worlds 1000000 --cores 2 $(ARGS)
 
 soak-nodes: setup ## OpenSearch nodes killed at every step, three victims each; as root: an hour
 	ICDC_SOAK=1 $(PYTEST) --timeout 1800 tests/spark/nodes

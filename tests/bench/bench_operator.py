@@ -18,11 +18,11 @@ from typing import Any
 
 from icdc_api.crd import generator
 from icdc_testing.bench.machine import machine
-from icdc_testing.catalogs.head_lake import HeadLake
 from icdc_testing.kube import operator_process, rights
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import Pipelines
+from icdc_testing.lake.catalogs.head_lake import HeadLake
 from icdc_testing.waiting import wait
 from many_pipelines import Churn, Many
 

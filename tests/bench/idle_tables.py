@@ -24,9 +24,9 @@ from icdc_spark.protocol.next_step import StepKind
 from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.table_run import TableRun
 from icdc_spark.reporting.reporter import Reporter
-from icdc_testing.adapter.fake_api import FakeServer
-from icdc_testing.catalogs.head_lake import NAME, HeadLake
-from icdc_testing.catalogs.readers import ON_LOOPBACK
+from icdc_testing.lake.catalogs.head_lake import NAME, HeadLake
+from icdc_testing.lake.catalogs.readers import ON_LOOPBACK
+from icdc_testing.operator.adapter.fakes.api import FakeServer
 
 
 class IdleTables:

@@ -11,10 +11,10 @@ from icdc_api.job.run_files import RunReport
 from icdc_api.status.pipeline_status import PipelineStatus, TableStatus
 from icdc_api.status.runs import RunState
 from icdc_operator.manifests.metadata import ANNOTATION_RUN_ID
-from icdc_testing.adapter.stepping import driver_pod
-from icdc_testing.catalogs.head_lake import HeadLake
-from icdc_testing.deciding.pipelines import NOW, caught_up, run_record
 from icdc_testing.kube.stored_pipelines import Pipelines, Resource, minimal
+from icdc_testing.lake.catalogs.head_lake import HeadLake
+from icdc_testing.operator.adapter.stepping import driver_pod
+from icdc_testing.operator.deciding.pipelines import NOW, caught_up, run_record
 
 _START_SECONDS = 120
 

@@ -7,13 +7,13 @@ import pytest
 from pyiceberg.utils.concurrent import ExecutorFactory
 
 from icdc_cli.embedded import jars
-from icdc_testing.charts.files import OPERATOR
-from icdc_testing.charts.helm import Helm
 from icdc_testing.kube import binaries
-from real_cluster import used
-from real_cluster.services import product
-from real_cluster.shop import RUN_SECONDS, Shop
-from real_cluster.used import UsedCluster
+from icdc_testing.kube.charts.files import OPERATOR
+from icdc_testing.kube.charts.helm import Helm
+from icdc_testing.real_cluster import used
+from icdc_testing.real_cluster.services import product
+from icdc_testing.real_cluster.shop import RUN_SECONDS, Shop
+from icdc_testing.real_cluster.used import UsedCluster
 
 SYSTEM = "icdc-system"
 RELEASE = "icdc"

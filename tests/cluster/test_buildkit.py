@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from icdc_testing.charts.files import OPERATOR
-from icdc_testing.charts.helm import Helm
-from real_cluster.services import product
-from real_cluster.shop import MODEST, RUN_SECONDS, Shop, rows
-from real_cluster.used import UsedCluster
+from icdc_testing.kube.charts.files import OPERATOR
+from icdc_testing.kube.charts.helm import Helm
+from icdc_testing.real_cluster.services import product
+from icdc_testing.real_cluster.shop import MODEST, RUN_SECONDS, Shop, rows
+from icdc_testing.real_cluster.used import UsedCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from pyiceberg.table import Table
 
-from icdc_testing.charts import gitops
+from icdc_testing.kube.charts import gitops
 from icdc_testing.kube.kstatus import Verdict
-from real_cluster.shop import Resource, Shop, rows
+from icdc_testing.real_cluster.shop import Resource, Shop, rows
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 

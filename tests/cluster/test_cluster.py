@@ -9,9 +9,9 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
+from icdc_testing.real_cluster.host.layout import SECOND
+from icdc_testing.real_cluster.used import UsedCluster
 from icdc_testing.waiting import wait
-from real_cluster.host.layout import SECOND
-from real_cluster.used import UsedCluster
 
 pytestmark = pytest.mark.cluster
 

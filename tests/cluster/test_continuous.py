@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from real_cluster import latency
-from real_cluster.shop import RUN_SECONDS, Shop
+from icdc_testing.real_cluster import latency
+from icdc_testing.real_cluster.shop import RUN_SECONDS, Shop
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 

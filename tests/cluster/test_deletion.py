@@ -7,8 +7,8 @@ from pyiceberg.table import Table
 
 from icdc_api import naming
 from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.real_cluster.shop import RUN_SECONDS, Resource, Shop, rows
 from icdc_testing.waiting import wait
-from real_cluster.shop import RUN_SECONDS, Resource, Shop, rows
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 

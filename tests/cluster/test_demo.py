@@ -3,16 +3,15 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from real_cluster.demo import NAMESPACE
-from real_cluster.used import CLUSTER, UsedCluster
+from icdc_testing import SOURCES
+from icdc_testing.real_cluster.demo import NAMESPACE
+from icdc_testing.real_cluster.used import CLUSTER, UsedCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
-SUPPORT = Path(__file__).parents[1] / "support"
 SECONDS = 900.0
 
 
@@ -20,10 +19,10 @@ def test_the_demo_shows_the_operator_at_work_and_leaves_nothing(
     cluster: UsedCluster, installed: list[str]
 ) -> None:
     ran = subprocess.run(
-        [sys.executable, "-m", "real_cluster.demo"],
+        [sys.executable, "-m", "icdc_testing.real_cluster.demo"],
         env={
             **os.environ,
-            "PYTHONPATH": str(SUPPORT),
+            "PYTHONPATH": SOURCES,
             CLUSTER: str(cluster.kubectl.kubeconfig),
         },
         capture_output=True,

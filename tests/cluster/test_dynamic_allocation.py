@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from real_cluster.shop import SMALL, Shop, rows
+from icdc_testing.real_cluster.shop import SMALL, Shop, rows
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 

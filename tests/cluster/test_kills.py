@@ -4,20 +4,19 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyiceberg.table import Table
 
+from icdc_testing import SOURCES
+from icdc_testing.real_cluster.host.layout import FIRST
+from icdc_testing.real_cluster.shop import RUN_SECONDS, Resource, Shop, rows
+from icdc_testing.real_cluster.used import UsedCluster
 from icdc_testing.waiting import wait
-from real_cluster.host.layout import FIRST
-from real_cluster.shop import RUN_SECONDS, Resource, Shop, rows
-from real_cluster.used import UsedCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
-SUPPORT = Path(__file__).parents[1] / "support"
 BATCH = 1_500
 FORCED = ("--grace-period=0", "--force")
 OPERATORS = ("pods", "-l", "app.kubernetes.io/name=iceberg-cdc-operator")
@@ -126,8 +125,8 @@ def test_a_spark_operator_that_dies_between_submission_and_status_does_no_harm(
 
     wait.until(is_submitted, "the driver's pod is made", seconds=RUN_SECONDS, pause=0.1)
     # In a process of its own: what it starts outlives the tests, as the rest of the cluster does.
-    command = [sys.executable, "-m", "real_cluster.command", "restart"]
-    subprocess.run(command, env={**os.environ, "PYTHONPATH": str(SUPPORT)}, check=True, timeout=300)
+    command = [sys.executable, "-m", "icdc_testing.real_cluster.command", "restart"]
+    subprocess.run(command, env={**os.environ, "PYTHONPATH": SOURCES}, check=True, timeout=300)
     killing.check()
     assert run["name"] in {record["name"] for record in shop.status()["recentRuns"]}
 

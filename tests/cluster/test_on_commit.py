@@ -5,10 +5,10 @@ from datetime import datetime
 
 import pytest
 
-from icdc_testing.charts.files import PIPELINES
-from icdc_testing.charts.helm import Helm
-from real_cluster import latency
-from real_cluster.shop import RUN_SECONDS, Resource, Shop
+from icdc_testing.kube.charts.files import PIPELINES
+from icdc_testing.kube.charts.helm import Helm
+from icdc_testing.real_cluster import latency
+from icdc_testing.real_cluster.shop import RUN_SECONDS, Resource, Shop
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 

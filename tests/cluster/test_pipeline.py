@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table import Table
 
-from icdc_testing.charts import gitops
+from icdc_testing.kube.charts import gitops
 from icdc_testing.kube.kstatus import Verdict
+from icdc_testing.real_cluster.shop import MODEST, RUN_SECONDS, Shop, rows
 from icdc_testing.waiting import wait
-from real_cluster.shop import MODEST, RUN_SECONDS, Shop, rows
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 

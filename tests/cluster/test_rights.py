@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from icdc_api import naming
+from icdc_testing.real_cluster.shop import Shop
+from icdc_testing.real_cluster.used import UsedCluster
 from icdc_testing.waiting import wait
-from real_cluster.shop import Shop
-from real_cluster.used import UsedCluster
 
 pytestmark = pytest.mark.cluster
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from icdc_testing.charts import gitops
+from icdc_testing.kube.charts import gitops
 from icdc_testing.kube.kstatus import Verdict
-from real_cluster.services.spark_operator import QUICK_JVM
-from real_cluster.shop import SMALL, Resource, Shop, rows
+from icdc_testing.real_cluster.services.spark_operator import QUICK_JVM
+from icdc_testing.real_cluster.shop import SMALL, Resource, Shop, rows
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from icdc_testing.kube.pod_templates import UNREADABLE
-from real_cluster.shop import Resource, Shop, rows
+from icdc_testing.operator.deciding.pod_templates import UNREADABLE
+from icdc_testing.real_cluster.shop import Resource, Shop, rows
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 

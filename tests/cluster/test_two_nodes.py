@@ -12,17 +12,17 @@ import pytest
 from pyiceberg.table import Table
 
 from icdc_operator.manifests.pods.pod_paths import APPLICATION_FILE
+from icdc_testing import SOURCES
 from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.real_cluster.host import cgroups, programs
+from icdc_testing.real_cluster.host.layout import FIRST, SECOND, ClusterPaths
+from icdc_testing.real_cluster.second_node import TAINT
+from icdc_testing.real_cluster.shop import RUN_SECONDS, SMALL, Resource, Shop, rows
+from icdc_testing.real_cluster.used import UsedCluster
 from icdc_testing.waiting import wait
-from real_cluster.host import cgroups, programs
-from real_cluster.host.layout import FIRST, SECOND, ClusterPaths
-from real_cluster.second_node import TAINT
-from real_cluster.shop import RUN_SECONDS, SMALL, Resource, Shop, rows
-from real_cluster.used import UsedCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
-SUPPORT = Path(__file__).parents[1] / "support"
 FILES, ROWS = 4, 2_000
 """Data files of a table whose rows are shuffled, and the rows of each."""
 SPLIT_BYTES = 4 * 1024 * 1024
@@ -46,8 +46,8 @@ TOLERATIONS: list[Resource] = [
 
 def command(*arguments: str) -> None:
     """In a process of its own: what it starts outlives the tests, as the rest of a cluster does."""
-    call = [sys.executable, "-m", "real_cluster.command", *arguments]
-    subprocess.run(call, env={**os.environ, "PYTHONPATH": str(SUPPORT)}, check=True, timeout=400)
+    call = [sys.executable, "-m", "icdc_testing.real_cluster.command", *arguments]
+    subprocess.run(call, env={**os.environ, "PYTHONPATH": SOURCES}, check=True, timeout=400)
 
 
 def prefers(node: str) -> Resource:

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from pyiceberg.table import Table
 
-from icdc_testing.charts.files import OPERATOR
-from icdc_testing.charts.helm import Helm
-from real_cluster.host.layout import FIRST
-from real_cluster.node import images
-from real_cluster.services import product
-from real_cluster.shop import Resource, Shop, rows
-from real_cluster.used import UsedCluster
+from icdc_testing.kube.charts.files import OPERATOR
+from icdc_testing.kube.charts.helm import Helm
+from icdc_testing.real_cluster.host.layout import FIRST
+from icdc_testing.real_cluster.node import images
+from icdc_testing.real_cluster.services import product
+from icdc_testing.real_cluster.shop import Resource, Shop, rows
+from icdc_testing.real_cluster.used import UsedCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 

@@ -167,7 +167,7 @@ class Modules:
         # `errors` is meant is clear to a reader but not here.
         names = {_name_module(path): _list_top_names(tree) for path, tree in trees.items()}
         for name in list(names):
-            # A folder without a module of its own name, as `icdc_testing.kills`.
+            # A folder without a module of its own name, as `icdc_testing.operator.kills`.
             names.setdefault(name.rpartition(".")[0], frozenset())
         self._names: defaultdict[str, set[str]] = defaultdict(set)
         for name, defined in names.items():
@@ -255,8 +255,7 @@ def keep_whole_names(text: str) -> str:
     Fields of resources and values of charts begin as modules do (heads.allowHosts), and a page
     speaks of them, not of modules.
     """
-    # Every package of ours but `histories`, which is a word of English too.
-    ours = re.compile(r"(icdc|real)_")
+    ours = re.compile(r"icdc_")
     return _BACKTICKED.sub(
         lambda match: match[0] if "/" in match[1] or ours.match(match[1]) else match[1], text
     )

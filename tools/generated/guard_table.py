@@ -10,16 +10,16 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from mutants.edits import edit_sources
-from mutants.guard import GuardKind
-from mutants.guards import LISTED
+from icdc_testing.mutants.edits import edit_sources
+from icdc_testing.mutants.guard import GuardKind
+from icdc_testing.mutants.guards import LISTED
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "testing.md"
 HEADING = "## A test for each guard\n"
 """The last heading of the page: all that follows it is made, and an end mark is not needed."""
 _TOP = """\
-<!-- From here on made from tests/support/mutants/guards by `make guard-table`. Do not edit. -->
+<!-- Made from tests/support/icdc_testing/mutants/guards by `make guard-table`. Do not edit. -->
 A guard is a check in the product that prevents one fault. It is kept only if a test fails without
 it. So each guard is removed from a copy of the product, one at a time, and the tests of its row are
 run: one of them must fail by what it asserts, not by a crash of the test. `make test` does this for

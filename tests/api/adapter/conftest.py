@@ -2,10 +2,10 @@
 
 import pytest
 
-from icdc_testing.adapter.stepping import SteppedCluster
 from icdc_testing.kube import rights
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.stored_pipelines import Pipelines
+from icdc_testing.operator.adapter.stepping import SteppedCluster
 from icdc_testing.waiting import wait
 
 ACCOUNT = "icdc-operator"

@@ -17,9 +17,9 @@ from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
 from icdc_operator.core.observed import CreateRun, ForgetRun, RunPhase, StopRun
-from icdc_testing.adapter.stepping import SteppedCluster, carry_out, report_of
-from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.stored_pipelines import Resource, minimal
+from icdc_testing.operator.adapter.stepping import SteppedCluster, carry_out, report_of
+from icdc_testing.operator.deciding.pipelines import caught_up
 from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.api

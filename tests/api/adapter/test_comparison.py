@@ -7,10 +7,10 @@ import pytest
 
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus
-from icdc_testing.adapter.stepping import SteppedCluster, report_of
-from icdc_testing.deciding.comparing import verdict
-from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.stored_pipelines import minimal
+from icdc_testing.operator.adapter.stepping import SteppedCluster, report_of
+from icdc_testing.operator.deciding.comparing import verdict
+from icdc_testing.operator.deciding.pipelines import caught_up
 
 pytestmark = pytest.mark.api
 

@@ -15,15 +15,15 @@ from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.runs.observation import Observation
 from icdc_operator.core import status_size
-from icdc_testing.adapter.stepping import SteppedCluster, report_of
-from icdc_testing.deciding.worst_cases import (
+from icdc_testing.kube.stored_pipelines import Pipelines, Resource
+from icdc_testing.operator.adapter.stepping import SteppedCluster, report_of
+from icdc_testing.operator.deciding.worst_cases import (
     full_status,
     full_table,
     long_name,
     longest_names,
     many_tables,
 )
-from icdc_testing.kube.stored_pipelines import Pipelines, Resource
 
 pytestmark = [
     pytest.mark.api,

@@ -8,9 +8,9 @@ import pytest
 from icdc_api import naming
 from icdc_operator.cluster.kube import api as cluster_api
 from icdc_operator.cluster.kube import errors, kinds
-from icdc_testing.adapter.stepping import SteppedCluster
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.stored_pipelines import Resource, minimal
+from icdc_testing.operator.adapter.stepping import SteppedCluster
 
 pytestmark = pytest.mark.api
 

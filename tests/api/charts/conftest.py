@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from icdc_api.errors import IcdcError
-from icdc_testing.charts.helm import Helm
 from icdc_testing.kube import binaries
+from icdc_testing.kube.charts.helm import Helm
 
 HELM, GITOPS = "helm", "gitops"
 

@@ -9,9 +9,10 @@ from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus, TableReason, TableStatus
 from icdc_api.status.runs import Failure, RunState
 from icdc_operator.core.decide import decide
-from icdc_testing.charts import gitops
-from icdc_testing.charts.helm import Object
-from icdc_testing.deciding.pipelines import (
+from icdc_testing.kube.charts import gitops
+from icdc_testing.kube.charts.helm import Object
+from icdc_testing.kube.kstatus import Verdict
+from icdc_testing.operator.deciding.pipelines import (
     NOW,
     caught_up,
     make_observed,
@@ -19,7 +20,6 @@ from icdc_testing.deciding.pipelines import (
     make_stalled,
     run_record,
 )
-from icdc_testing.kube.kstatus import Verdict
 
 pytestmark = pytest.mark.api
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from icdc_api import naming
-from icdc_testing.charts import files
-from icdc_testing.charts.files import PIPELINES
-from icdc_testing.charts.helm import Helm, Object
+from icdc_testing.kube.charts import files
+from icdc_testing.kube.charts.files import PIPELINES
+from icdc_testing.kube.charts.helm import Helm, Object
 from icdc_testing.kube.stored_pipelines import SAMPLES, sample
 
 pytestmark = pytest.mark.api

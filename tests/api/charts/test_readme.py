@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from icdc_testing.charts.helm import Helm
+from icdc_testing.kube.charts.helm import Helm
 
 pytestmark = pytest.mark.api
 

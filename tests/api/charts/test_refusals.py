@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from icdc_testing.charts.files import BOTH, OPERATOR, PIPELINES
-from icdc_testing.charts.helm import Helm, nest_values
+from icdc_testing.kube.charts.files import BOTH, OPERATOR, PIPELINES
+from icdc_testing.kube.charts.helm import Helm, nest_values
 
 pytestmark = pytest.mark.api
 

@@ -15,12 +15,12 @@ import pytest
 import yaml
 
 from icdc_api import naming
-from icdc_testing.charts import helm
-from icdc_testing.charts.chart_site import RELEASE, ChartSite
-from icdc_testing.charts.files import OPERATOR, PIPELINES
-from icdc_testing.charts.helm import Helm
 from icdc_testing.kube import operator_process, rights
 from icdc_testing.kube.api_server import KubeApi
+from icdc_testing.kube.charts import helm
+from icdc_testing.kube.charts.files import OPERATOR, PIPELINES
+from icdc_testing.kube.charts.helm import Helm
+from icdc_testing.kube.charts.site import RELEASE, ChartSite
 from icdc_testing.kube.stored_pipelines import Pipelines
 from icdc_testing.waiting import wait
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from icdc_testing.charts.chart_site import RELEASE, ChartSite
-from icdc_testing.charts.files import OPERATOR
-from icdc_testing.charts.helm import Helm
 from icdc_testing.kube.api_server import KubeApi
+from icdc_testing.kube.charts.files import OPERATOR
+from icdc_testing.kube.charts.helm import Helm
+from icdc_testing.kube.charts.site import RELEASE, ChartSite
 from icdc_testing.kube.stored_pipelines import Pipelines, minimal
 from icdc_testing.waiting import wait
 

@@ -10,9 +10,9 @@ import yaml
 
 from icdc_operator.cluster import options
 from icdc_operator.cluster.heads.reader import process
-from icdc_testing.charts import files, helm
-from icdc_testing.charts.files import OPERATOR
-from icdc_testing.charts.helm import Helm, Object, nest_values
+from icdc_testing.kube.charts import files, helm
+from icdc_testing.kube.charts.files import OPERATOR
+from icdc_testing.kube.charts.helm import Helm, Object, nest_values
 
 pytestmark = pytest.mark.api
 

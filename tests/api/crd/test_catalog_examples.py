@@ -5,8 +5,8 @@ import json
 import pytest
 
 from icdc_api.crd.loading import parse_pipeline
-from icdc_testing.catalogs.catalog_page import examples
 from icdc_testing.kube.stored_pipelines import Pipelines, minimal
+from icdc_testing.lake.catalogs.page import examples
 
 pytestmark = pytest.mark.api
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from icdc_testing.deciding.spec_fields import SpecField, base, fields, put, with_another
 from icdc_testing.kube.kubectl import Ran
 from icdc_testing.kube.stored_pipelines import Pipelines, minimal
+from icdc_testing.operator.deciding.spec_fields import SpecField, base, fields, put, with_another
 from icdc_testing.waiting.seeds import choose_seed
 
 pytestmark = [pytest.mark.api, pytest.mark.timeout(1800)]

@@ -16,7 +16,7 @@ from kubernetes import config
 import pod_template_types
 from icdc_operator.manifests.pods import shapes
 from icdc_testing.kube.api_server import KubeApi
-from icdc_testing.kube.pod_templates import (
+from icdc_testing.operator.deciding.pod_templates import (
     NO_QUANTITIES,
     NO_TIMES,
     UNREADABLE,

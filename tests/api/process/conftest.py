@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from icdc_api import naming
-from icdc_testing.adapter.stepping import SteppedCluster
 from icdc_testing.kube import operator_process, rights
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import Pipelines
+from icdc_testing.operator.adapter.stepping import SteppedCluster
 from icdc_testing.waiting import wait
 
 Start = Callable[..., OperatorProcess]

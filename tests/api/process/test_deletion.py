@@ -11,11 +11,11 @@ from icdc_api.job.run_files import RunMode, RunRequest
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, TableStatus, parse_status
 from icdc_operator.manifests.pods import pod_paths
-from icdc_testing.adapter.stepping import SteppedCluster, report_of
 from icdc_testing.kube import operator_process
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import minimal
+from icdc_testing.operator.adapter.stepping import SteppedCluster, report_of
 from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.api

@@ -9,10 +9,10 @@ import pytest
 from icdc_api import naming
 from icdc_api.status.pipeline_status import TableState, parse_status
 from icdc_api.status.runs import RunStatus
-from icdc_testing.adapter.stepping import SteppedCluster, report_of
-from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import Resource, minimal
+from icdc_testing.operator.adapter.stepping import SteppedCluster, report_of
+from icdc_testing.operator.deciding.pipelines import caught_up
 
 pytestmark = pytest.mark.api
 

@@ -20,10 +20,10 @@ from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_api.status.runs import RunState
 from icdc_operator.cluster.loop import relist
 from icdc_operator.manifests.pods import pod_paths
-from icdc_testing.adapter.stepping import SteppedCluster, report_of
-from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import Resource, minimal
+from icdc_testing.operator.adapter.stepping import SteppedCluster, report_of
+from icdc_testing.operator.deciding.pipelines import caught_up
 from icdc_testing.waiting import wait
 
 from .failing_server import FailingKubeApi

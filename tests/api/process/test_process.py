@@ -12,10 +12,10 @@ from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import ExportProgress, PipelineStatus, parse_status
 from icdc_api.status.runs import RunState
 from icdc_operator.cluster.leader import Timing
-from icdc_testing.adapter.stepping import SteppedCluster, report_of
-from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import minimal
+from icdc_testing.operator.adapter.stepping import SteppedCluster, report_of
+from icdc_testing.operator.deciding.pipelines import caught_up
 from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.api

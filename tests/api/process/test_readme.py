@@ -8,9 +8,9 @@ import pytest
 
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import parse_status
-from icdc_testing.adapter.stepping import SteppedCluster, report_of
-from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.operator_process import OperatorProcess
+from icdc_testing.operator.adapter.stepping import SteppedCluster, report_of
+from icdc_testing.operator.deciding.pipelines import caught_up
 
 pytestmark = pytest.mark.api
 

@@ -7,9 +7,9 @@ import pytest
 
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, parse_status
-from icdc_testing.adapter.stepping import SteppedCluster
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import Resource, minimal
+from icdc_testing.operator.adapter.stepping import SteppedCluster
 from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.api

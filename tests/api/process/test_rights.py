@@ -15,13 +15,13 @@ from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
-from icdc_testing.adapter.stepping import SteppedCluster, carry_out, report_of
-from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube import rights
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.rights import Right
 from icdc_testing.kube.stored_pipelines import minimal
+from icdc_testing.operator.adapter.stepping import SteppedCluster, carry_out, report_of
+from icdc_testing.operator.deciding.pipelines import caught_up
 from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.api

@@ -16,10 +16,10 @@ from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_api.status.runs import RunState
 from icdc_cli import main
 from icdc_operator.manifests.pods import pod_paths
-from icdc_testing.adapter.stepping import SteppedCluster, report_of
-from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import minimal
+from icdc_testing.operator.adapter.stepping import SteppedCluster, report_of
+from icdc_testing.operator.deciding.pipelines import caught_up
 from icdc_testing.waiting.wait import WAIT_SECONDS
 
 pytestmark = [pytest.mark.api, pytest.mark.usefixtures("person")]

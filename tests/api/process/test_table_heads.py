@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from icdc_api.status.pipeline_status import PipelineStatus, parse_status
-from icdc_testing.adapter.stepping import SteppedCluster, report_of
-from icdc_testing.catalogs import rest_catalog
-from icdc_testing.catalogs.head_lake import HeadLake
-from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube import rights
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import minimal
+from icdc_testing.lake.catalogs import rest_catalog
+from icdc_testing.lake.catalogs.head_lake import HeadLake
+from icdc_testing.operator.adapter.stepping import SteppedCluster, report_of
+from icdc_testing.operator.deciding.pipelines import caught_up
 
 pytestmark = pytest.mark.api
 

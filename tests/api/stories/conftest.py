@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from icdc_testing.kills.playing import StoryScope, Undisturbed, play_undisturbed
-from icdc_testing.kills.stories import STORIES, Story
 from icdc_testing.kube import rights
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.stored_pipelines import Pipelines
+from icdc_testing.operator.kills.playing import StoryScope, Undisturbed, play_undisturbed
+from icdc_testing.operator.kills.stories import STORIES, Story
 from icdc_testing.waiting import wait
 
 ACCOUNT = "icdc-operator"

@@ -13,12 +13,12 @@ from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.manifests.pods import pod_paths
-from icdc_testing.kills.cuts import Cut
-from icdc_testing.kills.stories import LONG, Story
-from icdc_testing.kills.trial import QUIET_SECONDS, SETTLED_SECONDS, Trial, TrialSite
-from icdc_testing.kills.witness import identity
 from icdc_testing.kube.kstatus import verdict
 from icdc_testing.kube.stored_pipelines import Resource, minimal
+from icdc_testing.operator.kills.cuts import Cut
+from icdc_testing.operator.kills.stories import LONG, Story
+from icdc_testing.operator.kills.trial import QUIET_SECONDS, SETTLED_SECONDS, Trial, TrialSite
+from icdc_testing.operator.kills.witness import identity
 
 Spec = Mapping[str, Any]
 

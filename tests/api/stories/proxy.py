@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import aiohttp
 from aiohttp import web
 
-from icdc_testing.kills.cuts import Applied
+from icdc_testing.operator.kills.cuts import Applied
 
 _EXPIRED = json.dumps(
     {

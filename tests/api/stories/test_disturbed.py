@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from icdc_testing.kills.cuts import DISTURBANCES, CallFault, Cut, Journal
-from icdc_testing.kills.playing import (
+from icdc_testing.operator.kills.cuts import DISTURBANCES, CallFault, Cut, Journal
+from icdc_testing.operator.kills.playing import (
     SOAK_VARIABLE,
     StoryScope,
     Undisturbed,
@@ -27,7 +27,7 @@ from icdc_testing.kills.playing import (
     run_to_end,
     share,
 )
-from icdc_testing.kills.trial import Trial, TrialSite
+from icdc_testing.operator.kills.trial import Trial, TrialSite
 
 pytestmark = pytest.mark.api
 

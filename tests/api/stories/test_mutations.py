@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from icdc_api.spec.pipeline import PipelineSpec
-from icdc_testing.kills.playing import StoryScope, play_all
-from icdc_testing.kills.stories import STORIES, Story
-from icdc_testing.kills.trial import TrialSite
 from icdc_testing.kube.kstatus import Verdict
 from icdc_testing.kube.stored_pipelines import Resource
+from icdc_testing.operator.kills.playing import StoryScope, play_all
+from icdc_testing.operator.kills.stories import STORIES, Story
+from icdc_testing.operator.kills.trial import TrialSite
 
 from .mutations import MISTAKES, MUTATIONS, ONE_WAY, MutationTrial, Spec, change
 

@@ -16,16 +16,16 @@ import pytest
 
 from icdc_api.status.conditions import ConditionType
 from icdc_operator.cluster.kube import connect
-from icdc_testing.kills.cuts import Cut, client, connector_to
-from icdc_testing.kills.endings import Ending, check
-from icdc_testing.kills.playing import SOAK_VARIABLE
-from icdc_testing.kills.stories import STORIES, Story
-from icdc_testing.kills.trial import Trial, TrialSite
 from icdc_testing.kube import operator_process
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.kubectl import write_kubeconfig
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import Pipelines
+from icdc_testing.operator.kills.cuts import Cut, client, connector_to
+from icdc_testing.operator.kills.endings import Ending, check
+from icdc_testing.operator.kills.playing import SOAK_VARIABLE
+from icdc_testing.operator.kills.stories import STORIES, Story
+from icdc_testing.operator.kills.trial import Trial, TrialSite
 from icdc_testing.waiting import leaping_clock, wait
 from icdc_testing.waiting.leaping_clock import LeapingClock
 

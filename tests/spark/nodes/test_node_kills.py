@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from icdc_api.errors import FailureClass
-from icdc_testing.kills.playing import SOAK_VARIABLE
+from icdc_testing.operator.kills.playing import SOAK_VARIABLE
 from icdc_testing.runs.kill_points import BatchKind, KillPoint, assert_written_once, hold
 from icdc_testing.runs.processes import END_SECONDS
 from icdc_testing.target.nodes.followed import FollowedOnNodes

@@ -11,8 +11,8 @@ from icdc_api.errors import FailureClass
 from icdc_api.job.run_files import RunMode
 from icdc_spark.opensearch.client.connection import Connection, open_client
 from icdc_spark.opensearch.client.tasks import wait_until_quiet
-from icdc_testing.kills.playing import SOAK_VARIABLE
 from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.operator.kills.playing import SOAK_VARIABLE
 from icdc_testing.runs.kill_points import BatchKind, KillPoint, assert_written_once, hold
 from icdc_testing.runs.processes import END_SECONDS
 from icdc_testing.target import oracle

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_testing.lake.lake import Lake
-from icdc_testing.target.secure_node import SecureNode
-from icdc_testing.target.secure_site import SecureSite, make_site
+from icdc_testing.target.secure.node import SecureNode
+from icdc_testing.target.secure.site import SecureSite, make_site
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from icdc_testing.target.secure_site import SECRET, SecureSite
+from icdc_testing.target.secure.site import SECRET, SecureSite
 from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.spark

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from icdc_api.job.run_files import RunMode, RunReport
-from icdc_testing.target.secure_site import ROLE, SecureSite
+from icdc_testing.target.secure.site import ROLE, SecureSite
 
 pytestmark = pytest.mark.spark
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from icdc_testing.network.tls import Authority
-from icdc_testing.target.secure_site import AUTHORITY, SecureSite
+from icdc_testing.target.secure.site import AUTHORITY, SecureSite
 from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.spark

@@ -11,7 +11,7 @@ from icdc_spark.opensearch.client.connection import Connection, open_client
 from icdc_spark.opensearch.client.http import BulkEndpoint
 from icdc_spark.opensearch.stores import dead_letters
 from icdc_spark.opensearch.wire import responses
-from icdc_testing.target.secure_site import ROLE, SECRET, SecureSite
+from icdc_testing.target.secure.site import ROLE, SECRET, SecureSite
 from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.spark

@@ -11,7 +11,7 @@ from icdc_spark.diff.change_plan import plan_changes
 from icdc_spark.diff.row_sets import BROADCAST_IDS
 from icdc_spark.diff.strategies import Strategy
 from icdc_spark.readers.choose import can_read_lineage
-from icdc_testing.lake.java_writers import JavaWriter
+from icdc_testing.lake.java.writers import JavaWriter
 from icdc_testing.lake.lake import CATALOG, COPY_ON_WRITE, MERGE_ON_READ, Lake, Op
 from icdc_testing.lake.lineage import by_lineage, put_back
 from icdc_testing.lake.schemas import create_from_json, fields_json

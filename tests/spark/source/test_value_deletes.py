@@ -7,7 +7,7 @@ import pytest
 from icdc_spark.diff.change_plan import plan_changes
 from icdc_spark.iceberg.changes import key_deletes
 from icdc_spark.iceberg.jvm.bridge import Bridge
-from icdc_testing.lake.java_writers import JavaWriter
+from icdc_testing.lake.java.writers import JavaWriter
 from icdc_testing.lake.lake import Lake, Op
 from icdc_testing.lake.schemas import create_from_json, fields_json
 

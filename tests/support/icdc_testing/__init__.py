@@ -2,5 +2,7 @@
 
 from pathlib import Path
 
-SOURCES = str(Path(__file__).parents[1])
+ROOT = Path(__file__).resolve().parents[3]
+"""The checkout."""
+SOURCES = str(ROOT / "tests" / "support")
 """What PYTHONPATH has to hold for a program that imports this package."""

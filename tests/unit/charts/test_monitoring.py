@@ -9,7 +9,7 @@ import pytest
 from icdc_operator.cluster import process
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import WorkQueue
-from icdc_testing.charts.files import OPERATOR
+from icdc_testing.kube.charts.files import OPERATOR
 
 pytestmark = pytest.mark.unit
 

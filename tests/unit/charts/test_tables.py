@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from icdc_testing.charts import files
-from icdc_testing.charts.files import BOTH, CHARTS
+from icdc_testing.kube.charts import files
+from icdc_testing.kube.charts.files import BOTH, CHARTS
 
 pytestmark = pytest.mark.unit
 

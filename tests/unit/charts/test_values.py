@@ -13,8 +13,8 @@ import yaml
 from icdc_api.spec.spark import Driver
 from icdc_operator.cluster import options
 from icdc_operator.manifests.pods.templates import SPARK_UID
-from icdc_testing.charts import files
-from icdc_testing.charts.files import BOTH, OPERATOR
+from icdc_testing.kube.charts import files
+from icdc_testing.kube.charts.files import BOTH, OPERATOR
 
 pytestmark = pytest.mark.unit
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mutants.source_tree import SourceTree
+from icdc_testing.mutants.source_tree import SourceTree
 
 
 @pytest.fixture(scope="session")

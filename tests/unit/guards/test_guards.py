@@ -2,10 +2,10 @@
 
 import pytest
 
-from mutants.guard import Guard, find_blind_tests, is_of
-from mutants.guards import LISTED
-from mutants.source_tree import SourceTree
-from mutants.trying import run_tests
+from icdc_testing.mutants.guard import Guard, find_blind_tests, is_of
+from icdc_testing.mutants.guards import LISTED
+from icdc_testing.mutants.source_tree import SourceTree
+from icdc_testing.mutants.trying import run_tests
 
 pytestmark = pytest.mark.unit
 

@@ -2,9 +2,10 @@
 
 import pytest
 
-from mutants.edits import Edit, StaleEditError
-from mutants.source_tree import ROOT, SourceTree
-from mutants.trying import ChildError, run_tests
+from icdc_testing import ROOT
+from icdc_testing.mutants.edits import Edit, StaleEditError
+from icdc_testing.mutants.source_tree import SourceTree
+from icdc_testing.mutants.trying import ChildError, run_tests
 
 pytestmark = pytest.mark.unit
 

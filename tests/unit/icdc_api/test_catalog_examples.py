@@ -3,8 +3,8 @@
 import pytest
 
 from icdc_api.spec.catalog import Catalog
-from icdc_testing.catalogs.catalog_page import Example, examples
-from icdc_testing.deciding.pipelines import make_spec
+from icdc_testing.lake.catalogs.page import Example, examples
+from icdc_testing.operator.deciding.pipelines import make_spec
 
 pytestmark = pytest.mark.unit
 

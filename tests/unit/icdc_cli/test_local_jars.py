@@ -4,7 +4,7 @@ import pytest
 
 from icdc_api.spec.catalog import Catalog
 from icdc_cli.local.application import leaves_the_host
-from icdc_testing.catalogs.catalog_page import examples
+from icdc_testing.lake.catalogs.page import examples
 
 pytestmark = pytest.mark.unit
 

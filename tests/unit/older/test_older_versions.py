@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-import older
 from icdc_api.errors import StateCorrupt
 from icdc_api.job import report_text
 from icdc_api.job.run_files import RunReport, RunRequest
@@ -18,9 +17,10 @@ from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import RunPhase, RunSeen
 from icdc_spark.protocol.next_step import StepKind, choose_step
 from icdc_spark.protocol.state_document import Applied, Owner, StateDocument
-from icdc_testing.deciding.pipelines import make_observed, make_spec
+from icdc_testing.operator.deciding.pipelines import make_observed, make_spec
 from icdc_testing.target.step_cases import REBUILDING, STOPPING, view
-from older.writing import (
+
+from .writing import (
     MOMENT,
     TEXT,
     build_all,
@@ -33,7 +33,7 @@ from older.writing import (
 
 pytestmark = pytest.mark.unit
 
-FOLDER = Path(older.__file__).parent
+FOLDER = Path(__file__).parent
 FILES = sorted(FOLDER.glob("contract-*.json"))
 NEWEST = FILES[-1]
 NEXT = Owner(pipeline="default/shop", epoch=5, run_id="run-5")
@@ -59,7 +59,7 @@ def with_checksum(source: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_newest_file_is_what_this_version_writes() -> None:
     assert build_all() == stored(NEWEST), (
-        "what is stored has another form now: write a new file, see older.writing; a form that an "
+        "what is stored has another form now: write a new file, see writing.py; a form that an "
         "earlier version cannot go on from needs another contract version"
     )
 

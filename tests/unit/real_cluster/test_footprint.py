@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from icdc_testing.kube import binaries
-from real_cluster.host import layout, teardown
-from real_cluster.host.layout import ClusterPaths
+from icdc_testing.real_cluster.host import layout, teardown
+from icdc_testing.real_cluster.host.layout import ClusterPaths
 
 pytestmark = pytest.mark.unit
 

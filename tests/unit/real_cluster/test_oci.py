@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from real_cluster.node import images, oci
+from icdc_testing.real_cluster.node import images, oci
 
 pytestmark = pytest.mark.unit
 

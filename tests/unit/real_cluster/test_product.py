@@ -2,7 +2,7 @@
 
 import pytest
 
-from real_cluster.services import product
+from icdc_testing.real_cluster.services import product
 
 pytestmark = pytest.mark.unit
 

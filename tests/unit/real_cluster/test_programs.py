@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from real_cluster.host import programs
-from real_cluster.host.layout import ClusterPaths
+from icdc_testing.real_cluster.host import programs
+from icdc_testing.real_cluster.host.layout import ClusterPaths
 
 pytestmark = pytest.mark.unit
 

@@ -4,11 +4,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
+from icdc_testing import SOURCES
 from icdc_testing.waiting.seeds import SEED_VARIABLE
 
-SUPPORT = Path(__file__).resolve().parents[2] / "support"
 SEEDS_APART = 100_000_000
 """The seeds between those of one ICDC_TEST_SEED and the next."""
 
@@ -16,10 +15,10 @@ SEEDS_APART = 100_000_000
 def play(
     *arguments: str, environment: Mapping[str, str] = os.environ
 ) -> subprocess.CompletedProcess[str]:
-    """Run `simulation.command` and return its exit code and what it printed."""
-    paths = [part for part in (environment.get("PYTHONPATH"), str(SUPPORT)) if part]
+    """Run `icdc_testing.simulation.command` and return its exit code and what it printed."""
+    paths = [part for part in (environment.get("PYTHONPATH"), SOURCES) if part]
     return subprocess.run(
-        [sys.executable, "-m", "simulation.command", *arguments],
+        [sys.executable, "-m", "icdc_testing.simulation.command", *arguments],
         env={**environment, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,

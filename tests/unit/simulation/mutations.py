@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mutants.edits import Edit
+from icdc_testing.mutants.edits import Edit
 
 _EXPORT = "sparkapps/icdc_spark/replication/export.py"
 _NEXT = "sparkapps/icdc_spark/protocol/next_step.py"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mutants.source_tree import SourceTree
+from icdc_testing.mutants.source_tree import SourceTree
 
 from .child import play
 from .mutations import MUTATIONS, Mutation

@@ -18,8 +18,8 @@ from icdc_spark.iceberg.jvm.session import SessionClosedError, open_table_sessio
 from icdc_spark.iceberg.table.cached_table import CachedTable
 from icdc_spark.process import table_follower
 from icdc_spark.process.pipeline_run import PipelineRun
-from icdc_testing.catalogs import rest_catalog
-from icdc_testing.catalogs.head_lake import NAME, HeadLake
+from icdc_testing.lake.catalogs import rest_catalog
+from icdc_testing.lake.catalogs.head_lake import NAME, HeadLake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.waiting.jvm import SESSION, count_threads, list_files, read_heap
 from icdc_testing.waiting.processes import sockets_to

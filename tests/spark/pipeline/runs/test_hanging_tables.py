@@ -16,7 +16,7 @@ from icdc_api.status.pipeline_status import TableStatus
 from icdc_spark.process.pipeline_run import PipelineRun, RunResult
 from icdc_spark.process.step_watch import StepWatch
 from icdc_testing.lake.damage import silent_file
-from icdc_testing.lake.java_writers import JavaWriter
+from icdc_testing.lake.java.writers import JavaWriter
 from icdc_testing.lake.lake import Lake
 from icdc_testing.lake.schemas import with_time
 from icdc_testing.network.faultproxy import FaultProxy

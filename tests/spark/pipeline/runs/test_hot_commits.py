@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.naming import STATE_INDEX
-from icdc_testing.lake.java_writers import JavaWriter
+from icdc_testing.lake.java.writers import JavaWriter
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness

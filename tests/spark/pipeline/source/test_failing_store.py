@@ -14,9 +14,9 @@ import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
 
 from icdc_api.job.run_files import RunReport
-from icdc_testing.catalogs import rest_catalog
-from icdc_testing.catalogs.head_lake import end_threads
-from icdc_testing.catalogs.rest_catalog import RestCatalog
+from icdc_testing.lake.catalogs import rest_catalog
+from icdc_testing.lake.catalogs.head_lake import end_threads
+from icdc_testing.lake.catalogs.rest_catalog import RestCatalog
 from icdc_testing.target import oracle
 
 from . import object_store, store_runs

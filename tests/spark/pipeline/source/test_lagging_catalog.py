@@ -21,8 +21,8 @@ from icdc_api.errors import FailureClass
 from icdc_api.job.run_files import RunMode, RunReport
 from icdc_api.status.pipeline_status import TableStatus
 from icdc_spark.process.pipeline_run import PipelineRun
-from icdc_testing.catalogs import rest_catalog
-from icdc_testing.catalogs.rest_catalog import RestCatalog
+from icdc_testing.lake.catalogs import rest_catalog
+from icdc_testing.lake.catalogs.rest_catalog import RestCatalog
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_testing.lake.java_writers import JavaWriter
+from icdc_testing.lake.java.writers import JavaWriter
 from icdc_testing.lake.lake import MERGE_ON_READ, Lake
 from icdc_testing.lake.lineage import by_lineage, create_filled
 from icdc_testing.runs.harness import Harness

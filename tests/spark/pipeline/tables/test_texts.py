@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from icdc_spark.iceberg.table.tables import IcebergTable
-from icdc_testing.lake.java_writers import JavaWriter
+from icdc_testing.lake.java.writers import JavaWriter
 from icdc_testing.lake.schemas import fields_json
 from icdc_testing.tables.playing import Stages, assert_played
 from icdc_testing.tables.scenarios import (

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from icdc_api.job.run_files import RunReport
 from icdc_api.status.pipeline_status import TableStatus
 from icdc_spark.process.pipeline_run import PipelineRun
-from icdc_testing.catalogs import catalog_service
+from icdc_testing.lake.catalogs import service as catalog_service
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.tls import Authority

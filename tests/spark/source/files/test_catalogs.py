@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from icdc_testing.catalogs import catalog_service
-from icdc_testing.catalogs.catalog_page import ASKED, NAMESPACE, TABLE, WITHOUT_SERVICE, examples
-from icdc_testing.catalogs.catalog_service import MANIFESTS, TOKEN, VENDED, CatalogService
 from icdc_testing.kube.server_process import HeldPort
+from icdc_testing.lake.catalogs import service as catalog_service
+from icdc_testing.lake.catalogs.page import ASKED, NAMESPACE, TABLE, WITHOUT_SERVICE, examples
+from icdc_testing.lake.catalogs.service import MANIFESTS, TOKEN, VENDED, CatalogService
 
 from .catalog_probe import probe
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from icdc_api.errors import FileUnreadable
-from icdc_testing.lake.java_writers import JavaWriter
+from icdc_testing.lake.java.writers import JavaWriter
 from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Lake, Op
 from icdc_testing.runs.following import Follower
 

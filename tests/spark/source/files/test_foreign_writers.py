@@ -17,7 +17,7 @@ from pyiceberg.schema import Schema
 from pyspark.sql import SparkSession
 
 from icdc_spark.iceberg.table.tables import SCHEMA_PARSER
-from icdc_testing.catalogs.head_lake import end_threads
+from icdc_testing.lake.catalogs.head_lake import end_threads
 from icdc_testing.lake.lake import CATALOG, Lake
 from icdc_testing.runs.following import Follower
 from icdc_testing.target import oracle

@@ -15,8 +15,8 @@ from icdc_spark.iceberg.table import tags
 from icdc_spark.iceberg.table.cached_table import CachedTable
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.iceberg.table.tags import Tag
-from icdc_testing.catalogs import rest_catalog
-from icdc_testing.catalogs.head_lake import HeadLake
+from icdc_testing.lake.catalogs import rest_catalog
+from icdc_testing.lake.catalogs.head_lake import HeadLake
 from icdc_testing.lake.file_reads import bytes_read
 
 pytestmark = pytest.mark.spark

@@ -8,15 +8,15 @@ import json
 from collections.abc import Iterable, MutableMapping, Sequence
 from typing import Any
 
-from histories.checking import KEYS, to_canonical_json
-from histories.columns import Cells, Column, show_row
-from histories.history import TableHistory
 from icdc_spark.diff.change_plan import choose_planner
 from icdc_spark.diff.id_lookup import look_up_ids
 from icdc_spark.diff.strategies import list_changed_ids
 from icdc_spark.documents.document_spec import DocumentWishes, resolve_spec
 from icdc_spark.readers.choose import open_reader
 from icdc_testing.lake.lake import VERSION, parse
+from icdc_testing.tables.histories.checking import KEYS, to_canonical_json
+from icdc_testing.tables.histories.columns import Cells, Column, show_row
+from icdc_testing.tables.histories.history import TableHistory
 from icdc_testing.target import oracle
 
 Candidates = dict[str, tuple[str, ...]]

@@ -12,12 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from histories.checking import Pair, check_alone, check_model, check_together, plan_pair
-from histories.columns import EVERY, PLAIN, TEXTS
-from histories.history import TableHistory
-from histories.playing import play
-from histories.shares import KINDS, ROUNDS, TIMES, TOGETHER
 from icdc_testing.lake.lake import Lake
+from icdc_testing.tables.histories.checking import (
+    Pair,
+    check_alone,
+    check_model,
+    check_together,
+    plan_pair,
+)
+from icdc_testing.tables.histories.columns import EVERY, PLAIN, TEXTS
+from icdc_testing.tables.histories.history import TableHistory
+from icdc_testing.tables.histories.playing import play
+from icdc_testing.tables.histories.shares import KINDS, ROUNDS, TIMES, TOGETHER
 
 pytestmark = pytest.mark.spark
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from histories.checking import check_model, check_together, plan_pair
-from histories.columns import PLAIN
-from histories.history import TableHistory
-from histories.playing import STREAM, UPSERTS, play
-from histories.shares import KINDS, REPEATED, ROUNDS, STREAMS, TIMES
 from icdc_spark.iceberg.changes import key_deletes
 from icdc_testing.lake.lake import Lake
+from icdc_testing.tables.histories.checking import check_model, check_together, plan_pair
+from icdc_testing.tables.histories.columns import PLAIN
+from icdc_testing.tables.histories.history import TableHistory
+from icdc_testing.tables.histories.playing import STREAM, UPSERTS, play
+from icdc_testing.tables.histories.shares import KINDS, REPEATED, ROUNDS, STREAMS, TIMES
 
 from .duplicate_keys import Chosen, check_duplicate_keys
 

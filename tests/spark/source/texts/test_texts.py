@@ -14,7 +14,7 @@ from icdc_spark.readers.arrow import ArrowReader
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.staged import StagedReader
 from icdc_testing.lake.damage import local
-from icdc_testing.lake.java_writers import JavaWriter, Row
+from icdc_testing.lake.java.writers import JavaWriter, Row
 from icdc_testing.lake.lake import CATALOG, Lake, Op
 from icdc_testing.lake.schemas import create_from_json, fields_json
 from icdc_testing.lake.typed_values import VALUES

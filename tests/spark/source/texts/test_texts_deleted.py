@@ -6,7 +6,7 @@ import pytest
 
 from icdc_api.errors import UnsupportedType
 from icdc_spark.diff.strategies import Strategy
-from icdc_testing.lake.java_writers import JavaWriter, Row
+from icdc_testing.lake.java.writers import JavaWriter, Row
 from icdc_testing.lake.lake import Lake, Op
 from icdc_testing.lake.schemas import with_time
 

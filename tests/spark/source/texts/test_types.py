@@ -13,7 +13,7 @@ from icdc_operator.cluster.heads.reader.metadata_files import read
 from icdc_spark.diff.strategies import Strategy
 from icdc_spark.documents.ids import join_key
 from icdc_spark.documents.schema import Field, parse_schema
-from icdc_testing.catalogs.readers import ON_LOOPBACK
+from icdc_testing.lake.catalogs.readers import ON_LOOPBACK
 from icdc_testing.lake.lake import Lake, Op
 from icdc_testing.lake.typed_values import VALUES
 

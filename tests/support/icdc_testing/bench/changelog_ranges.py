@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_testing.bench.changelog import CATALOG, Range
-from icdc_testing.lake.java_files import describe_file, int_array
+from icdc_testing.lake.java.files import describe_file, int_array
 from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ
 
 FILES = 8

@@ -20,7 +20,7 @@ from sqlalchemy.exc import OperationalError
 
 from icdc_cli.embedded.lake import build_jdbc_catalog
 from icdc_testing.bench.many_tables import FollowedTables
-from icdc_testing.catalogs.head_lake import end_threads
+from icdc_testing.lake.catalogs.head_lake import end_threads
 from icdc_testing.target import node_calls
 from icdc_testing.waiting.wait import until
 

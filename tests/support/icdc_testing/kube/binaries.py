@@ -20,8 +20,9 @@ from pathlib import Path
 
 from icdc_api.errors import IcdcError, Submission
 from icdc_cli.embedded import jars
+from icdc_testing import ROOT
 
-_TOOLS = Path(__file__).parents[3] / "tools"
+_TOOLS = ROOT / "tests" / "tools"
 _BUILD_SECONDS = 3600  # A loaded machine with two cores needs about 10 minutes for the API server.
 _SHOWN_LINES = 25
 _KUBERNETES = "k8s.io/kubernetes"

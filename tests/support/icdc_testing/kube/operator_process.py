@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from icdc_testing.catalogs.readers import ON_LOOPBACK
+from icdc_testing.lake.catalogs.readers import ON_LOOPBACK
 from icdc_testing.waiting import wait
 
 IMAGE = "iceberg-cdc-operator-spark:test"

@@ -4,14 +4,14 @@ Nobody in the tests writes a Role for the operator or a driver: what is shipped 
 """
 
 import json
-from pathlib import Path
 from typing import Any
 
 import yaml
 
+from icdc_testing import ROOT
 from icdc_testing.kube.stored_pipelines import Pipelines
 
-FILES = Path(__file__).parents[4] / "charts" / "iceberg-cdc-operator" / "files"
+FILES = ROOT / "charts" / "iceberg-cdc-operator" / "files"
 
 OPERATOR = "operator-rules"
 LEASE = "operator-lease-rules"

@@ -8,9 +8,10 @@ from typing import Any
 from icdc_api import naming
 from icdc_api.crd.loading import load_resource, parse_pipeline
 from icdc_api.spec.pipeline import Pipeline
+from icdc_testing import ROOT
 from icdc_testing.kube.kubectl import Kubectl, Ran
 
-SAMPLES = Path(__file__).parents[4] / "crds" / "samples"
+SAMPLES = ROOT / "crds" / "samples"
 
 Resource = dict[str, Any]
 

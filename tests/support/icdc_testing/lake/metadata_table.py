@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.table.tables import IcebergTable
-from icdc_testing.lake.java_files import int_array
+from icdc_testing.lake.java.files import int_array
 
 _ICEBERG = "org.apache.iceberg."
 _SCHEMA = (

@@ -19,7 +19,7 @@ from typing import Any
 from icdc_api.job.run_files import RunReport
 from icdc_api.status.table_parts import LastBatch
 from icdc_spark.process.pipeline_run import PipelineRun
-from icdc_testing.lake.java_writers import JavaWriter
+from icdc_testing.lake.java.writers import JavaWriter
 from icdc_testing.lake.lake import Lake
 from icdc_testing.lake.schemas import with_time
 from icdc_testing.network.faultproxy import FaultProxy

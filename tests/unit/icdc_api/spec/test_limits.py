@@ -14,7 +14,7 @@ from icdc_api.naming import MAX_TABLE_NAME
 from icdc_api.spec.limits import MAX_SECRETS, MAX_SPEC_BYTES
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.pipeline_status import TableStatus
-from icdc_testing.deciding.worst_cases import longest_names, many_tables
+from icdc_testing.operator.deciding.worst_cases import longest_names, many_tables
 
 pytestmark = pytest.mark.unit
 

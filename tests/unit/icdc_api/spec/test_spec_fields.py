@@ -8,8 +8,15 @@ import pytest
 from icdc_api.crd.loading import parse_pipeline
 from icdc_api.errors import BadSpec
 from icdc_api.problems import format_value
-from icdc_testing.deciding.spec_fields import VALUES, SpecField, base, fields, put, with_another
 from icdc_testing.kube.stored_pipelines import minimal
+from icdc_testing.operator.deciding.spec_fields import (
+    VALUES,
+    SpecField,
+    base,
+    fields,
+    put,
+    with_another,
+)
 
 pytestmark = pytest.mark.unit
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from icdc_testing.deciding.pipelines import make_spec
 from icdc_testing.kube.api_stub import ApiStub, Object, serving
+from icdc_testing.operator.deciding.pipelines import make_spec
 
 
 @pytest.fixture

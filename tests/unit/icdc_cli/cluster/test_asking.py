@@ -17,8 +17,8 @@ from icdc_api.status.runs import Failure, RunKind, RunState
 from icdc_api.status.triggers import Ask
 from icdc_cli import main
 from icdc_cli.cluster import asking
-from icdc_testing.deciding.pipelines import NOW, make_spec, run_record
 from icdc_testing.kube.api_stub import ApiStub, Object, driver_pod
+from icdc_testing.operator.deciding.pipelines import NOW, make_spec, run_record
 
 pytestmark = pytest.mark.unit
 

@@ -12,7 +12,7 @@ from icdc_api.status.runs import Failure, RunState
 from icdc_cli.cluster.explain_next import MAX_LINE, explain_next_step
 from icdc_operator.core import retry
 from icdc_operator.core.conditions import summary as core
-from icdc_testing.deciding.pipelines import (
+from icdc_testing.operator.deciding.pipelines import (
     NOW,
     caught_up,
     make_observed,

@@ -17,14 +17,14 @@ from icdc_cli import main
 from icdc_cli.cluster import status
 from icdc_operator.core.conditions import summary as core
 from icdc_operator.core.observed import Observed, Queued
-from icdc_testing.deciding.pipelines import (
+from icdc_testing.kube.api_stub import ApiStub, Object
+from icdc_testing.operator.deciding.pipelines import (
     caught_up,
     make_observed,
     make_spec,
     make_stalled,
     run_record,
 )
-from icdc_testing.kube.api_stub import ApiStub, Object
 
 pytestmark = pytest.mark.unit
 

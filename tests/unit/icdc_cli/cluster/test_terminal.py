@@ -15,8 +15,8 @@ from icdc_cli.commands import plan_verify
 from icdc_cli.options import Output
 from icdc_operator.core.conditions import summary as core
 from icdc_operator.core.events import Event
-from icdc_testing.deciding.pipelines import make_observed, make_spec, make_stalled
 from icdc_testing.kube.api_stub import ApiStub, Object, driver_pod
+from icdc_testing.operator.deciding.pipelines import make_observed, make_spec, make_stalled
 
 pytestmark = pytest.mark.unit
 

@@ -14,8 +14,8 @@ from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import RunPhase
 from icdc_operator.core.usage import Usage, Used
-from icdc_testing.adapter.cluster_fakes import MemoryCluster
-from icdc_testing.deciding.pipelines import (
+from icdc_testing.operator.adapter.fakes.memory import MemoryCluster
+from icdc_testing.operator.deciding.pipelines import (
     NOW,
     caught_up,
     make_observed,

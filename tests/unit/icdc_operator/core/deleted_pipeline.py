@@ -22,7 +22,7 @@ from icdc_operator.core.observed import (
     RunSeen,
     StopRun,
 )
-from icdc_testing.deciding.pipelines import NOW, caught_up, make_observed, make_spec
+from icdc_testing.operator.deciding.pipelines import NOW, caught_up, make_observed, make_spec
 
 
 class DeletedWorld:

@@ -9,7 +9,13 @@ from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunKind, RunState
 from icdc_api.status.triggers import Ask, ObservedTriggers
 from icdc_operator.core.observed import AskRun, Decision, Observed, RunPhase, RunSeen
-from icdc_testing.deciding.pipelines import NOW, caught_up, make_observed, make_spec, run_record
+from icdc_testing.operator.deciding.pipelines import (
+    NOW,
+    caught_up,
+    make_observed,
+    make_spec,
+    run_record,
+)
 
 TABLES = ("shop.orders", "shop.users")
 RUN = run_record(

@@ -24,7 +24,13 @@ from icdc_operator.core.observed import (
     RunSeen,
     StopRun,
 )
-from icdc_testing.deciding.pipelines import NOW, caught_up, make_observed, make_spec, run_record
+from icdc_testing.operator.deciding.pipelines import (
+    NOW,
+    caught_up,
+    make_observed,
+    make_spec,
+    run_record,
+)
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_operator.core import events
 from icdc_operator.core.conditions import summary
-from icdc_testing.deciding.pipelines import NOW, make_observed, make_spec
+from icdc_testing.operator.deciding.pipelines import NOW, make_observed, make_spec
 
 pytestmark = pytest.mark.unit
 

@@ -14,7 +14,7 @@ from icdc_operator.core import schedule
 from icdc_operator.core.asked import comparisons
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import RunPhase, StopRun
-from icdc_testing.deciding.comparing import (
+from icdc_testing.operator.deciding.comparing import (
     ITEMS,
     ORDERS,
     ComparingWorld,
@@ -23,7 +23,7 @@ from icdc_testing.deciding.comparing import (
     make_exported,
     verdict,
 )
-from icdc_testing.deciding.pipelines import make_spec
+from icdc_testing.operator.deciding.pipelines import make_spec
 
 pytestmark = pytest.mark.unit
 

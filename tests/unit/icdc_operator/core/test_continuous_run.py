@@ -12,7 +12,7 @@ from icdc_api.status.runs import ResyncMode, RunKind, RunState
 from icdc_api.status.triggers import Ask, ObservedResync, ObservedTriggers
 from icdc_operator.core.decide import decide
 from icdc_operator.core.events import derive_events
-from icdc_testing.deciding.pipelines import NOW, caught_up
+from icdc_testing.operator.deciding.pipelines import NOW, caught_up
 
 from .followed_pipeline import (
     EQUAL,

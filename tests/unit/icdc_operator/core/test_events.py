@@ -14,7 +14,7 @@ from icdc_api.status.pipeline_status import (
 )
 from icdc_api.status.runs import Failure, RunState
 from icdc_operator.core.events import Event, derive_events
-from icdc_testing.deciding.pipelines import NOW, caught_up, run_record
+from icdc_testing.operator.deciding.pipelines import NOW, caught_up, run_record
 
 pytestmark = pytest.mark.unit
 

@@ -18,8 +18,14 @@ from icdc_operator.core.conditions import summary
 from icdc_operator.core.conditions.messages import MAX_LIST, MAX_LISTED, list_some
 from icdc_operator.core.decide import decide
 from icdc_operator.core.events import derive_events
-from icdc_testing.deciding.pipelines import NOW, caught_up, make_observed, make_spec, run_record
-from icdc_testing.deciding.worst_cases import long_name
+from icdc_testing.operator.deciding.pipelines import (
+    NOW,
+    caught_up,
+    make_observed,
+    make_spec,
+    run_record,
+)
+from icdc_testing.operator.deciding.worst_cases import long_name
 
 pytestmark = pytest.mark.unit
 

@@ -8,7 +8,7 @@ from icdc_api.job.run_files import RunReport
 from icdc_api.status.pipeline_status import TableState, TableStatus
 from icdc_api.status.runs import RunKind
 from icdc_operator.core import progress
-from icdc_testing.deciding.pipelines import run_record
+from icdc_testing.operator.deciding.pipelines import run_record
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunKind
 from icdc_api.status.triggers import ObservedTriggers
 from icdc_operator.core.asked import comparisons, resyncs
-from icdc_testing.deciding.pipelines import make_spec
+from icdc_testing.operator.deciding.pipelines import make_spec
 
 pytestmark = pytest.mark.unit
 

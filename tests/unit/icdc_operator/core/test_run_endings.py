@@ -20,7 +20,7 @@ from icdc_operator.core.observed import (
     RunSeen,
     StopRun,
 )
-from icdc_testing.deciding.pipelines import NOW, caught_up
+from icdc_testing.operator.deciding.pipelines import NOW, caught_up
 
 from .followed_pipeline import (
     RUN,

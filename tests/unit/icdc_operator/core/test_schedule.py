@@ -13,7 +13,7 @@ from icdc_api.status.triggers import ObservedTriggers
 from icdc_operator.core import schedule
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Observed, RunPhase
-from icdc_testing.deciding.pipelines import (
+from icdc_testing.operator.deciding.pipelines import (
     NOW,
     caught_up,
     make_observed,

@@ -20,7 +20,7 @@ from icdc_api.status.pipeline_status import (
 from icdc_api.status.runs import Failure, RunState
 from icdc_operator.core.conditions import summary
 from icdc_operator.core.observed import Observed, RunPhase
-from icdc_testing.deciding.pipelines import (
+from icdc_testing.operator.deciding.pipelines import (
     NOW,
     caught_up,
     make_observed,

@@ -10,7 +10,7 @@ from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_operator.core import status_size
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Observed
-from icdc_testing.deciding.worst_cases import (
+from icdc_testing.operator.deciding.worst_cases import (
     NOW,
     full_status,
     full_table,

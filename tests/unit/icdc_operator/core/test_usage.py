@@ -11,7 +11,7 @@ from icdc_api.spec.limits import MAX_SPEC_BYTES
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_operator.core.observed import RunPhase
 from icdc_operator.core.usage import Used, measure
-from icdc_testing.deciding.pipelines import caught_up, make_observed, make_seen, make_spec
+from icdc_testing.operator.deciding.pipelines import caught_up, make_observed, make_seen, make_spec
 
 pytestmark = pytest.mark.unit
 

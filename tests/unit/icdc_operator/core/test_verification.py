@@ -8,7 +8,7 @@ from icdc_api import errors
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import TableState
 from icdc_api.status.runs import Failure
-from icdc_testing.deciding.comparing import (
+from icdc_testing.operator.deciding.comparing import (
     ITEMS,
     ORDERS,
     ComparingWorld,

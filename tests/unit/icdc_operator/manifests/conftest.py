@@ -10,7 +10,7 @@ import yaml
 from icdc_api.crd import loading
 from icdc_api.status.runs import RunKind, RunStatus
 from icdc_operator.manifests.launch import InstallSettings, Launch, PipelineRef
-from icdc_testing.deciding.pipelines import make_spec
+from icdc_testing.operator.deciding.pipelines import make_spec
 
 RUN = RunStatus(
     name="shop-e12-3",

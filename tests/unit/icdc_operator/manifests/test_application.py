@@ -21,8 +21,8 @@ from icdc_operator.manifests.application import build_spark_application
 from icdc_operator.manifests.launch import InstallSettings, Launch
 from icdc_operator.manifests.pods import pod_paths
 from icdc_operator.manifests.pods.templates import build_driver_template
-from icdc_testing.deciding.pipelines import run_record
-from icdc_testing.deciding.worst_cases import many_tables
+from icdc_testing.operator.deciding.pipelines import run_record
+from icdc_testing.operator.deciding.worst_cases import many_tables
 
 pytestmark = pytest.mark.unit
 

@@ -17,7 +17,7 @@ from icdc_api.status.runs import RunKind
 from icdc_api.status.triggers import MAX_ASK_BYTES, Ask
 from icdc_operator.manifests.config_map import build_config_map, build_request
 from icdc_operator.manifests.launch import Launch
-from icdc_testing.deciding.worst_cases import many_tables
+from icdc_testing.operator.deciding.worst_cases import many_tables
 
 pytestmark = pytest.mark.unit
 LoadLaunch = Callable[[Path], tuple[Launch, dict[str, Any]]]

@@ -12,7 +12,7 @@ from icdc_operator.manifests.launch import InstallSettings, Launch, PipelineRef
 from icdc_operator.manifests.pods import refused_values
 from icdc_operator.manifests.pods.merge import LIST_KEYS, merge_values
 from icdc_operator.manifests.pods.templates import build_driver_template, build_executor_template
-from icdc_testing.deciding.pipelines import make_spec, run_record
+from icdc_testing.operator.deciding.pipelines import make_spec, run_record
 
 pytestmark = pytest.mark.unit
 

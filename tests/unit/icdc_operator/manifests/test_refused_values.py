@@ -9,7 +9,7 @@ from icdc_api.spec.spark import Spark
 from icdc_operator.manifests.application import build_spark_application
 from icdc_operator.manifests.launch import InstallSettings, Launch, PipelineRef
 from icdc_operator.manifests.pods import refused_values
-from icdc_testing.deciding.pipelines import make_spec, run_record
+from icdc_testing.operator.deciding.pipelines import make_spec, run_record
 
 pytestmark = pytest.mark.unit
 

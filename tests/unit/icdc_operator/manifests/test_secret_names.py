@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from icdc_operator.manifests.secret_names import list_secret_names
-from icdc_testing.deciding.pipelines import make_spec
+from icdc_testing.operator.deciding.pipelines import make_spec
 
 pytestmark = pytest.mark.unit
 

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from icdc_api.spec.spark import Spark
 from icdc_operator.manifests.pods import refused_values, shapes
-from icdc_testing.kube.pod_templates import (
+from icdc_testing.operator.deciding.pod_templates import (
     NO_QUANTITIES,
     NO_TIMES,
     QUANTITIES,

@@ -10,12 +10,12 @@ import pytest
 from icdc_api.errors import SourceUnavailable, TableNotFound
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.heads.reader.branches import Heads
-from icdc_testing.catalogs import catalog_service
-from icdc_testing.catalogs.catalog_page import ASKED, NAMESPACE, PAGE, TABLE, Example, examples
-from icdc_testing.catalogs.catalog_service import CatalogService
-from icdc_testing.catalogs.head_lake import HeadLake
-from icdc_testing.catalogs.readers import ON_LOOPBACK, open_catalog
 from icdc_testing.kube.server_process import HeldPort
+from icdc_testing.lake.catalogs import service as catalog_service
+from icdc_testing.lake.catalogs.head_lake import HeadLake
+from icdc_testing.lake.catalogs.page import ASKED, NAMESPACE, PAGE, TABLE, Example, examples
+from icdc_testing.lake.catalogs.readers import ON_LOOPBACK, open_catalog
+from icdc_testing.lake.catalogs.service import CatalogService
 
 pytestmark = pytest.mark.unit
 

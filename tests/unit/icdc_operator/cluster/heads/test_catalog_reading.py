@@ -16,10 +16,10 @@ from icdc_operator.cluster.heads.reader.branches import parse_file
 from icdc_operator.cluster.heads.reader.catalog_reading import OpenCatalog
 from icdc_operator.cluster.heads.reader.foreign_errors import map_errors
 from icdc_operator.cluster.heads.reader.metadata_files import read
-from icdc_testing.catalogs import rest_catalog
-from icdc_testing.catalogs.head_lake import HeadLake
-from icdc_testing.catalogs.readers import ON_LOOPBACK, open_catalog
-from icdc_testing.catalogs.rest_catalog import RestCatalog
+from icdc_testing.lake.catalogs import rest_catalog
+from icdc_testing.lake.catalogs.head_lake import HeadLake
+from icdc_testing.lake.catalogs.readers import ON_LOOPBACK, open_catalog
+from icdc_testing.lake.catalogs.rest_catalog import RestCatalog
 
 pytestmark = pytest.mark.unit
 

@@ -12,7 +12,7 @@ from icdc_operator.cluster.heads.head_watch import FAILING_SECONDS, HeadWatch, K
 from icdc_operator.cluster.heads.table_heads import Head, TableBranch, Unseen
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey
-from icdc_testing.deciding.pipelines import make_spec
+from icdc_testing.operator.deciding.pipelines import make_spec
 from icdc_testing.waiting.async_wait import until
 
 pytestmark = pytest.mark.unit

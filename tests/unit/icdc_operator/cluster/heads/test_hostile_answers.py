@@ -11,9 +11,9 @@ from icdc_api.errors import IcdcError, SourceUnavailable
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.heads.reader.metadata_files import read
 from icdc_operator.cluster.heads.settings import ReaderSettings
-from icdc_testing.catalogs import rest_catalog
-from icdc_testing.catalogs.readers import open_catalog
-from icdc_testing.catalogs.rest_catalog import RestCatalog
+from icdc_testing.lake.catalogs import rest_catalog
+from icdc_testing.lake.catalogs.readers import open_catalog
+from icdc_testing.lake.catalogs.rest_catalog import RestCatalog
 
 from . import interpreter_audit
 

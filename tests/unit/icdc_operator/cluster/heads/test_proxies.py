@@ -15,9 +15,9 @@ from icdc_operator.cluster.heads.reader.limits.addresses import (
 )
 from icdc_operator.cluster.heads.reader.metadata_files import read
 from icdc_operator.cluster.heads.settings import ReaderSettings
-from icdc_testing.catalogs import rest_catalog
-from icdc_testing.catalogs.readers import open_catalog
-from icdc_testing.catalogs.rest_catalog import RestCatalog
+from icdc_testing.lake.catalogs import rest_catalog
+from icdc_testing.lake.catalogs.readers import open_catalog
+from icdc_testing.lake.catalogs.rest_catalog import RestCatalog
 
 pytestmark = pytest.mark.unit
 

@@ -17,10 +17,10 @@ from icdc_operator.cluster.heads.lanes import CallLimits
 from icdc_operator.cluster.heads.table_heads import Head, HeadReader, Unseen
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.metrics import Metrics
-from icdc_testing.adapter.fake_api import FakeServer
-from icdc_testing.catalogs.head_lake import HeadLake
-from icdc_testing.catalogs.readers import ON_LOOPBACK
-from icdc_testing.deciding.pipelines import make_spec
+from icdc_testing.lake.catalogs.head_lake import HeadLake
+from icdc_testing.lake.catalogs.readers import ON_LOOPBACK
+from icdc_testing.operator.adapter.fakes.api import FakeServer
+from icdc_testing.operator.deciding.pipelines import make_spec
 
 pytestmark = pytest.mark.unit
 

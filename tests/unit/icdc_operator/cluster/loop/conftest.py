@@ -5,8 +5,14 @@ import asyncio
 import pytest
 
 from icdc_operator.core.observed import RunPhase
-from icdc_testing.adapter.cluster_fakes import SHOP, MemoryCluster
-from icdc_testing.deciding.pipelines import behind, make_active, make_seen, make_spec, report
+from icdc_testing.operator.adapter.fakes.memory import SHOP, MemoryCluster
+from icdc_testing.operator.deciding.pipelines import (
+    behind,
+    make_active,
+    make_seen,
+    make_spec,
+    report,
+)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from icdc_operator.cluster.loop.admission import (
 )
 from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.queue import PipelineKey
-from icdc_testing.adapter.site import HOST, Site
+from icdc_testing.operator.adapter.site import HOST, Site
 
 pytestmark = pytest.mark.unit
 

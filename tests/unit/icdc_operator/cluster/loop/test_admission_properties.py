@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from icdc_operator.cluster.loop.admission import EVERY_ELDEST
 from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.queue import PipelineKey
-from icdc_testing.adapter.site import ClusterPipeline, Site
+from icdc_testing.operator.adapter.site import ClusterPipeline, Site
 
 LIMITS = Limits(total=3, per_namespace=2, per_target=2)
 KEYS = [PipelineKey(namespace, f"shop-{number}") for namespace in "abc" for number in range(3)]

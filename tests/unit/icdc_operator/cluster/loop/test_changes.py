@@ -15,7 +15,13 @@ from icdc_api.status.pipeline_status import (
 )
 from icdc_operator.cluster.loop.changes import compute_progress_seconds, is_progress_only
 from icdc_operator.core.decide import decide
-from icdc_testing.deciding.pipelines import NOW, caught_up, make_observed, make_spec, run_record
+from icdc_testing.operator.deciding.pipelines import (
+    NOW,
+    caught_up,
+    make_observed,
+    make_spec,
+    run_record,
+)
 
 pytestmark = pytest.mark.unit
 

@@ -10,7 +10,7 @@ from icdc_operator.cluster.loop.posting import MAX_EVENTS, Poster
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.runs.observation import Observation
 from icdc_operator.core.events import Event
-from icdc_testing.deciding.pipelines import make_observed, make_spec
+from icdc_testing.operator.deciding.pipelines import make_observed, make_spec
 
 pytestmark = pytest.mark.unit
 

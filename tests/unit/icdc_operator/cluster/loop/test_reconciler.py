@@ -10,8 +10,8 @@ from icdc_operator.cluster.loop.reconciler import TRIES, WATCHED_SECONDS
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.core.decide import OBSERVE_SECONDS
 from icdc_operator.core.observed import CreateRun, RunPhase, StopRun
-from icdc_testing.adapter.cluster_fakes import SHOP, MemoryCluster
-from icdc_testing.deciding.pipelines import (
+from icdc_testing.operator.adapter.fakes.memory import SHOP, MemoryCluster
+from icdc_testing.operator.deciding.pipelines import (
     make_observed,
     make_seen,
     make_spec,

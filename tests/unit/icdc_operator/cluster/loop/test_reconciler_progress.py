@@ -7,8 +7,8 @@ import pytest
 from icdc_api.status.runs import RunState
 from icdc_operator.cluster.loop.changes import PROGRESS_SECONDS, TABLES_PER_SECOND
 from icdc_operator.core.observed import AskRun, RunPhase
-from icdc_testing.adapter.cluster_fakes import SHOP, MemoryCluster
-from icdc_testing.deciding.pipelines import (
+from icdc_testing.operator.adapter.fakes.memory import SHOP, MemoryCluster
+from icdc_testing.operator.deciding.pipelines import (
     behind,
     make_active,
     make_seen,

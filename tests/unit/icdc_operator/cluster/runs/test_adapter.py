@@ -13,7 +13,17 @@ from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.runs.resource import MAX_OBJECT_BYTES
 from icdc_operator.core.observed import RunPhase, StopRun
-from icdc_testing.adapter.cluster_objects import (
+from icdc_testing.kube.stored_pipelines import Resource, minimal
+from icdc_testing.operator.adapter.fakes.api import on, refusal
+from icdc_testing.operator.adapter.fakes.world import (
+    APPLICATION,
+    CREATE,
+    PIPELINE,
+    PLANNED,
+    POD,
+    FakeWorld,
+)
+from icdc_testing.operator.adapter.objects import (
     EPOCH,
     NODE_SILENT,
     NOW,
@@ -25,11 +35,8 @@ from icdc_testing.adapter.cluster_objects import (
     spark_application,
     termination,
 )
-from icdc_testing.adapter.fake_api import on, refusal
-from icdc_testing.adapter.fake_world import APPLICATION, CREATE, PIPELINE, PLANNED, POD, FakeWorld
-from icdc_testing.deciding.pipelines import run_record
-from icdc_testing.deciding.worst_cases import many_tables
-from icdc_testing.kube.stored_pipelines import Resource, minimal
+from icdc_testing.operator.deciding.pipelines import run_record
+from icdc_testing.operator.deciding.worst_cases import many_tables
 
 pytestmark = pytest.mark.unit
 

@@ -8,9 +8,9 @@ import pytest
 from icdc_api import naming
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.core.observed import Action, AddFinalizer, RemoveFinalizer
-from icdc_testing.adapter.cluster_objects import ago, spark_application
-from icdc_testing.adapter.fake_api import FakeAnswer, on, refusal
-from icdc_testing.adapter.fake_world import PIPELINE, FakeWorld
+from icdc_testing.operator.adapter.fakes.api import FakeAnswer, on, refusal
+from icdc_testing.operator.adapter.fakes.world import PIPELINE, FakeWorld
+from icdc_testing.operator.adapter.objects import ago, spark_application
 
 pytestmark = pytest.mark.unit
 

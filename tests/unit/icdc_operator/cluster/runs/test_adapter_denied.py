@@ -11,10 +11,10 @@ from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.runs.memory import DENIAL_SECONDS
 from icdc_operator.core import decide
 from icdc_operator.core.observed import Decision, StopRun
-from icdc_testing.adapter.cluster_objects import RUN, driver_pod, running, spark_application
-from icdc_testing.adapter.fake_api import on, refusal
-from icdc_testing.adapter.fake_world import APPLICATION, POD, FakeWorld
-from icdc_testing.deciding.pipelines import run_record
+from icdc_testing.operator.adapter.fakes.api import on, refusal
+from icdc_testing.operator.adapter.fakes.world import APPLICATION, POD, FakeWorld
+from icdc_testing.operator.adapter.objects import RUN, driver_pod, running, spark_application
+from icdc_testing.operator.deciding.pipelines import run_record
 
 pytestmark = pytest.mark.unit
 

@@ -8,9 +8,15 @@ import pytest
 from icdc_api.errors import FailureClass
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.core.observed import RunPhase
-from icdc_testing.adapter.cluster_objects import EPOCH, RUN
-from icdc_testing.adapter.fake_api import FakeAnswer, on, refusal
-from icdc_testing.adapter.fake_world import APPLICATION, CONFIG_MAP, CREATE, PIPELINE, FakeWorld
+from icdc_testing.operator.adapter.fakes.api import FakeAnswer, on, refusal
+from icdc_testing.operator.adapter.fakes.world import (
+    APPLICATION,
+    CONFIG_MAP,
+    CREATE,
+    PIPELINE,
+    FakeWorld,
+)
+from icdc_testing.operator.adapter.objects import EPOCH, RUN
 
 pytestmark = pytest.mark.unit
 

@@ -17,10 +17,10 @@ from icdc_operator.cluster.runs.adapter import ClusterAdapter
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Observed
 from icdc_operator.manifests.launch import InstallSettings
-from icdc_testing.adapter.cluster_objects import NOW, OWNER
-from icdc_testing.adapter.fake_api import FakeServer
-from icdc_testing.deciding.pipelines import caught_up, run_record
 from icdc_testing.kube.stored_pipelines import minimal
+from icdc_testing.operator.adapter.fakes.api import FakeServer
+from icdc_testing.operator.adapter.objects import NOW, OWNER
+from icdc_testing.operator.deciding.pipelines import caught_up, run_record
 from icdc_testing.waiting.async_wait import until
 
 pytestmark = pytest.mark.unit

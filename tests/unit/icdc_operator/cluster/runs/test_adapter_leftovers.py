@@ -6,9 +6,15 @@ import pytest
 
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.core.observed import ForgetRun, StopRun
-from icdc_testing.adapter.cluster_objects import RUN, driver_pod, running, termination
-from icdc_testing.adapter.fake_api import on, refusal
-from icdc_testing.adapter.fake_world import APPLICATION, CONFIG_MAP, CREATE, POD, FakeWorld
+from icdc_testing.operator.adapter.fakes.api import on, refusal
+from icdc_testing.operator.adapter.fakes.world import (
+    APPLICATION,
+    CONFIG_MAP,
+    CREATE,
+    POD,
+    FakeWorld,
+)
+from icdc_testing.operator.adapter.objects import RUN, driver_pod, running, termination
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import pytest
 
 from icdc_api.errors import FailureClass
 from icdc_api.status.runs import RunState
-from icdc_testing.adapter.cluster_objects import NODE_SILENT, ago, driver_pod, running
-from icdc_testing.adapter.sequences import Moment, play
-from icdc_testing.adapter.spark_operator import WELL, WORKS, begun
+from icdc_testing.operator.adapter.objects import NODE_SILENT, ago, driver_pod, running
+from icdc_testing.operator.adapter.sequences import Moment, play
+from icdc_testing.operator.adapter.spark_operator import WELL, WORKS, begun
 
 pytestmark = pytest.mark.unit
 

@@ -10,7 +10,7 @@ from icdc_api.job.run_files import RunReport
 from icdc_api.status.runs import Failure
 from icdc_operator.cluster.runs import seen
 from icdc_operator.core.observed import RunPhase
-from icdc_testing.adapter.cluster_objects import (
+from icdc_testing.operator.adapter.objects import (
     EPOCH,
     NOW,
     OWNER,

@@ -4,7 +4,7 @@ import pytest
 
 from icdc_api.errors import FailureClass
 from icdc_operator.core.observed import RunPhase
-from icdc_testing.adapter.cluster_objects import (
+from icdc_testing.operator.adapter.objects import (
     NODE_SILENT,
     Resource,
     ago,

@@ -4,7 +4,7 @@ import pytest
 
 from icdc_api.errors import FailureClass
 from icdc_api.job.run_files import RunReport
-from icdc_testing.adapter.cluster_objects import (
+from icdc_testing.operator.adapter.objects import (
     NOW,
     RUN_ID,
     Resource,

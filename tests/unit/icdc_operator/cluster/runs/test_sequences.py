@@ -10,9 +10,9 @@ import pytest
 
 from icdc_api.errors import FailureClass
 from icdc_api.status.conditions import ConditionType
-from icdc_testing.adapter.cluster_objects import ago, driver_pod, running, termination, waiting
-from icdc_testing.adapter.sequences import Moment, play
-from icdc_testing.adapter.spark_operator import (
+from icdc_testing.operator.adapter.objects import ago, driver_pod, running, termination, waiting
+from icdc_testing.operator.adapter.sequences import Moment, play
+from icdc_testing.operator.adapter.spark_operator import (
     CRASHED,
     DRAINED,
     EVICTED,

@@ -15,8 +15,8 @@ from icdc_api.status.pipeline_status import PipelineStatus, TableReason, TableSt
 from icdc_api.status.runs import Failure, RunKind, RunState, RunStatus
 from icdc_api.status.triggers import ObservedTriggers
 from icdc_operator.core.observed import RunPhase, RunSeen
-from icdc_testing.deciding.decide_world import TABLES
-from icdc_testing.deciding.pipelines import NOW
+from icdc_testing.operator.deciding.pipelines import NOW
+from icdc_testing.operator.deciding.world import TABLES
 
 Made = TypeVar("Made")
 

@@ -11,8 +11,8 @@ from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import Failure, RunState
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import RunPhase, RunSeen
-from icdc_testing.deciding.edited_world import PHASES
-from icdc_testing.deciding.pipelines import (
+from icdc_testing.operator.deciding.edited_world import PHASES
+from icdc_testing.operator.deciding.pipelines import (
     NOW,
     caught_up,
     make_active,
@@ -22,7 +22,7 @@ from icdc_testing.deciding.pipelines import (
     report,
     run_record,
 )
-from icdc_testing.deciding.spec_fields import base
+from icdc_testing.operator.deciding.spec_fields import base
 
 pytestmark = pytest.mark.unit
 

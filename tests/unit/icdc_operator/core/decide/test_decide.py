@@ -12,7 +12,7 @@ from icdc_api.status.pipeline_status import TableReason, TableState
 from icdc_api.status.runs import Failure, RunState
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import CreateRun, ForgetRun, RunPhase, RunSeen, StopRun
-from icdc_testing.deciding.pipelines import (
+from icdc_testing.operator.deciding.pipelines import (
     NOW,
     after_failure,
     caught_up,

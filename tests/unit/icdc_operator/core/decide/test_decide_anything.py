@@ -10,8 +10,8 @@ from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Observed, RunSeen
-from icdc_testing.deciding.decide_world import TABLES, DecideWorld, check
-from icdc_testing.deciding.pipelines import NOW, make_spec
+from icdc_testing.operator.deciding.pipelines import NOW, make_spec
+from icdc_testing.operator.deciding.world import TABLES, DecideWorld, check
 
 from . import any_state
 

@@ -11,7 +11,7 @@ from icdc_api.status.conditions import ConditionType
 from icdc_api.status.runs import Failure, RunState
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Decision, RunPhase, StopRun
-from icdc_testing.deciding.pipelines import (
+from icdc_testing.operator.deciding.pipelines import (
     NOW,
     caught_up,
     make_active,

@@ -13,8 +13,7 @@ from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import Failure, RunState, RunStatus
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import ForgetRun, RunPhase, RunSeen, StopRun
-from icdc_testing.deciding.decide_world import DecideWorld
-from icdc_testing.deciding.pipelines import (
+from icdc_testing.operator.deciding.pipelines import (
     NOW,
     after_failure,
     caught_up,
@@ -25,6 +24,7 @@ from icdc_testing.deciding.pipelines import (
     report,
     run_record,
 )
+from icdc_testing.operator.deciding.world import DecideWorld
 
 pytestmark = pytest.mark.unit
 

@@ -8,7 +8,7 @@ import pytest
 from icdc_api.status.pipeline_status import LastBatch, PipelineStatus
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import RunPhase, RunSeen, StopRun
-from icdc_testing.deciding.pipelines import (
+from icdc_testing.operator.deciding.pipelines import (
     NOW,
     caught_up,
     make_active,

@@ -17,7 +17,7 @@ from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import ResyncMode, RunKind, RunState
 from icdc_api.status.triggers import Ask
 from icdc_operator.core.observed import Queued, RunPhase
-from icdc_testing.deciding.decide_world import QUEUED, TABLES, DecideWorld
+from icdc_testing.operator.deciding.world import QUEUED, TABLES, DecideWorld
 
 FAILURES = (
     errors.TargetUnavailable("down"),

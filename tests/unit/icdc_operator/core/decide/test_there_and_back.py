@@ -13,8 +13,8 @@ import re
 import pytest
 
 from icdc_api.status.conditions import ConditionType
-from icdc_testing.deciding.edited_world import PHASES
-from icdc_testing.deciding.spec_fields import SpecField, base, fields, put, with_another
+from icdc_testing.operator.deciding.edited_world import PHASES
+from icdc_testing.operator.deciding.spec_fields import SpecField, base, fields, put, with_another
 from icdc_testing.waiting.seeds import choose_seed
 
 pytestmark = [pytest.mark.unit, pytest.mark.timeout(3600)]

@@ -14,9 +14,9 @@ from icdc_operator.cluster.heads.reader import metadata_files
 from icdc_operator.cluster.heads.reader.foreign_errors import map_errors
 from icdc_operator.cluster.heads.reader.metadata_files import MAX_BYTES, read
 from icdc_operator.cluster.heads.settings import ReaderSettings
-from icdc_testing.catalogs import rest_catalog
-from icdc_testing.catalogs.readers import ON_LOOPBACK
-from icdc_testing.catalogs.rest_catalog import RestCatalog
+from icdc_testing.lake.catalogs import rest_catalog
+from icdc_testing.lake.catalogs.readers import ON_LOOPBACK
+from icdc_testing.lake.catalogs.rest_catalog import RestCatalog
 
 pytestmark = pytest.mark.unit
 

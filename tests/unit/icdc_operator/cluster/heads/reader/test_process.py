@@ -24,11 +24,11 @@ from icdc_operator.cluster.heads.reader.limits import confinement
 from icdc_operator.cluster.heads.settings import ReaderSettings
 from icdc_operator.cluster.heads.table_heads import TABLE_SECONDS, Head, HeadReader, list_branches
 from icdc_operator.cluster.metrics import Metrics
-from icdc_testing.adapter.fake_api import FakeServer
-from icdc_testing.catalogs import rest_catalog
-from icdc_testing.catalogs.head_lake import HeadLake
-from icdc_testing.catalogs.readers import ON_LOOPBACK
-from icdc_testing.deciding.pipelines import make_spec
+from icdc_testing.lake.catalogs import rest_catalog
+from icdc_testing.lake.catalogs.head_lake import HeadLake
+from icdc_testing.lake.catalogs.readers import ON_LOOPBACK
+from icdc_testing.operator.adapter.fakes.api import FakeServer
+from icdc_testing.operator.deciding.pipelines import make_spec
 from icdc_testing.waiting.async_wait import until
 
 from . import hostile_server

@@ -1,0 +1,35 @@
+"""The charts as files: their paths, and their values.yaml. Runs no Helm."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from icdc_testing import ROOT
+
+CHARTS = ROOT / "charts"
+OPERATOR = CHARTS / "iceberg-cdc-operator"
+PIPELINES = CHARTS / "iceberg-cdc-pipelines"
+BOTH = (OPERATOR, PIPELINES)
+
+WHOLE = frozenset({"resources", "heads.resources", "podSecurityContext", "securityContext"})
+"""Values that count as one although they have parts: their form is that of Kubernetes."""
+
+Values = dict[str, Any]
+
+
+def values(chart: Path) -> Values:
+    """Return the values in values.yaml."""
+    values: Values = yaml.safe_load((chart / "values.yaml").read_text(encoding="utf-8"))
+    return values
+
+
+def leaves(group: Values, above: str = "") -> Iterator[str]:
+    """Yield the paths of the values that are no groups of others, such as `image.tag`."""
+    for name, value in group.items():
+        path = f"{above}{name}"
+        if isinstance(value, dict) and value and path not in WHOLE and not path.endswith("labels"):
+            yield from leaves(value, f"{path}.")
+        else:
+            yield path

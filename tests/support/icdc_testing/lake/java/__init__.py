@@ -1,0 +1,1 @@
+"""Data and delete files that Iceberg's own Java writers write."""

@@ -1,0 +1,143 @@
+"""The guards that a whole run of the application tries, with real Spark and OpenSearch."""
+
+from icdc_testing.mutants.edits import Edit
+from icdc_testing.mutants.guard import Guard, GuardKind
+
+_ROOM = "sparkapps/icdc_spark/replication"
+_RUN = f"{_ROOM}/table_run.py"
+_TESTS = "tests/spark/pipeline"
+_TAKING_OVER = f"{_TESTS}/runs/test_taking_over.py"
+_NODES = f"{_ROOM}/checks/node_check.py"
+_ABSENT = f"{_TESTS}/target/test_absent_nodes.py"
+
+LISTED = (
+    Guard(
+        kind=GuardKind.WAIT,
+        name="a run that takes over waits",
+        prevents="Tasks of the previous run write after the first batch of the new run.",
+        edits=(Edit(_RUN, "context.outwait_older_runs(stored.document)", "pass"),),
+        tests=(f"{_TAKING_OVER}::test_a_run_whose_first_wait_failed_waits_again_before_it_writes",),
+    ),
+    Guard(
+        kind=GuardKind.WAIT,
+        name="tasks may still begin a request",
+        prevents="A task that has not yet checked who owns the index writes into the next batch.",
+        edits=(
+            Edit(
+                f"{_ROOM}/context.py",
+                "at_least=OWNER_SECONDS if state is None or state.intent else 0.0",
+                "at_least=0.0",
+            ),
+        ),
+        tests=(
+            f"{_TAKING_OVER}"
+            "::test_a_run_that_finds_a_batch_under_way_waits_until_its_tasks_have_asked_who_owns_the_index",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.WAIT,
+        name="a lost answer is waited out",
+        prevents="A request whose answer was lost overwrites what the next batch wrote.",
+        edits=(
+            Edit(
+                f"{_ROOM}/context.py",
+                "if result.ambiguous or failed_before:",
+                "if failed_before:",
+            ),
+        ),
+        tests=(
+            f"{_TAKING_OVER}"
+            "::test_a_batch_of_which_an_answer_was_lost_is_recorded_when_its_requests_have_ended",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.WAIT,
+        name="a node that left is remembered",
+        prevents="A node that comes back applies the requests that it held, and nobody notices.",
+        edits=(Edit(_NODES, "with_nodes(nodes, absent,", "with_nodes(nodes, {},"),),
+        tests=(
+            f"{_ABSENT}::test_a_node_that_comes_back_with_what_it_held_is_followed_by_an_export",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.WAIT,
+        name="a primary that moved is asked for",
+        prevents="A disconnected node applies a request again that another node has repeated.",
+        edits=(Edit(_NODES, " or has_moved(context, now):", ":"),),
+        tests=(
+            f"{_ABSENT}::test_the_node_of_a_primary_that_moved_is_asked_although_every_answer_came",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.ALIAS,
+        name="the alias is read",
+        prevents="Readers see nothing, or an old copy, and every comparison says equal.",
+        edits=(Edit(_RUN, "alias_check.keep_alias(self.context, stored.document)", "pass"),),
+        tests=(
+            f"{_TESTS}/target/test_other_hands.py"
+            "::test_an_alias_that_somebody_removed_is_back_after_one_poll",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.COUNTS,
+        name="a new index is counted",
+        prevents="Readers get an index in which rows are missing.",
+        edits=(Edit(f"{_ROOM}/export.py", "if keys != documents + refused:", "if False:"),),
+        tests=(
+            f"{_TESTS}/target/test_miscounts.py"
+            "::test_an_export_that_somebody_disturbs_is_begun_anew",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.WAIT,
+        name="a batch whose primary moved is written again",
+        prevents="A write that only the old primary acknowledged is lost, and counts as applied.",
+        edits=(Edit(_NODES, "is_settled = not has_moved(context, now)", "is_settled = True"),),
+        tests=(
+            f"{_ABSENT}::test_what_a_primary_acknowledged_that_its_successor_never_had_is_written_again",
+            f"{_ABSENT}::test_a_repair_that_such_a_primary_acknowledged_is_written_again",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.COUNTS,
+        name="the index has as many writes as it acknowledged",
+        prevents="Writes that a disk lost while a batch was written count as applied.",
+        edits=(Edit(_NODES, "if has_moved(context, now) or not lost:", "if True:"),),
+        tests=(
+            f"{_TESTS}/target/test_restored_index.py"
+            "::test_writes_that_a_disk_lost_while_a_batch_was_written_are_not_advanced_over",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.COUNTS,
+        name="lost writes are recorded",
+        prevents="The run that repeats the batch, to which nothing is acknowledged, sees no loss.",
+        edits=(
+            Edit(
+                _NODES,
+                "store.replace(stored, stored.document.distrust(now=format_instant()))",
+                "store.replace(stored, stored.document)",
+            ),
+        ),
+        tests=(
+            f"{_TESTS}/target/test_restored_index.py"
+            "::test_writes_that_a_disk_lost_while_a_batch_was_written_are_not_advanced_over",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.IDENTITY,
+        name="the index is compared before the advance",
+        prevents="A batch counts as applied although a restore has removed its writes.",
+        edits=(
+            Edit(
+                _NODES,
+                "intent.index, intent.index_uuid, recorded)",
+                "intent.index, intent.index_uuid)",
+            ),
+        ),
+        tests=(
+            f"{_TESTS}/target/test_restored_index.py"
+            "::test_what_is_restored_while_a_batch_is_written_is_not_advanced_over",
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""A Kubernetes cluster of one node, made of processes of this host, and the product on it."""

@@ -1,0 +1,242 @@
+"""Where the product ends: all that leads out of it is replaced here, in this process and for good.
+
+    replaced                                        by
+    the HTTP connection of the OpenSearch client    `network.Network` of the world
+    time.time, time.monotonic, time.sleep           virtual time
+    threads of bulk requests and of tables          one after the other, in the process that asks
+    Spark sessions, plans, lines, readers           `spark`
+    the catalog's table and its tags                `lake`
+    the report's file                               the pod's annotation, in the model
+    the question's file                             the ConfigMap, in the model
+
+Everything else that a run or the operator's core does is the product's own code. Only a process
+that does nothing but simulate may import this module, and before any module of the product.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from datetime import datetime, timedelta, tzinfo
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from icdc_testing.simulation.world import World
+
+__all__ = ["Future", "install", "set_world", "world"]
+
+_WORLDS: "list[World]" = []
+_SLEEP = time.sleep
+
+
+def world() -> "World":
+    """Return the world that is played now."""
+    return _WORLDS[-1]
+
+
+def set_world(now: "World | None") -> None:
+    """Play this world from now on."""
+    _WORLDS[:] = [] if now is None else [now]
+
+
+def _monotonic() -> float:
+    return 1000.0 + (_WORLDS[-1].schedule.now if _WORLDS else 0.0)
+
+
+def _time() -> float:
+    from icdc_testing.simulation.model.lake import BEGIN
+
+    return BEGIN.timestamp() + (_WORLDS[-1].schedule.now if _WORLDS else 0.0)
+
+
+def _sleep(seconds: float) -> None:
+    if _WORLDS:
+        world().schedule.sleep(seconds)
+    else:
+        # The pool of processes waits for them when it ends.
+        _SLEEP(seconds)
+
+
+class _TimeOfPolls:
+    """Time for whoever polls: where nothing happens meanwhile, the next poll is later."""
+
+    monotonic = staticmethod(_monotonic)
+
+    @staticmethod
+    def sleep(seconds: float) -> None:
+        schedule = world().schedule
+        schedule.sleep(max(seconds, min(10.0, schedule.until_next())))
+
+
+class VirtualDatetime(datetime):
+    """A `datetime` whose now is the world's."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+        """Return the world's time."""
+        from icdc_testing.simulation.model.lake import BEGIN
+
+        return (BEGIN + timedelta(seconds=world().schedule.now)).astimezone(tz)
+
+
+def install() -> None:
+    """Replace all of it."""
+    # First: default arguments of the product take `time.sleep` when its modules are imported.
+    vars(time).update(monotonic=_monotonic, time=_time, sleep=_sleep)
+    _replace_client()
+    _replace_time()
+    _replace_spark()
+    from icdc_testing.simulation import quick_client
+
+    quick_client.install()
+
+
+def _replace_client() -> None:
+    from opensearchpy.transport import Transport
+
+    from icdc_spark.opensearch.client import errors, tasks  # noqa: F401
+    from icdc_testing.simulation.model.network import SimulatedConnection
+
+    Transport.DEFAULT_CONNECTION_CLASS = SimulatedConnection
+    vars(tasks)["time"] = _TimeOfPolls
+
+
+def _replace_time() -> None:
+    from icdc_api.job.run_files import RunReport
+    from icdc_spark.opensearch.bulk import partition_writer, sender, sink
+    from icdc_spark.opensearch.client import retry
+    from icdc_spark.opensearch.stores import dead_letters
+    from icdc_spark.replication import context
+    from icdc_spark.reporting import reporter
+    from icdc_testing.simulation import spark
+    from icdc_testing.simulation.schedule import Flag
+
+    for module in (context, reporter, dead_letters):
+        vars(module)["datetime"] = VirtualDatetime
+    begin = retry.RetryDelay.__init__
+
+    def begin_with_seed(self: Any, *arguments: Any, **keywords: Any) -> None:
+        begin(self, *arguments, **{"_random": world().random, **keywords})
+
+    vars_of(retry.RetryDelay, "__init__", begin_with_seed)
+    vars(sender)["Event"] = lambda: Flag(lambda: world().schedule)
+    vars(partition_writer)["ThreadPoolExecutor"] = spark.InlinePool
+    vars(sink)["TaskContext"] = _TaskContext
+    vars_of(RunReport, "write", lambda self, path: None)
+
+
+def _replace_spark() -> None:
+    from icdc_spark.process import pipeline_run, table_modes
+    from icdc_spark.replication import changelog, duplicates, export, pins, table_run
+    from icdc_spark.replication.checks import table_observation
+    from icdc_testing.simulation import spark
+    from icdc_testing.simulation.model import lake
+
+    for module in (changelog, export, table_run, table_observation):
+        for name in (
+            "open_reader",
+            "choose_planner",
+            "plan_export",
+            "merge_groups",
+            "release_groups",
+            "build_export_lines",
+            "build_change_lines",
+            "list_changed_ids",
+            "count_tasks",
+        ):
+            if name in vars(module):
+                vars(module)[name] = getattr(spark, name)
+    vars(table_observation)["CachedTable"] = spark.TableCache
+    vars(duplicates)["settle"] = spark.settle
+    vars(pins)["tags"] = lake.Tags
+    vars(pipeline_run)["WorkerThreads"] = _Threads
+    vars(pipeline_run)["CallWatch"] = _NoWatch
+    vars(pipeline_run)["StepWatch"] = _NoStepWatch
+    vars(pipeline_run)["session"] = _Sessions
+    from icdc_api.job.run_files import RunMode
+    from icdc_testing.simulation import questions
+
+    vars(pipeline_run)["RunQuestions"] = questions.BroughtQuestions
+    handlers: Any = table_modes.HANDLERS
+    handlers[RunMode.VERIFY] = questions.verify
+
+
+def vars_of(kind: type, name: str, value: Any) -> None:
+    """Set an attribute of a class of the product."""
+    setattr(kind, name, value)
+
+
+class _TaskContext:
+    """Stands for Spark's: the number of the attempt is that of the process."""
+
+    @staticmethod
+    def get() -> "_TaskContext":
+        return _TaskContext()
+
+    def attemptNumber(self) -> int:  # noqa: N802  Spark's name
+        return world().schedule.current.attempt
+
+
+class _Threads:
+    """Stands for WorkerThreads: the one table is followed in the driver's own process."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def run(self, jobs: Mapping[str, Any]) -> None:
+        for job in jobs.values():
+            job()
+
+    def mark_stuck(self, *_: Any) -> None:
+        pass
+
+
+class _NoWatch:
+    """Stands for CallWatch: the model of the catalog answers at once."""
+
+    def __init__(self, *_: Any) -> None:
+        pass
+
+    def __enter__(self) -> "_NoWatch":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    @contextmanager
+    def call(self, *_: Any) -> Iterator[None]:
+        yield
+
+    def build_source_unavailable(self, *_: Any) -> None:
+        pass
+
+
+class _NoStepWatch(_NoWatch):
+    """Stands for StepWatch: the model has faults, and nothing in it hangs for ever."""
+
+    @contextmanager
+    def step(self, *_: Any) -> Iterator[None]:
+        yield
+
+    def note(self, table: str) -> None:
+        """Nothing: no step is judged."""
+
+
+class _Sessions:
+    """Stands for `icdc_spark.iceberg.jvm.session`."""
+
+    @staticmethod
+    def open_table_session(_: Any, catalog: str, properties: Any, mark: Any) -> Any:
+        from icdc_testing.simulation.spark import OpenedSession
+
+        return OpenedSession(mark)
+
+    @staticmethod
+    def mark_jobs(*_: Any, **__: Any) -> None:
+        pass
+
+
+def make_random(seed: int, purpose: str) -> Random:
+    """Return choices made from a world's seed."""
+    return Random(f"{seed} {purpose}")

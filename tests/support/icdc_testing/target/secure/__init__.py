@@ -1,0 +1,1 @@
+"""A node with OpenSearch's security plugin, and a pipeline on it."""

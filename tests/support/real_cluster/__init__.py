@@ -1,1 +1,0 @@
-"""TODO: say what this room holds."""
