@@ -1,8 +1,8 @@
 """Tables as text, in the form of `kubectl get`: aligned columns, capitals on top, no frames.
 
 One form for what a run on this host, a driver in a cluster and the status of a pipeline say, so
-that people compare them at a glance and `awk` and `column` can work on them. Results of runs are
-read as plain values by key: another version of the application may leave a field out, which shows
+that people compare them at a glance and `awk` and `column` can work on them. Answers of runs are
+read with the gaps filled: another version of the application may leave a field out, which shows
 as `-`, or add one, which is not shown.
 
     NAME          STATE           APPLIED               BEHIND   LAG   ROWS     MESSAGE
@@ -13,10 +13,22 @@ Pure; `terminal.say` writes it.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from icdc_api.job import answer_keys
+from icdc_api.job.answers import (
+    DIFFERENCE_KINDS,
+    ComparisonEntry,
+    DeadLetterEntry,
+    DeadLettersEntry,
+    Differences,
+    Form,
+    PlanEntry,
+    ReplayEntry,
+    RunAnswer,
+    TableEntry,
+    fill,
+)
 from icdc_api.status.pipeline_status import TableState, TableStatus
 
 NONE = "-"
@@ -91,71 +103,72 @@ def format_plan(result: Mapping[str, Any]) -> str:
 
     Below the table, since a batch may change any number of fields, and each needs a line.
     """
+    tables = _list_entries(PlanEntry, result)
     rows = [
         (
-            *(_format_cell(table.get(key)) for key in ("name", "index", "mode")),
-            *(_format_cell(table.get(key)) for key in ("fromSnapshotId", "toSnapshotId")),
-            *(_format_cell(table.get(key)) for key in ("filesAdded", "filesRemoved")),
-            *(_format_cell(table.get(key)) for key in ("filesWithNewDeletes", "rows")),
-            _format_bytes(table.get("bytes")),
-            _format_cell(table.get("strategy")),
+            *_format_cells(table["name"], table["index"], table["mode"]),
+            *_format_cells(table["fromSnapshotId"], table["toSnapshotId"]),
+            *_format_cells(table["filesAdded"], table["filesRemoved"]),
+            *_format_cells(table["filesWithNewDeletes"], table["rows"]),
+            _format_bytes(table["bytes"]),
+            _format_cell(table["strategy"]),
             _format_message(table),
         )
-        for table in result["tables"]
+        for table in tables
     ]
     changes = [
         f"{table['name']}: mapping: {change}"
-        for table in result["tables"]
-        for change in table.get("mappingChanges") or ()
+        for table in tables
+        for change in table["mappingChanges"] or ()
     ]
     return "\n".join([align(_PLAN_HEAD, rows), *changes])
 
 
 def format_comparison(result: Mapping[str, Any]) -> str:
     """Render a comparison: one line for each table, then samples of the ids."""
-    rows = [_build_comparison_row(table) for table in result["tables"]]
+    tables = _list_entries(ComparisonEntry, result)
+    rows = [_build_comparison_row(table) for table in tables]
     samples = [
-        f"{table['name']}: {kind}: {', '.join(map(str, differing['samples']))}"
-        for table in result["tables"]
-        for kind in ("missing", "extra", "different")
-        if (differing := table.get(kind) or {}).get("samples")
+        f"{table['name']}: {kind}: {', '.join(map(str, ids))}"
+        for table in tables
+        for kind in DIFFERENCE_KINDS
+        if (ids := fill(Differences, table[kind] or {})["samples"])
     ]
     return "\n".join([align(_VERIFY_HEAD, rows), *samples])
 
 
 def format_dead_letters(result: Mapping[str, Any]) -> str:
     """Render the rows that indices refused, one line for each; then each table's message."""
-    fields = ("id", "errorType", "snapshotId", "ordinal", "at", "reason")
+    tables = _list_entries(DeadLettersEntry, result)
     rows = [
         (
-            _format_cell(table.get("name")),
-            _format_cell(table.get("index")),
-            *(_format_cell(one.get(f)) for f in fields),
+            *_format_cells(table["name"], table["index"]),
+            *_format_cells(row["id"], row["errorType"], row["snapshotId"]),
+            *_format_cells(row["ordinal"], row["at"], row["reason"]),
         )
-        for table in result["tables"]
-        for one in table.get(answer_keys.DEAD_LETTERS) or ()
+        for table in tables
+        for row in (fill(DeadLetterEntry, written) for written in table["letters"] or ())
     ]
     notes = [
-        f"{table['name']}: {_format_message(table)}"
-        for table in result["tables"]
-        if _format_message(table)
+        f"{table['name']}: {_format_message(table)}" for table in tables if _format_message(table)
     ]
     return "\n".join([align(_DEAD_LETTERS_HEAD, rows), *notes])
 
 
 def format_replay(result: Mapping[str, Any]) -> str:
     """Render a replay: one line for each table, then samples of rows refused again."""
+    tables = _list_entries(ReplayEntry, result)
     rows = [
         (
-            *(_format_cell(table.get(key)) for key in ("name", "index", "resent", "left")),
+            *_format_cells(table["name"], table["index"], table["resent"], table["left"]),
             _format_message(table),
         )
-        for table in result["tables"]
+        for table in tables
     ]
     samples = [
         f"{table['name']}: still refused: {', '.join(map(str, table['samples']))}"
-        for table in result["tables"]
-        if table.get("samples")
+        for table in tables
+        if table["samples"]
     ]
     return "\n".join([align(_REPLAY_HEAD, rows), *samples])
 
@@ -208,25 +221,32 @@ def _build_status_row(table: TableStatus) -> tuple[str, ...]:
     )
 
 
-def _build_comparison_row(table: Mapping[str, Any]) -> tuple[str, ...]:
-    repaired = table.get("repaired")
+def _list_entries(form: type[Form], result: Mapping[str, Any]) -> list[Form]:
+    return [fill(form, entry) for entry in fill(RunAnswer, result)["tables"]]
+
+
+def _build_comparison_row(table: ComparisonEntry) -> tuple[str, ...]:
+    repaired = table["repaired"]
     message = _format_message(table)
     if repaired is not None:
         message = f"repaired {repaired} documents{'; ' if message else ''}{message}"
     return (
-        *(_format_cell(table.get(key)) for key in ("name", "index", "snapshotId")),
+        *_format_cells(table["name"], table["index"], table["snapshotId"]),
         # Absent is "no": a table that could not be compared has not been shown to be equal.
-        "yes" if table.get("equal") else "no",
-        *(_format_cell(table.get(key)) for key in ("rows", "documents")),
-        *(_format_cell((table.get(kind) or {}).get("count")) for kind in ("missing", "extra")),
-        _format_cell((table.get("different") or {}).get("count")),
+        "yes" if table["equal"] else "no",
+        *_format_cells(table["rows"], table["documents"]),
+        *(_format_cell(fill(Differences, table[kind] or {})["count"]) for kind in DIFFERENCE_KINDS),
         message,
     )
 
 
-def _format_message(table: Mapping[str, Any]) -> str:
-    reason, message = table.get("reason"), table.get("message")
+def _format_message(table: TableEntry) -> str:
+    reason, message = table["reason"], table["message"]
     return ": ".join(str(part) for part in (reason, message) if part)
+
+
+def _format_cells(*values: object) -> Iterator[str]:
+    return map(_format_cell, values)
 
 
 def _format_cell(value: object) -> str:

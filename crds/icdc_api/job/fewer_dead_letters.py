@@ -14,23 +14,20 @@ answer that was cut off says so. Pure; knows neither the form of a report nor it
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from icdc_api.job.answer_keys import DEAD_LETTERS, DOCUMENT
-
-Result = Mapping[str, Any]
-Entry = Mapping[str, Any]
+from icdc_api.job.answers import DeadLetterEntry, DeadLettersEntry, RunAnswer, fill
 
 
-def iterate_smaller_results(result: Result) -> Iterator[dict[str, Any]]:
+def iterate_smaller_results(result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield `result` with ever fewer dead letters, largest first; nothing where it has none.
 
     Whole documents are dropped only where not even one dead letter of each table fits with them.
     """
-    entries = result.get("tables")
+    entries = fill(RunAnswer, result)["tables"]
     if not isinstance(entries, list):
         return
     most = max((len(_list_dead_letters(entry)) for entry in entries), default=0)
     has_documents = any(
-        DOCUMENT in dead_letter for entry in entries for dead_letter in _list_dead_letters(entry)
+        "document" in dead_letter for entry in entries for dead_letter in _list_dead_letters(entry)
     )
     count = _reduce_count(most)
     while count:
@@ -49,30 +46,26 @@ def _reduce_count(count: int) -> int:
     return count * 2 // 3
 
 
-def _list_dead_letters(entry: Entry) -> list[dict[str, Any]]:
-    dead_letters = entry.get(DEAD_LETTERS) if isinstance(entry, Mapping) else None
-    return dead_letters if isinstance(dead_letters, list) else []
+def _list_dead_letters(entry: object) -> list[DeadLetterEntry]:
+    if not isinstance(entry, Mapping):
+        return []
+    listed = fill(DeadLettersEntry, entry)["letters"]
+    return listed if isinstance(listed, list) else []
 
 
-def _cut_dead_letters(entry: Entry, count: int) -> Entry:
+def _cut_dead_letters(entry: DeadLettersEntry, count: int) -> DeadLettersEntry:
     dead_letters = _list_dead_letters(entry)
     if len(dead_letters) <= count:
         return entry
     # A message is there already where the run itself has not listed all of them: then `count` of
     # the entry is about all of the table, and not only about the ids that were asked for.
     total = entry["count"] if entry.get("message") and "count" in entry else len(dead_letters)
-    return {
-        **entry,
-        DEAD_LETTERS: dead_letters[:count],
-        "message": f"{total - count} more are not shown",
-    }
+    message = f"{total - count} more are not shown"
+    return {**entry, "letters": dead_letters[:count], "message": message}
 
 
-def _without_documents(entry: Entry) -> Entry:
-    if not _list_dead_letters(entry):
-        return entry
-    bare = [
-        {key: dead_letter[key] for key in dead_letter if key != DOCUMENT}
-        for dead_letter in _list_dead_letters(entry)
-    ]
-    return {**entry, DEAD_LETTERS: bare}
+def _without_documents(entry: DeadLettersEntry) -> DeadLettersEntry:
+    bare = [dead_letter.copy() for dead_letter in _list_dead_letters(entry)]
+    for dead_letter in bare:
+        dead_letter.pop("document", None)
+    return {**entry, "letters": bare} if bare else entry

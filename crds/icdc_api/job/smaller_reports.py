@@ -9,7 +9,7 @@ from typing import Any
 
 from icdc_api.base import shorten
 from icdc_api.job import fewer_dead_letters
-from icdc_api.job.answer_keys import DEAD_LETTERS
+from icdc_api.job.answers import RunAnswer, fill
 from icdc_api.job.run_files import RunReport
 from icdc_api.status.pipeline_status import TableStatus
 
@@ -18,7 +18,7 @@ MESSAGE_OMITTED = "the message was omitted because the report is too large; read
 SHORT_MESSAGE = 200
 """Characters of the beginning of a message, which names the cause."""
 
-_DETAILS = ("index", "message", "why", "mappingChanges", DEAD_LETTERS, "samples")
+_DETAILS = ("index", "message", "why", "mappingChanges", "letters", "samples")
 """Fields of an entry in the result that are not bounded and that a reader can do without."""
 DETAILS_OMITTED = "details of the result"
 DEAD_LETTERS_OMITTED = "dead letters"
@@ -83,7 +83,7 @@ def _without_samples(table: TableStatus) -> TableStatus:
 
 def _without_details(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the result with counts and verdicts of each table, without ids and long texts."""
-    entries = result.get("tables")
+    entries = fill(RunAnswer, result)["tables"]
     if not isinstance(entries, list):
         return dict(result)
     return {**result, "tables": [_without_detail(entry) for entry in entries]}

@@ -30,7 +30,7 @@ from icdc_api import naming
 from icdc_api.crd import loading
 from icdc_api.errors import BadSpec, NodeLost, StartTimeout
 from icdc_api.job import report_text
-from icdc_api.job.answer_keys import QUESTION
+from icdc_api.job.answers import RunAnswer, fill
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import Failure
@@ -236,9 +236,10 @@ async def _read_answer(target: Target, answered: PipelineStatus) -> dict[str, An
         report, _ = reports.read_report(pod, ids[0] or taken_up.run)
         # A run that goes on may have been asked something else since.
         result = {} if report is None or report.result is None else report.result
-        if "tables" in result and result.get(QUESTION) in (None, taken_up.id):
+        answer = fill(RunAnswer, result)
+        if "tables" in result and answer["question"] in (None, taken_up.id):
             say_what_is_left_out(metadata["annotations"])
-            return {"tables": result["tables"]}
+            return {"tables": answer["tables"]}
     lost = f"the run {taken_up.run} has answered, but its pod, which held the answer, was deleted"
     return Failure.of(NodeLost(f"{lost}: ask again"))
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from icdc_api.errors import BadSpec
+from icdc_api.job.answers import ReplayEntry, fill
 from icdc_api.job.run_files import RunMode
 from icdc_api.status.runs import Failure, RunKind
 from icdc_api.status.triggers import MAX_ASKED_IDS, AskedKind
@@ -109,6 +110,7 @@ def _show(
     def is_bad(table: Mapping[str, Any]) -> bool:
         # `left` counts what was refused again; a list has none, and refused rows in it are no
         # failure of the command.
-        return bool(table.get("reason") or table.get("left"))
+        entry = fill(ReplayEntry, table)
+        return bool(entry["reason"] or entry["left"])
 
     return plan_verify.show_answer(answer, arguments, text, is_bad)

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from icdc_api.errors import BadSpec
+from icdc_api.job.answers import ComparisonEntry, RunAnswer, fill
 from icdc_api.job.run_files import RunMode
 from icdc_api.status.runs import Failure, RunKind
 from icdc_cli import exits, options, terminal, text_tables
@@ -175,11 +176,12 @@ def show_answer(
         terminal.say(text(answer))
     else:
         options.write(answer, arguments.output)
-    if not answer["tables"]:
+    tables = fill(RunAnswer, answer)["tables"]
+    if not tables:
         # Nothing that was compared is not the same as nothing that differs.
         terminal.complain("no table has answered: read the log of the run's driver, and ask again")
         return Exit.STALLED
-    return Exit.STALLED if any(map(is_bad, answer["tables"])) else Exit.DONE
+    return Exit.STALLED if any(map(is_bad, tables)) else Exit.DONE
 
 
 def _show_tables(
@@ -193,6 +195,7 @@ def _show_tables(
     compared = mode in (RunMode.VERIFY, RunMode.REPAIR)
 
     def is_bad(table: Mapping[str, Any]) -> bool:
-        return bool(table.get("reason")) or (compared and not table.get("equal"))
+        entry = fill(ComparisonEntry, table)
+        return bool(entry["reason"]) or (compared and not entry["equal"])
 
     return show_answer(answer, arguments, text, is_bad)

@@ -18,11 +18,11 @@ import tempfile
 import time
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
 
 import yaml
 
 from icdc_api.errors import Bug, IcdcError
+from icdc_api.job.answers import ComparisonEntry, RunAnswer, fill
 from icdc_api.job.run_files import RunMode
 from icdc_cli import live, terminal, text_tables
 from icdc_cli.demo import scenario
@@ -146,15 +146,15 @@ class _Demo:
         if not isinstance(answer, dict):
             raise Bug(f"verify did not answer: {answer.message}")
         terminal.say(text_tables.format_comparison(answer))
-        entries: list[dict[str, Any]] = answer["tables"]
-        equal = all(entry.get("equal") for entry in entries)
+        entries = [fill(ComparisonEntry, entry) for entry in fill(RunAnswer, answer)["tables"]]
+        equal = all(entry["equal"] for entry in entries)
         # From the saved resource: the runner has ended, and its status with it.
         state = yaml.safe_load((self._folder / "state" / "pipeline.yaml").read_text())
         applied = state["status"]["tables"]
         upserted = sum(table["rowsUpserted"] for table in applied)
         deleted = sum(table["rowsDeleted"] for table in applied)
         sys.stdout.write(
-            f"\nrows:            {sum(entry['rows'] for entry in entries):,} in 3 tables\n"
+            f"\nrows:            {sum(entry['rows'] or 0 for entry in entries):,} in 3 tables\n"
             f"changes applied: {upserted:,} documents written, {deleted:,} deleted\n"
             f"equal:           {'yes' if equal else 'NO'}, after {self._measure_seconds():.0f} s\n"
         )

@@ -19,11 +19,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import AliasTaken, Bug, Fenced, IcdcError
+from icdc_api.job.answers import RunAnswer, TableEntry
 from icdc_api.job.run_files import RunMode, RunRequest
 from icdc_api.spec.secrets import load_catalog_properties
 from icdc_api.spec.tables import Table
@@ -66,7 +66,7 @@ class RunResult:
 
     outcome: IcdcError | None = None
     """The failure of the run as a whole; None if only tables, or nothing, failed."""
-    result: dict[str, Any] | None = None
+    result: RunAnswer | None = None
     """What any other mode than `run` answers: `{"tables": [entry, …]}`."""
 
 
@@ -137,7 +137,7 @@ class PipelineRun:
             if handler is None:
                 self._follow_tables(rotation)
                 return RunResult(outcome=self._find_worst_failure())
-            result = {"tables": self._collect_entries(handler, rotation)}
+            result: RunAnswer = {"tables": self._collect_entries(handler, rotation)}
             return RunResult(outcome=self._find_worst_failure(), result=result)
         finally:
             rotation.close()
@@ -158,8 +158,8 @@ class PipelineRun:
             self._schedule(contexts, follow)
 
     def _collect_entries(
-        self, handler: Callable[[TableContext], table_modes.Entry], rotation: Rotation
-    ) -> list[table_modes.Entry]:
+        self, handler: Callable[[TableContext], TableEntry], rotation: Rotation
+    ) -> list[TableEntry]:
         """Return the entries of the tables that the request names, in the spec's order.
 
         A table that failed has none. Nor has one that was not reached when a planned run was asked
@@ -167,7 +167,7 @@ class PipelineRun:
         """
         request = self.request
         names = request.only or request.tables or tuple(table.name for table in self._tables)
-        entries: dict[str, table_modes.Entry] = {}
+        entries: dict[str, TableEntry] = {}
 
         def handle(context: TableContext) -> None:
             is_planned = request.tables is not None

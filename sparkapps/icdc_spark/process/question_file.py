@@ -21,13 +21,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from icdc_api.base import MAX_TEXT, ShortText, shorten
 from icdc_api.errors import BadSpec, IcdcError, PassingError
-from icdc_api.job.answer_keys import COMPLETE, QUESTION
+from icdc_api.job.answers import RunAnswer, TableEntry
 from icdc_api.job.run_files import RunMode, RunQuestion
 from icdc_spark.process.step_watch import Jobs
 
@@ -45,11 +44,8 @@ ATTEMPTS = 5
 """Attempts at a planned comparison that meets a passing fault, before that is its answer."""
 _PASSING = {kind.__name__ for kind in PassingError.__subclasses__()}
 
-Entry = dict[str, Any]
-"""One table's part of the answer, as JSON."""
 
-
-def build_failed_entry(table: str, error: IcdcError) -> Entry:
+def build_failed_entry(table: str, error: IcdcError) -> TableEntry:
     """Return the entry of a table that could not answer."""
     return {"name": table, "reason": type(error).__name__, "message": error.message}
 
@@ -71,7 +67,7 @@ class RunQuestions:
         tags: Mapping[str, str],
         *,
         jobs: Jobs,
-        publish: Callable[[Entry | None], None],
+        publish: Callable[[RunAnswer | None], None],
         answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         """`tags` has the tag of each table's Spark jobs, `publish` takes the whole answer so far.
@@ -87,7 +83,7 @@ class RunQuestions:
         # Guards all that follows.
         self._lock = threading.Lock()
         self._question: RunQuestion | None = None
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, TableEntry] = {}
         # Tables from which no answer comes, and why, if that is known.
         self._silent: dict[str, IcdcError | None] = {}
         # What tables work on without changing anything, so that it may be cancelled.
@@ -175,7 +171,12 @@ class RunQuestions:
             return self._question == question
 
     def answer(
-        self, table: str, question: RunQuestion, entry: Entry, *, backoff: Callable[[int], float]
+        self,
+        table: str,
+        question: RunQuestion,
+        entry: TableEntry,
+        *,
+        backoff: Callable[[int], float],
     ) -> None:
         """Publish the table's entry, unless the question is another one by now.
 
@@ -265,6 +266,6 @@ class RunQuestions:
         complete = all(table in self._entries or table in self._silent for table in asked)
         self._show_answer(question.id, entries, complete=complete)
 
-    def _show_answer(self, identity: str, entries: list[Entry], *, complete: bool) -> None:
+    def _show_answer(self, identity: str, entries: list[TableEntry], *, complete: bool) -> None:
         self._has_answer = True
-        self._publish({QUESTION: identity, COMPLETE: complete, "tables": entries})
+        self._publish({"question": identity, "complete": complete, "tables": entries})

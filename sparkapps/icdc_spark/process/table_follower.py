@@ -41,11 +41,12 @@ from icdc_api.errors import (
     TableError,
     Unauthorized,
 )
+from icdc_api.job.answers import TableEntry
 from icdc_api.job.run_files import RunQuestion
 from icdc_spark.iceberg.jvm.errors import source_errors
 from icdc_spark.process import table_modes
 from icdc_spark.process.fair_semaphore import FairSemaphore
-from icdc_spark.process.question_file import Entry, RunQuestions, build_failed_entry
+from icdc_spark.process.question_file import RunQuestions, build_failed_entry
 from icdc_spark.protocol.next_step import StepKind
 from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.table_run import TableRun
@@ -192,7 +193,7 @@ class TableFollower:
         questions.answer(name, question, entry, backoff=self._compute_backoff)
         return True
 
-    def _inspect(self, question: RunQuestion) -> Entry:
+    def _inspect(self, question: RunQuestion) -> TableEntry:
         """Return the table's entry in the answer. Raises what ends the run."""
         context, name = self._context, self._context.table.name
         asked = question.model_dump(by_alias=False, exclude={"id"})

@@ -13,17 +13,14 @@ It must not know how the tables of a run are scheduled.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
+from icdc_api.job.answers import TableEntry
 from icdc_api.job.run_files import RunMode
 from icdc_spark.replication import deletion
 from icdc_spark.replication.context import TableContext
 from icdc_spark.verification import inspection
 
-Entry = dict[str, Any]
-"""One table's part of the result, as JSON."""
-
-HANDLERS: Mapping[RunMode, Callable[[TableContext], Entry]] = {
+HANDLERS: Mapping[RunMode, Callable[[TableContext], TableEntry]] = {
     RunMode.PLAN: inspection.plan,
     RunMode.VERIFY: inspection.verify,
     RunMode.REPAIR: inspection.repair,

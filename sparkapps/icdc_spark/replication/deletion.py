@@ -17,10 +17,10 @@ reported, and is no failure. It must not know why the pipeline is deleted.
 import logging
 import threading
 from contextlib import closing
-from typing import Any
 
 from icdc_api import naming
 from icdc_api.errors import AliasTaken, IcdcError, NodeLost, SourceUnavailable, TableNotFound
+from icdc_api.job.answers import DeletionEntry
 from icdc_spark.iceberg.jvm.errors import source_errors
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.opensearch.bulk.target import OWNER_SECONDS
@@ -35,11 +35,8 @@ LOG = logging.getLogger(__name__)
 TAG_SECONDS = 120.0
 """Limit of the catalog's work on the tags of one table."""
 
-Entry = dict[str, Any]
-"""What was done, for people."""
 
-
-def delete(context: TableContext) -> Entry:
+def delete(context: TableContext) -> DeletionEntry:
     """Delete indices, dead letters, tags and state of one table; return what was done.
 
     AliasTaken, with nothing deleted, where the alias is another pipeline's; Fenced where a newer
@@ -64,12 +61,16 @@ def delete(context: TableContext) -> Entry:
         _raise_if_stopped(context)
         # Fenced if a newer run has claimed it meanwhile: that one may have created an index.
         context.store.delete_unchanged(stored)
-    entry: Entry = {"name": context.table.name, "index": context.alias}
-    entry |= {"deleted": deleted, "left": left, "tags": tags}
     message = _build_message(context, deleted, left, tags)
     LOG.info("%s", message)
     context.reporter.set(message=message)
-    return entry
+    return {
+        "name": context.table.name,
+        "index": context.alias,
+        "deleted": deleted,
+        "left": left,
+        "tags": tags,
+    }
 
 
 def _claim(context: TableContext, stored: Stored) -> Stored:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from icdc_api.errors import Bug, IcdcError, TableError
+from icdc_api.job.answers import RunAnswer
 from icdc_api.job.run_files import RunReport, RunRequest
 from icdc_api.status.pipeline_status import TableReason, TableState, TableStatus
 from icdc_api.status.runs import Failure
@@ -108,14 +109,14 @@ class Reporter:
         with self._lock:
             (self._open_sessions.add if is_open else self._open_sessions.discard)(name)
 
-    def set_result(self, result: dict[str, Any] | None) -> None:
+    def set_result(self, result: RunAnswer | None) -> None:
         """Write the answer so far of a run that goes on; None removes it."""
         with self._lock:
             if self._report.finished:
                 return
             self._show(urgent=True, updated_at=get_utc_now(), result=result)
 
-    def finish(self, *, outcome: IcdcError | None, result: dict[str, Any] | None = None) -> None:
+    def finish(self, *, outcome: IcdcError | None, result: RunAnswer | None = None) -> None:
         """Write the last report of the run; a sink may need some seconds for it."""
         with self._lock:
             self._write(

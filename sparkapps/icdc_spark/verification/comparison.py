@@ -20,12 +20,11 @@ record says which rows those are. There each document is compared with its row, 
 a document is no difference.
 """
 
-from typing import Any
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_api.errors import Gap
+from icdc_api.job.answers import DIFFERENCE_KINDS, ComparisonEntry, Differences
 from icdc_api.spec.pipeline import Mode
 from icdc_spark.diff.export_plan import Chunk
 from icdc_spark.diff.id_lookup import look_up_ids
@@ -69,10 +68,8 @@ STREAMED_ONLY = (
     "counts as unchanged since the start"
 )
 
-Entry = dict[str, Any]
 
-
-def verify(context: TableContext, observer: TableObserver, *, repair: bool) -> Entry:
+def verify(context: TableContext, observer: TableObserver, *, repair: bool) -> ComparisonEntry:
     """Return whether they are equal, else counts and up to 20 ids of each kind of difference.
 
     Gap where the table was never exported, or the index is not the one that was recorded;
@@ -99,7 +96,7 @@ def verify(context: TableContext, observer: TableObserver, *, repair: bool) -> E
     require_whole_view(context.client.connection, recorded.index or "")
     # Refreshed, because a scan reads refreshed documents only.
     documents = indices.refresh_and_count(context.client, stored.document.index)
-    entry: Entry = {"snapshotId": applied, "documents": documents, "repaired": None}
+    entry: ComparisonEntry = {"snapshotId": applied, "documents": documents, "repaired": None}
     is_under_way = stored.document.intent is not None
     if is_under_way:
         # Its writes are part of the difference, and it is repeated before anything is written.
@@ -144,14 +141,14 @@ def finish_batch(run: TableRun) -> None:
         run.advance()
 
 
-def _compare_with_empty_table(documents: int) -> Entry:
+def _compare_with_empty_table(documents: int) -> ComparisonEntry:
     """Return the entry of a table that had no snapshot yet: its index must be empty."""
-    none: Entry = {"count": 0, "samples": []}
+    none: Differences = {"count": 0, "samples": []}
     return {
         "rows": 0,
         "equal": documents == 0,
         "missing": none,
-        "extra": none | {"count": documents},
+        "extra": {"count": documents, "samples": []},
         "different": none,
     }
 
@@ -201,17 +198,17 @@ def _read_now(reader: SnapshotReader, frame: DataFrame) -> DataFrame:
     return stored
 
 
-def _summarise(reader: SnapshotReader, difference: DataFrame) -> Entry:
+def _summarise(reader: SnapshotReader, difference: DataFrame) -> ComparisonEntry:
     """Return the part of the entry that says what differs: counts, and samples in order."""
     with source_errors(reader.table_name):
         # Read up to five times, for counts, samples and the repair.
         reader.persist(difference)
         counts = {row["kind"]: row["count"] for row in difference.groupBy("kind").count().collect()}
-        entry: Entry = {
+        entry: ComparisonEntry = {
             "rows": sum(count for kind, count in counts.items() if kind != "extra"),
-            "equal": not any(counts.get(kind) for kind in ("missing", "extra", "different")),
+            "equal": not any(counts.get(kind) for kind in DIFFERENCE_KINDS),
         }
-        for kind in ("missing", "extra", "different"):
+        for kind in DIFFERENCE_KINDS:
             samples: list[str] = []
             if counts.get(kind):
                 ids = difference.where(F.col("kind") == kind).select(ID).orderBy(ID)

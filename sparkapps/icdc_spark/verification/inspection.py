@@ -16,9 +16,9 @@ It must not know how the entries of all tables become one answer.
 
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from typing import Any
 
 from icdc_api.errors import PassingError, TableError
+from icdc_api.job.answers import ComparisonEntry, PlanEntry, ReplayEntry, TableEntry
 from icdc_spark.diff.change_plan import ChangePlan, choose_planner
 from icdc_spark.diff.strategies import choose_strategy
 from icdc_spark.iceberg.scan.planning import FileGroup
@@ -31,10 +31,7 @@ from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.table_run import TableRun
 from icdc_spark.verification import comparison, refused_rows
 
-Entry = dict[str, Any]
-"""One table's part of the answer, as JSON."""
-
-_NO_FILES: Entry = {
+_NO_FILES: PlanEntry = {
     "filesAdded": 0,
     "filesRemoved": 0,
     "filesWithNewDeletes": 0,
@@ -44,39 +41,39 @@ _NO_FILES: Entry = {
 }
 
 
-def plan(context: TableContext) -> Entry:
+def plan(context: TableContext) -> TableEntry:
     """Return what the next run would do, and which files, rows and bytes it would read."""
     return _answer(context, lambda: _plan(context))
 
 
-def verify(context: TableContext) -> Entry:
+def verify(context: TableContext) -> TableEntry:
     """Compare index and table, and return counts and samples of what differs."""
     return _answer(context, lambda: _compare(context, repair=False))
 
 
-def repair(context: TableContext) -> Entry:
+def repair(context: TableContext) -> TableEntry:
     """Compare index and table, and write the documents that differ again."""
     return _answer(context, lambda: _compare(context, repair=True))
 
 
-def list_dead_letters(context: TableContext) -> Entry:
+def list_dead_letters(context: TableContext) -> TableEntry:
     """Return the rows that the index refused."""
     return _answer(context, lambda: refused_rows.list_refused(context))
 
 
-def replay_dead_letters(context: TableContext) -> Entry:
+def replay_dead_letters(context: TableContext) -> TableEntry:
     """Send rows that the index refused again."""
     return _answer(context, lambda: _replay(context))
 
 
-def _replay(context: TableContext) -> Entry:
+def _replay(context: TableContext) -> ReplayEntry:
     with closing(TableObserver(context)) as observer:
         return refused_rows.replay(context, observer)
 
 
-def _answer(context: TableContext, inspect: Callable[[], Entry]) -> Entry:
+def _answer(context: TableContext, inspect: Callable[[], TableEntry]) -> TableEntry:
     """Return the table's entry; `reason` and `message` instead of an answer where it fails."""
-    entry: Entry = {"name": context.table.name, "index": context.alias}
+    entry: TableEntry = {"name": context.table.name, "index": context.alias}
     try:
         return entry | inspect()
     except (TableError, PassingError) as error:
@@ -84,7 +81,7 @@ def _answer(context: TableContext, inspect: Callable[[], Entry]) -> Entry:
         return entry | {"reason": type(error).__name__, "message": error.message}
 
 
-def _compare(context: TableContext, *, repair: bool) -> Entry:
+def _compare(context: TableContext, *, repair: bool) -> ComparisonEntry:
     is_planned = context.request.tables is not None
     with closing(TableRun(context)) as run:
         # Not when a person asks, who wants to see what is there: an open batch is left as it is.
@@ -93,7 +90,7 @@ def _compare(context: TableContext, *, repair: bool) -> Entry:
         return comparison.verify(context, run.observer, repair=repair)
 
 
-def _plan(context: TableContext) -> Entry:
+def _plan(context: TableContext) -> PlanEntry:
     with closing(TableObserver(context)) as observer:
         observation = observer.observe(observer.load_state())
         step = observation.step
@@ -109,7 +106,7 @@ def _plan(context: TableContext) -> Entry:
         }
 
 
-def _measure_files(observation: TableObservation) -> Entry:
+def _measure_files(observation: TableObservation) -> PlanEntry:
     """Return the files, rows and bytes that the step would read."""
     step, table = observation.step, observation.table
     is_export = step.kind is StepKind.EXPORT or (
@@ -120,7 +117,7 @@ def _measure_files(observation: TableObservation) -> Entry:
     to_id = int(step.to_id)
     if is_export:
         planned = export.plan(table, to_id)
-        size = {"rows": planned.records, "bytes": planned.bytes}
+        size: PlanEntry = {"rows": planned.records, "bytes": planned.bytes}
         return _NO_FILES | {"filesAdded": planned.files, **size}
     if step.kind is StepKind.BEGIN:
         # The index is created empty: StreamOnly reads nothing at its start.
@@ -146,7 +143,7 @@ def _name_strategy(observation: TableObservation, changes: ChangePlan) -> str | 
     return choose_strategy(changes, lineage=lineage).value
 
 
-def _measure_size(groups: Iterable[FileGroup]) -> Entry:
+def _measure_size(groups: Iterable[FileGroup]) -> PlanEntry:
     # Taken twice: `groups` may be an iterator.
     groups = list(groups)
     return {"rows": _sum(groups, "records"), "bytes": _sum(groups, "bytes")}

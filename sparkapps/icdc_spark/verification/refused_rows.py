@@ -13,12 +13,11 @@ It must not know why rows are refused.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from pyspark.sql import DataFrame
 
 from icdc_api.errors import Gap, IncompatibleSchema
-from icdc_api.job.answer_keys import DEAD_LETTERS, UNDER_WAY
+from icdc_api.job.answers import BATCH_UNDER_WAY, DeadLettersEntry, ReplayEntry
 from icdc_spark.diff.rows import ID, check_filter, list_id_metadata, select_ids
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.opensearch.stores import dead_letters, identity
@@ -36,10 +35,8 @@ MAX_LISTED = 1000
 """Dead letters in one answer, which goes through the run's report."""
 SAMPLES = 20
 
-Entry = dict[str, Any]
 
-
-def list_refused(context: TableContext) -> Entry:
+def list_refused(context: TableContext) -> DeadLettersEntry:
     """Return the number of dead letters, and those of the newest batches; reads OpenSearch alone.
 
     Documents are in the answer only if the request asks for them: they hold values of rows.
@@ -52,13 +49,13 @@ def list_refused(context: TableContext) -> Entry:
         documents=bool(context.request.documents),
     )
     count = dead_letters.count(context.client, context.ownership)
-    entry: Entry = {"count": count, DEAD_LETTERS: newest}
+    entry: DeadLettersEntry = {"count": count, "letters": newest}
     if context.request.ids is None and count > len(newest):
         entry["message"] = f"{count - len(newest)} more are not shown"
     return entry
 
 
-def replay(context: TableContext, observer: TableObserver) -> Entry:
+def replay(context: TableContext, observer: TableObserver) -> ReplayEntry:
     """Send the rows of the dead letters that the request names again; count those that are `left`.
 
     Gap for a table that was never exported; IncompatibleSchema where the next run exports it anew.
@@ -71,7 +68,12 @@ def replay(context: TableContext, observer: TableObserver) -> Entry:
     # The state document holds one intent at a time, and the open one is repeated first.
     if stored.document.intent is not None:
         message = explain_under_way(context)
-        return {"resent": 0, "left": len(ids), "reason": UNDER_WAY, "message": message}
+        return {
+            "resent": 0,
+            "left": len(ids),
+            "reason": BATCH_UNDER_WAY,
+            "message": message,
+        }
     if observation.step.kind is StepKind.EXPORT:
         # Documents of the new form need not fit the old index, and the export replaces it anyway.
         raise IncompatibleSchema(

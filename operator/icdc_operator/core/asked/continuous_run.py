@@ -19,10 +19,9 @@ of its own answers: what ends a driver must not end it again and again, while al
 """
 
 from datetime import datetime
-from typing import Any
 
 from icdc_api.errors import Bug, NodeLost
-from icdc_api.job.answer_keys import COMPLETE, QUESTION
+from icdc_api.job.answers import RunAnswer, fill
 from icdc_api.job.run_files import RunMode, RunQuestion
 from icdc_api.spec.pipeline import PipelineSpec, Trigger
 from icdc_api.status.pipeline_status import PipelineStatus, TableState
@@ -98,7 +97,7 @@ def advance(
     question = _choose(status, run, seen, observed, spec)
     if question is None:
         # Until the report holds no question, nor its answer: the driver keeps that for a minute.
-        is_held = _get_result(seen).get(QUESTION) is not None
+        is_held = _get_answer(seen)["question"] is not None
         return status, (AskRun(run),) if withdrawn or is_held else ()
     if observed.ask is not None and observed.ask.id == question.id:
         ask = ObservedAsk(id=question.id, run=run.name)
@@ -114,7 +113,7 @@ def _choose(
     begun = status.observed_ask
     if asked is not None and begun is not None and (begun.id, begun.run) == (asked.id, run.name):
         return asked
-    if compared is not None and _get_result(seen).get(QUESTION) == compared.id:
+    if compared is not None and _get_answer(seen)["question"] == compared.id:
         return compared
     return asked or compared
 
@@ -188,10 +187,10 @@ def _read_comparison(
 
 def _is_answered(seen: RunSeen, question: str) -> bool:
     """Return whether the run's report holds the complete answer to the question of that id."""
-    result = _get_result(seen)
-    return result.get(QUESTION) == question and result.get(COMPLETE) is True
+    answer = _get_answer(seen)
+    return answer["question"] == question and answer["complete"] is True
 
 
-def _get_result(seen: RunSeen) -> dict[str, Any]:
+def _get_answer(seen: RunSeen) -> RunAnswer:
     """Return what the run's report holds of a question and its answer."""
-    return (seen.report and seen.report.result) or {}
+    return fill(RunAnswer, (seen.report and seen.report.result) or {})

@@ -18,7 +18,7 @@ from enum import StrEnum
 
 from pydantic import ValidationError
 
-from icdc_api.job.answer_keys import UNDER_WAY
+from icdc_api.job.answers import BATCH_UNDER_WAY, DIFFERENCE_KINDS, RunAnswer, fill
 from icdc_api.job.run_files import RunReport, TableComparison
 from icdc_api.status.pipeline_status import MAX_SAMPLES, TableStatus, Verification
 from icdc_api.status.runs import Failure
@@ -26,8 +26,6 @@ from icdc_operator.core import retry
 
 MAX_ALL_SAMPLES = 200
 """Sample ids in the status over all tables; each table that differs shows at least one."""
-
-_KINDS = ("missing", "extra", "different")
 
 
 class ComparisonResult(StrEnum):
@@ -95,7 +93,7 @@ def describe_table(table: TableStatus) -> str:
             return f"{table.name}: {last.repaired} documents repaired, not compared again since"
         case ComparisonResult.NOT_VERIFIED:
             return f"{table.name}: {last.reason}: {last.message or 'see the log of the run'}"
-    counts = ", ".join(f"{getattr(last, kind)} {kind}" for kind in _KINDS)
+    counts = ", ".join(f"{getattr(last, kind)} {kind}" for kind in DIFFERENCE_KINDS)
     repaired = "" if last.repaired is None else f"; {last.repaired} of them repaired"
     return f"{table.name}: {counts}{repaired}"
 
@@ -109,7 +107,7 @@ def parse_answers(report: RunReport | None) -> dict[str, TableComparison]:
     """Return the answers in a report so far, by table name."""
     if report is None or report.result is None:
         return {}
-    listed = report.result.get("tables")
+    listed = fill(RunAnswer, report.result)["tables"]
     answers: dict[str, TableComparison] = {}
     for entry in listed if isinstance(listed, list) else ():
         try:
@@ -185,7 +183,7 @@ def _to_verification(
     equal, reason, message = answer.equal, answer.reason, answer.message
     # A batch may explain the difference, so nothing is claimed; equal is equal all the same.
     if answer.under_way and not equal:
-        equal, reason = None, reason or UNDER_WAY
+        equal, reason = None, reason or BATCH_UNDER_WAY
     return Verification(
         nonce=nonce,
         at=now,
@@ -205,9 +203,11 @@ def _to_verification(
 
 def _interleave_samples(answer: TableComparison) -> list[str]:
     """Return sample ids behind their kind: one missing, one extra, one different, and so on."""
-    by_kind = [[f"{kind} {id_}" for id_ in getattr(answer, kind).samples] for kind in _KINDS]
+    by_kind = [
+        [f"{kind} {id_}" for id_ in getattr(answer, kind).samples] for kind in DIFFERENCE_KINDS
+    ]
     return [text for row in itertools.zip_longest(*by_kind) for text in row if text is not None]
 
 
 def _count_differences(verification: Verification) -> int:
-    return sum(getattr(verification, kind) or 0 for kind in _KINDS)
+    return sum(getattr(verification, kind) or 0 for kind in DIFFERENCE_KINDS)

@@ -15,6 +15,7 @@ from opensearchpy.exceptions import NotFoundError, RequestError
 
 from icdc_api import naming
 from icdc_api.errors import AliasTaken, TargetUnavailable
+from icdc_api.job.answers import DeadLetterEntry
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.errors import parse_error_type, repeats
 from icdc_spark.opensearch.client.shards import require_all_shards
@@ -76,7 +77,7 @@ class StoredDeadLetter:
 
 def build_entry(document_id: str, document: bytes, answer: ItemAnswer, origin: Origin) -> bytes:
     """Build the bulk entry that stores one refused row."""
-    content: dict[str, Any] = {
+    content: DeadLetterEntry = {
         "id": document_id,
         "reason": answer.reason[:MAX_REASON],
         "errorType": answer.kind[:100],
@@ -153,7 +154,7 @@ def read_stored(
 @repeats
 def list_newest(
     client: Client, owner: Ownership, *, ids: Sequence[str] | None, size: int, documents: bool
-) -> list[dict[str, Any]]:
+) -> list[DeadLetterEntry]:
     """Return dead letters of the newest batches, at most `size` of them; of `ids` alone if given.
 
     Without `documents` nothing in them holds values of rows but their ids. Raises AliasTaken where
@@ -171,7 +172,7 @@ def list_newest(
         "_source": True if documents else {"excludes": ["document"]},
     }
     hits = client.search(index=name, body=query)["hits"]["hits"]
-    dead_letters: list[dict[str, Any]] = [hit["_source"] for hit in hits]
+    dead_letters: list[DeadLetterEntry] = [hit["_source"] for hit in hits]
     if not documents:
         for dead_letter in dead_letters:
             dead_letter["reason"] = without_values(dead_letter["reason"])

@@ -3,12 +3,12 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from icdc_api.base import MAX_TEXT
 from icdc_api.errors import SourceUnavailable
+from icdc_api.job.answers import ComparisonEntry, RunAnswer, TableEntry
 from icdc_api.job.run_files import RunMode, RunQuestion
 from icdc_spark.iceberg.jvm.table_jobs import JobProgress
 from icdc_spark.process.question_file import ATTEMPTS, RunQuestions
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.unit
 
 TAGS = {"db.orders": "orders", "db.users": "users"}
 ORDERS, USERS = TAGS
-GOOD = {"equal": True}
-BUSY = {"reason": "TargetUnavailable", "message": "one node is busy"}
+GOOD: ComparisonEntry = {"equal": True}
+BUSY: TableEntry = {"reason": "TargetUnavailable", "message": "one node is busy"}
 
 
 @dataclass
@@ -41,7 +41,7 @@ class AskedRun:
 
     path: Path
     jobs: SparkJobs = field(default_factory=SparkJobs)
-    published: list[dict[str, Any] | None] = field(default_factory=list)
+    published: list[RunAnswer | None] = field(default_factory=list)
     answer_seconds: float = 3600.0
 
     def __post_init__(self) -> None:
@@ -62,12 +62,12 @@ class AskedRun:
         return question
 
     def answer(
-        self, table: str, question: RunQuestion, entry: dict[str, Any], seconds: float = 0.0
+        self, table: str, question: RunQuestion, entry: TableEntry, seconds: float = 0.0
     ) -> None:
         self.run.answer(table, question, entry, backoff=lambda _: seconds)
 
     @property
-    def last(self) -> dict[str, Any]:
+    def last(self) -> RunAnswer:
         last = self.published[-1]
         assert last is not None
         return last
@@ -176,7 +176,7 @@ def test_a_table_is_asked_again_only_after_a_while(asked: AskedRun) -> None:
     ids=["a person", "what does not pass"],
 )
 def test_an_answer_is_not_waited_for_where_nothing_else_is_to_be_expected(
-    entry: dict[str, Any], tables: tuple[str, ...], asked: AskedRun
+    entry: TableEntry, tables: tuple[str, ...], asked: AskedRun
 ) -> None:
     question = asked.ask("a", RunMode.VERIFY, *tables)
     asked.answer(ORDERS, question, entry, 3600)
