@@ -51,7 +51,7 @@ def installed(cluster: UsedCluster, helm: Helm) -> list[str]:
     values = product.operator_values(cluster.facts["images"], list(WATCHED))
     how = ("-n", SYSTEM, "--create-namespace", "--wait", "--timeout", "7m")
     # Processes of tests side by side install it one after the other, the second time for nothing.
-    with jars.exclusive(cluster.kubectl.kubeconfig.with_name("install.lock")):
+    with jars.hold_lock(cluster.kubectl.kubeconfig.with_name("install.lock")):
         for name in WATCHED:
             metadata = {"name": name, "labels": {"pod-security.kubernetes.io/warn": "restricted"}}
             namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}

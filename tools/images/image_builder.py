@@ -86,7 +86,7 @@ class Buildah:
             archive = Path(scratch) / "base.tar"
             image_base.write(archive, Path(scratch), epoch)
             # An empty image; `add` unpacks a tar archive, with owners and modes as they are in it.
-            with self._container("scratch") as container:
+            with self._create_container("scratch") as container:
                 self._call("add", container, str(archive), "/")
                 self._call("config", "--cmd", "bash", container)
                 # The id is its last line.
@@ -157,7 +157,7 @@ class Buildah:
 
         Submission where it ends with another code than 0.
         """
-        with self._container(image) as container:
+        with self._create_container(image) as container:
             arguments = ("--isolation", "chroot", container, "--", *command)
             return self._call("run", *arguments, text=text)
 
@@ -177,7 +177,7 @@ class Buildah:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @contextmanager
-    def _container(self, image: str) -> Iterator[str]:
+    def _create_container(self, image: str) -> Iterator[str]:
         """Make a container of the image, and remove it at the end: it holds the image's layers."""
         container = self._call("from", "--quiet", "--pull=false", image)
         try:

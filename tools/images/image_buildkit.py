@@ -104,7 +104,7 @@ class BuildKit:
         # written. That is too late for the archive of classes, which fits jars of one date: those
         # get it in the Dockerfile. `compression` is for new layers: the base's came without.
         output = f"type=oci,tar=false,dest={layers},compression=uncompressed,rewrite-timestamp=true"
-        with self._daemon() as address:
+        with self._run_daemon() as address:
             _run(
                 *("buildctl", "--addr", address, "build", "--progress", "plain"),
                 *("--frontend", "dockerfile.v0", "--opt", f"target={target}"),
@@ -166,7 +166,7 @@ class BuildKit:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @contextmanager
-    def _daemon(self) -> Iterator[str]:
+    def _run_daemon(self) -> Iterator[str]:
         """Run buildkitd; yield its address. BadSpec, StartTimeout.
 
         For one build and no longer: it locks its folder, and one that stayed behind would keep the

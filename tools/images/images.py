@@ -84,7 +84,7 @@ def _build(
         epoch=source.epoch,
         cached=not options.rebuild,
     )
-    with to.replaced() as made:
+    with to.replace() as made:
         builder.archive(image, image_context.name_image(target, _choose_tag(source, options)), made)
     _forget(to.key)
 
@@ -175,7 +175,7 @@ def _open_builder(options: argparse.Namespace) -> Iterator[Builder]:
     For one target at a time: a check of the tests then waits for one image, not for both.
     """
     folder = jars.choose_cache_dir() / "images"
-    with jars.exclusive(folder.with_name("images.lock")):
+    with jars.hold_lock(folder.with_name("images.lock")):
         folder.mkdir(exist_ok=True)
         buildah = Buildah(folder)
         is_other = options.builder == "buildkit"

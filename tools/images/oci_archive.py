@@ -63,7 +63,7 @@ class StoredArchive:
         self._note([*self._read_notes(), checks])
 
     @contextmanager
-    def replaced(self) -> Iterator[Path]:
+    def replace(self) -> Iterator[Path]:
         """Lend a path for a new archive, which takes the place of the old one at the end."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
         made = self.file.with_suffix(".part")

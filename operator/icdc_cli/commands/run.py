@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
         # Signals are taken over for the loop alone. While jars are fetched or a node starts, Ctrl-C
         # raises KeyboardInterrupt, which the stack answers by ending the node.
-        with view, _stopping_by_signal(runner.stop):
+        with view, _stop_by_signal(runner.stop):
             status = runner.run()
     if arguments.output == Output.TEXT:
         terminal.say(
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 @contextlib.contextmanager
-def _stopping_by_signal(stop: Callable[[], None]) -> Iterator[None]:
+def _stop_by_signal(stop: Callable[[], None]) -> Iterator[None]:
     """Let Ctrl-C and SIGTERM end the run, not the process, within the context.
 
     The application does not get Ctrl-C from the terminal, as it has a session of its own; the

@@ -70,7 +70,7 @@ def make() -> Path:
     if not archive.is_file():
         archive.parent.mkdir(parents=True, exist_ok=True)
         # Two `make setup` at once would each take half a minute, and one of the two for nothing.
-        with jars.exclusive(archive.with_suffix(".lock")):
+        with jars.hold_lock(archive.with_suffix(".lock")):
             # Another process may have made it while this one waited.
             if not archive.is_file():
                 _make(archive)

@@ -100,7 +100,7 @@ def fetch_jars(name: str, lock: dict[str, JarSet] | None = None) -> list[Path]:
     wanted = sets[name]
     folder = choose_cache_dir() / "jars" / wanted.key
     if not _is_complete(folder, wanted):
-        with exclusive(folder.with_name(f".{wanted.key}.lock")):
+        with hold_lock(folder.with_name(f".{wanted.key}.lock")):
             # Another process may have fetched the set while this one waited.
             if not _is_complete(folder, wanted):
                 _fetch(wanted, folder)
@@ -108,7 +108,7 @@ def fetch_jars(name: str, lock: dict[str, JarSet] | None = None) -> list[Path]:
 
 
 @contextmanager
-def exclusive(lock_file: Path) -> Iterator[None]:
+def hold_lock(lock_file: Path) -> Iterator[None]:
     """Hold a lock between processes; the operating system frees it when a holder dies."""
     try:
         lock_file.parent.mkdir(parents=True, exist_ok=True)

@@ -45,7 +45,7 @@ def build_launcher(version: str, jdk: Jdk) -> Launcher:
     folder = jars.choose_cache_dir() / "launchers" / f"{version}-{jdk.major}-{key}"
     jar = folder / "launcher.jar"
     if not jar.is_file():
-        with jars.exclusive(folder / ".lock"):
+        with jars.hold_lock(folder / ".lock"):
             # The jar comes last: where it is, the folder is complete.
             if not jar.is_file():
                 (folder / "log4j2.properties").write_bytes(log_config)

@@ -1,9 +1,10 @@
 """Format the operator's log: JSON for machines, or text for a terminal.
 
-`about` binds pipeline, run and table to every line that is logged within its block, by any module,
-so that no message has to repeat them. Log lines hold no row content because no message does.
+`label_lines` binds pipeline, run and table to every line that is logged within its block, by any
+module, so that no message has to repeat them. Log lines hold no row content because no message
+does.
 
-    with about(pipeline="team/shop"):
+    with label_lines(pipeline="team/shop"):
         log.warning("no answer")    {…, "message": "no answer", "pipeline": "team/shop"}
 """
 
@@ -23,17 +24,17 @@ _NOISY = ("kopf", "aiohttp", "asyncio", "kubernetes", "urllib3", "pyiceberg", "s
 
 _FIELDS = ("pipeline", "run", "table")
 # A context variable and not a global: workers are tasks of one thread, and each has its own.
-_about: contextvars.ContextVar[dict[str, str]] = contextvars.ContextVar("icdc-log-about")
+_labels: contextvars.ContextVar[dict[str, str]] = contextvars.ContextVar("icdc-log-labels")
 
 
 @contextmanager
-def about(**fields: str) -> Iterator[None]:
+def label_lines(**fields: str) -> Iterator[None]:
     """Add pipeline, run or table to the lines that are logged in this block."""
-    token = _about.set({**_about.get({}), **fields})
+    token = _labels.set({**_labels.get({}), **fields})
     try:
         yield
     finally:
-        _about.reset(token)
+        _labels.reset(token)
 
 
 class JsonFormatter(logging.Formatter):
@@ -76,6 +77,6 @@ def set_up(log_format: str, level: str, stream: TextIO | None = None) -> None:
 
 
 def _merge_fields(record: logging.LogRecord) -> dict[str, str]:
-    """Return pipeline, run and table of a line: bound by `about`, or from `extra`, which wins."""
+    """Return pipeline, run and table of a line: by `label_lines`, or from `extra`, which wins."""
     given = {name: str(record.__dict__[name]) for name in _FIELDS if name in record.__dict__}
-    return {**_about.get({}), **given}
+    return {**_labels.get({}), **given}

@@ -107,51 +107,62 @@ def _build_parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
         epilog="Every flag is also a variable: --metrics-port is ICDC_METRICS_PORT. If a flag may "
         "be repeated, the variable contains its values, separated by commas.",
     )
-    add = _Adder(parser, environ)
-    add.values("namespace", "NS", "watch the pipelines of this namespace; repeatable")
-    add.switch("all-namespaces", "watch the pipelines of all namespaces; needs a ClusterRole")
-    add.value("metrics-port", "port of /metrics; 0: a free one", _port, 8080)
-    add.value("health-port", "port of /healthz and /readyz; 0: a free one", _port, 8081)
-    add.switch("leader-elect", "work only while holding a Lease; for more than one replica")
-    add.value("lease-name", "name of that Lease", str, Options.lease_name)
-    add.value("lease-namespace", "namespace of that Lease; default: the pod's", str, None)
-    add.value("image", "image of driver and executors of pipelines that name none", str, None)
-    add.value("image-pull-policy", "for that image", _one_of(PULL_POLICIES), None)
-    add.values("image-pull-secret", "NAME", "Secret to pull that image with; repeatable")
+    flags = _Adder(parser, environ)
+    flags.add_values("namespace", "NS", "watch the pipelines of this namespace; repeatable")
+    flags.add_switch("all-namespaces", "watch the pipelines of all namespaces; needs a ClusterRole")
+    flags.add_value("metrics-port", "port of /metrics; 0: a free one", _parse_port, 8080)
+    flags.add_value("health-port", "port of /healthz and /readyz; 0: a free one", _parse_port, 8081)
+    flags.add_switch("leader-elect", "work only while holding a Lease; for more than one replica")
+    flags.add_value("lease-name", "name of that Lease", str, Options.lease_name)
+    flags.add_value("lease-namespace", "namespace of that Lease; default: the pod's", str, None)
+    flags.add_value("image", "image of driver and executors of pipelines that name none", str, None)
+    flags.add_value("image-pull-policy", "for that image", _build_choice(PULL_POLICIES), None)
+    flags.add_values("image-pull-secret", "NAME", "Secret to pull that image with; repeatable")
     text = (
         "namespace whose pipelines may set properties that spark-submit acts on; *: all; repeatable"
     )
-    add.values("trusted-namespace", "NS", text)
-    add.value(
-        "workers", "pipelines that are reconciled at the same time", _positive, Options.workers
+    flags.add_values("trusted-namespace", "NS", text)
+    flags.add_value(
+        "workers",
+        "pipelines that are reconciled at the same time",
+        _parse_positive,
+        Options.workers,
     )
-    _add_limits(add)
-    add.switch("read-catalog-secrets", "read the Secrets of catalogs, to see new snapshots")
-    _add_heads(add)
-    add.value("log-format", "json or text", _one_of(logs.FORMATS), Options.log_format)
-    add.value("log-level", "debug, info, warning or error", _one_of(logs.LEVELS), "info")
+    _add_limits(flags)
+    flags.add_switch("read-catalog-secrets", "read the Secrets of catalogs, to see new snapshots")
+    _add_heads(flags)
+    flags.add_value("log-format", "json or text", _build_choice(logs.FORMATS), Options.log_format)
+    flags.add_value(
+        "log-level", "debug, info, warning or error", _build_choice(logs.LEVELS), "info"
+    )
     return parser
 
 
-def _add_limits(add: "_Adder") -> None:
+def _add_limits(flags: "_Adder") -> None:
     """Add the limits. Their names stand in the status of a pipeline that waits for one."""
     text = "runs that may be active at the same time, {}; 0: any number"
-    add.value(slots.OPERATOR.removeprefix("--"), text.format("in all"), _limit, 0)
-    add.value(slots.NAMESPACE.removeprefix("--"), text.format("in each namespace"), _limit, 0)
+    flags.add_value(slots.OPERATOR.removeprefix("--"), text.format("in all"), _parse_limit, 0)
+    flags.add_value(
+        slots.NAMESPACE.removeprefix("--"), text.format("in each namespace"), _parse_limit, 0
+    )
     of_target = text.format("of pipelines with the same OpenSearch hosts")
-    add.value(slots.TARGET.removeprefix("--"), of_target, _limit, 0)
+    flags.add_value(slots.TARGET.removeprefix("--"), of_target, _parse_limit, 0)
 
 
-def _add_heads(add: "_Adder") -> None:
+def _add_heads(flags: "_Adder") -> None:
     """Add the flags that `icdc-heads` has too; see `heads.settings`."""
     what = "a name, an address or a network that readers of catalogs may {} to; * stands for any"
-    add.value("heads-socket", "where a process icdc-heads listens that reads them", Path, None)
-    add.values(_strip_dashes(head_settings.ALLOW), "PATTERN", what.format("connect"))
-    add.values(_strip_dashes(head_settings.DENY), "PATTERN", what.format("not connect"))
-    add.switch(
+    flags.add_value(
+        "heads-socket", "where a process icdc-heads listens that reads them", Path, None
+    )
+    flags.add_values(_strip_dashes(head_settings.ALLOW), "PATTERN", what.format("connect"))
+    flags.add_values(_strip_dashes(head_settings.DENY), "PATTERN", what.format("not connect"))
+    flags.add_switch(
         _strip_dashes(head_settings.CLOUD_ROLE), "let them use the cloud role of this pod or host"
     )
-    add.switch(_strip_dashes(head_settings.LOCAL_FILES), "let them read files of this pod or host")
+    flags.add_switch(
+        _strip_dashes(head_settings.LOCAL_FILES), "let them read files of this pod or host"
+    )
 
 
 def _strip_dashes(flag: str) -> str:
@@ -165,19 +176,19 @@ class _Adder:
         self._parser = parser
         self._environ = environ
 
-    def value(self, name: str, text: str, convert: Any, default: Any) -> None:
+    def add_value(self, name: str, text: str, convert: Any, default: Any) -> None:
         # An empty variable counts as none: templates cannot leave a variable out as easily.
         # A default that is text is converted by argparse, with the same errors as a flag.
         given = self._environ.get(_name_variable(name)) or default
         self._parser.add_argument(f"--{name}", type=convert, default=given, help=text)
 
-    def values(self, name: str, metavar: str, text: str) -> None:
+    def add_values(self, name: str, metavar: str, text: str) -> None:
         given = [value for value in self._environ.get(_name_variable(name), "").split(",") if value]
         self._parser.add_argument(
             f"--{name}", metavar=metavar, action=_Append, default=given, help=text
         )
 
-    def switch(self, name: str, text: str) -> None:
+    def add_switch(self, name: str, text: str) -> None:
         given = self._environ.get(_name_variable(name), "").lower()
         if given not in _TRUE | _FALSE:
             self._parser.error(f"{_name_variable(name)} is true or false, not {given!r}")
@@ -208,28 +219,28 @@ def _name_variable(name: str) -> str:
     return f"ICDC_{name.upper().replace('-', '_')}"
 
 
-def _port(text: str) -> int:
+def _parse_port(text: str) -> int:
     port = int(text)
     if not 0 <= port <= 65535:
         raise argparse.ArgumentTypeError(f"a port is 0 to 65535, not {port}")
     return port
 
 
-def _positive(text: str) -> int:
+def _parse_positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"at least 1, not {number}")
     return number
 
 
-def _limit(text: str) -> int:
+def _parse_limit(text: str) -> int:
     number = int(text)
     if number < 0:
         raise argparse.ArgumentTypeError(f"0 for any number, or a limit, not {number}")
     return number
 
 
-def _one_of(allowed: Sequence[str]) -> Any:
+def _build_choice(allowed: Sequence[str]) -> Any:
     def convert(text: str) -> str:
         if text not in allowed:
             raise argparse.ArgumentTypeError(f"one of {', '.join(allowed)}, not {text!r}")

@@ -21,7 +21,7 @@ from icdc_spark.diff.row_sets import pick_row_per_id
 from icdc_spark.diff.rows import ID, list_id_metadata, select_cells
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.expect import Expect
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 
 _WANTED = "wanted_id"
@@ -35,7 +35,7 @@ def look_up_ids(
 
     Reads the key columns of the whole snapshot, and all columns where an id was found.
     """
-    with source_errors(reader.table_name):
+    with translate_source_errors(reader.table_name):
         wanted = ids.select(F.col(ID).alias(_WANTED)).distinct()
         snapshot = reader.read(reader.list_all_files(), metadata=list_id_metadata(spec))
         rows = select_cells(snapshot, spec)

@@ -20,7 +20,7 @@ from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.fingerprint import compute_fingerprint
 from icdc_spark.documents.ids import build_id, join_key, read_cell
 from icdc_spark.documents.serialise import Cells, count_non_finite, serialise_document
-from icdc_spark.iceberg.jvm.errors import filter_errors
+from icdc_spark.iceberg.jvm.errors import translate_filter_errors
 from icdc_spark.iceberg.jvm.row_conditions import check_condition
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 
@@ -49,7 +49,7 @@ def filter_rows(rows: DataFrame, spec: DocumentSpec) -> DataFrame:
     """Return the rows that belong into the index; FilterInvalid where `rowFilter` does not fit."""
     if spec.row_filter is None:
         return rows
-    with filter_errors(spec.table, spec.row_filter):
+    with translate_filter_errors(spec.table, spec.row_filter):
         return rows.where(F.expr(spec.row_filter))
 
 

@@ -61,7 +61,7 @@ from icdc_spark.diff.rows import (
 )
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.expect import Expect
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 
@@ -110,7 +110,7 @@ def build_export_lines(
     reader: SnapshotReader, chunk: Chunk, spec: DocumentSpec, *, version: int
 ) -> OperationLines:
     """Return every row of a chunk as an index operation."""
-    with source_errors(reader.table_name):
+    with translate_source_errors(reader.table_name):
         return _build_append_lines(reader, chunk.group, spec, version=version)
 
 
@@ -128,7 +128,7 @@ def build_change_lines(
     consumed. `strategy` is for tests.
     """
     strategy = strategy or choose_strategy(plan, lineage=reader.can_read_lineage)
-    with source_errors(reader.table_name):
+    with translate_source_errors(reader.table_name):
         seen = Observation()
         match strategy:
             case Strategy.APPEND:
@@ -158,7 +158,7 @@ def list_changed_ids(reader: SnapshotReader, plan: ChangePlan, spec: DocumentSpe
     More than those that `build_change_lines` writes: for tables with duplicate keys, whose ids are
     looked up in the snapshot itself (`id_lookup`).
     """
-    with source_errors(reader.table_name):
+    with translate_source_errors(reader.table_name):
         if spec.append_only:
             return select_ids(reader.read(plan.added, metadata=ROW_POSITION), spec).distinct()
         sets = read_row_sets(reader, plan)

@@ -153,7 +153,7 @@ class RunQuestions:
             return question if time.monotonic() >= self._again_at.get(table, 0.0) else None
 
     @contextmanager
-    def comparing(self, table: str, question: RunQuestion) -> Iterator[None]:
+    def mark_comparing(self, table: str, question: RunQuestion) -> Iterator[None]:
         """Inside it the table works on the question; what changes nothing may be cancelled."""
         with self._lock:
             # What writes is not cut off: what it has begun is settled first.

@@ -43,7 +43,7 @@ from icdc_api.errors import (
 )
 from icdc_api.job.answers import TableEntry
 from icdc_api.job.run_files import RunQuestion
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.process import table_modes
 from icdc_spark.process.fair_semaphore import FairSemaphore
 from icdc_spark.process.question_file import RunQuestions, build_failed_entry
@@ -77,7 +77,7 @@ def build_bug(error: BaseException) -> Bug:
 def translate_errors(table: str) -> Iterator[None]:
     """Turn every exception inside the block into an error of the project."""
     try:
-        with source_errors(table):
+        with translate_source_errors(table):
             yield
     except IcdcError:
         raise
@@ -184,7 +184,7 @@ class TableFollower:
         # What it remembers of the state document would be older than a repair.
         self._end_attempt()
         permits = self._semaphore if question.tables is not None else self._question_semaphore
-        with permits.acquire(name), questions.comparing(name, question):
+        with permits.acquire(name), questions.mark_comparing(name, question):
             # Checked again: the wait for a permit may have been long.
             if context.stop.is_set() or not questions.is_open(question):
                 return True

@@ -189,7 +189,7 @@ class StateDocument(StoredFields):
         if shards is not None:
             changes["shards"] = shards
         if batch is not None:
-            changes["totals"] = self.totals.plus(batch)
+            changes["totals"] = self.totals.add(batch)
         changes |= {"source": source or self.source}
         changes |= {"store_history": self.store_history or store_history}
         return self._with(now, document_spec=document_spec or self.document_spec, **changes)

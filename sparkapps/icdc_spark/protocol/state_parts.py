@@ -205,7 +205,7 @@ class Totals(Part):
     dead_letters: Count = 0
     """Dead letters that there were after the last batch."""
 
-    def plus(self, other: "Totals") -> "Totals":
+    def add(self, other: "Totals") -> "Totals":
         """Return the totals after the batch `other`."""
         # Dead letters are a level, not a sum: resolved ones have left the index.
         return Totals(

@@ -20,7 +20,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from icdc_api.errors import UnsupportedType
 from icdc_spark.documents.schema import parse_schema
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.scan.file_tasks import FileTask, list_file_tasks
 from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.iceberg.table.read_options import choose_target_size
@@ -59,7 +59,7 @@ class ArrowReader(BaseReader):
         for column in metadata:
             schema = schema.add(column, METADATA_TYPES[column])
         self._tasks_read.append(group.tasks)
-        with source_errors(self._table.name):
+        with translate_source_errors(self._table.name):
             tasks = list_file_tasks(self._table, group.tasks)
             # On the driver, before any row: an error in a worker has lost its class.
             for task in tasks:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from icdc_api.errors import UnsupportedType
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.scan.file_tasks import find_equality_ids
 from icdc_spark.iceberg.scan.planning import FileGroup, list_reading_bytes
 from icdc_spark.iceberg.table.read_options import choose_target_size, mend_options
@@ -32,7 +32,7 @@ class StagedReader(BaseReader):
 
     def __init__(self, session: SparkSession, table: IcebergTable, snapshot_id: int) -> None:
         super().__init__(session, table, snapshot_id)
-        with source_errors(table.name):
+        with translate_source_errors(table.name):
             by_columns = (
                 table.format_version < 3  # which has no variants
                 or not table.has_had(_NOT_BY_COLUMNS)
@@ -54,7 +54,7 @@ class StagedReader(BaseReader):
         """See `SnapshotReader.read`. UnsupportedType for deletes that it would apply wrongly."""
         self._tasks_read.append(group.tasks)
         self._refuse_nested_keys(group)
-        with source_errors(self._table.name):
+        with translate_source_errors(self._table.name):
             return self._staging.read(group.tasks, metadata, self._choose_splits(group))
 
     def _choose_splits(self, group: FileGroup) -> dict[str, str]:

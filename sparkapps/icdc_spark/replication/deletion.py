@@ -21,7 +21,7 @@ from contextlib import closing
 from icdc_api import naming
 from icdc_api.errors import AliasTaken, IcdcError, NodeLost, SourceUnavailable, TableNotFound
 from icdc_api.job.answers import DeletionEntry
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.opensearch.bulk.target import OWNER_SECONDS
 from icdc_spark.opensearch.client.tasks import wait_until_quiet
@@ -121,7 +121,10 @@ def _remove_tags(context: TableContext) -> str | None:
 
     def remove() -> None:
         try:
-            with source_errors(context.table.name), closing(context.open_session()) as opened:
+            with (
+                translate_source_errors(context.table.name),
+                closing(context.open_session()) as opened,
+            ):
                 table = IcebergTable.load(opened.spark, context.catalog, context.table.name)
                 pins.unpin(context, table)
         except TableNotFound:

@@ -25,7 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from icdc_spark.diff.id_lookup import look_up_ids
 from icdc_spark.diff.rows import ID, select_ids
 from icdc_spark.documents.document_spec import DocumentSpec
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.state_document import FIXUP_OFFSET, Intent, compute_base_version
 from icdc_spark.protocol.state_parts import MAX_SAMPLES
@@ -57,7 +57,7 @@ def select_duplicate_ids(
 
     Reads the key columns of the whole snapshot. `among` (column `id`) limits the ids.
     """
-    with source_errors(reader.table_name):
+    with translate_source_errors(reader.table_name):
         ids = select_ids(reader.read(reader.list_all_files()), spec)
         if among is not None:
             # Before grouping: the batch is small, so this keeps most rows out of the shuffle.
@@ -67,7 +67,7 @@ def select_duplicate_ids(
 
 def select_all_ids(reader: SnapshotReader, spec: DocumentSpec) -> DataFrame:
     """Return every id of the snapshot once (column `id`)."""
-    with source_errors(reader.table_name):
+    with translate_source_errors(reader.table_name):
         return select_ids(reader.read(reader.list_all_files()), spec).distinct()
 
 
@@ -81,7 +81,7 @@ def settle(
     """Write the documents of duplicate keys again, above whatever the batch wrote for them."""
     # Stored: it is read three times, and each time it would read the whole snapshot.
     duplicates = reader.persist(select_duplicate_ids(reader, spec, among))
-    with source_errors(reader.table_name):
+    with translate_source_errors(reader.table_name):
         totals = duplicates.agg(F.count(F.lit(1)), F.coalesce(F.sum(ROWS), F.lit(0)))
         ((count, rows),) = totals.collect()
         samples = [row[ID] for row in duplicates.orderBy(ID).limit(MAX_SAMPLES).collect()]

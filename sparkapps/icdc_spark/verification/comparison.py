@@ -31,7 +31,7 @@ from icdc_spark.diff.id_lookup import look_up_ids
 from icdc_spark.diff.rows import ID, check_filter
 from icdc_spark.diff.strategies import build_export_lines
 from icdc_spark.documents.document_spec import DocumentSpec
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.opensearch.client.scan import close_scan, open_scan
 from icdc_spark.opensearch.stores import identity, indices
 from icdc_spark.opensearch.stores.creation import check_settings
@@ -167,7 +167,7 @@ def _compare(
 
 def _digest_table(reader: SnapshotReader, spec: DocumentSpec, *, has_duplicates: bool) -> DataFrame:
     """Return id and digest of each document that the snapshot gives."""
-    with source_errors(reader.table_name):
+    with translate_source_errors(reader.table_name):
         everything = Chunk(number=0, group=reader.list_all_files())
         if has_duplicates:
             # One document for each key: `build_export_lines` gives one for each row.
@@ -192,7 +192,7 @@ def _digest_index(context: TableContext, reader: SnapshotReader, index: str) -> 
 def _read_now(reader: SnapshotReader, frame: DataFrame) -> DataFrame:
     """Store the index's part now, while its point in time is open."""
     stored = reader.persist(frame)
-    with source_errors(reader.table_name):
+    with translate_source_errors(reader.table_name):
         # Frames are lazy: only an action reads.
         stored.count()
     return stored
@@ -200,7 +200,7 @@ def _read_now(reader: SnapshotReader, frame: DataFrame) -> DataFrame:
 
 def _summarise(reader: SnapshotReader, difference: DataFrame) -> ComparisonEntry:
     """Return the part of the entry that says what differs: counts, and samples in order."""
-    with source_errors(reader.table_name):
+    with translate_source_errors(reader.table_name):
         # Read up to five times, for counts, samples and the repair.
         reader.persist(difference)
         counts = {row["kind"]: row["count"] for row in difference.groupBy("kind").count().collect()}

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import NoProgress
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.jvm.session import mark_jobs
 from icdc_spark.iceberg.jvm.table_jobs import TableJobs
 from icdc_testing.waiting.wait import WAIT_SECONDS, until
@@ -42,7 +42,7 @@ def test_the_python_worker_of_a_cancelled_job_is_killed(
 
     def run() -> None:
         mark_jobs(spark, "db.orders", tag="orders")
-        with source_errors("db.orders"):
+        with translate_source_errors("db.orders"):
             # One task, as there is one file.
             spark.range(0, 1, 1, 1).mapInArrow(_hang(path), "id long").collect()
 

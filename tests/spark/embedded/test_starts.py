@@ -12,11 +12,11 @@ pytestmark = pytest.mark.spark
 
 START = """
 from icdc_api.errors import IcdcError
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.jvm.session import create_application_session
 try:
     session = create_application_session("start")
-    with source_errors("shop.orders"):
+    with translate_source_errors("shop.orders"):
         session.range(9).groupBy("id").count().collect()
 except IcdcError as error:
     print(f"{type(error).__name__}: {error}")

@@ -93,13 +93,13 @@ def test_an_archive_is_known_by_the_state_that_it_is_of_and_the_checks_that_it_p
     first = StoredArchive(tmp_path / "new" / "spark.tar", "state-1")
     second = StoredArchive(first.file, "state-2")
     assert not first.is_current()
-    with first.replaced() as made:
+    with first.replace() as made:
         made.write_text("first")
     first.note_passed("checks-1")
     assert (first.has_passed("checks-1"), first.has_passed("checks-2")) == (True, False)
     assert not second.is_current()
     assert not second.has_passed("checks-1")
-    with second.replaced() as made:
+    with second.replace() as made:
         made.write_text("second")
     assert (first.is_current(), second.is_current()) == (False, True)
     assert not second.has_passed("checks-1")
@@ -109,9 +109,9 @@ def test_an_archive_is_known_by_the_state_that_it_is_of_and_the_checks_that_it_p
 
 def test_a_build_that_fails_leaves_the_archive_that_was_there(tmp_path: Path) -> None:
     archive = StoredArchive(tmp_path / "spark.tar", "state")
-    with archive.replaced() as made:
+    with archive.replace() as made:
         made.write_text("whole")
-    with pytest.raises(FileNotFoundError), archive.replaced() as made:
+    with pytest.raises(FileNotFoundError), archive.replace() as made:
         (made / "no-folder").write_text("half")
     assert archive.is_current()
     assert archive.file.read_text() == "whole"

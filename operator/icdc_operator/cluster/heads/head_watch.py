@@ -169,7 +169,7 @@ class HeadWatch:
             next_at = memory.read_at + watch.poll_seconds
             await self._sleep(max(0.0, next_at - self._clock()))
         failures = 0
-        with logs.about(pipeline=str(key)):
+        with logs.label_lines(pipeline=str(key)):
             while True:
                 memory.read_at = self._clock()
                 results = await self._reader.read(key.namespace, watch.tables)

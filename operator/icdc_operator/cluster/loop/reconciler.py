@@ -131,7 +131,7 @@ class Reconciler:
             observation = replace(observation, observed=waits)
             decision = decide.decide(waits, now)
         run = decision.status.current_run
-        with logs.about(**({} if run is None else {"run": run.name})):
+        with logs.label_lines(**({} if run is None else {"run": run.name})):
             return await self._carry_out(key, observation, decision, now)
 
     async def _carry_out(

@@ -55,7 +55,7 @@ class Workers:
 
     async def _work(self) -> None:
         while (key := await self._queue.get()) is not None:
-            with logs.about(pipeline=str(key)):
+            with logs.label_lines(pipeline=str(key)):
                 await self._reconcile_one(key)
 
     async def _reconcile_one(self, key: PipelineKey) -> None:

@@ -30,7 +30,7 @@ from icdc_spark.iceberg.changes.manifest_comparison import (
     PARTITION_INDEX,
     ManifestComparison,
 )
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.scan.manifest_entries import DeleteEntry
 from icdc_spark.iceberg.scan.manifest_index import ManifestIndex
 from icdc_spark.iceberg.scan.manifests import read_manifests
@@ -68,7 +68,7 @@ def list_changed(
     # Before anything is read: an expired snapshot must be a Gap, not a missing file.
     for snapshot_id in (from_id, to_id):
         table.require(snapshot_id)
-    with source_errors(table.name):
+    with translate_source_errors(table.name):
         earlier, later = read_manifests(table, from_id), read_manifests(table, to_id)
         comparison = ManifestComparison(table, index, partitions)
         deletes = comparison.find_changed_deletes(earlier, later)

@@ -34,7 +34,7 @@ from typing import NamedTuple
 from icdc_spark.iceberg.changes.changed_files import SnapshotFiles
 from icdc_spark.iceberg.changes.manifest_comparison import ManifestComparison
 from icdc_spark.iceberg.changes.rewrites import Rewrite, RewrittenFile, list_rewrites
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.scan.planning import PlannedFile
 from icdc_spark.iceberg.table.tables import IcebergTable
 
@@ -49,7 +49,7 @@ def take_out_compactions(
     snapshots = table.list_snapshots_between(from_id, to_id)
     if snapshots is None:
         return files
-    with source_errors(table.name):
+    with translate_source_errors(table.name):
         rewrites = list(list_rewrites(table, snapshots))
         if not rewrites:
             return files

@@ -194,7 +194,7 @@ class Bridge:
     def map_by(self, java_list: Any, owner: Any, class_name: str, method: str, element: str) -> Any:
         """Like `map`, for a method of the object `owner` whose only argument is the element."""
         handle = self._handle(class_name, method, [self.load_class(element)])
-        return self.lists.transform(java_list, self._as_function(handle.bindTo(owner)))
+        return self.lists.transform(java_list, self._wrap_handle(handle.bindTo(owner)))
 
     def read_texts(self, java_list: Any) -> list[str]:
         """Return `String.valueOf` of each element of a Java list; "null" for null."""
@@ -216,7 +216,7 @@ class Bridge:
             return self.create_object("java.util.ArrayList")
         texts = self._split(",", map(str, positions))
         indices = self.lists.transform(texts, self.build_function(_INTEGER, "valueOf", _STRING))
-        element = self._as_function(self._get.bindTo(java_list))
+        element = self._wrap_handle(self._get.bindTo(java_list))
         return self.create_object("java.util.ArrayList", self.lists.transform(indices, element))
 
     def _split(self, separator: str, values: Iterable[str]) -> Any:
@@ -240,7 +240,7 @@ class Bridge:
             values = self.create_array(_OBJECT, [value for _, value in arguments])
             handles = self.get_statics("java.lang.invoke.MethodHandles")
             handle = handles.insertArguments(handle, 1, values)
-        return self.lists.transform(java_list, self._as_function(handle))
+        return self.lists.transform(java_list, self._wrap_handle(handle))
 
     @property
     def _get(self) -> Any:
@@ -250,26 +250,26 @@ class Bridge:
             primitive = JavaClass(_INTEGER, self._gateway._gateway_client).TYPE
             return self._handle("java.util.List", "get", [primitive])
 
-        return self._cache(("java.util.List", "get"), create)
+        return self._get_or_create(("java.util.List", "get"), create)
 
     def build_function(self, class_name: str, method: str, *arguments: str) -> Any:
         """Return a Guava function: an instance method of its argument, or a static method."""
 
         def create() -> Any:
             kinds = [self.load_class(name) for name in arguments]
-            return self._as_function(self._handle(class_name, method, kinds))
+            return self._wrap_handle(self._handle(class_name, method, kinds))
 
-        return self._cache((class_name, method, *arguments), create)
+        return self._get_or_create((class_name, method, *arguments), create)
 
     def build_scala_function(self, class_name: str, method: str) -> Any:
         """Return a method without arguments as a function for Scala's collections."""
 
         def create() -> Any:
-            return self._as_function(self._handle(class_name, method, []), _SCALA_FUNCTION)
+            return self._wrap_handle(self._handle(class_name, method, []), _SCALA_FUNCTION)
 
-        return self._cache((_SCALA_FUNCTION, class_name, method), create)
+        return self._get_or_create((_SCALA_FUNCTION, class_name, method), create)
 
-    def _cache(self, key: tuple[str, ...], create: Callable[[], Any]) -> Any:
+    def _get_or_create(self, key: tuple[str, ...], create: Callable[[], Any]) -> Any:
         # Two threads may create the same function: either is as good, so there is no lock.
         if key not in self._functions:
             self._functions[key] = create()
@@ -282,7 +282,7 @@ class Bridge:
             self.get_statics("java.lang.invoke.MethodHandles").publicLookup().unreflect(java_method)
         )
 
-    def _as_function(self, handle: Any, kind: str = _FUNCTION) -> Any:
+    def _wrap_handle(self, handle: Any, kind: str = _FUNCTION) -> Any:
         proxies = self.get_statics("java.lang.invoke.MethodHandleProxies")
         return proxies.asInterfaceInstance(self.load_class(kind), handle)
 

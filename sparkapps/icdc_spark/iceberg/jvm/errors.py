@@ -1,7 +1,7 @@
 """The border where failures of py4j, Spark and Iceberg become errors of the project.
 
-A block that calls into the JVM runs inside `source_errors`. `translate_error` takes the first
-meaning that fits:
+A block that calls into the JVM runs inside `translate_source_errors`. `translate_error` takes the
+first meaning that fits:
 
     a property with a wrong value     `engine_errors`   BadSpec
     a loss of Spark                   `engine_errors`   NodeLost, OutOfMemory, DiskFull, DriverLost
@@ -153,7 +153,7 @@ _REFUSALS = frozenset(
 
 
 @contextmanager
-def source_errors(table: str) -> Iterator[None]:
+def translate_source_errors(table: str) -> Iterator[None]:
     """Raise what Spark, py4j and Iceberg raise inside the block as an error of the project.
 
     `table` is the name that the message begins with.
@@ -165,8 +165,8 @@ def source_errors(table: str) -> Iterator[None]:
 
 
 @contextmanager
-def catalog_errors(table: str) -> Iterator[None]:
-    """Like `source_errors`, for a block that creates a catalog.
+def translate_catalog_errors(table: str) -> Iterator[None]:
+    """Like `translate_source_errors`, for a block that creates a catalog.
 
     What Iceberg refuses there is an error in the catalog's properties: CatalogInvalid.
     """
@@ -183,8 +183,8 @@ def catalog_errors(table: str) -> Iterator[None]:
 
 
 @contextmanager
-def filter_errors(table: str, row_filter: str) -> Iterator[None]:
-    """Like `source_errors`, for a block in which only `rowFilter` can fail the analysis."""
+def translate_filter_errors(table: str, row_filter: str) -> Iterator[None]:
+    """Like `translate_source_errors`, where only `rowFilter` can fail the analysis."""
     try:
         yield
     except AnalysisException as error:

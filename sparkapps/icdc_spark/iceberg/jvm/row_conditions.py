@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame
 
 from icdc_api.errors import FilterInvalid
 from icdc_spark.iceberg.jvm.bridge import Bridge
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
 _RULES = "org.apache.spark.sql.catalyst.optimizer."
@@ -70,7 +70,7 @@ def check_condition(frame: DataFrame, table: str, row_filter: str) -> None:
 
     `row_filter` is the condition as the user wrote it. Reads no row.
     """
-    with source_errors(table):
+    with translate_source_errors(table):
         problem = _find_dependency(Bridge(frame.sparkSession), frame, row_filter)
     if problem:
         raise FilterInvalid(f"{table}: rowFilter `{row_filter}` {problem}. {_INSTEAD}.")

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 from icdc_api.errors import IcdcError
 from icdc_spark.iceberg.jvm.bridge import Bridge
-from icdc_spark.iceberg.jvm.errors import source_errors
-from icdc_spark.iceberg.jvm.start_errors import start_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.start_errors import translate_start_errors
 from icdc_spark.iceberg.jvm.time_outs import add_time_outs
 
 LOG = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ class TableSession:
         if session is None:
             return
         try:
-            with source_errors(self._catalog):
+            with translate_source_errors(self._catalog):
                 _close_catalog(session, self._catalog)
         except IcdcError as error:
             # Such as of a JVM that has ended, and everything with it.
@@ -127,12 +127,12 @@ class TableSession:
 def create_application_session(name: str) -> SparkSession:
     """Create the first session of the application; all other settings come from spark-submit.
 
-    Raises an error of `start_errors` where Spark does not start.
+    Raises an error of `translate_start_errors` where Spark does not start.
     """
     builder = SparkSession.builder.appName(name)
     for key, value in APPLICATION_CONF.items():
         builder = builder.config(key, value)
-    with start_errors():
+    with translate_start_errors():
         _check_sql_properties()
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")

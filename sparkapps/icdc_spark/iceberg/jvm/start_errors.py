@@ -29,7 +29,7 @@ _NO_POD = "this was supposed to be the driver pod"
 
 
 @contextmanager
-def start_errors() -> Iterator[None]:
+def translate_start_errors() -> Iterator[None]:
     """Raise what fails inside the block, the start of Spark, as an error of the project."""
     try:
         yield

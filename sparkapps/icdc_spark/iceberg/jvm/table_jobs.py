@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from icdc_spark.iceberg.jvm.bridge import Statics
 from icdc_spark.iceberg.jvm.engine_errors import CANCELLED
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class TableJobs:
 
     def read(self, tag: str) -> JobProgress:
         """Return what the jobs with a tag have done so far; an IcdcError if Spark has ended."""
-        with source_errors(tag):
+        with translate_source_errors(tag):
             return self._read(tag)
 
     def cancel(self, tag: str) -> None:
@@ -55,7 +55,7 @@ class TableJobs:
         reads rows ends at once, and its Python worker gets no further ones; where the task waits
         for its worker, Spark kills the worker within seconds.
         """
-        with source_errors(tag):
+        with translate_source_errors(tag):
             self._context.cancelJobsWithTag(tag, CANCELLED)
 
     @property

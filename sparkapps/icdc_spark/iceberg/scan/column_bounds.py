@@ -7,7 +7,7 @@ out a row.
 from collections.abc import Sequence
 from typing import Any
 
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.scan.manifest_entries import load_files_with_bounds
 from icdc_spark.iceberg.scan.manifests import FILE, read_manifests
 from icdc_spark.iceberg.scan.planning import FileGroup, collect_data_files
@@ -33,7 +33,7 @@ def estimate_key_range(
     """
     if not group.files:
         return None
-    with source_errors(table.name):
+    with translate_source_errors(table.name):
         bridge = table.bridge
         files = collect_data_files(bridge, group.tasks)
         manifest_paths = bridge.read_texts(bridge.map(files, FILE, "manifestLocation"))

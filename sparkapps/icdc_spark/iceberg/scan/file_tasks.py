@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from icdc_spark.iceberg.jvm.bridge import Bridge
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.scan.planning import collect_data_files
 from icdc_spark.iceberg.table.tables import IcebergTable
 
@@ -63,7 +63,7 @@ class FileTask:
 def list_file_tasks(table: IcebergTable, tasks: Any) -> list[FileTask]:
     """Return a Java list of `FileScanTask` as plain data; each must cover its whole file."""
     bridge = table.bridge
-    with source_errors(table.name):
+    with translate_source_errors(table.name):
         files = collect_data_files(bridge, tasks)
         methods = ("location", "format", "fileSizeInBytes")
         columns = zip(*(_read_column(bridge, files, method) for method in methods), strict=True)
@@ -83,7 +83,7 @@ def list_file_tasks(table: IcebergTable, tasks: Any) -> list[FileTask]:
 def find_equality_ids(table: IcebergTable, tasks: Any) -> frozenset[int]:
     """Return the ids of all fields that the equality deletes of a Java list of tasks compare."""
     bridge = table.bridge
-    with source_errors(table.name):
+    with translate_source_errors(table.name):
         deletes = bridge.flatten(bridge.map(tasks, _TASK, "deletes"))
         ids = bridge.map(deletes, _FILE, "equalityFieldIds")
         # There may be millions: only the distinct lists cross the border to Python.

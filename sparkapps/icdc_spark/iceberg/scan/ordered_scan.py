@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.scan.manifest_entries import open_data_files
 from icdc_spark.iceberg.scan.manifests import FILE, Manifests, read_manifests
 from icdc_spark.iceberg.scan.partial_scan import plan_partial_scan
@@ -70,7 +70,7 @@ class OrderedScan:
         """Read the list of manifests. Gap if the snapshot has expired."""
         table.require(snapshot_id)
         self._table, self._limit = table, window_files
-        with source_errors(table.name):
+        with translate_source_errors(table.name):
             manifests = read_manifests(table, snapshot_id)
             self.windows = manifests.data.cut(window_files)
             """The manifests of each window."""
@@ -121,13 +121,13 @@ class OrderedScan:
         """Yield Java lists of what `open_files` gives, a Java closeable iterable of the window."""
         bridge = self._table.bridge
         if len(window) > 1:
-            with source_errors(self._table.name):
+            with translate_source_errors(self._table.name):
                 files = bridge.drain(open_files())
             yield files
             return
         start, count = 0, self._limit
         while count == self._limit:
-            with source_errors(self._table.name):
+            with translate_source_errors(self._table.name):
                 files = bridge.slice(open_files(), start, self._limit)
                 count = int(files.size())
             yield files
@@ -136,7 +136,7 @@ class OrderedScan:
     def _sort(self, window: Manifests, files: Any) -> list[OrderedFile]:
         """Return the files of a Java list of `ContentFile` by manifest and entry."""
         bridge = self._table.bridge
-        with source_errors(self._table.name):
+        with translate_source_errors(self._table.name):
             records, sizes, entries = (
                 [int(text) for text in bridge.read_texts(bridge.map(files, FILE, method))]
                 for method in ("recordCount", "fileSizeInBytes", "pos")

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from icdc_spark.iceberg.jvm.bridge import Bridge
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.table.tables import IcebergTable
 
 _TASK = "org.apache.iceberg.FileScanTask"
@@ -100,7 +100,7 @@ def list_files(table: IcebergTable, snapshot_id: int | None, *, within: Any = No
     if snapshot_id is None:
         return Listing(table, table.bridge.create_object("java.util.ArrayList"), ())
     table.require(snapshot_id)
-    with source_errors(table.name):
+    with translate_source_errors(table.name):
         scan = table.java.newScan().useSnapshot(snapshot_id)
         if within is not None:
             scan = scan.filter(within)
@@ -134,7 +134,7 @@ def list_appended(table: IcebergTable, from_id: int, to_id: int) -> Listing:
 
     Snapshots of other operations are passed over.
     """
-    with source_errors(table.name):
+    with translate_source_errors(table.name):
         # Rows of an append scan are read as they were appended, without later deletes.
         scan = table.java.newIncrementalAppendScan()
         scan = scan.fromSnapshotExclusive(from_id).toSnapshot(to_id)

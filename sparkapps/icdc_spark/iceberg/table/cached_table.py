@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 
 from icdc_api.errors import IcdcError
 from icdc_spark.iceberg.jvm.bridge import Bridge
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.jvm.session import SessionClosedError
 from icdc_spark.iceberg.table.tables import IcebergTable
 
@@ -108,7 +108,7 @@ class CachedTable:
 
 def _read_stamp(table: IcebergTable) -> _Stamp | None:
     """Return the stamp of the table's metadata file; None if its file system has no status."""
-    with source_errors(table.name):
+    with translate_source_errors(table.name):
         location = table.metadata_location
         file = table.java.io().newInputFile(location)
         if not table.bridge.is_a(file, _FILE_WITH_STATUS):

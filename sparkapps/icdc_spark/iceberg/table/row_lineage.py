@@ -11,7 +11,7 @@ Example: the earlier snapshot has sequence number 5. In a data file of the later
     c     6              written after the earlier snapshot
 """
 
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.table.tables import IcebergTable
 
 
@@ -24,7 +24,7 @@ def find_lineage_start(table: IcebergTable, from_id: int | None, to_id: int) -> 
     if from_id is None:
         return None
     info = table.require(from_id)
-    with source_errors(table.name):
+    with translate_source_errors(table.name):
         if table.java.snapshot(from_id).firstRowId() is None:
             return None
     # Of snapshots of two branches the numbers are not comparable: both may have written a number 6.

@@ -17,7 +17,7 @@ from pyspark.sql import types as T  # noqa: N812
 from icdc_spark.documents.forms import READ_AS_TEXT, WITHOUT_FORM, has_type
 from icdc_spark.documents.schema import parse_schema
 from icdc_spark.iceberg.jvm.bridge import Bridge
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.table.tables import SCHEMA_PARSER, IcebergTable
 
 _NAME_MAPPING = "schema.name-mapping.default"
@@ -43,7 +43,7 @@ def read_snapshot_schema(
     table: IcebergTable, snapshot_id: int, *, without: Set[str]
 ) -> SnapshotSchema:
     """Return the schema of a snapshot without the columns that hold a type of these names."""
-    with source_errors(table.name):
+    with translate_source_errors(table.name):
         schema = table.select_columns(snapshot_id, without=WITHOUT_FORM | without)
         text = str(table.bridge.get_statics(SCHEMA_PARSER).toJson(schema))
         columns = parse_schema(text).fields

@@ -17,7 +17,7 @@ from icdc_api.errors import BranchNotFound, Gap
 from icdc_spark.documents.forms import READ_AS_TEXT, WITHOUT_FORM, has_type
 from icdc_spark.documents.schema import Schema, parse_schema, walk_fields
 from icdc_spark.iceberg.jvm.bridge import Bridge
-from icdc_spark.iceberg.jvm.errors import catalog_errors, source_errors
+from icdc_spark.iceberg.jvm.errors import translate_catalog_errors, translate_source_errors
 from icdc_spark.iceberg.table.type_promotion import widen_types
 
 MAIN = "main"
@@ -59,17 +59,17 @@ class IcebergTable:
     def load(cls, session: SparkSession, catalog: str, identifier: str) -> "IcebergTable":
         """Load `namespace.table` (parts with a dot or space in backticks) from a catalog."""
         bridge = Bridge(session)
-        with catalog_errors(identifier):
+        with translate_catalog_errors(identifier):
             spark3 = bridge.get_statics("org.apache.iceberg.spark.Spark3Util")
             java_catalog = spark3.loadIcebergCatalog(bridge.java_session, catalog)
-        with source_errors(identifier):
+        with translate_source_errors(identifier):
             identifiers = bridge.get_statics("org.apache.iceberg.catalog.TableIdentifier")
             table_id = identifiers.of(bridge.create_strings(naming.parse_table_name(identifier)))
             return cls(bridge, identifier, java_catalog.loadTable(table_id))
 
     def refresh(self) -> None:
         """Read the table's newest metadata, if it is in another file than before."""
-        with source_errors(self.name):
+        with translate_source_errors(self.name):
             self.java.refresh()
             # Most polls find nothing new; thousands of snapshots are then not read again.
             if self.metadata_location != self._snapshots_from:
@@ -120,7 +120,7 @@ class IcebergTable:
     def snapshots(self) -> dict[int, SnapshotInfo]:
         """All retained snapshots by id."""
         if self._snapshots is None:
-            with source_errors(self.name):
+            with translate_source_errors(self.name):
                 self._snapshots_from = self.metadata_location
                 self._snapshots = {info.id: info for info in self._read_snapshots()}
         return self._snapshots

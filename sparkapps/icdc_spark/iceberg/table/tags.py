@@ -7,7 +7,7 @@ is for.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.table.tables import IcebergTable
 
 _REF = "org.apache.iceberg.SnapshotRef"
@@ -51,7 +51,7 @@ def change(
     """Create or move the tags of `put`, and remove those of `remove`, which have to exist."""
     if not put and not remove:
         return
-    with source_errors(table.name):
+    with translate_source_errors(table.name):
         changes = table.java.manageSnapshots()
         for name, tag in (put or {}).items():
             # Iceberg has no "create or replace" for tags.

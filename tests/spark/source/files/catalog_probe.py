@@ -22,7 +22,7 @@ from icdc_api.errors import IcdcError
 from icdc_cli.embedded import jars, jdk, lake
 from icdc_spark.iceberg.jvm import session as sessions
 from icdc_spark.iceberg.jvm.bridge import Bridge
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.process import lakeshell
 from icdc_testing import SOURCES
@@ -78,7 +78,7 @@ def error(spark: SparkSession, catalog: dict[str, Any], table: str) -> dict[str,
     session = sessions.create_table_session(spark, catalog["name"], catalog["properties"])
     try:
         loaded = IcebergTable.load(session, catalog["name"], table)
-        with source_errors(table):
+        with translate_source_errors(table):
             loaded.java.currentSnapshot().allManifests(loaded.java.io())
     except IcdcError as exc:
         return {"kind": type(exc).__name__, "message": exc.message}

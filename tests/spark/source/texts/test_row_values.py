@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_api.errors import Bug, FilterInvalid, IcdcError
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 
 pytestmark = pytest.mark.spark
 
@@ -55,7 +55,7 @@ def test_an_error_of_a_task_is_reported_without_the_value_on_which_it_failed(
 ) -> None:
     fail, kind, shown = FAILURES[name]
     rows = spark.createDataFrame([(VALUE,)], "cell string").repartition(2)
-    with pytest.raises(kind) as caught, source_errors("shop.orders"):
+    with pytest.raises(kind) as caught, translate_source_errors("shop.orders"):
         fail(rows).collect()
     assert VALUE not in caught.value.message
     assert shown in caught.value.message

@@ -81,7 +81,7 @@ def program(name: str) -> Path:
     folder = jars.choose_cache_dir() / "programs" / f"{name}-{_key(source, flags)}"
     built = folder / name
     if not built.is_file():
-        with jars.exclusive(folder.with_name(".lock")):
+        with jars.hold_lock(folder.with_name(".lock")):
             # Another process may have built it while this one waited.
             if not built.is_file():
                 sys.stderr.write(f"building {name} {_version(source)}: only once, but minutes\n")
@@ -98,7 +98,7 @@ def programs(names: Iterable[str] = CONTROL_PLANE) -> dict[str, Path]:
     built = {name: program(name) for name in names}
     compiled = _go_cache()
     if built.keys() >= _SOURCES.keys() and compiled.is_dir():
-        with jars.exclusive(compiled.with_name("programs") / ".lock"):
+        with jars.hold_lock(compiled.with_name("programs") / ".lock"):
             shutil.rmtree(compiled, ignore_errors=True)
     return built
 

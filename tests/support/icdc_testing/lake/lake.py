@@ -18,7 +18,7 @@ from icdc_spark.diff.strategies import (
     choose_strategy,
 )
 from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
-from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.snapshot_reader import SnapshotReader
@@ -188,7 +188,7 @@ def other_strategies(plan: ChangePlan) -> Sequence[Strategy]:
 
 def parse(lines: OperationLines) -> BatchOperations:
     """Run the lines and take them apart; assert what every operation has in common."""
-    with source_errors("the table"):
+    with translate_source_errors("the table"):
         rows = lines.frame.collect()
     return BatchOperations(
         sorted(_op(bytes(row["line"]), row["expect"]) for row in rows), lines.read_counts()

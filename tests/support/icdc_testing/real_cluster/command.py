@@ -73,7 +73,7 @@ def _run(options: argparse.Namespace, where: ClusterPaths) -> int:
     given = os.environ.get(GIVEN)
     if options.verb == "run" and given:
         return _call(options.command, {CLUSTER: str(Path(given).expanduser().absolute())})
-    with lifecycle.exclusively(where):
+    with lifecycle.hold_cluster_lock(where):
         if options.verb == "down":
             teardown.down(where)
         elif options.verb == "up":

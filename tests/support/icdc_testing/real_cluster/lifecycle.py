@@ -69,9 +69,9 @@ def up(where: ClusterPaths, *, stays: bool, archives: Sequence[Path] = ()) -> Up
 
 
 @contextmanager
-def exclusively(where: ClusterPaths) -> Iterator[None]:
+def hold_cluster_lock(where: ClusterPaths) -> Iterator[None]:
     """Wait for others on this host that bring a cluster up or down, and hold them off."""
-    with jars.exclusive(where.lock):
+    with jars.hold_lock(where.lock):
         yield
 
 

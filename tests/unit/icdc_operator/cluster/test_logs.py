@@ -36,8 +36,8 @@ def lines(stream: io.StringIO) -> list[dict[str, Any]]:
 
 def test_a_line_is_one_json_object_with_what_it_is_about(stream: io.StringIO) -> None:
     logs.set_up("json", "info", stream)
-    with logs.about(pipeline="default/shop"):
-        with logs.about(run="shop-e1-1"):
+    with logs.label_lines(pipeline="default/shop"):
+        with logs.label_lines(run="shop-e1-1"):
             LOG.warning("two\nlines of %s", "text", extra={"table": "shop.orders"})
         LOG.info("after")
     LOG.info("outside")
@@ -64,7 +64,7 @@ def test_an_exception_is_part_of_its_line(stream: io.StringIO) -> None:
 
 def test_text_is_for_people(stream: io.StringIO) -> None:
     logs.set_up("text", "info", stream)
-    with logs.about(pipeline="default/shop"):
+    with logs.label_lines(pipeline="default/shop"):
         LOG.info("hello")
     assert stream.getvalue().rstrip().endswith("info    hello pipeline=default/shop")
 

@@ -121,7 +121,7 @@ def test_the_answer_to_the_question_before_is_none_to_this_one(asked: AskedRun) 
 @pytest.mark.parametrize("mode", [RunMode.PLAN, RunMode.VERIFY, RunMode.DEAD_LETTERS])
 def test_what_nobody_waits_for_is_cancelled_until_it_ends(asked: AskedRun, mode: RunMode) -> None:
     question = asked.ask("a", mode)
-    with asked.run.comparing(ORDERS, question):
+    with asked.run.mark_comparing(ORDERS, question):
         asked.run.poll()
         assert not asked.jobs.cancelled
         asked.path.unlink()
@@ -136,7 +136,7 @@ def test_what_nobody_waits_for_is_cancelled_until_it_ends(asked: AskedRun, mode:
 @pytest.mark.parametrize("mode", [RunMode.REPAIR, RunMode.REPLAY])
 def test_what_writes_is_never_cancelled(asked: AskedRun, mode: RunMode) -> None:
     question = asked.ask("a", mode)
-    with asked.run.comparing(ORDERS, question):
+    with asked.run.mark_comparing(ORDERS, question):
         asked.path.unlink()
         asked.run.poll()
     assert not asked.jobs.cancelled

@@ -21,7 +21,7 @@ def constant(bridge: Bridge, answer: str | None) -> Any:
     handles = bridge.get_statics("java.lang.invoke.MethodHandles")
     supplier = handles.constant(bridge.load_class("java.lang.Object"), answer)
     anything = bridge.create_array("java.lang.Class", [bridge.load_class("java.lang.Object")])
-    return bridge._as_function(handles.dropArguments(supplier, 0, anything))
+    return bridge._wrap_handle(handles.dropArguments(supplier, 0, anything))
 
 
 def describe_file(table: IcebergTable, builder: Any, location: str, config: Any) -> Any:

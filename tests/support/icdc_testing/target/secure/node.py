@@ -217,7 +217,7 @@ def _jars() -> list[Path]:
 def _plugin() -> Path:
     """Return the folder of the unpacked plugin; fetched once. Submission where it cannot be had."""
     folder = jars.choose_cache_dir() / "jars" / f"opensearch-security-{_PLUGIN_SHA256[:16]}"
-    with jars.exclusive(folder.with_name(f".{folder.name}.lock")):
+    with jars.hold_lock(folder.with_name(f".{folder.name}.lock")):
         if not folder.is_dir():
             _fetch_plugin(folder)
     return folder
