@@ -19,13 +19,18 @@ _SECONDS = 60.0
 
 
 def list_python_files(root: Path) -> list[Path]:
-    """Return the Python files that git tracks, and new ones that it does not ignore.
+    """Return the Python files among `list_files`."""
+    return list_files(root, "*.py")
+
+
+def list_files(root: Path, pattern: str = "*") -> list[Path]:
+    """Return the files of that pattern that git tracks, and new ones that it does not ignore.
 
     New ones too: a check before a commit must see what the commit is about to add.
     Submission outside of a repository.
     """
     listing = run_program(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"],
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", pattern],
         name="git ls-files",
         seconds=_SECONDS,
         folder=root,

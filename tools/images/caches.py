@@ -5,6 +5,10 @@ which takes minutes to an hour. Refuses while something is mounted there, such a
 that is up, since removing would reach into what runs.
 
 What a user gains: some 8 GB that nothing else of the host names, seen and freed by one command.
+
+    with --remove       512 MB  jars: jars of Spark, Iceberg and OpenSearch, by Maven: `make setup`
+                        940 MB  programs: Kubernetes programs of the tests, ...
+                       1452 MB freed, all that was in /home/a/.cache/icdc
 """
 
 import argparse
@@ -72,8 +76,11 @@ def find_mounts(folder: Path, mounts: Iterable[str]) -> list[str]:
     return [point for point in points if Path(point).is_relative_to(real)]
 
 
-def remove(cache: Path, mounts: Iterable[str]) -> int:
-    """Remove the cache; returns 1, and removes nothing, while something is mounted below it."""
+def remove(cache: Path, mounts: Iterable[str], size: int) -> int:
+    """Remove the cache and print that `size` bytes are free; return the exit code.
+
+    1, with nothing removed, while something is mounted below it.
+    """
     # Removing through a mount would empty what is mounted: a running node's volumes.
     held = find_mounts(cache, mounts)
     if held:
@@ -82,12 +89,14 @@ def remove(cache: Path, mounts: Iterable[str]) -> int:
     # With its errors: half a cache that is said to be removed would fill a disk unseen.
     # What a link of that name leads to: the link itself is the user's.
     shutil.rmtree(cache.resolve(), ignore_errors=False)
+    _say(f"{size / 1e6:8.0f} MB freed, all that was in {cache}")
     return 0
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the table in megabytes of 10^6 bytes and, where asked for, remove everything in it.
 
+    The last line has the total: of what is there, or of what was freed.
     The exit code: 1 where something is mounted in the cache, which is then left alone.
     """
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -97,13 +106,14 @@ def main(arguments: list[str] | None = None) -> int:
     sizes = {name: count_bytes(cache / name) for name in FOLDERS if (cache / name).is_dir()}
     for name, size in sizes.items():
         _say(f"{size / 1e6:8.0f} MB  {name}: {FOLDERS[name]}")
-    _say(f"{sum(sizes.values()) / 1e6:8.0f} MB in all, in {cache}")
+    total = sum(sizes.values())
     if not options.remove or not cache.is_dir():
+        _say(f"{total / 1e6:8.0f} MB in all, in {cache}")
         return 0
     # Without /proc (macOS) there are no mounts of a test cluster, which needs Linux.
     table = Path("/proc/mounts")
     mounts = table.read_text(encoding="utf-8").splitlines() if table.is_file() else []
-    return remove(cache, mounts)
+    return remove(cache, mounts, total)
 
 
 def _unescape(code: re.Match[str]) -> str:

@@ -50,18 +50,28 @@ def test_a_file_that_goes_while_it_is_counted_is_no_failure(
     assert 2_900_000 < caches.count_bytes(cache) < 4_000_000
 
 
-def test_everything_is_removed_when_asked_for(cache: Path) -> None:
+def test_everything_is_removed_when_asked_for_and_it_is_said_what_that_freed(
+    cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (cache / "go-build").mkdir()
+    (cache / "go-build" / "a.o").write_bytes(bytes(2_000_000))
     assert caches.main(["--remove"]) == 0
     assert not cache.exists()
+    jars, programs, total = capsys.readouterr().out.splitlines()
+    assert "3 MB  jars: " in jars
+    assert "2 MB  go-build: " in programs
+    assert total == f"       5 MB freed, all that was in {cache}"
 
 
 def test_nothing_is_removed_while_something_is_mounted_there(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mounts = [f"overlay {cache}/cluster/run/a overlay rw 0 0", "proc /proc proc rw 0 0"]
-    assert caches.remove(cache, mounts) == 1
+    assert caches.remove(cache, mounts, 0) == 1
     assert cache.is_dir()
-    assert "`make cluster-down`" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "`make cluster-down`" in said
+    assert "freed" not in said
 
 
 @pytest.mark.parametrize(
@@ -83,14 +93,14 @@ def test_a_mount_point_is_known_though_the_cache_is_named_by_a_link(
     link = tmp_path / "link"
     link.symlink_to(tmp_path, target_is_directory=True)
     mounts = [f"overlay {cache}/cluster/run/a overlay rw 0 0"]
-    assert caches.remove(link / "cache", mounts) == 1
+    assert caches.remove(link / "cache", mounts, 0) == 1
     assert cache.is_dir()
 
 
 def test_a_cache_that_is_a_link_is_removed_where_it_leads_to(cache: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(cache, target_is_directory=True)
-    assert caches.remove(link, []) == 0
+    assert caches.remove(link, [], 0) == 0
     assert not cache.exists()
 
 
