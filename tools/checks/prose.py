@@ -51,11 +51,15 @@ class Anchor(NamedTuple):
     name: str
     # From here on in the order of `LABELS`, as `Figures.list_rows` has them.
     questions: float
+    """Docstrings that open a question, in percent of those of functions."""
     participles: float | None
-    """None: not measured."""
+    """Functions named by a participle, in percent; None: not measured."""
     vague: float
+    """Variables and parameters of the names in `VAGUE`, per 10,000 lines."""
     comments: float
+    """Lines with a comment, per 100 lines of code."""
     prose: float
+    """Lines with a comment or of a docstring, per 100 lines of code."""
 
 
 ANCHORS = (

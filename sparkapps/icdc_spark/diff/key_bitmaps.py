@@ -65,25 +65,28 @@ _CARRIED, _WRITTEN, _DELETED = range(3)
 class KeyComparison:
     """The rows that are not merely carried over."""
 
-    # Number of added rows that were written after the earlier snapshot.
     upserts: int
-    # Removed rows that were not carried over: `id`, and `is_rewritten`, true where an added row has
-    # the same id.
+    """Number of added rows that were written after the earlier snapshot."""
     changed_rows: DataFrame
+    """Removed rows that were not carried over: `id`, and `is_rewritten`, true where an added row
+    has the same id."""
 
 
 class _Sums(NamedTuple):
     """The totals over all words."""
 
     words: int
-    # Added rows, and the different keys that they have.
+    """Words, each with the bits of 64 possible keys: what is sent to every executor."""
     rows: int
+    """Added rows."""
     keys: int
-    # Keys of rows that were carried over, and of rows that were written.
+    """Different keys of the added rows: fewer than rows where a key is there twice."""
     carried: int
+    """Keys of added rows that were carried over."""
     written: int
-    # 64 bits over the keys and ages of all carried rows, salted: one changed age changes it.
+    """Keys of added rows that were written after the earlier snapshot."""
     hash: int
+    """64 bits over the keys and ages of all carried rows, salted: one changed age changes it."""
 
 
 def can_compare_keys(

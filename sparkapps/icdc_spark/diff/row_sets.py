@@ -48,25 +48,25 @@ Transform = Callable[[DataFrame], DataFrame]
 class RowSets:
     """The rows of a batch by what happened to them. Nothing is computed before an action."""
 
-    # Rows of data files that only the later snapshot has. None if there are no such files.
     added_rows: DataFrame | None
-    # Rows of data files that only the earlier snapshot has. None if there are no such files.
+    """Rows of data files that only the later snapshot has. None if there are no such files."""
     removed_rows: DataFrame | None
-    # Rows of data files of both snapshots, hidden by a delete in the later snapshot only. Where
-    # equality deletes name the keys, the rows of the delete files stand for them: ids alone, also
-    # ids that the table never had. None if no delete can have hidden a row.
+    """Rows of data files that only the earlier snapshot has. None if there are no such files."""
     deleted_rows: DataFrame | None
-    # Rows of data files of both snapshots, hidden by a delete in the earlier snapshot only, as
-    # after a rollback. None if no delete can have been taken back.
+    """Rows of data files of both snapshots, hidden by a delete in the later snapshot only. Where
+    equality deletes name the keys, the rows of the delete files stand for them: ids alone, also
+    ids that the table never had. None if no delete can have hidden a row."""
     undeleted_rows: DataFrame | None
-    # Builds a frame with the columns of the sets and without rows.
+    """Rows of data files of both snapshots, hidden by a delete in the earlier snapshot only, as
+    after a rollback. None if no delete can have been taken back."""
     build_empty: Callable[[], DataFrame]
-    # Upper limit of the added and removed rows, from the plan. None if there are deleted or
-    # undeleted rows as well.
+    """Builds a frame with the columns of the sets and without rows."""
     max_rows: int | None
-    # Goes into the hashes by which rows are compared. A new random one for each batch: nobody can
-    # choose values whose hashes collide with it.
+    """Upper limit of the added and removed rows, from the plan. None if there are deleted or
+    undeleted rows as well."""
     salt: int = field(default_factory=lambda: secrets.randbits(63))
+    """Goes into the hashes by which rows are compared. A new random one for each batch: nobody can
+    choose values whose hashes collide with it."""
 
     def combine(self, *parts: tuple[DataFrame | None, Transform]) -> DataFrame:
         """Transform each row set of `parts` and unite the results."""

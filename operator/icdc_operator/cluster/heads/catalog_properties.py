@@ -38,11 +38,16 @@ class OutOfSight(IcdcError):  # noqa: N818 - what it says of a catalog
 class CatalogKind(StrEnum):
     """The kinds of catalogs that pyiceberg can read."""
 
-    REST = "rest"  # of any vendor; asked over HTTP
-    SQL = "sql"  # Iceberg calls it jdbc
-    GLUE = "glue"  # of AWS
-    HIVE = "hive"  # a Hive metastore, by Thrift
-    DYNAMODB = "dynamodb"  # of AWS
+    REST = "rest"
+    """A catalog of any vendor that is asked over HTTP."""
+    SQL = "sql"
+    """A database with Iceberg's two tables; `type: jdbc` in the spec."""
+    GLUE = "glue"
+    """The Glue Data Catalog of AWS."""
+    HIVE = "hive"
+    """A Hive metastore, by Thrift."""
+    DYNAMODB = "dynamodb"
+    """A table of DynamoDB, in AWS."""
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,10 @@ from enum import StrEnum
 class Role(StrEnum):
     """What a pod does; the value is its field in `spec.spark`."""
 
-    DRIVER = "driver"  # plans, reports, and owns the index by its epoch; one for each run
-    EXECUTOR = "executor"  # reads rows and sends documents; as many as the spec allows
+    DRIVER = "driver"
+    """Plans, reports, and owns the index by its epoch; one for each run."""
+    EXECUTOR = "executor"
+    """Reads rows and sends documents; as many as the spec allows."""
 
     @property
     def container(self) -> str:

@@ -49,22 +49,22 @@ class _Request:
     """Operations to send in one request."""
 
     operations: Operations
-    # How often in a row the server answered these operations with 429.
     overloads: int = 0
+    """How often in a row the server answered these operations with 429."""
 
 
 @dataclass(frozen=True)
 class _Attempt:
     """What one attempt left to do."""
 
-    # Requests that are still to be sent.
     left: tuple[_Request, ...] = ()
-    # Why a pause is needed first; None where none is.
+    """Requests that are still to be sent."""
     problem: IcdcError | None = None
-    # Seconds that the server asked to wait; 0 where it named none.
+    """Why a pause is needed first; None where none is."""
     retry_after: float = 0.0
-    # Whether some operation got its outcome: then the time for retries begins anew.
+    """Seconds that the server asked to wait; 0 where it named none."""
     progress: bool = False
+    """Whether some operation got its outcome: then the time for retries begins anew."""
 
 
 @dataclass

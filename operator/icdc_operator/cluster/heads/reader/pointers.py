@@ -23,6 +23,7 @@ class _Pointing(MetastoreCatalog):
 
     settings = ReaderSettings()
     last_pointer: str | None = None
+    """The pointer that was read last, as `catalog_reading` sets it; only REST catalogs use it."""
 
     def _load_file_io(self, properties: object = None, location: str | None = None) -> Any:
         self._stop_at(location)
