@@ -85,6 +85,7 @@ def _ask(
     """
     ids = arguments.id
     if plan_verify.is_of_file(arguments, "dead-letters"):
+        # Here and not above, as in `plan_verify`: each brings what the other way does without.
         from icdc_cli.local import resource
 
         local = resource.load(arguments.filename)

@@ -96,6 +96,7 @@ def verify(arguments: argparse.Namespace) -> int:
     mode = RunMode.REPAIR if arguments.repair else RunMode.VERIFY
     if is_of_file(arguments, "verify"):
         return _ask(arguments, mode, text_tables.format_comparison)
+    # Here and not above, as in `plan`.
     from icdc_cli.cluster import asking
 
     reply = asking.ask(arguments, RunKind.REPAIR if arguments.repair else RunKind.VERIFY)
@@ -126,6 +127,7 @@ def is_of_file(arguments: argparse.Namespace, command: str) -> bool:
 def _ask(
     arguments: argparse.Namespace, mode: RunMode, text: Callable[[Mapping[str, Any]], str]
 ) -> int:
+    # Here and not above: they bring the models of a spec, as `asking` does.
     from icdc_api.spec.cautions import find_cautions
     from icdc_cli.local import resource
 
@@ -144,6 +146,7 @@ def ask_locally(
     Return the result, or the failure of the run. Raises BadSpec and Submission for what is missing
     before a run can start: a Secret, a JDK, jars, the state directory of an embedded node.
     """
+    # Here and not above: they bring what starts Spark and a node, which no cluster needs here.
     from icdc_cli.local import application, host
     from icdc_cli.local.ask import ask
 

@@ -10,6 +10,7 @@ Nothing here needs a network.
 
 import os
 import shutil
+import socket
 import ssl
 import subprocess
 import tempfile
@@ -130,6 +131,7 @@ def _write_and_read(session: Any) -> None:
     Rows 0 … 9, doubled by the worker (Arrow to and from Java), summed by Spark: 90. Read again by
     pyarrow from the one file of the table: 90, so that both sides have Parquet.
     """
+    # Here, not at the top, as pyspark in `list_failures`.
     import pyarrow.parquet
 
     def double(batches: Any) -> Any:
@@ -195,8 +197,6 @@ def _build_characters(gateway: Any, text: str) -> Any:
 
 
 def _speak_tls(port: int, trusted: Path) -> None:
-    import socket
-
     context = ssl.create_default_context(cafile=str(trusted))
     with (
         socket.create_connection(("127.0.0.1", port), timeout=30) as plain,
