@@ -43,6 +43,9 @@ TASK_ROWS = 10_000
 """Rows that are worth one: a second or so of an export, a hundred times what a task costs."""
 OPEN_BYTES = 256 * 1024
 """What a file takes at least, in bytes read: it is opened, and its footer is read."""
+_QUERY_OPEN_BYTES = 4 * 1024 * 1024
+"""The same for a query, by Iceberg's default. So 32 files are one task at most, for which further
+cores may come while it waits."""
 
 
 def count_tasks(context: SparkContext) -> int:
@@ -73,15 +76,16 @@ def compute_split_bytes(sizes: Sequence[int], tasks: int, most: int) -> int:
     """Return how many bytes of files one task reads, so that about `tasks` read all of them.
 
     `sizes` are those of the files, in bytes, each at least OPEN_BYTES. `most` is the limit that a
-    table sets, and the answer for one task.
+    table sets. There are never fewer tasks than Iceberg would make.
 
     Example: 5 files of 10 MiB and 2 tasks. Two and a half files are 25 MiB, into which two fit, so
     three tasks would be needed: three files, 30 MiB.
     """
-    if tasks <= 1 or not sizes:
+    if not sizes:
         return most
-    total = sum(sizes)
-    whole_files = -(-len(sizes) // tasks)
-    # Where there are fewer files than tasks, files are read in parts.
-    of_files = whole_files * total // len(sizes) if len(sizes) >= tasks else 0
-    return min(most, max(1, of_files, -(-total // tasks)))
+    total, files = sum(sizes), len(sizes)
+    if files < tasks:
+        # Files are read in parts.
+        return min(most, max(1, -(-total // tasks)))
+    of_a_task = min(-(-files // tasks), max(1, most // _QUERY_OPEN_BYTES))
+    return min(most, max(1, -(-of_a_task * total // files)))

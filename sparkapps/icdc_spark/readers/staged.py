@@ -21,6 +21,9 @@ from icdc_spark.readers.parallelism import (
 )
 from icdc_spark.readers.snapshot_reader import BaseReader
 
+_FEW_FILES = 8
+"""Up to so many files it need not be asked how large each of them is."""
+
 NOT_BY_ROWS, _NOT_BY_COLUMNS = frozenset({"time"}), frozenset({"variant"})
 """Types with which Iceberg 1.12 cannot read a file in one of its two ways, whichever columns are
 read. By columns (vectorized) it fails at a variant in a list or a map, and at a shredded one; by
@@ -61,7 +64,9 @@ class StagedReader(BaseReader):
         """Return the read options by which Iceberg cuts a group into tasks."""
         most = choose_target_size(self._table.properties)
         tasks = count_reading_tasks(self._session.sparkContext, group)
-        sizes = list_reading_bytes(self._table.bridge, group, OPEN_BYTES) if tasks > 1 else ()
+        # A few small files are one task whatever their sizes are.
+        is_little = tasks == 1 and group.files <= _FEW_FILES
+        sizes = () if is_little else list_reading_bytes(self._table.bridge, group, OPEN_BYTES)
         split = compute_split_bytes(sizes, tasks, most)
         return {"split-size": str(split), "file-open-cost": str(OPEN_BYTES)}
 

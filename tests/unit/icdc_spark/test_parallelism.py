@@ -43,14 +43,17 @@ MOST = 128 * MIB
     ("sizes", "tasks", "expected"),
     [
         ([], 4, MOST),
-        ([MIB] * 3, 1, MOST),
+        ([MIB] * 3, 1, 3 * MIB),
         # As many files for each task as there are for the one that gets most.
         ([MIB] * 32, 16, 2 * MIB),
         ([10 * MIB] * 5, 2, 30 * MIB),
         ([MIB] * 16, 16, MIB),
         # Fewer files than tasks: the files are cut, where they have several row groups.
         ([64 * MIB], 16, 4 * MIB),
-        ([100 * MIB, MIB, MIB, MIB], 2, 103 * MIB // 2 + 1),
+        ([100 * MIB, MIB, MIB, MIB], 2, 103 * MIB // 2),
+        # Never fewer tasks than Iceberg would make: cores may come while tasks wait.
+        ([MIB] * 1000, 2, 32 * MIB),
+        ([MIB // 4] * 50_000, 2, 8 * MIB),
         # Never more than the table wants.
         ([64 * MIB] * 100, 2, MOST),
         ([1], 4, 1),
