@@ -30,7 +30,7 @@ CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.real_cluster.c
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes words prose shape rooms crds crds-check charts \
         charts-check docs-check lock guards guard-table pod-template images images-check images-parts test test-unit test-api test-spark test-cluster cluster-up cluster-down \
-        soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index bench-operator bench-cli bench-planning bench-idle bench-changelog \
+        soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index bench-operator bench-cli bench-planning bench-file-counts bench-idle bench-changelog \
         bench-encryption bench-latency bench-isolation bench-memory bench-partitions bench-tables demo cluster-demo clean caches clean-caches
 
 help: ## list these targets
@@ -171,6 +171,9 @@ bench-cli: setup ## what the extra `cli` installs, and icdc status beside kubect
 
 bench-planning: setup ## planning in tables of up to 50,000 files, beside Iceberg's own: ten minutes
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_planning.py $(ARGS)
+
+bench-file-counts: setup ## planning in tables of up to a million files: memory and time; ARGS='--files N --table'
+	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_file_counts.py $(ARGS)
 
 bench-idle: setup ## a poll of 100 unchanged tables: two minutes; ARGS='--table'
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_idle.py $(ARGS)

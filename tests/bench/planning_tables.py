@@ -61,7 +61,7 @@ class ManyFiles:
 
     def _without_deletes(self, growth_only: bool) -> Iterator[PlanningCase]:
         table, files = self._filled("plain", 2)
-        since = _head(table)
+        since = read_head(table)
         change = table.java.newOverwrite()
         for file in _draw_key_range(files, TOUCHED):
             change = change.deleteFile(file).addFile(table.data_file())
@@ -69,10 +69,10 @@ class ManyFiles:
         yield self._case("copy-on-write, 3 files replaced", table, since)
         if growth_only:
             return
-        since = _head(table)
+        since = read_head(table)
         table.java.newFastAppend().appendFile(table.data_file()).commit()
         yield self._case("append of 1 file", table, since)
-        since = _head(table)
+        since = read_head(table)
         same = table.bridge.build_function(_ICEBERG + "ContentFile", "specId")
         table.java.rewriteManifests().clusterBy(same).commit()
         table.java.newFastAppend().appendFile(table.data_file()).commit()
@@ -83,7 +83,7 @@ class ManyFiles:
         affected = files[::WITH_DELETES]
         for part in _parts(affected, self._manifests // WITH_DELETES):
             _delete_in(table, part)
-        since = _head(table)
+        since = read_head(table)
         fresh = [file for at, file in enumerate(files) if at % WITH_DELETES]
         _delete_in(table, _draw_key_range(fresh, TOUCHED), table.data_file())
         name = f"merge-on-read, {kind} for 3 files, 1 file appended"
@@ -92,7 +92,7 @@ class ManyFiles:
     def _upserted(self) -> PlanningCase:
         table, files = self._filled("upserted", 2)
         for number in range(self._manifests // WITH_DELETES + 1):
-            since = _head(table)
+            since = read_head(table)
             change = table.java.newRowDelta().addDeletes(table.equality_deletes(files[number]))
             change.addRows(table.data_file()).commit()
         return self._case("equality deletes by key for all files, 1 file appended", table, since)
@@ -106,7 +106,7 @@ class ManyFiles:
             for number, count in enumerate(counts)
         ]
         self._fill(table, parts)
-        since = _head(table)
+        since = read_head(table)
         deletes = table.equality_deletes(parts[0][0], by=(1, 2))  # as streams must
         table.java.newRowDelta().addDeletes(deletes).addRows(table.data_file(0)).commit()
         name = f"equality deletes for 1 of {PARTITIONS} partitions, 1 file appended"
@@ -131,7 +131,10 @@ class ManyFiles:
         change = table.java.newFastAppend()
         for number, part in enumerate(parts):
             location_rows = f"{table.java.location()}/m{number}.avro"
-            change = change.appendManifest(_manifest(table, location_rows, part))
+            listed = table.bridge.create_object("java.util.ArrayList")
+            for file in part:
+                listed.add(file)
+            change = change.appendManifest(write_manifest(table, location_rows, listed))
         change.commit()
 
     def _case(
@@ -142,14 +145,15 @@ class ManyFiles:
             name=name,
             table=table,
             since=since,
-            until=_head(table),
+            until=read_head(table),
             files=int(head.summary().get("total-data-files")),
             manifests=int(head.allManifests(table.java.io()).size()),
             rewrites_all=rewrites_all,
         )
 
 
-def _head(table: MetadataTable) -> int:
+def read_head(table: MetadataTable) -> int:
+    """Return the id of the current snapshot."""
     table.java.refresh()
     return int(table.java.currentSnapshot().snapshotId())
 
@@ -164,13 +168,13 @@ def _delete_in(table: MetadataTable, files: list[Any], added: Any = None) -> Non
     (change if added is None else change.addRows(added)).commit()
 
 
-def _manifest(table: MetadataTable, location_rows: str, files: list[Any]) -> Any:
-    output = table.java.io().newOutputFile(location_rows)
+def write_manifest(table: MetadataTable, location: str, files: Any) -> Any:
+    """Write a manifest of a Java list of data files, to be appended by a commit."""
+    output = table.java.io().newOutputFile(location)
     writers = table.bridge.get_statics(_ICEBERG + "ManifestFiles")
     version = table.java.operations().current().formatVersion()
     writer = writers.write(version, table.java.spec(), output, None)
-    for file in files:
-        writer.add(file)
+    writer.addAll(files)
     writer.close()
     return writer.toManifestFile()
 

@@ -196,7 +196,7 @@ class Trend:
     first: float
     last: float
     slope: float
-    """For 1,000 batches."""
+    """For 1,000 of what is counted, such as batches."""
     margin: float
     """The slope lies within so much of it, in 95 of 100 cases."""
     grows: bool
@@ -204,7 +204,10 @@ class Trend:
 
 
 def measure_trend(batches: Sequence[float], values: Sequence[float]) -> Trend:
-    """Return the line through the values, by least squares; three values at least."""
+    """Return the line through the values, by least squares; three values at least.
+
+    `batches` is how many there were at each value, or how many of something else.
+    """
     slope, offset = statistics.linear_regression(batches, values)
     mean = statistics.fmean(batches)
     deviations = sum((one - mean) ** 2 for one in batches)
