@@ -1,10 +1,10 @@
 """What planning takes where the files of a table become more. `make bench-file-counts`.
 
 Plans the export of tables of 1,000 to 1,000,000 data files, made of metadata alone, and a commit
-that replaces three files of each. Planning an export means to cut it into chunks and to take each
-of them, as an export does, without reading rows. All garbage is collected every half second: what
-is left then in the JVM's heap must not grow with the files, and neither must Python. Prints one
-JSON object, or with `--table` Markdown.
+that replaces three files of each, before and after all manifests were rewritten. Planning an export
+means to cut it into chunks and to take each of them, as an export does, without reading rows. All
+garbage is collected every half second: what is left then in the JVM's heap must not grow with the
+files, and neither must Python. Prints one JSON object, or with `--table` Markdown.
 """
 
 import argparse
@@ -35,7 +35,7 @@ FILES_OF_A_MANIFEST = 2_500
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class CountedTable:
     """A table of many files, and a commit that replaced a few of them."""
 
     table: MetadataTable
@@ -44,6 +44,8 @@ class Table:
     """The snapshot before the commit."""
     until: int
     """The snapshot that it made."""
+    rewritten: int
+    """The snapshot after all manifests were rewritten."""
 
 
 def main() -> int:
@@ -71,12 +73,13 @@ def main() -> int:
     return 0
 
 
-def make_table(session: SparkSession, folder: Path, files: int) -> Table:
+def make_table(session: SparkSession, folder: Path, files: int) -> CountedTable:
     """Create a table of metadata alone.
 
     Its manifests name the same files again, so that a million need not be described one by one.
     """
-    table = MetadataTable(session, str(folder / f"files-{files}"), **{"format-version": "2"})
+    properties = {"format-version": "2", "commit.manifest-merge.enabled": "false"}
+    table = MetadataTable(session, str(folder / f"files-{files}"), **properties)
     described = table.bridge.create_object("java.util.ArrayList")
     for file in table.like(table.data_file(rows=ROWS), min(files, FILES_OF_A_MANIFEST)):
         described.add(file)
@@ -95,12 +98,16 @@ def make_table(session: SparkSession, folder: Path, files: int) -> Table:
     for file in replaced:
         change = change.deleteFile(file).addFile(table.data_file())
     change.commit()
-    return Table(table=table, files=files, since=since, until=read_head(table))
+    until = read_head(table)
+    same = table.bridge.build_function("org.apache.iceberg.ContentFile", "specId")
+    table.java.rewriteManifests().clusterBy(same).commit()
+    rewritten = read_head(table)
+    return CountedTable(table=table, files=files, since=since, until=until, rewritten=rewritten)
 
 
-def _measure(meter: MemoryMeter, made: Table) -> dict[str, float]:
+def _measure(meter: MemoryMeter, made: CountedTable) -> dict[str, float]:
     taken: dict[str, float] = {}
-    for name, work in (("export", _plan_export), ("commit", _plan_commit)):
+    for name, work in _WORKS:
         seconds, heap = _time(meter, functools.partial(work, made))
         taken |= {f"{name}_seconds": round(seconds, 2), f"{name}_heap_mb": round(heap)}
     # Of kB, and the most until now: it shows growth alone.
@@ -116,7 +123,7 @@ def _time(meter: MemoryMeter, work: Callable[[], None]) -> tuple[float, float]:
     return seconds, meter.measure(work).heap
 
 
-def _plan_export(made: Table) -> None:
+def _plan_export(made: CountedTable) -> None:
     table = made.table.load()
     planned = plan(table, made.until)
     for chunk in planned.iterate_chunks():
@@ -125,10 +132,18 @@ def _plan_export(made: Table) -> None:
         raise SystemExit(f"{planned.files} of {made.files} files were planned")
 
 
-def _plan_commit(made: Table) -> None:
-    changes = plan_changes(made.table.load(), made.since, made.until, keys=frozenset({1}))
+def _plan_commit(made: CountedTable, until: int | None = None) -> None:
+    later = until or made.until
+    changes = plan_changes(made.table.load(), made.since, later, keys=frozenset({1}))
     if (changes.added.files, changes.removed.files) != (TOUCHED, TOUCHED):
         raise SystemExit(f"planned: {changes}")
+
+
+def _plan_rewritten(made: CountedTable) -> None:
+    _plan_commit(made, made.rewritten)
+
+
+_WORKS = (("export", _plan_export), ("commit", _plan_commit), ("rewritten", _plan_rewritten))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ That is noticed later, when rows are compared.
 from collections.abc import Set
 from typing import NamedTuple
 
+from icdc_spark.iceberg.changes.differing_files import FILES_AT_ONCE
 from icdc_spark.iceberg.changes.key_deletes import (
     KeyDeletes,
     build_key_deletes,
@@ -57,11 +58,13 @@ def list_changed(
     keys: Set[int] = frozenset(),
     index: ManifestIndex = DATA_AND_DELETE_INDEX,
     partitions: ManifestIndex = PARTITION_INDEX,
+    at_once: int = FILES_AT_ONCE,
 ) -> SnapshotFiles:
     """List both snapshots without most of the files that are equal in both.
 
     Neither snapshot need descend from the other. `keys` are the field ids of the key, where
-    equality deletes by key may stand for the deleted documents. Gap if a snapshot has expired.
+    equality deletes by key may stand for the deleted documents. `at_once` has no influence on what
+    is listed. Gap if a snapshot has expired.
     """
     if from_id is None:
         return SnapshotFiles(list_files(table, None), list_files(table, to_id))
@@ -70,7 +73,7 @@ def list_changed(
         table.require(snapshot_id)
     with translate_source_errors(table.name):
         earlier, later = read_manifests(table, from_id), read_manifests(table, to_id)
-        comparison = ManifestComparison(table, index, partitions)
+        comparison = ManifestComparison(table, index, partitions, at_once)
         deletes = comparison.find_changed_deletes(earlier, later)
         by_key = find_key_deletes(table, from_id, to_id, earlier, deletes, keys)
 

@@ -2,7 +2,8 @@
 
 A snapshot is a list of manifests, and a manifest never changes. So those that both snapshots have
 are passed over unread. The others hold more than the difference: a manifest that was merely
-rewritten holds mostly data files that both snapshots have. These cancel.
+rewritten holds mostly data files that both snapshots have. These cancel (where they are many, by
+digests alone: `differing_files`).
 
 Delete files make it harder, because a new one may apply to data files of a shared manifest:
 
@@ -28,6 +29,7 @@ M3 {c, e} and X1, a delete manifest with a position delete file for b.
 
 from collections.abc import Iterable, Mapping, Set
 
+from icdc_spark.iceberg.changes.differing_files import FILES_AT_ONCE, find_differing
 from icdc_spark.iceberg.scan.manifest_entries import (
     DataEntry,
     DeleteEntry,
@@ -61,8 +63,11 @@ class ManifestComparison:
         table: IcebergTable,
         index: ManifestIndex = DATA_AND_DELETE_INDEX,
         partitions: ManifestIndex = PARTITION_INDEX,
+        at_once: int = FILES_AT_ONCE,
     ) -> None:
+        """`at_once` is the number of files that may be described at a time."""
         self._table, self._index, self._partitions = table, index, partitions
+        self._at_once = at_once
 
     def find_affected_files(self, earlier_id: int, later_id: int) -> set[str | None]:
         """Return the data files that changed deletes of two snapshots name; None among them if a
@@ -109,8 +114,11 @@ class ManifestComparison:
         in_partitions = self._narrow_to_partitions(shared, partitions)
         if partitions and in_partitions.live_files > FULL_LISTING_SHARE * shared.live_files:
             return None
-        before = self._read_entries(earlier.data.without(set(later.data.keys)), partitions)
-        after = self._read_entries(later.data.without(set(earlier.data.keys)), partitions)
+        old = earlier.data.without(set(later.data.keys))
+        new = later.data.without(set(earlier.data.keys))
+        only = self._find_differing(old, new, named_files, partitions)
+        before = self._read_entries(old, partitions, only)
+        after = self._read_entries(new, partitions, only)
         in_both = before.keys() & after.keys()
         # A file that was removed and added again is younger than deletes that applied to it.
         differing = {file for file in in_both if before[file].sequence != after[file].sequence}
@@ -142,9 +150,27 @@ class ManifestComparison:
         tasks = plan_partial_scan(self._table, data, deletes)
         return collect_files(self._table, tasks, only=locations, has_deletes=len(deletes) > 0)
 
-    def _read_entries(self, manifests: Manifests, partitions: Set[str]) -> dict[str, DataEntry]:
+    def _find_differing(
+        self, old: Manifests, new: Manifests, named_files: Set[str], partitions: Set[str]
+    ) -> Set[str] | None:
+        """Return the locations of the files that matter; None where all may be described at once.
+
+        `old` and `new` are the manifests of only the earlier and only the later snapshot.
+        """
+        counts = [*old.file_counts, *new.file_counts]
+        # Format 1 need not say how many files a manifest has.
+        if None not in counts and sum(filter(None, counts)) <= self._at_once:
+            return None
+        differing = find_differing(
+            self._table, old, new, partitions=partitions, at_once=self._at_once
+        )
+        return differing | named_files
+
+    def _read_entries(
+        self, manifests: Manifests, partitions: Set[str], only: Set[str] | None = None
+    ) -> dict[str, DataEntry]:
         """Return the data files of these manifests, with their partitions if any are wanted."""
-        return read_data_entries(self._table, manifests, partitions=bool(partitions))
+        return read_data_entries(self._table, manifests, only, partitions=bool(partitions))
 
     def _look_up(self, manifests: Manifests, locations: Set[str]) -> dict[str, DataEntry]:
         """Return those of these data files that the manifests hold."""

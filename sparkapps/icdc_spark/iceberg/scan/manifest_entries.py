@@ -91,8 +91,23 @@ def read_data_entries(
     predicate = None
     if only is not None:
         predicate = bridge.is_any_of(only, [bridge.build_function(FILE, "location")])
-    selected = _PATH_AND_PARTITION if partitions else _PATH
-    files = _read(table, manifests, "read", selected, predicate)
+    files = _read(table, manifests, "read", select_columns(partitions), predicate)
+    return describe_data_files(table, files, partitions=partitions)
+
+
+def select_columns(partitions: bool) -> Collection[str]:
+    """Return the columns of a manifest that `describe_data_files` reads."""
+    return _PATH_AND_PARTITION if partitions else _PATH
+
+
+def describe_data_files(
+    table: IcebergTable, files: Any, *, partitions: bool
+) -> dict[str, DataEntry]:
+    """Return the data files of a Java list by location, with their partitions if these were read.
+
+    Where a location is there twice, the last one counts.
+    """
+    bridge = table.bridge
     columns = zip(
         bridge.read_texts(bridge.map(files, FILE, "location")),
         bridge.read_texts(bridge.map(files, FILE, "dataSequenceNumber")),

@@ -87,7 +87,7 @@ class OrderedScan:
                 yield from part.files
             return
         open_files = partial(open_data_files, self._table, window, _SIZES)
-        for java_files in self._slice(window, open_files):
+        for java_files in slice_files(self._table, window, open_files, self._limit):
             yield from self._sort(window, java_files)
             self._table.bridge.clear(java_files)
 
@@ -104,7 +104,7 @@ class OrderedScan:
         # A delete applies to files that are no younger. In format 1 all numbers are 0.
         deletes = self._deletes.since(window.min_sequence)
         open_tasks = partial(plan_partial_scan, self._table, window, deletes)
-        for java_tasks in self._slice(window, open_tasks):
+        for java_tasks in slice_files(self._table, window, open_tasks, self._limit):
             files = collect_data_files(self._table.bridge, java_tasks)
             yield FileSlice(tasks=java_tasks, files=self._sort(window, files))
 
@@ -116,22 +116,6 @@ class OrderedScan:
             records=sum(file.records for file in files),
             bytes=sum(file.bytes for file in files),
         )
-
-    def _slice(self, window: Manifests, open_files: Callable[[], Any]) -> Iterator[Any]:
-        """Yield Java lists of what `open_files` gives, a Java closeable iterable of the window."""
-        bridge = self._table.bridge
-        if len(window) > 1:
-            with translate_source_errors(self._table.name):
-                files = bridge.drain(open_files())
-            yield files
-            return
-        start, count = 0, self._limit
-        while count == self._limit:
-            with translate_source_errors(self._table.name):
-                files = bridge.slice(open_files(), start, self._limit)
-                count = int(files.size())
-            yield files
-            start += count
 
     def _sort(self, window: Manifests, files: Any) -> list[OrderedFile]:
         """Return the files of a Java list of `ContentFile` by manifest and entry."""
@@ -145,3 +129,26 @@ class OrderedScan:
         numbers = {key.path: number for number, key in enumerate(window.keys)}
         order = sorted(range(len(paths)), key=lambda at: (numbers[paths[at]], entries[at]))
         return [OrderedFile(at, records[at], sizes[at]) for at in order]
+
+
+def slice_files(
+    table: IcebergTable, window: Manifests, open_files: Callable[[], Any], limit: int
+) -> Iterator[Any]:
+    """Yield Java lists of what `open_files` gives, a Java closeable iterable of the window.
+
+    Manifests that follow each other are read together. A single one, which may have more files than
+    the limit, comes in its order, in lists of up to `limit`.
+    """
+    bridge = table.bridge
+    if len(window) > 1:
+        with translate_source_errors(table.name):
+            files = bridge.drain(open_files())
+        yield files
+        return
+    start, count = 0, limit
+    while count == limit:
+        with translate_source_errors(table.name):
+            files = bridge.slice(open_files(), start, limit)
+            count = int(files.size())
+        yield files
+        start += count

@@ -53,7 +53,10 @@ def test_any_two_snapshots_have_the_plan_of_listing_them_whole(
         since, until = history.pair()
         index = ManifestIndex(capacity=rng.choice([0, 20, 1000]))
         partitions = ManifestIndex(capacity=rng.choice([0, 20, 1000]))
-        files = list_changed(loaded, since, until, index=index, partitions=partitions)
+        at_once = rng.choice([1, 3, 1000])
+        files = list_changed(
+            loaded, since, until, index=index, partitions=partitions, at_once=at_once
+        )
         assert describe_plan(loaded, compare_files(loaded, since, until, files)) == describe_plan(
             loaded, plan_by_listing(loaded, since, until)
         ), f"{history.log} from {since} to {until}"
