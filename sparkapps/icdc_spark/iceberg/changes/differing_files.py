@@ -30,8 +30,8 @@ from icdc_spark.iceberg.scan.manifests import Manifests
 from icdc_spark.iceberg.scan.ordered_scan import slice_files
 from icdc_spark.iceberg.table.tables import IcebergTable
 
-FILES_AT_ONCE = 50_000
-"""Files whose descriptions are in memory at a time: some 20 MB in the JVM, and in Python."""
+FILES_AT_ONCE = 100_000
+"""Files whose descriptions are in memory at a time: some 50 MB in the JVM, and 30 in Python."""
 
 _DIGEST_BYTES = 16
 _END = b"\1"
