@@ -80,7 +80,7 @@ class ArrowReader(BaseReader):
     def _choose_part_bytes(self, group: FileGroup, tasks: Sequence[FileTask]) -> int:
         return compute_split_bytes(
             [max(task.bytes, OPEN_BYTES) for task in tasks],
-            count_reading_tasks(self._session.sparkContext, group),
+            count_reading_tasks(self._session, group),
             choose_target_size(self._table.properties),
         )
 

@@ -27,11 +27,15 @@ It must not know what the tasks do.
 
 from collections.abc import Mapping, Sequence
 
-from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from icdc_spark.iceberg.scan.planning import FileGroup
 
-_PREFIX = "spark.dynamicAllocation."
+_DYNAMIC, _MOST_EXECUTORS, _CORES = (
+    "spark.dynamicAllocation.enabled",
+    "spark.dynamicAllocation.maxExecutors",
+    "spark.executor.cores",
+)
 
 GROWTH = 2
 """Tasks for each core that is there, where more may come. The waiting ones bring more executors.
@@ -48,28 +52,31 @@ _QUERY_OPEN_BYTES = 4 * 1024 * 1024
 cores may come while it waits."""
 
 
-def count_tasks(context: SparkContext) -> int:
+def count_tasks(session: SparkSession) -> int:
     """Return the number of tasks for the next job."""
-    # Read for each job: executors come and go.
-    return compute_task_count(context.defaultParallelism, dict(context.getConf().getAll()))
+    # One by one: `SparkContext.getConf` copies all properties, which takes some 20 ms.
+    values = {name: session.conf.get(name, None) for name in (_DYNAMIC, _MOST_EXECUTORS, _CORES)}
+    conf = {name: value for name, value in values.items() if value is not None}
+    # Counted for each job: executors come and go.
+    return compute_task_count(session.sparkContext.defaultParallelism, conf)
 
 
 def compute_task_count(cores: int, conf: Mapping[str, str]) -> int:
     """Return the number of tasks for `cores` that are there and the application's properties."""
     cores = max(1, cores)
-    if conf.get(f"{_PREFIX}enabled", "false").lower() != "true":
+    if conf.get(_DYNAMIC, "false").lower() != "true":
         return cores
-    most = conf.get(f"{_PREFIX}maxExecutors", "")
-    limit = int(most) * int(conf.get("spark.executor.cores", "1")) if most else GROWTH * cores
+    most = conf.get(_MOST_EXECUTORS, "")
+    limit = int(most) * int(conf.get(_CORES, "1")) if most else GROWTH * cores
     # Never fewer than the cores that are there, also where a limit was lowered under them.
     return max(cores, min(GROWTH * cores, limit))
 
 
-def count_reading_tasks(context: SparkContext, group: FileGroup) -> int:
+def count_reading_tasks(session: SparkSession, group: FileGroup) -> int:
     """Return how many tasks should read a group of files: one where there is little to read."""
     size = group.bytes + group.files * OPEN_BYTES
     worth = max(size // TASK_BYTES, group.records // TASK_ROWS)
-    return 1 if worth <= 1 else min(worth, count_tasks(context))
+    return 1 if worth <= 1 else min(worth, count_tasks(session))
 
 
 def compute_split_bytes(sizes: Sequence[int], tasks: int, most: int) -> int:

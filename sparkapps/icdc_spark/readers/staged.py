@@ -63,7 +63,7 @@ class StagedReader(BaseReader):
     def _choose_splits(self, group: FileGroup) -> dict[str, str]:
         """Return the read options by which Iceberg cuts a group into tasks."""
         most = choose_target_size(self._table.properties)
-        tasks = count_reading_tasks(self._session.sparkContext, group)
+        tasks = count_reading_tasks(self._session, group)
         # A few small files are one task whatever their sizes are.
         is_little = tasks == 1 and group.files <= _FEW_FILES
         sizes = () if is_little else list_reading_bytes(self._table.bridge, group, OPEN_BYTES)

@@ -205,7 +205,7 @@ def _write_chunks(work: ExportWork, stored: Stored, planned: ExportPlan | None) 
     chunks = planned.iterate_chunks(intent.chunks_done) if planned else iter(())
     while not context.stop.is_set():
         # One chunk for each task: all cores are busy, and progress shows after each wave.
-        wave = list(islice(chunks, count_tasks(work.session.sparkContext)))
+        wave = list(islice(chunks, count_tasks(work.session)))
         if not wave:
             break
         stored = _write_wave(work, stored, wave)

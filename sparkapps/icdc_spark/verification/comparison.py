@@ -181,7 +181,7 @@ def _digest_table(reader: SnapshotReader, spec: DocumentSpec, *, has_duplicates:
 def _digest_index(context: TableContext, reader: SnapshotReader, index: str) -> DataFrame:
     """Return id and digest of each document in the index; each task reads one slice."""
     # As many slices as tasks run at a time: each slice is read by one request after the other.
-    scan = open_scan(context.client, index, count_tasks(reader.session.sparkContext))
+    scan = open_scan(context.client, index, count_tasks(reader.session))
     try:
         numbers = reader.session.range(0, scan.slices, 1, scan.slices)
         return _read_now(reader, numbers.mapInArrow(build_digest_task(scan), ID_AND_DIGEST))

@@ -49,7 +49,7 @@ def test_small_files_of_many_rows_keep_all_cores_busy(
     if reader is ArrowReader:
         lake.add_time_column(table)
     tasks = read_tasks(lake, table, reader, purpose)
-    assert len(tasks) == count_tasks(lake.session.sparkContext)
+    assert len(tasks) == count_tasks(lake.session)
     assert sum(tasks.values()) == FILES * ROWS
     assert max(tasks.values()) == min(tasks.values())
 
