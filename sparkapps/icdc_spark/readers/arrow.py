@@ -30,7 +30,8 @@ from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.deletions import FORMATS as DELETE_FORMATS
 from icdc_spark.readers.parallelism import (
     OPEN_BYTES,
-    compute_split_bytes,
+    Packing,
+    compute_packing,
     count_reading_tasks,
 )
 from icdc_spark.readers.parquet_files import Columns, read_file
@@ -72,13 +73,13 @@ class ArrowReader(BaseReader):
                 metadata=tuple(metadata),
             )
             # Numbers of parts are the frame: the parts go to workers inside the function, once.
-            parts = pack_tasks(tasks, self._choose_part_bytes(group, tasks), OPEN_BYTES)
+            parts = pack_tasks(tasks, *self._choose_packing(group, tasks))
             work = _build_work(parts, columns, self._shape.io_properties)
             numbers = self._session.range(0, len(parts), 1, len(parts))
             return numbers.mapInArrow(work, schema)
 
-    def _choose_part_bytes(self, group: FileGroup, tasks: Sequence[FileTask]) -> int:
-        return compute_split_bytes(
+    def _choose_packing(self, group: FileGroup, tasks: Sequence[FileTask]) -> Packing:
+        return compute_packing(
             [max(task.bytes, OPEN_BYTES) for task in tasks],
             count_reading_tasks(self._session, group),
             choose_target_size(self._table.properties),

@@ -22,10 +22,11 @@ than documents are made and indexed. With 16 cores:
 | 16 of 64 MiB | 8 | 16 |
 | 1 of 512 MiB in four row groups | 4 | 4 |
 
-It must not know what the tasks do.
+It must not know what is done with the rows.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
@@ -48,8 +49,17 @@ TASK_ROWS = 10_000
 OPEN_BYTES = 256 * 1024
 """What a file takes at least, in bytes read: it is opened, and its footer is read."""
 _QUERY_OPEN_BYTES = 4 * 1024 * 1024
-"""The same for a query, by Iceberg's default. So 32 files are one task at most, for which further
-cores may come while it waits."""
+"""The same for a query, by Iceberg's default: it puts 32 files into one task at most. Nor do we put
+more, for further cores may come while tasks wait."""
+
+
+class Packing(NamedTuple):
+    """How files are packed into tasks."""
+
+    task_bytes: int
+    """A task reads so many at most; a file with more is cut where its format allows it."""
+    file_bytes: int
+    """A file counts so many at least, and each of its delete files as well."""
 
 
 def count_tasks(session: SparkSession) -> int:
@@ -79,20 +89,29 @@ def count_reading_tasks(session: SparkSession, group: FileGroup) -> int:
     return 1 if worth <= 1 else min(worth, count_tasks(session))
 
 
-def compute_split_bytes(sizes: Sequence[int], tasks: int, most: int) -> int:
-    """Return how many bytes of files one task reads, so that about `tasks` read all of them.
+def compute_packing(sizes: Sequence[int], tasks: int, most: int) -> Packing:
+    """Return how to pack files so that about `tasks` read all of them.
 
     `sizes` are those of the files, in bytes, each at least OPEN_BYTES. `most` is the limit that a
-    table sets. There are never fewer tasks than Iceberg would make.
+    table sets for one task. A task gets an equal number of files, or fewer if some are large.
 
-    Example: 5 files of 10 MiB and 2 tasks. Two and a half files are 25 MiB, into which two fit, so
-    three tasks would be needed: three files, 30 MiB.
+    Example, 16 tasks:
+
+        64 files of 1 MiB                   4 in each; half of one is left for larger ones
+        40 files of 1 MiB                   3 in each
+        64 files of 1 MiB, 1 of 136 MiB     5 files of the average, 3 MiB, are a task: 13 tasks, and
+                                            1 for each row group of the large file
+        1 file of 512 MiB                   parts of 32 MiB
     """
     if not sizes:
-        return most
+        return Packing(most, OPEN_BYTES)
     total, files = sum(sizes), len(sizes)
     if files < tasks:
-        # Files are read in parts.
-        return min(most, max(1, -(-total // tasks)))
-    of_a_task = min(-(-files // tasks), max(1, most // _QUERY_OPEN_BYTES))
-    return min(most, max(1, -(-of_a_task * total // files)))
+        part = min(most, -(-total // tasks))
+        return Packing(part, max(OPEN_BYTES, part))
+    count = min(-(-files // tasks), max(1, most // _QUERY_OPEN_BYTES))
+    # Small files count as the average: else all of them would be one task beside large ones.
+    average = -(-total // files)
+    # Files of about one size: without slack a task could not hold `count` of the larger ones.
+    slack = average // 2 if count > 1 and count * tasks - files < tasks // 4 else 0
+    return Packing(min(most, count * average + slack), max(OPEN_BYTES, min(most, average)))

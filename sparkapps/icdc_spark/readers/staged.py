@@ -16,13 +16,10 @@ from icdc_spark.iceberg.table.staging import Staging
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.parallelism import (
     OPEN_BYTES,
-    compute_split_bytes,
+    compute_packing,
     count_reading_tasks,
 )
 from icdc_spark.readers.snapshot_reader import BaseReader
-
-_FEW_FILES = 8
-"""Up to so many files it need not be asked how large each of them is."""
 
 NOT_BY_ROWS, _NOT_BY_COLUMNS = frozenset({"time"}), frozenset({"variant"})
 """Types with which Iceberg 1.12 cannot read a file in one of its two ways, whichever columns are
@@ -62,13 +59,11 @@ class StagedReader(BaseReader):
 
     def _choose_splits(self, group: FileGroup) -> dict[str, str]:
         """Return the read options by which Iceberg cuts a group into tasks."""
-        most = choose_target_size(self._table.properties)
         tasks = count_reading_tasks(self._session, group)
-        # A few small files are one task whatever their sizes are.
-        is_little = tasks == 1 and group.files <= _FEW_FILES
-        sizes = () if is_little else list_reading_bytes(self._table.bridge, group, OPEN_BYTES)
-        split = compute_split_bytes(sizes, tasks, most)
-        return {"split-size": str(split), "file-open-cost": str(OPEN_BYTES)}
+        # One task of few files: it need not be asked how large each of them is.
+        sizes = list_reading_bytes(self._table.bridge, group, OPEN_BYTES) if tasks > 1 else ()
+        packing = compute_packing(sizes, tasks, choose_target_size(self._table.properties))
+        return {"split-size": str(packing.task_bytes), "file-open-cost": str(packing.file_bytes)}
 
     def _refuse_nested_keys(self, group: FileGroup) -> None:
         # Iceberg 1.12 takes a field in a struct for null when it applies an equality delete: it

@@ -2,7 +2,12 @@
 
 import pytest
 
-from icdc_spark.readers.parallelism import compute_split_bytes, compute_task_count
+from icdc_spark.readers.parallelism import (
+    OPEN_BYTES,
+    Packing,
+    compute_packing,
+    compute_task_count,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -40,24 +45,55 @@ MOST = 128 * MIB
 
 
 @pytest.mark.parametrize(
-    ("sizes", "tasks", "expected"),
+    ("sizes", "tasks", "packing"),
     [
-        ([], 4, MOST),
-        ([MIB] * 3, 1, 3 * MIB),
-        # As many files for each task as there are for the one that gets most.
-        ([MIB] * 32, 16, 2 * MIB),
-        ([10 * MIB] * 5, 2, 30 * MIB),
-        ([MIB] * 16, 16, MIB),
+        ([], 4, (MOST, OPEN_BYTES)),
+        # As many files for each task as there are for the one that gets most, and some slack.
+        ([MIB] * 64, 16, (4.5 * MIB, MIB)),
+        ([10 * MIB] * 5, 2, (30 * MIB, 10 * MIB)),
+        ([MIB] * 16, 16, (MIB, MIB)),
         # Fewer files than tasks: the files are cut, where they have several row groups.
-        ([64 * MIB], 16, 4 * MIB),
-        ([100 * MIB, MIB, MIB, MIB], 2, 103 * MIB // 2),
-        # Never fewer tasks than Iceberg would make: cores may come while tasks wait.
-        ([MIB] * 1000, 2, 32 * MIB),
-        ([MIB // 4] * 50_000, 2, 8 * MIB),
+        ([64 * MIB], 16, (4 * MIB, 4 * MIB)),
         # Never more than the table wants.
-        ([64 * MIB] * 100, 2, MOST),
-        ([1], 4, 1),
+        ([64 * MIB] * 100, 2, (MOST, 64 * MIB)),
+        ([200 * MIB] * 2, 2, (MOST, MOST)),
     ],
 )
-def test_files_are_shared_out_among_the_tasks(sizes: list[int], tasks: int, expected: int) -> None:
-    assert compute_split_bytes(sizes, tasks, MOST) == pytest.approx(expected, abs=1)
+def test_files_are_shared_out_among_the_tasks(
+    sizes: list[int], tasks: int, packing: tuple[int, int]
+) -> None:
+    assert compute_packing(sizes, tasks, MOST) == pytest.approx(packing, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "cores", "tasks"),
+    [
+        ([MIB] * 64, 16, 16),
+        ([MIB + n * MIB // 3200 for n in range(64)], 16, 16),
+        ([MIB] * 40, 16, 14),
+        # Large files beside many small ones: Iceberg makes 83, 4 and 42 tasks.
+        ([OPEN_BYTES] * 2000 + [MOST] * 20, 16, 83),
+        ([OPEN_BYTES] * 64 + [MOST] * 2, 16, 15),
+        ([OPEN_BYTES] * 1000 + [MOST] * 10, 2, 42),
+        # One core now, and more may come.
+        ([MIB] * 1000, 1, 32),
+    ],
+)
+def test_no_task_gets_most_of_the_small_files(sizes: list[int], cores: int, tasks: int) -> None:
+    assert count_packed(sizes, compute_packing(sizes, cores, MOST)) == tasks
+
+
+def count_packed(sizes: list[int], packing: Packing) -> int:
+    """Return how many tasks Iceberg makes: a file goes into the first that has room, of ten."""
+    open_tasks, full = list[int](), 0
+    for size in (max(size, packing.file_bytes) for size in sizes):
+        room = [at for at, filled in enumerate(open_tasks) if filled + size <= packing.task_bytes]
+        if room:
+            open_tasks[room[0]] += size
+            continue
+        open_tasks.append(size)
+        if len(open_tasks) > 10:
+            # The fullest one is closed.
+            open_tasks.remove(max(open_tasks))
+            full += 1
+    return full + len(open_tasks)

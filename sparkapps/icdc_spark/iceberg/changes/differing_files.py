@@ -3,7 +3,7 @@
 Manifests that were rewritten hold mostly files that both snapshots have, and after a rewrite of all
 manifests they hold all files of the table twice. Described one by one, a million files would take
 more than a gigabyte. So of each file only a digest of 16 bytes is remembered, of its location and
-sequence number. The manifests are read twice.
+sequence number. The manifests are read twice, and what differs is described by a third reading.
 
 Example, files with their sequence numbers:
 
@@ -17,8 +17,11 @@ It must not know which deletes apply to the files.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Set
 from functools import partial
+
+import numpy as np
+import numpy.typing
 
 from icdc_spark.iceberg.scan.manifest_entries import (
     DataEntry,
@@ -30,8 +33,8 @@ from icdc_spark.iceberg.scan.manifests import Manifests
 from icdc_spark.iceberg.scan.ordered_scan import slice_files
 from icdc_spark.iceberg.table.tables import IcebergTable
 
-FILES_AT_ONCE = 100_000
-"""Files whose descriptions are in memory at a time: some 50 MB in the JVM, and 30 in Python."""
+FILES_AT_ONCE = 50_000
+"""Files whose descriptions are in memory at a time: up to 1 KB each in the JVM."""
 
 _DIGEST_BYTES = 16
 _END = b"\1"
@@ -51,30 +54,27 @@ def find_differing(
     Files that have another sequence number in the other list are among them, and all files in these
     `partitions` (as in `DataEntry`).
     """
-    # Imported here: a tenth of a second at the start of each run, for what few of them need.
-    import numpy as np
 
-    def read_digests(manifests: Manifests) -> "np.typing.NDArray[np.bytes_]":
+    def read_digests(manifests: Manifests) -> numpy.typing.NDArray[np.bytes_]:
         parts = _iterate_entries(table, manifests, frozenset(), at_once)
         joined = b"".join(b"".join(_compute_digests(entries)) for entries in parts)
         return np.unique(np.frombuffer(joined, dtype=f"S{_DIGEST_BYTES}"))
 
-    one_sided = frozenset(np.setxor1d(read_digests(earlier), read_digests(later)).tolist())
+    digests = np.setxor1d(read_digests(earlier), read_digests(later), assume_unique=True)
+    one_sided = frozenset(digests.tolist())
     return {
         location
         for manifests in (earlier, later)
         for entries in _iterate_entries(table, manifests, partitions, at_once)
-        for (location, entry), digest in zip(
-            entries.items(), _compute_digests(entries), strict=True
-        )
+        for (location, entry), digest in zip(entries, _compute_digests(entries), strict=True)
         if digest in one_sided or entry.partition in partitions
     }
 
 
 def _iterate_entries(
     table: IcebergTable, manifests: Manifests, partitions: Set[str], at_once: int
-) -> Iterator[Mapping[str, DataEntry]]:
-    """Yield the live data files by location, up to `at_once` of them; see `read_data_entries`."""
+) -> Iterator[list[tuple[str, DataEntry]]]:
+    """Yield lists of the live data files, up to `at_once` of them; see `read_data_entries`."""
     with_partitions = bool(partitions)
     for window in manifests.cut(at_once):
         open_files = partial(open_data_files, table, window, select_columns(with_partitions))
@@ -83,7 +83,7 @@ def _iterate_entries(
             table.bridge.clear(files)
 
 
-def _compute_digests(entries: Mapping[str, DataEntry]) -> Iterator[bytes]:
-    for location, entry in entries.items():
+def _compute_digests(entries: Iterable[tuple[str, DataEntry]]) -> Iterator[bytes]:
+    for location, entry in entries:
         text = f"{entry.sequence} {location}".encode()
         yield hashlib.blake2b(text, digest_size=_DIGEST_BYTES - 1).digest() + _END

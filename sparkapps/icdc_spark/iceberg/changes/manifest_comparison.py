@@ -157,6 +157,9 @@ class ManifestComparison:
 
         `old` and `new` are the manifests of only the earlier and only the later snapshot.
         """
+        if not old or not new:
+            # Nothing can be in both.
+            return None
         counts = [*old.file_counts, *new.file_counts]
         # Format 1 need not say how many files a manifest has.
         if None not in counts and sum(filter(None, counts)) <= self._at_once:

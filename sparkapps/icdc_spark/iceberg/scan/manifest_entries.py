@@ -92,7 +92,8 @@ def read_data_entries(
     if only is not None:
         predicate = bridge.is_any_of(only, [bridge.build_function(FILE, "location")])
     files = _read(table, manifests, "read", select_columns(partitions), predicate)
-    return describe_data_files(table, files, partitions=partitions)
+    # Where a location is there twice, the last one counts.
+    return dict(describe_data_files(table, files, partitions=partitions))
 
 
 def select_columns(partitions: bool) -> Collection[str]:
@@ -102,10 +103,10 @@ def select_columns(partitions: bool) -> Collection[str]:
 
 def describe_data_files(
     table: IcebergTable, files: Any, *, partitions: bool
-) -> dict[str, DataEntry]:
-    """Return the data files of a Java list by location, with their partitions if these were read.
+) -> list[tuple[str, DataEntry]]:
+    """Return the data files of a Java list, each after its location, in order.
 
-    Where a location is there twice, the last one counts.
+    They have their partitions if these were read.
     """
     bridge = table.bridge
     columns = zip(
@@ -115,10 +116,10 @@ def describe_data_files(
         _list_partitions(table, files) if partitions else [None] * int(files.size()),
         strict=True,
     )
-    return {
-        location: DataEntry(int(sequence), manifest, partition)
+    return [
+        (location, DataEntry(int(sequence), manifest, partition))
         for location, sequence, manifest, partition in columns
-    }
+    ]
 
 
 def load_files_with_bounds(

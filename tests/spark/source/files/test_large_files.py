@@ -23,7 +23,6 @@ PROPERTIES = {
     "write.parquet.row-group-check-min-record-count": 100,
     "write.parquet.row-group-check-max-record-count": 500,
     "read.split.target-size": 1024 * KIB,
-    "read.split.open-file-cost": KIB,
 }
 FEWEST_TASKS = 4
 

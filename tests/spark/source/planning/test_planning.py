@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from icdc_api.errors import DataFileMissing
 from icdc_spark.diff.change_plan import compare_files, plan_changes
 from icdc_spark.iceberg.changes.changed_files import list_changed
+from icdc_spark.iceberg.changes.differing_files import find_differing
 from icdc_spark.iceberg.scan import planning
 from icdc_spark.iceberg.scan.manifest_entries import read_data_entries
 from icdc_spark.iceberg.scan.manifest_index import ManifestIndex
@@ -60,6 +61,26 @@ def test_any_two_snapshots_have_the_plan_of_listing_them_whole(
         assert describe_plan(loaded, compare_files(loaded, since, until, files)) == describe_plan(
             loaded, plan_by_listing(loaded, since, until)
         ), f"{history.log} from {since} to {until}"
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_of_rewritten_manifests_only_differing_files_are_described(
+    spark: SparkSession, version: int
+) -> None:
+    table = new_table(spark, version)
+    files = [commit_append(table) for _ in range(10)]
+    since = head(table)
+    replacing = table.data_file()
+    table.java.newOverwrite().deleteFile(files[4]).addFile(replacing).commit()
+    same = table.bridge.build_function("org.apache.iceberg.ContentFile", "specId")
+    table.java.rewriteManifests().clusterBy(same).commit()
+    loaded = table.load()
+    old, new = (read_manifests(loaded, at).data for at in (since, head(table)))
+
+    assert find_differing(loaded, old, new, partitions=frozenset(), at_once=3) == {
+        files[4].location(),
+        replacing.location(),
+    }
 
 
 class TestDeletes:
