@@ -44,7 +44,7 @@ def list_crowded(folder: str, *names: str) -> list[str]:
         ("sparkapps/icdc_spark_tools", 14),
         ("crds/icdc_api", 14),
         ("charts/shop/templates", 14),
-        ("tests/support/histories", 14),
+        ("tests/support/icdc_testing", 14),
         ("tools/checks", 14),
         (".", 14),
     ],
