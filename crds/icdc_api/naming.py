@@ -179,7 +179,7 @@ def is_tag_of(tag: str, key: str) -> bool:
     return tag.startswith("icdc-") and tag.removesuffix("-next").endswith(f"-{key}")
 
 
-def name_run(pipeline: str, letter: str, sequence: int, attempt: int) -> str:
+def name_run(pipeline: str, *, letter: str, sequence: int, attempt: int) -> str:
     """Return `<pipeline>-<e|c|p|v|r|d><sequence>-<attempt>`."""
     return f"{pipeline}-{letter}{sequence}-{attempt}"
 

@@ -60,7 +60,7 @@ def build(options: argparse.Namespace) -> int:
         archive = _choose_archive(source, options, target)
         with _open_builder(options) as builder:
             if options.rebuild or not archive.is_current():
-                _build(builder, source, options, target, archive)
+                _build(builder, source, options=options, target=target, to=archive)
         seconds = time.monotonic() - started
         digest = oci_archive.read_digest(archive.file)
         megabytes = archive.file.stat().st_size / 1e6
@@ -70,7 +70,7 @@ def build(options: argparse.Namespace) -> int:
 
 
 def _build(
-    builder: Builder, source: Source, options: argparse.Namespace, target: str, to: StoredArchive
+    builder: Builder, source: Source, *, options: argparse.Namespace, target: str, to: StoredArchive
 ) -> None:
     """Build the image and write its archive."""
     host_packages.ensure(_PACKAGES[options.builder])

@@ -73,11 +73,17 @@ def read_login(env: Mapping[str, str], context: str | None) -> Login:
         if not is_in_pod(env):
             raise refuse_no_context(env)
         return _read_pod_login(env)
-    where = find_entry(env, "contexts", "context", context)
-    cluster = find_entry(env, "clusters", "cluster", str(where.inner.get("cluster")))
+    where = find_entry(env, section="contexts", key="context", name=context)
+    cluster = find_entry(
+        env, section="clusters", key="cluster", name=str(where.inner.get("cluster"))
+    )
     # A context may do without a user: then nobody in particular asks.
     name = where.inner.get("user")
-    user = find_entry(env, "users", "user", str(name)) if name else Entry(where.folder, {})
+    user = (
+        find_entry(env, section="users", key="user", name=str(name))
+        if name
+        else Entry(where.folder, {})
+    )
     if user.inner.get("auth-provider"):
         raise NeedsLibrary
     # Paths are appended to it and begin with a slash of their own.

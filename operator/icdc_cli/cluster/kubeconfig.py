@@ -61,7 +61,7 @@ def choose_context(
     # A generator: of several files, only the first that has a current context counts.
     current = (document["current-context"] for document in documents if _has_current(document))
     name = wanted or next(current, None)
-    entry = None if name is None else _find(env, "contexts", "context", name)
+    entry = None if name is None else _find(env, section="contexts", key="context", name=name)
     namespace = None if entry is None else entry.inner.get("namespace")
     return Context(name, str(namespace or DEFAULT_NAMESPACE))
 
@@ -75,12 +75,12 @@ def is_in_pod(env: Mapping[str, str]) -> bool:
     return IN_CLUSTER in env and not env.get(KUBECONFIG)
 
 
-def find_entry(env: Mapping[str, str], section: str, key: str, name: str) -> Entry:
+def find_entry(env: Mapping[str, str], *, section: str, key: str, name: str) -> Entry:
     """Return what stands in `section` (contexts, clusters, users) under `name`, below `key`.
 
     BadSpec that lists the names there are.
     """
-    entry = _find(env, section, key, name)
+    entry = _find(env, section=section, key=key, name=name)
     if entry is None:
         names = sorted(str(named.get("name")) for _, named in _list_entries(env, section))
         listed = ", ".join(names) or "none"
@@ -99,7 +99,7 @@ def refuse_no_context(env: Mapping[str, str]) -> BadSpec:
     )
 
 
-def _find(env: Mapping[str, str], section: str, key: str, name: str) -> Entry | None:
+def _find(env: Mapping[str, str], *, section: str, key: str, name: str) -> Entry | None:
     for folder, entry in _list_entries(env, section):
         if entry.get("name") == name:
             inner = entry.get(key)

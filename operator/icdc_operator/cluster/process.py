@@ -89,10 +89,9 @@ class Operator:
         *,
         take_signals: Callable[[], None] = lambda: None,
     ) -> None:
-        self._options = options
-        self._metrics = metrics
+        self._options, self._metrics = options, metrics
         self._queue = WorkQueue(time.monotonic)
-        self._watch_age = WatchAge(time.monotonic)
+        age = self._watch_age = WatchAge(time.monotonic)
         secrets = CatalogSecrets(api, allowed=options.read_catalog_secrets)
         learn = ApiServerAddresses(api).learn
         readers = connections.build_readers(options.heads, options.heads_socket, learn)
@@ -114,14 +113,15 @@ class Operator:
         self._relist = Relist(
             api,
             scope,
-            self._queue,
-            self._watch_age,
-            self._reconciler.get_last_versions,
+            queue=self._queue,
+            watch_age=age,
+            last_versions=self._reconciler.get_last_versions,
             listed=self._admission.note_listed,
         )
         informer = Informer(scope, lambda: login.load_connection_info(environ), self._take_event)
-        age = self._watch_age
-        self._watching = Watching(informer, api, scope, age, metrics, started=take_signals)
+        self._watching = Watching(
+            informer, api, scope=scope, watch_age=age, metrics=metrics, started=take_signals
+        )
         self._leader = Leader(
             api,
             name=options.lease_name,

@@ -249,7 +249,7 @@ def _close_run(
     """Move the ended run, of which nothing writes any more, to the log; judge its failure."""
     # A question stands beside the spec: its run counts neither as last run nor as failure.
     if run.ask is not None:
-        return asks.close_run(status, run, seen, observed, now)
+        return asks.close_run(status, run, seen, observed=observed, now=now)
     ended = run_log.finish_run(run, seen, now=now)
     status = status.model_copy(
         update={
@@ -259,7 +259,7 @@ def _close_run(
         }
     )
     if run.kind.inspects:
-        return comparisons.close_run(status, run, seen, observed, now)
+        return comparisons.close_run(status, run, seen, observed=observed, now=now)
     if run.state == RunState.STOPPING and run.failure is None:
         # It was asked to end, so how it ended says nothing about the next run. What it had not
         # done yet is due now, also where no head has changed since.

@@ -173,11 +173,13 @@ def find_passing_failure(tables: Iterable[TableStatus]) -> Failure | None:
     """Return the first passing fault of a table, as a failure of the run; None if there is none."""
     for table in tables:
         if is_retried(table) and table.reason is not None:
-            return build_passing_failure(table.name, table.reason.value, table.message)
+            return build_passing_failure(
+                table.name, reason=table.reason.value, message=table.message
+            )
     return None
 
 
-def build_passing_failure(table: str, reason: str, message: str | None) -> Failure:
+def build_passing_failure(table: str, *, reason: str, message: str | None) -> Failure:
     """Return the failure for a passing fault of `table`; `reason` is one of PASSING_REASONS."""
     return Failure(
         failure_class=FailureClass(reason),

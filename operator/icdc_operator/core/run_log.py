@@ -53,7 +53,7 @@ def plan_run(
         sequence, attempt = last.sequence, last.attempt + 1
     else:
         sequence, attempt = 1 + _find_greatest_sequence(status, observed), 1
-    name = naming.name_run(observed.name, kind.letter, sequence, attempt)
+    name = naming.name_run(observed.name, letter=kind.letter, sequence=sequence, attempt=attempt)
     epochs = [*(run.epoch for run in status.recent_runs), *(run.epoch for run in observed.runs)]
     # The owner of an index may run elsewhere, or got its epoch from a clock that was ahead.
     failures = (run.failure for run in status.recent_runs)

@@ -152,7 +152,9 @@ def _find_due_after_success(
         return Due(at=recheck, settled=True)
     if spec.changelog.trigger == Trigger.ON_COMMIT and observed.heads is not None:
         poll_after = max(poll, LOST_SECONDS) if observed.heads_watched else poll
-        changed = _find_due_by_heads(status, finished, observed.heads, observed, spec, now=now)
+        changed = _find_due_by_heads(
+            status, finished, observed.heads, observed=observed, spec=spec, now=now
+        )
         at = _find_earliest(recheck, changed, _find_tag_renewal(status, finished))
         return Due(at, settled=True, poll_after=poll_after)
     if observed.heads_watched:
@@ -184,9 +186,9 @@ def _find_due_by_heads(
     status: PipelineStatus,
     finished: datetime,
     heads: Mapping[str, str | None],
+    *,
     observed: Observed,
     spec: PipelineSpec,
-    *,
     now: datetime,
 ) -> datetime | None:
     """Return when a run is due because of `heads`; None if every table is caught up."""

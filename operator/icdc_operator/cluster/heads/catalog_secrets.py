@@ -78,14 +78,14 @@ class CatalogSecrets:
         if secret is None:
             raise Unauthorized(f"there is no Secret {name!r} in the namespace of the pipeline")
         values = {
-            key: _decode_value(encoded, name, key)
+            key: _decode_value(encoded, name=name, key=key)
             for key, encoded in (secret.get("data") or {}).items()
         }
         self._cache[(namespace, name)] = (now + CACHE_SECONDS, values)
         return values
 
 
-def _decode_value(encoded: str, name: str, key: str) -> str:
+def _decode_value(encoded: str, *, name: str, key: str) -> str:
     """Decode one value without its final newline, as runs read the mounted file."""
     try:
         return base64.b64decode(encoded, validate=True).decode().removesuffix("\n")

@@ -92,7 +92,7 @@ class ClusterApi:
         """
         try:
             return await self._transport.ask(
-                "get", kind.plural, "GET", kind.build_path(namespace, name)
+                "get", kind.plural, method="GET", path=kind.build_path(namespace, name)
             )
         except errors.NotFound:
             return None
@@ -120,7 +120,9 @@ class ClusterApi:
         """Create the object and return it; Conflict if one of its name exists."""
         kind = kinds.of(resource)
         path = kind.build_path(resource["metadata"]["namespace"])
-        return await self._transport.ask("create", kind.plural, "POST", path, body=resource)
+        return await self._transport.ask(
+            "create", kind.plural, method="POST", path=path, body=resource
+        )
 
     async def takes_objects(self, namespace: str) -> bool:
         """Return whether objects can be created in the namespace: not while it is being deleted.
@@ -133,7 +135,7 @@ class ClusterApi:
         path = f"{kinds.CONFIG_MAP.build_path(namespace)}?dryRun=All"
         try:
             plural = kinds.CONFIG_MAP.plural
-            await self._transport.ask("create", plural, "POST", path, body=body)
+            await self._transport.ask("create", plural, method="POST", path=path, body=body)
         except errors.Denied as error:
             return TERMINATING not in error.message
         except errors.ClusterError:
@@ -145,7 +147,7 @@ class ClusterApi:
 
         Discovery, which the built-in role `system:discovery` gives to everybody who is logged in.
         """
-        answer = await self._transport.ask("get", "apiversions", "GET", "/api")
+        answer = await self._transport.ask("get", "apiversions", method="GET", path="/api")
         entries = answer.get("serverAddressByClientCIDRs") or ()
         hosts = (urlsplit(f"//{entry.get('serverAddress') or ''}").hostname for entry in entries)
         return [host for host in hosts if host]
@@ -154,7 +156,9 @@ class ClusterApi:
         """Write the whole object; Conflict if its resourceVersion is not the newest."""
         kind, metadata = kinds.of(resource), resource["metadata"]
         path = kind.build_path(metadata["namespace"], metadata["name"])
-        return await self._transport.ask("update", kind.plural, "PUT", path, body=resource)
+        return await self._transport.ask(
+            "update", kind.plural, method="PUT", path=path, body=resource
+        )
 
     async def merge_patch(
         self, kind: Kind, namespace: str, name: str, patch: Mapping[str, Any]
@@ -162,7 +166,7 @@ class ClusterApi:
         """Merge `patch` into the object, whatever its version; NotFound if it does not exist."""
         path = kind.build_path(namespace, name)
         return await self._transport.ask(
-            "patch", kind.plural, "PATCH", path, body=patch, content=MERGE_PATCH
+            "patch", kind.plural, method="PATCH", path=path, body=patch, content=MERGE_PATCH
         )
 
     async def replace_status(self, pipeline: Resource, status: Resource) -> Resource:
@@ -203,7 +207,9 @@ class ClusterApi:
             options["gracePeriodSeconds"] = grace_seconds
         try:
             path = kind.build_path(namespace, name)
-            await self._transport.ask("delete", kind.plural, "DELETE", path, body=options)
+            await self._transport.ask(
+                "delete", kind.plural, method="DELETE", path=path, body=options
+            )
         except errors.NotFound:
             return
         except errors.Conflict:
@@ -224,27 +230,34 @@ class ClusterApi:
     async def read_log(self, namespace: str, pod: str, tail: int, *, container: str = "") -> str:
         """Return the last `tail` lines of a pod's log; NotFound if there is no such pod."""
         path = _build_log_path(namespace, pod, tail, container=container)
-        return "".join([line async for line in self._transport.read_lines("get", "pods", path)])
+        return "".join(
+            [line async for line in self._transport.read_lines("get", "pods", path=path)]
+        )
 
     async def follow_log(
         self, namespace: str, pod: str, tail: int, *, container: str = ""
     ) -> AsyncIterator[str]:
         """Yield the last `tail` lines of a pod's log and all that follow, to its end."""
         path = _build_log_path(namespace, pod, tail, container=container, follow=True)
-        async for line in self._transport.read_lines("get", "pods", path):
+        async for line in self._transport.read_lines("get", "pods", path=path):
             yield line
 
     async def _patch_as_read(
         self, pipeline: Resource, change: Mapping[str, Any], below: str = ""
     ) -> Resource:
         metadata = pipeline["metadata"]
-        path = kinds.PIPELINE.build_path(metadata["namespace"], metadata["name"], below)
+        path = kinds.PIPELINE.build_path(metadata["namespace"], metadata["name"], below=below)
         version = metadata["resourceVersion"]
         # A JSON patch that "replaces" resourceVersion by the one that was read is how Kubernetes
         # spells compare-and-set: for an object in another version it refuses the whole patch.
         same = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
         return await self._transport.ask(
-            "patch", kinds.PIPELINE.plural, "PATCH", path, body=[same, change], content=JSON_PATCH
+            "patch",
+            kinds.PIPELINE.plural,
+            method="PATCH",
+            path=path,
+            body=[same, change],
+            content=JSON_PATCH,
         )
 
     async def _list_pages(
@@ -256,7 +269,9 @@ class ClusterApi:
             query["labelSelector"] = selector
         while True:
             path = f"{kind.build_path(namespace)}?{urlencode(query)}"
-            page = await self._transport.ask("list", kind.plural, "GET", path, accept=accept)
+            page = await self._transport.ask(
+                "list", kind.plural, method="GET", path=path, accept=accept
+            )
             # Items in lists of built-in kinds come without apiVersion and kind.
             kind_fields = {"apiVersion": kind.api_version, "kind": kind.name}
             items += [{**item, **kind_fields} for item in page.get("items") or ()]
@@ -278,4 +293,4 @@ def _build_log_path(
         query["container"] = container
     if follow:
         query["follow"] = "true"
-    return f"{kinds.POD.build_path(namespace, pod, 'log')}?{urlencode(query)}"
+    return f"{kinds.POD.build_path(namespace, pod, below='log')}?{urlencode(query)}"

@@ -28,7 +28,7 @@ class Kind:
     plural: str
     """The name in paths and permissions, such as pods."""
 
-    def build_path(self, namespace: str | None, name: str | None = None, below: str = "") -> str:
+    def build_path(self, namespace: str | None, name: str | None = None, *, below: str = "") -> str:
         """Return the path of an object, of its subresource `below`, or of a list without `name`.
 
         `namespace` None: the list of all namespaces.

@@ -55,20 +55,20 @@ class Transport:
         self,
         verb: str,
         plural: str,
+        *,
         method: str,
         path: str,
-        *,
         body: object = None,
         content: str = JSON,
         accept: str = JSON,
     ) -> Resource:
         """Send one request and return the object of its answer."""
-        what = _describe_request(verb, plural, path)
+        what = _describe_request(verb, plural, path=path)
         headers = {"Accept": accept, "Content-Type": content}
         with errors.map_errors(what):
             limit = TimeLimit(total=self._seconds, connect=self._seconds)
             answer = await self._send(
-                verb, plural, method, path, body=body, headers=headers, limit=limit
+                verb, plural, method=method, path=path, body=body, headers=headers, limit=limit
             )
             await _check(answer, what)
             value = json.loads(await answer.read())
@@ -76,12 +76,12 @@ class Transport:
                 raise ValueError("not an object")
             return value
 
-    async def read_lines(self, verb: str, plural: str, path: str) -> AsyncIterator[str]:
+    async def read_lines(self, verb: str, plural: str, *, path: str) -> AsyncIterator[str]:
         """Yield the lines that answer a GET as they come. Only the connection has a time-out."""
-        what = _describe_request(verb, plural, path)
+        what = _describe_request(verb, plural, path=path)
         limit = TimeLimit(total=None, connect=self._seconds)
         with errors.map_errors(what):
-            answer = await self._send(verb, plural, "GET", path, limit=limit)
+            answer = await self._send(verb, plural, method="GET", path=path, limit=limit)
             try:
                 await _check(answer, what)
                 async for line in answer.response.content:
@@ -93,9 +93,9 @@ class Transport:
         self,
         verb: str,
         plural: str,
+        *,
         method: str,
         path: str,
-        *,
         limit: TimeLimit,
         body: object = None,
         headers: Mapping[str, str] | None = None,
@@ -124,6 +124,6 @@ async def _check(answer: Any, what: str) -> None:
         raise errors.of_answer(answer.status, await answer.read(), answer.headers, what=what)
 
 
-def _describe_request(verb: str, plural: str, path: str) -> str:
+def _describe_request(verb: str, plural: str, *, path: str) -> str:
     """Return the request for messages, without its query: that may hold page tokens."""
     return f"{verb} {plural} ({path.partition('?')[0]})"

@@ -59,10 +59,10 @@ class Watching:
         self,
         informer: Watcher,
         api: ListApi,
+        *,
         scope: Scope,
         watch_age: WatchAge,
         metrics: Metrics,
-        *,
         started: Callable[[], None] = lambda: None,
         pace: WatchBackoff | None = None,
     ) -> None:

@@ -48,7 +48,12 @@ def plan_run(
 
 
 def close_run(
-    status: PipelineStatus, run: RunStatus, seen: RunSeen | None, observed: Observed, now: datetime
+    status: PipelineStatus,
+    run: RunStatus,
+    seen: RunSeen | None,
+    *,
+    observed: Observed,
+    now: datetime,
 ) -> PipelineStatus:
     """Return `status` after `run` has ended: the question is answered, failed, or open again."""
     ended = run_log.finish_run(run, seen, now=now)

@@ -101,7 +101,12 @@ def list_table_names(status: PipelineStatus, spec: PipelineSpec) -> tuple[str, .
 
 
 def close_run(
-    status: PipelineStatus, run: RunStatus, seen: RunSeen | None, observed: Observed, now: datetime
+    status: PipelineStatus,
+    run: RunStatus,
+    seen: RunSeen | None,
+    *,
+    observed: Observed,
+    now: datetime,
 ) -> PipelineStatus:
     """Return `status`, whose log holds the ended `run`, with its answers or its next attempt.
 

@@ -94,7 +94,7 @@ def advance(
         return status, ()
     status, withdrawn = _read_ask(status, run, seen, observed)
     status = _read_comparison(status, run, seen, spec, now=now)
-    question = _choose(status, run, seen, observed, spec)
+    question = _choose(status, run, seen, observed=observed, spec=spec)
     if question is None:
         # Until the report holds no question, nor its answer: the driver keeps that for a minute.
         is_held = _get_answer(seen)["question"] is not None
@@ -106,7 +106,7 @@ def advance(
 
 
 def _choose(
-    status: PipelineStatus, run: RunStatus, seen: RunSeen, observed: Observed, spec: PipelineSpec
+    status: PipelineStatus, run: RunStatus, seen: RunSeen, *, observed: Observed, spec: PipelineSpec
 ) -> RunQuestion | None:
     """Return the question that the run has to answer now: what it has begun comes first."""
     asked, compared = _build_asked(status, run, seen, observed), _build_compared(status, run, spec)

@@ -124,7 +124,9 @@ def find_passing_failure(answered: Iterable[TableComparison]) -> Failure | None:
     passing = {reason.value for reason in retry.PASSING_REASONS}
     for answer in answered:
         if answer.equal is None and answer.reason in passing:
-            return retry.build_passing_failure(answer.name, answer.reason, answer.message)
+            return retry.build_passing_failure(
+                answer.name, reason=answer.reason, message=answer.message
+            )
     return None
 
 

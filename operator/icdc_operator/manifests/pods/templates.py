@@ -61,7 +61,9 @@ def build_driver_template(launch: Launch) -> dict[str, Any]:
         "automountServiceAccountToken": True,
         "terminationGracePeriodSeconds": DRIVER_GRACE_SECONDS,
     }
-    ours = _build_template(launch, Role.DRIVER, pod, container, volumes.of_driver(launch))
+    ours = _build_template(
+        launch, Role.DRIVER, pod=pod, container=container, pairs=volumes.of_driver(launch)
+    )
     ours["metadata"]["annotations"] |= _build_metrics_annotations(launch.spec.spark.conf)
     return _merge_user_template(ours, launch.spec.spark.driver.template)
 
@@ -70,13 +72,16 @@ def build_executor_template(launch: Launch) -> dict[str, Any]:
     """Return the PodTemplateSpec of the executors."""
     # Executors only process rows and need no access to the API server.
     pod = {"automountServiceAccountToken": False}
-    ours = _build_template(launch, Role.EXECUTOR, pod, {}, volumes.of_executor(launch))
+    ours = _build_template(
+        launch, Role.EXECUTOR, pod=pod, container={}, pairs=volumes.of_executor(launch)
+    )
     return _merge_user_template(ours, launch.spec.spark.executor.template)
 
 
 def _build_template(
     launch: Launch,
     role: Role,
+    *,
     pod: dict[str, Any],
     container: dict[str, Any],
     pairs: volumes.Volumes,

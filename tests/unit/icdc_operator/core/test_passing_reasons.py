@@ -10,7 +10,7 @@ pytestmark = pytest.mark.unit
 
 @pytest.mark.parametrize("reason", sorted(retry.PASSING_REASONS))
 def test_a_fault_of_a_table_that_passes_is_a_failure_of_its_own_class(reason: TableReason) -> None:
-    failure = retry.build_passing_failure("shop.orders", reason.value, "lost")
+    failure = retry.build_passing_failure("shop.orders", reason=reason.value, message="lost")
     assert (failure.failure_class.value, failure.retryable) == (reason.value, True)
 
 

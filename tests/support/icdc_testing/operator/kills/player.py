@@ -197,7 +197,7 @@ class Player:
     async def _patch(self, kind: Kind, target: Resource, patch: Resource, below: str = "") -> None:
         """Patch that very object; nothing to do if somebody deleted it meanwhile."""
         metadata = {**patch.get("metadata", {}), "uid": target["metadata"]["uid"]}
-        path = kind.build_path(self.namespace, target["metadata"]["name"], below)
+        path = kind.build_path(self.namespace, target["metadata"]["name"], below=below)
         try:
             made = await self._write("PATCH", kind, path, {**patch, "metadata": metadata})
         except (errors.NotFound, errors.Conflict):
@@ -214,7 +214,7 @@ class Player:
     async def _write(self, method: str, kind: Kind, path: str, body: Resource) -> Resource:
         content = MERGE_PATCH if method == "PATCH" else JSON
         return await self.transport.ask(
-            method.lower(), kind.plural, method, path, body=body, content=content
+            method.lower(), kind.plural, method=method, path=path, body=body, content=content
         )
 
 

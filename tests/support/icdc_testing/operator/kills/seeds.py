@@ -44,11 +44,11 @@ async def plant(seed: Seed, api: ClusterApi, transport: Transport, name: str) ->
             uids[fresh["metadata"]["name"]] = fresh["metadata"]["uid"]
         if wanted.get("status"):
             path = kind.build_path(
-                fresh["metadata"]["namespace"], fresh["metadata"]["name"], "status"
+                fresh["metadata"]["namespace"], fresh["metadata"]["name"], below="status"
             )
             body = {"status": wanted["status"]}
             fresh = await transport.ask(
-                "patch", kind.plural, "PATCH", path, body=body, content=MERGE_PATCH
+                "patch", kind.plural, method="PATCH", path=path, body=body, content=MERGE_PATCH
             )
         made.append(fresh)
     return made

@@ -30,9 +30,9 @@ class ListingCluster:
         self.relist = Relist(
             self,
             Scope(namespaces),
-            self.queue,
-            self.watch_age,
-            lambda: dict(self.reconciled),
+            queue=self.queue,
+            watch_age=self.watch_age,
+            last_versions=lambda: dict(self.reconciled),
             listed=lambda keys: self.listings.append((set(keys), self.queue.depth)),
             retry_seconds=0.0,
         )

@@ -51,7 +51,9 @@ class WatchedCluster:
 
     async def until(self, holds: Callable[[], bool], metrics: Metrics) -> None:
         """Watch until `holds`."""
-        watching = Watching(self, self, Scope(), WatchAge(lambda: 0.0), metrics, pace=PACE)
+        watching = Watching(
+            self, self, scope=Scope(), watch_age=WatchAge(lambda: 0.0), metrics=metrics, pace=PACE
+        )
         task = asyncio.create_task(watching.run())
         async with asyncio.timeout(60):
             while not holds():
