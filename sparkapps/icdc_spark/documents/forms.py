@@ -117,14 +117,18 @@ def refuse_bad_name(table: str, column: Field) -> None:
     """
     if column.name in _RESERVED:
         raise UnsupportedType(
-            _describe_bad_name(table, column.name, "OpenSearch reserves the name")
+            _describe_bad_name(table, shown=column.name, why="OpenSearch reserves the name")
         )
     for path, entry in _list_named_fields(column, ()):
         if not entry.name.strip():
-            raise UnsupportedType(_describe_bad_name(table, ".".join(path), "its name is empty"))
+            raise UnsupportedType(
+                _describe_bad_name(table, shown=".".join(path), why="its name is empty")
+            )
         # OpenSearch would make an object of it: `a.b` becomes `{"a": {"b": ..}}`.
         if "." in entry.name:
-            raise UnsupportedType(_describe_bad_name(table, ".".join(path), "its name holds a dot"))
+            raise UnsupportedType(
+                _describe_bad_name(table, shown=".".join(path), why="its name holds a dot")
+            )
 
 
 def _list_named_fields(
@@ -148,7 +152,7 @@ def _list_named_fields(
     return named
 
 
-def _describe_bad_name(table: str, shown: str, why: str) -> str:
+def _describe_bad_name(table: str, *, shown: str, why: str) -> str:
     return (
         f"{table}: column `{shown}` cannot become a field: {why}; rename it in the table, or leave "
         "it out by naming the other columns in `columns`"

@@ -124,7 +124,7 @@ def run(batch: Batch, stored: Stored, step: Step) -> Stored:
         lambda again: write(batch, opened, document, replay=replay or again),
     )
     stored = duplicates.mark(context, stored, written.duplicates)
-    stored = _advance(batch, stored, intent, written.result, now)
+    stored = _advance(batch, stored, intent, result=written.result, now=now)
     progress.report_batch(context, intent, written.result, written.effort)
     return stored
 
@@ -167,8 +167,8 @@ def _write_plan(
             result = context.write(lines.frame, intent, compute_base_version(intent.ordinal))
             return WriteResult(result=result, duplicates=NO_DUPLICATES)
         if state.duplicates is not None:
-            return _write_by_lookup(context, reader, plan, spec, intent)
-        return _write_changes(context, reader, plan, spec, intent, replay=replay)
+            return _write_by_lookup(context, reader, plan, spec=spec, intent=intent)
+        return _write_changes(context, reader, plan, spec=spec, intent=intent, replay=replay)
 
 
 def plan_between(batch: Batch, intent: Intent) -> ChangePlan:
@@ -211,9 +211,9 @@ def _write_changes(
     context: TableContext,
     reader: SnapshotReader,
     plan: ChangePlan,
+    *,
     spec: DocumentSpec,
     intent: Intent,
-    *,
     replay: bool,
 ) -> WriteResult:
     version = compute_base_version(intent.ordinal)
@@ -225,7 +225,7 @@ def _write_changes(
         return WriteResult(result=result, duplicates=NO_DUPLICATES)
     among = reader.persist(list_changed_ids(reader, plan, spec))
     # Limited to the keys of this batch: others are as they were.
-    duplicate_keys = duplicates.settle(context, reader, spec, intent, among=among)
+    duplicate_keys = duplicates.settle(context, reader, spec, intent=intent, among=among)
     return WriteResult(result=result, duplicates=duplicate_keys)
 
 
@@ -233,6 +233,7 @@ def _write_by_lookup(
     context: TableContext,
     reader: SnapshotReader,
     plan: ChangePlan,
+    *,
     spec: DocumentSpec,
     intent: Intent,
 ) -> WriteResult:
@@ -244,7 +245,7 @@ def _write_by_lookup(
 
 
 def _advance(
-    batch: Batch, stored: Stored, intent: Intent, result: BatchResult, now: Identity
+    batch: Batch, stored: Stored, intent: Intent, *, result: BatchResult, now: Identity
 ) -> Stored:
     """Record that the index, which is `now`, equals the intent's snapshot."""
     context = batch.context

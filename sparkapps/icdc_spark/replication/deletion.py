@@ -61,7 +61,7 @@ def delete(context: TableContext) -> DeletionEntry:
         _raise_if_stopped(context)
         # Fenced if a newer run has claimed it meanwhile: that one may have created an index.
         context.store.delete_unchanged(stored)
-    message = _build_message(context, deleted, left, tags)
+    message = _build_message(context, deleted=deleted, left=left, tags=tags)
     LOG.info("%s", message)
     context.reporter.set(message=message)
     return {
@@ -148,7 +148,7 @@ def _raise_if_stopped(context: TableContext) -> None:
 
 
 def _build_message(
-    context: TableContext, deleted: list[str], left: list[str], tags: str | None
+    context: TableContext, *, deleted: list[str], left: list[str], tags: str | None
 ) -> str:
     text = f"{context.alias}: deleted {', '.join(deleted) or 'nothing, no index is there'}"
     if left:

@@ -75,6 +75,7 @@ def settle(
     context: TableContext,
     reader: SnapshotReader,
     spec: DocumentSpec,
+    *,
     intent: Intent,
     among: DataFrame | None = None,
 ) -> DuplicateSummary:

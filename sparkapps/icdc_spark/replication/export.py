@@ -85,10 +85,10 @@ def run(work: ExportWork, stored: Stored, step: Step) -> Stored:
     """
     context, planned = work.context, _plan_step(work, stored, step)
     if step.kind is not StepKind.REPLAY:
-        stored = _record_intent(work, stored, step, planned)
+        stored = _record_intent(work, stored, step, planned=planned)
     elif planned and _is_cut_otherwise(require_intent(stored.document), planned):
         LOG.warning("%s: the open export is of another version: begun anew", context.table.name)
-        stored = _record_intent(work, stored, step, planned)
+        stored = _record_intent(work, stored, step, planned=planned)
     if require_intent(stored.document).phase is IntentPhase.WRITING:
         try:
             if not only_begins(step):
@@ -96,13 +96,13 @@ def run(work: ExportWork, stored: Stored, step: Step) -> Stored:
         except Fenced as error:
             # A document of a higher version in an index that is new: somebody else writes into it.
             stored = context.require_ours(error)
-            return _begin_anew(work, stored, step, planned, error.message)
+            return _begin_anew(work, stored, step, planned=planned, miscount=error.message)
         intent = require_intent(stored.document)
         if intent.chunks_done < intent.chunks_total:
             return stored
         stored, miscount = _complete(work, stored)
         if miscount:
-            return _begin_anew(work, stored, step, planned, miscount)
+            return _begin_anew(work, stored, step, planned=planned, miscount=miscount)
     return export_swap.serve(context, work.table, work.documents, stored)
 
 
@@ -137,7 +137,7 @@ def plan(table: IcebergTable, snapshot_id: int) -> ExportPlan:
 
 
 def _record_intent(
-    work: ExportWork, stored: Stored, step: Step, planned: ExportPlan | None, miscounts: int = 0
+    work: ExportWork, stored: Stored, step: Step, *, planned: ExportPlan | None, miscounts: int = 0
 ) -> Stored:
     """Create the new index and record the export, in place of any open intent.
 
@@ -256,7 +256,7 @@ def _complete(work: ExportWork, stored: Stored) -> tuple[Stored, str | None]:
     if intent.rows != documents + refused and intent.to is not None:
         to_id = int(intent.to)
         with open_reader(work.session, work.table, to_id, work.documents) as reader:
-            duplicate_keys = duplicates.settle(context, reader, work.documents, intent)
+            duplicate_keys = duplicates.settle(context, reader, work.documents, intent=intent)
         documents = indices.refresh_and_count(context.client, intent.index)
         refused = dead_letters.count(context.client, context.ownership, ordinal=intent.ordinal)
     keys = intent.rows - duplicate_keys.surplus
@@ -274,7 +274,7 @@ def _complete(work: ExportWork, stored: Stored) -> tuple[Stored, str | None]:
 
 
 def _begin_anew(
-    work: ExportWork, stored: Stored, step: Step, planned: ExportPlan | None, miscount: str
+    work: ExportWork, stored: Stored, step: Step, *, planned: ExportPlan | None, miscount: str
 ) -> Stored:
     """Begin a new export in place of one whose index somebody else changed.
 
@@ -285,7 +285,7 @@ def _begin_anew(
     miscounts = require_intent(state).miscounts
     if miscounts >= MAX_MISCOUNTS:
         return work.context.store.replace(stored, state)
-    return _record_intent(work, stored, step, planned, miscounts)
+    return _record_intent(work, stored, step, planned=planned, miscounts=miscounts)
 
 
 def _report_progress(work: ExportWork, stored: Stored, rows_total: int) -> None:

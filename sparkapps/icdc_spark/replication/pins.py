@@ -71,7 +71,7 @@ def _retain(
     """
     try:
         with context.catalog_call():
-            _set(context, table, tag, int(snapshot_id), done)
+            _set(context, table, tag=tag, snapshot_id=int(snapshot_id), done=done)
     except IcdcError as error:
         if context.pins is PinSnapshots.ALWAYS:
             raise
@@ -86,7 +86,9 @@ def _retain(
     return None
 
 
-def _set(context: TableContext, table: IcebergTable, tag: str, snapshot_id: int, done: str) -> None:
+def _set(
+    context: TableContext, table: IcebergTable, *, tag: str, snapshot_id: int, done: str
+) -> None:
     """Change the tags in one commit, or in none where the tag exists and does not expire soon."""
     age = get_utc_now() - table.require(snapshot_id).committed_at
     existing = tags.find(table, tag)

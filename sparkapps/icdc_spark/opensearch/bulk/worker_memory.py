@@ -41,7 +41,9 @@ _LIMIT_FILES = ("memory.max", "memory/memory.limit_in_bytes")
 
 def fit(target: BulkTarget) -> BulkTarget:
     """Return the target with as many requests at a time as this worker has memory for."""
-    requests = count_requests(target.max_in_flight, target.max_bytes, measure_budget())
+    requests = count_requests(
+        most=target.max_in_flight, max_bytes=target.max_bytes, budget=measure_budget()
+    )
     if requests < target.max_in_flight:
         LOG.warning(
             "Bulk requests of a task at a time: %d, not %d (maxInFlight), because more of %d bytes "
@@ -54,7 +56,7 @@ def fit(target: BulkTarget) -> BulkTarget:
     return replace(target, max_in_flight=requests)
 
 
-def count_requests(most: int, max_bytes: int, budget: int | None) -> int:
+def count_requests(*, most: int, max_bytes: int, budget: int | None) -> int:
     """Return how many requests of `max_bytes` may be under way: at most `most`, at least one.
 
     `budget` are the bytes that a worker has for requests; None stands for no limit.

@@ -111,7 +111,7 @@ def restore(
     if problem is not None:
         _require_ours(client, owner, pointing, recorded)
         require_owner()
-        _move(client, owner.alias, pointing, index, [])
+        _move(client, owner.alias, pointing=pointing, to_index=index, others=[])
         require_owner()
     return problem
 
@@ -142,9 +142,9 @@ def move_alias(
     _move(
         client,
         owner.alias,
-        pointing,
-        to_index,
-        _build_other_actions(client, owner.alias, left, to_index),
+        pointing=pointing,
+        to_index=to_index,
+        others=_build_other_actions(client, owner.alias, left, to_index),
     )
     require_owner()
     return left
@@ -153,6 +153,7 @@ def move_alias(
 def _move(
     client: Client,
     alias: str,
+    *,
     pointing: Pointing,
     to_index: str,
     others: list[dict[str, Any]],

@@ -34,7 +34,7 @@ def test_requests_are_bounded_by_number_and_by_bytes(
     most: int, max_mib: int, budget_mib: int | None, requests: int
 ) -> None:
     budget = None if budget_mib is None else budget_mib * MIB
-    assert count_requests(most, max_mib * MIB, budget) == requests
+    assert count_requests(most=most, max_bytes=max_mib * MIB, budget=budget) == requests
 
 
 @pytest.mark.parametrize(
