@@ -40,8 +40,8 @@ MUTATIONS = (
         "an export that miscounts is repeated without end",
         range(10, 20),
         _EXPORT,
-        "        if miscount:\n            return _begin_anew(work, stored, step, planned, "
-        "miscount)\n",
+        "        if miscount:\n            return _begin_anew(work, stored, step, planned=planned, "
+        "miscount=miscount)\n",
         "        if miscount:\n            raise RuntimeError(miscount)\n",
     ),
     _edit(
