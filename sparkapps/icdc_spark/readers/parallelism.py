@@ -107,11 +107,13 @@ def compute_packing(sizes: Sequence[int], tasks: int, most: int) -> Packing:
         return Packing(most, OPEN_BYTES)
     total, files = sum(sizes), len(sizes)
     if files < tasks:
-        part = min(most, -(-total // tasks))
-        return Packing(part, max(OPEN_BYTES, part))
+        return Packing(min(most, -(-total // tasks)), OPEN_BYTES)
     count = min(-(-files // tasks), max(1, most // _QUERY_OPEN_BYTES))
-    # Small files count as the average: else all of them would be one task beside large ones.
+    # Small files count as the average: else all of them would be one task beside large ones. But no
+    # more than for Iceberg, since each row group of a file that is cut counts as much.
     average = -(-total // files)
     # Files of about one size: without slack a task could not hold `count` of the larger ones.
     slack = average // 2 if count > 1 and count * tasks - files < tasks // 4 else 0
-    return Packing(min(most, count * average + slack), max(OPEN_BYTES, min(most, average)))
+    return Packing(
+        min(most, count * average + slack), max(OPEN_BYTES, min(_QUERY_OPEN_BYTES, average))
+    )

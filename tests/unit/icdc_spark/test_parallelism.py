@@ -50,13 +50,13 @@ MOST = 128 * MIB
         ([], 4, (MOST, OPEN_BYTES)),
         # As many files for each task as there are for the one that gets most, and some slack.
         ([MIB] * 64, 16, (4.5 * MIB, MIB)),
-        ([10 * MIB] * 5, 2, (30 * MIB, 10 * MIB)),
+        ([10 * MIB] * 5, 2, (30 * MIB, 4 * MIB)),
         ([MIB] * 16, 16, (MIB, MIB)),
         # Fewer files than tasks: the files are cut, where they have several row groups.
-        ([64 * MIB], 16, (4 * MIB, 4 * MIB)),
+        ([64 * MIB], 16, (4 * MIB, OPEN_BYTES)),
         # Never more than the table wants.
-        ([64 * MIB] * 100, 2, (MOST, 64 * MIB)),
-        ([200 * MIB] * 2, 2, (MOST, MOST)),
+        ([64 * MIB] * 100, 2, (MOST, 4 * MIB)),
+        ([200 * MIB] * 2, 2, (MOST, 4 * MIB)),
     ],
 )
 def test_files_are_shared_out_among_the_tasks(
@@ -81,6 +81,13 @@ def test_files_are_shared_out_among_the_tasks(
 )
 def test_no_task_gets_most_of_the_small_files(sizes: list[int], cores: int, tasks: int) -> None:
     assert count_packed(sizes, compute_packing(sizes, cores, MOST)) == tasks
+
+
+@pytest.mark.parametrize(("files", "tasks"), [(1, 33), (16, 517)])
+def test_row_groups_are_no_task_each(files: int, tasks: int) -> None:
+    row_groups = [MIB // 8] * 1000 * files
+    packing = compute_packing([125 * MIB] * files, 16, MOST)
+    assert count_packed(row_groups, packing) <= tasks
 
 
 def count_packed(sizes: list[int], packing: Packing) -> int:
