@@ -4,9 +4,11 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_testing.target.node_calls import call
+from icdc_testing.waiting.children import OUTLIVING
 from icdc_testing.waiting.wait import until
 
 _REPOSITORY = "/_snapshot/tests"
@@ -75,18 +77,15 @@ def put_files_back(node: OpenSearchNode, index: str, saved: Path) -> None:
     The history is what it was, and numbers go on from those of then.
     """
     files = _find_files(node, index)
-    _do(node.url, "POST", f"/{index}/_close")
-
-    def replace() -> bool:
-        # The node may still write into it for a moment after it has answered that it is closed.
-        for part in _PARTS:
-            shutil.rmtree(files / part, ignore_errors=True)
-        return not any((files / part).exists() for part in _PARTS)
-
-    until(replace, "the files are removed")
+    node.port = urlsplit(node.url).port or 0
+    # A node that runs may write a shard after it has answered that it is closed, and one that
+    # then misses files never gives up the lock on them.
+    node.stop()
     for part in _PARTS:
+        shutil.rmtree(files / part)
         shutil.copytree(saved / part, files / part)
-    _do(node.url, "POST", f"/{index}/_open")
+    node.start()
+    OUTLIVING.add(node.pid)  # whose node it is stops it
     wait_until_green(node.url, index)
 
 
