@@ -182,7 +182,10 @@ class RunRequest(_JsonFile):
     continuous: Flag = False
     """False: end when every table is caught up, complete or stalled. True: keep polling."""
     poll_seconds: Annotated[Count, Field(ge=1)] = 10
-    """Seconds between two polls of a table, when continuous."""
+    """Seconds between two polls of a table, when continuous or lingering."""
+    # Absent unless it is wanted: an older image refuses a field that it does not know.
+    linger_seconds: Annotated[Count, Field(ge=1)] | None = None
+    """Seconds that a run which has caught up waits for the next commit; absent: it ends."""
     report_path: Annotated[str, Field(min_length=1, max_length=4096)]
     """File that the application keeps up to date with its RunReport."""
     secrets_dir: Annotated[str, Field(max_length=4096)] | None = None

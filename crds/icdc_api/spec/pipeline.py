@@ -15,6 +15,7 @@ from icdc_api.base import MAX_TABLES, ApiModel, Count, Flag, ShortText
 from icdc_api.errors import Bug
 from icdc_api.problems import build_problem, build_refusal, find_first_duplicate
 from icdc_api.spec.catalog import Catalog
+from icdc_api.spec.changelog import Changelog, Seconds, Trigger
 from icdc_api.spec.sink import Sink
 from icdc_api.spec.spark import Spark
 from icdc_api.spec.tables import Table, TableName
@@ -31,64 +32,11 @@ class Mode(StrEnum):
     STREAM_ONLY = "StreamOnly"  # follow without an export, from startFrom
 
 
-class Trigger(StrEnum):
-    """When a changelog run starts."""
-
-    ON_COMMIT = "OnCommit"  # a run when there is a new snapshot
-    CONTINUOUS = "Continuous"  # one application that polls all the time
-
-
-class OnProblem(StrEnum):
-    """What to do when an index can no longer be brought up to date by changes."""
-
-    REEXPORT = "Reexport"  # fill a new index while the old one serves readers
-    STOP = "Stop"  # stall the table until a person acts
-
-
-class PinSnapshots(StrEnum):
-    """Whether a tag keeps the applied snapshot."""
-
-    AUTO = "Auto"  # where the catalog allows it
-    ALWAYS = "Always"  # the table stalls where the catalog does not
-    NEVER = "Never"  # a snapshot that expires is a gap
-
-
 class DeletionPolicy(StrEnum):
     """What is done with the indices when the pipeline is deleted."""
 
     RETAIN = "Retain"  # they stay, with their progress
     DELETE_INDICES = "DeleteIndices"  # a last run deletes them; needs a finalizer
-
-
-# At most a year.
-Seconds = Annotated[Count, Field(le=31536000)]
-
-
-class Changelog(ApiModel):
-    """How the pipeline follows its tables after the export."""
-
-    trigger: Trigger = Trigger.ON_COMMIT
-    """OnCommit: a run starts only when a table has a new snapshot. Continuous: one application
-    runs all the time. Default OnCommit. Continuous is excluded by mode ExportOnly."""
-    poll_interval_seconds: Annotated[Seconds, Field(ge=1, le=86400)] = 10
-    """Seconds between two polls for new snapshots. Default 10."""
-    # 16 GiB, in bytes because CEL and YAML know no units.
-    max_bytes_per_batch: Annotated[Count, Field(ge=1)] = 17179869184
-    """Bytes of data files, as compressed, that one batch may read. A larger backlog
-    is applied in several batches, oldest snapshots first, so that progress shows. A single
-    snapshot is never split. Default 17179869184."""
-    on_gap: OnProblem = OnProblem.REEXPORT
-    """What happens when the changes since the applied snapshot are no longer available, because it
-    expired or the table was replaced. Reexport: fill a new index while the old one serves. Stop:
-    the table stalls. Default Reexport."""
-    on_incompatible_schema: OnProblem = OnProblem.REEXPORT
-    """What happens when documents already written would differ, because the schema, the columns or
-    the filter changed. Reexport: fill a new index while the old one serves. Stop: the table stalls.
-    Default Reexport."""
-    pin_snapshots: PinSnapshots = PinSnapshots.AUTO
-    """A tag `icdc-<index>-<key>` prevents the applied snapshot from being expired; the tag itself
-    expires 30 days after the last run that could renew it. Auto: set the tag if the catalog allows
-    it. Always: stall the table if it does not. Never: set no tag. Default Auto."""
 
 
 class Retry(ApiModel):

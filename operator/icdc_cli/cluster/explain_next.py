@@ -21,7 +21,8 @@ from datetime import datetime
 
 from icdc_api import errors
 from icdc_api.base import shorten
-from icdc_api.spec.pipeline import PipelineSpec, Trigger
+from icdc_api.spec.changelog import Trigger
+from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunState, RunStatus

@@ -29,7 +29,7 @@ from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_cli.local.resource import LocalPipeline, recall
 from icdc_cli.local.runs import LocalRuns
 from icdc_cli.local.state_dir import StateDir
-from icdc_operator.core import decide, events
+from icdc_operator.core import decide, events, retry
 from icdc_operator.core.asked import comparisons
 from icdc_operator.core.observed import Action, CreateRun, Decision, ForgetRun, Observed, StopRun
 
@@ -79,7 +79,7 @@ class LocalRunner:
         self._started = datetime.now(UTC)
         self._generation, status = recall(state, local)
         # And has perhaps just mended what failed: the pause after failures is not for a person.
-        self._status = decide.reset_failures(status)
+        self._status = retry.reset_failures(status)
 
     @property
     def resource(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ twice is creating it once. No run is planned or created while anything of anothe
     Planned, not created                          create it; drop it if the spec moved on
     current run live, spec unchanged              record its report; read it again after 5 s
     ... and asked to compare or repair            ask it, until its report has the answer
+    ... lingers, and something else is due        ask it to end; that is a success
     current run live, spec changed or suspended   ask it to end after its batch
     current run live, cannot start or overran     stop it
     current run ended, nothing of it writes       move it to the log; plan the next
@@ -26,10 +27,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from icdc_api.base import to_milliseconds
-from icdc_api.spec.pipeline import Trigger
+from icdc_api.spec.changelog import Trigger
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunKind, RunState, RunStatus
-from icdc_operator.core import deletion, planning, progress, retry, run_log, status_size
+from icdc_operator.core import deletion, planning, progress, retry, run_log, schedule, status_size
 from icdc_operator.core.asked import asks, comparisons, continuous_run, resyncs
 from icdc_operator.core.conditions import summary
 from icdc_operator.core.observed import (
@@ -83,11 +84,6 @@ def _compute_requeue_after(draft: Draft, observed: Observed, now: datetime) -> f
     return min((seconds for seconds in waits if seconds is not None), default=None)
 
 
-def reset_failures(before: PipelineStatus) -> PipelineStatus:
-    """Return `before` without its failures in a row: the next run starts at once."""
-    return before.model_copy(update={"consecutive_failures": 0, "next_attempt_time": None})
-
-
 def must_stop(observed: Observed, run: RunStatus) -> bool:
     """Return whether the live run should end because the spec no longer asks for it."""
     deletes = run.kind == RunKind.DELETION and deletion.is_active(observed)
@@ -102,6 +98,8 @@ def must_stop(observed: Observed, run: RunStatus) -> bool:
         return asks.is_withdrawn(run, observed)  # a suspended pipeline answers questions too
     if observed.spec.suspend and not deletes:
         return True
+    if schedule.must_end_lingering(observed.status, observed, run):
+        return True
     return continuous_run.must_make_room(observed.status, observed, run)
 
 
@@ -111,7 +109,7 @@ def _merge_observations(observed: Observed, now: datetime) -> PipelineStatus:
     if before.observed_generation != observed.generation:
         # The new spec may be the correction that the failures waited for: try it without backoff.
         generation = {"observed_generation": observed.generation}
-        before = reset_failures(before).model_copy(update=generation)
+        before = retry.reset_failures(before).model_copy(update=generation)
     before = continuous_run.adopt_generation(before, observed)
     before = retry.limit_wait(before, observed.spec, now=now)
     if observed.spec is None:
@@ -213,7 +211,7 @@ def _handle_live_run(
     status = status.model_copy(update={"current_run": run})
     # During the run, not at its end: a continuous run may never end.
     if run_log.has_proved_itself(run, seen, now=now):
-        status = reset_failures(status)
+        status = retry.reset_failures(status)
     if stop is not None:
         return Draft(status, (stop[1],), OBSERVE_SECONDS)
     return Draft(*continuous_run.advance(status, run, seen, observed, now=now), OBSERVE_SECONDS)
@@ -260,7 +258,8 @@ def _close_run(
     )
     if run.kind.inspects:
         return comparisons.close_run(status, run, seen, observed=observed, now=now)
-    if run.state == RunState.STOPPING and run.failure is None:
+    lingered = observed.spec is not None and schedule.lingers(run, seen, observed.spec)
+    if run.state == RunState.STOPPING and run.failure is None and not lingered:
         # It was asked to end, so how it ended says nothing about the next run. What it had not
         # done yet is due now, also where no head has changed since.
         return status.model_copy(update={"next_attempt_time": now})
@@ -269,7 +268,7 @@ def _close_run(
     deletes = run.kind == RunKind.DELETION
     failure = ended.failure or (None if deletes else retry.find_passing_failure(status.tables))
     if failure is None:
-        return reset_failures(status)
+        return retry.reset_failures(status)
     verdict = retry.judge(
         failure,
         policy=observed.spec.retry,

@@ -132,6 +132,8 @@ class Observed:
     """The question in the pipeline's annotation, answered or not."""
     queued: Queued | None = None
     """Set where a run is due but other pipelines come first: then none is planned."""
+    others_wait: bool = False
+    """Whether another pipeline waits for the place among the active runs that this one's has."""
     status_room: int | None = None
     """Bytes that the status may have as JSON; None where nothing limits it, as in a file."""
     operator_version: str | None = None

@@ -220,3 +220,8 @@ def _add_jitter(delay: float, step: int, key: str) -> float:
     # each call would write another status.
     share = (zlib.crc32(f"{key}:{step}".encode()) % 1000) / 1000
     return delay * (1 + JITTER * share)
+
+
+def reset_failures(before: PipelineStatus) -> PipelineStatus:
+    """Return `before` without its failures in a row: the next run starts at once."""
+    return before.model_copy(update={"consecutive_failures": 0, "next_attempt_time": None})

@@ -24,12 +24,13 @@ from datetime import datetime, timedelta
 
 from icdc_api.errors import FailureClass
 from icdc_api.pins import RENEW_AFTER
-from icdc_api.spec.pipeline import Mode, PipelineSpec, Trigger
+from icdc_api.spec.changelog import Trigger
+from icdc_api.spec.pipeline import Mode, PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
 from icdc_api.status.runs import RunState, RunStatus
 from icdc_operator.core import progress, retry
-from icdc_operator.core.asked import comparisons, resyncs
-from icdc_operator.core.observed import Observed
+from icdc_operator.core.asked import asks, comparisons, resyncs
+from icdc_operator.core.observed import Observed, RunSeen
 
 BLIND_SECONDS = 600.0
 """Greatest wait between two runs that poll a table; pollIntervalSeconds if that is longer."""
@@ -114,6 +115,29 @@ def waits_for_heads(observed: Observed) -> bool:
     if status.next_attempt_time is not None or status.consecutive_failures > 0:
         return False
     return last.state != RunState.FAILED and not _is_complete(status.tables, spec)
+
+
+def lingers(run: RunStatus, seen: RunSeen | None, spec: PipelineSpec) -> bool:
+    """Return whether the run has caught up and stays only for the next commit."""
+    changelog = spec.changelog
+    if changelog.trigger is Trigger.CONTINUOUS or changelog.linger_seconds == 0:
+        return False
+    # By its own report: what an earlier run has reported says nothing of what this one found.
+    tables = seen.report.tables if seen is not None and seen.report is not None else ()
+    return not run.kind.inspects and bool(tables) and all(map(progress.is_caught_up, tables))
+
+
+def must_end_lingering(status: PipelineStatus, observed: Observed, run: RunStatus) -> bool:
+    """Return whether the live run stays only for the next commit while something else is due."""
+    spec = observed.spec
+    if spec is None or not lingers(run, observed.find_run(run), spec):
+        return False
+    return (
+        observed.others_wait
+        or asks.find_pending(status, observed) is not None
+        or comparisons.find_requested(status, spec) is not None
+        or _is_requested(status, run, observed, spec)
+    )
 
 
 def _is_requested(

@@ -45,6 +45,7 @@ def build_request(launch: Launch, resource: Mapping[str, Any]) -> RunRequest:
         epoch=launch.run.epoch,
         continuous=launch.takes_questions,
         poll_seconds=spec.changelog.poll_interval_seconds,
+        linger_seconds=launch.linger_seconds,
         report_path=pod_paths.REPORT_FILE,
         secrets_dir=pod_paths.SECRETS_DIR if list_secret_names(spec) else None,
     )

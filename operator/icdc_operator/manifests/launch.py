@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from icdc_api.job.run_files import Reexport
 from icdc_api.spec.pipeline import PipelineSpec
-from icdc_api.status.runs import RunStatus
+from icdc_api.status.runs import RunKind, RunStatus
 from icdc_api.status.triggers import Ask
 
 
@@ -64,6 +64,12 @@ class Launch:
     def takes_questions(self) -> bool:
         """True if the run can be asked something while it goes on."""
         return self.continuous and not self.run.kind.inspects
+
+    @property
+    def linger_seconds(self) -> int | None:
+        """Seconds that the run waits for the next commit; None for one that ends at once."""
+        replicates = not self.run.kind.inspects and self.run.kind is not RunKind.DELETION
+        return (self.spec.changelog.linger_seconds or None) if replicates else None
 
     @property
     def run_id(self) -> str:

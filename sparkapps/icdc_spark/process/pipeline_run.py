@@ -1,8 +1,8 @@
 """Runs a pipeline once: all its tables in one Spark application, each in a thread of its own.
 
 A table that fails, stalls or waits changes nothing for the others. A run ends when every table
-is caught up, complete or stalled, or, when continuous, when it is asked to stop. It schedules the
-tables and must not know what is done with one: see `table_follower` and `table_modes`.
+is caught up (and nothing came while it lingered), complete or stalled, or, when continuous, when it
+is asked to stop. It must not know what is done with a table: see `table_follower`, `table_modes`.
 
 Example, a run that is not continuous, of three tables:
 
@@ -34,9 +34,11 @@ from icdc_spark.iceberg.jvm.table_jobs import TableJobs
 from icdc_spark.opensearch.stores.access import Rotation
 from icdc_spark.process import table_modes
 from icdc_spark.process.call_watch import CallWatch
-from icdc_spark.process.fair_semaphore import FairSemaphore
-from icdc_spark.process.permits import QUESTION_PERMITS, count_permits, measure_lag
 from icdc_spark.process.question_file import RunQuestions
+from icdc_spark.process.scheduling.fair_semaphore import FairSemaphore
+from icdc_spark.process.scheduling.linger import Linger
+from icdc_spark.process.scheduling.permits import QUESTION_PERMITS, count_permits, measure_lag
+from icdc_spark.process.scheduling.worker_threads import WorkerThreads
 from icdc_spark.process.step_watch import StepWatch
 from icdc_spark.process.table_follower import (
     ENDS_RUN,
@@ -44,7 +46,6 @@ from icdc_spark.process.table_follower import (
     report_failure,
     translate_errors,
 )
-from icdc_spark.process.worker_threads import WorkerThreads
 from icdc_spark.replication.context import Stop, TableContext
 from icdc_spark.reporting.reporter import Reporter
 
@@ -108,7 +109,8 @@ class PipelineRun:
         )
         self._question_semaphore = FairSemaphore(QUESTION_PERMITS)
         # A thread that follows a table without end stays with it; the semaphore bounds their steps.
-        threads = len(self._tables) if request.continuous else permits
+        stays = request.continuous or request.linger_seconds is not None
+        threads = len(self._tables) if stays else permits
         self._threads = WorkerThreads(
             threads, may_leave=lambda: self.stop.is_set() or not self.request.continuous
         )
@@ -145,6 +147,9 @@ class PipelineRun:
     def _follow_tables(self, rotation: Rotation) -> None:
         contexts = [self._build_context(table, rotation) for table in self._tables]
 
+        names = [context.table.name for context in contexts]
+        linger = Linger(self.request.linger_seconds or 0, names)
+
         def follow(context: TableContext) -> None:
             TableFollower(
                 context,
@@ -152,6 +157,7 @@ class PipelineRun:
                 self._questions,
                 question_semaphore=self._question_semaphore,
                 recheck_seconds=self._recheck_seconds,
+                linger=linger,
             ).run()
 
         with self._questions.watch():

@@ -45,8 +45,9 @@ from icdc_api.job.answers import TableEntry
 from icdc_api.job.run_files import RunQuestion
 from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.process import table_modes
-from icdc_spark.process.fair_semaphore import FairSemaphore
 from icdc_spark.process.question_file import RunQuestions, build_failed_entry
+from icdc_spark.process.scheduling.fair_semaphore import FairSemaphore
+from icdc_spark.process.scheduling.linger import Linger
 from icdc_spark.protocol.next_step import StepKind
 from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.table_run import TableRun
@@ -110,17 +111,19 @@ class TableFollower:
         *,
         question_semaphore: FairSemaphore,
         recheck_seconds: float,
+        linger: Linger,
     ) -> None:
         """`semaphore` admits the tables whose steps may run at the same time.
 
         `question_semaphore` admits those that answer a person. A stalled table is tried again after
-        `recheck_seconds`.
+        `recheck_seconds`. `linger` says how long a table stays once it has caught up.
         """
         self._context = context
         self._semaphore = semaphore
         self._question_semaphore = question_semaphore
         self._questions = questions
         self._recheck_seconds = recheck_seconds
+        self._linger = linger
         # None before the first attempt, and whenever the next one must begin anew.
         self._run: TableRun | None = None
         # In a row.
@@ -161,7 +164,9 @@ class TableFollower:
                 continue
             self._failures = 0
             is_settled = idle = step in (StepKind.IDLE, StepKind.COMPLETE)
-            if step is StepKind.COMPLETE or (idle and not context.request.continuous):
+            (self._linger.mark_idle if idle else self._linger.mark_busy)(context.table.name)
+            stays = context.request.continuous or self._linger.must_stay()
+            if step is StepKind.COMPLETE or (idle and not stays):
                 return
             if idle:
                 # Outside the semaphore: an idle table takes no permit from one that has work.
@@ -267,6 +272,7 @@ class TableFollower:
             context.stop.wait(self._compute_backoff(self._failures))
             return
         if not context.request.continuous:
+            self._linger.end()
             raise error
         report_failure(context, error)
         if isinstance(error, TableError | Bug):

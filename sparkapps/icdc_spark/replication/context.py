@@ -13,7 +13,8 @@ from typing import Any, Self
 from icdc_api import naming
 from icdc_api.errors import Fenced, Gap, MappingInvalid
 from icdc_api.job.run_files import RunRequest
-from icdc_api.spec.pipeline import Mode, OnProblem, PinSnapshots, PipelineSpec
+from icdc_api.spec.changelog import OnProblem, PinSnapshots
+from icdc_api.spec.pipeline import Mode, PipelineSpec
 from icdc_api.spec.sink import OpenSearch
 from icdc_api.spec.tables import Table
 from icdc_spark.documents.document_spec import DocumentWishes

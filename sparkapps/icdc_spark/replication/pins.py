@@ -23,7 +23,7 @@ from datetime import timedelta
 from icdc_api import naming
 from icdc_api.errors import IcdcError
 from icdc_api.pins import PIN_AGE, RENEW_AFTER
-from icdc_api.spec.pipeline import PinSnapshots
+from icdc_api.spec.changelog import PinSnapshots
 from icdc_spark.iceberg.table import tags
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.iceberg.table.tags import Tag

@@ -115,6 +115,7 @@ DEFAULTS = {
     "changelog": {
         "trigger": "OnCommit",
         "pollIntervalSeconds": 10,
+        "lingerSeconds": 0,
         "maxBytesPerBatch": 17179869184,
         "onGap": "Reexport",
         "onIncompatibleSchema": "Reexport",

@@ -14,7 +14,7 @@ from icdc_api.base import MAX_COUNT
 from icdc_api.crd import generator
 from icdc_api.crd.cel import RULES, CelRule
 from icdc_api.crd.schema import find_node
-from icdc_api.spec import pipeline, sink, tables
+from icdc_api.spec import changelog, pipeline, sink, tables
 from icdc_api.status import conditions, pipeline_status, runs
 from icdc_api.status.pipeline_status import UNOBSERVED
 
@@ -204,10 +204,10 @@ def test_a_default_of_an_object_is_that_of_its_fields() -> None:
     ("path", "enum"),
     [
         ("spec.mode", pipeline.Mode),
-        ("spec.changelog.trigger", pipeline.Trigger),
-        ("spec.changelog.onGap", pipeline.OnProblem),
-        ("spec.changelog.onIncompatibleSchema", pipeline.OnProblem),
-        ("spec.changelog.pinSnapshots", pipeline.PinSnapshots),
+        ("spec.changelog.trigger", changelog.Trigger),
+        ("spec.changelog.onGap", changelog.OnProblem),
+        ("spec.changelog.onIncompatibleSchema", changelog.OnProblem),
+        ("spec.changelog.pinSnapshots", changelog.PinSnapshots),
         ("spec.deletionPolicy", pipeline.DeletionPolicy),
         ("spec.resync.mode", runs.ResyncMode),
         ("spec.sink.opensearch.deadLetters.policy", sink.DeadLetterPolicy),

@@ -138,6 +138,16 @@ class Admission:
             self.forget(key)
         return None
 
+    def is_waited_for(self, key: PipelineKey) -> bool:
+        """Return whether a pipeline waits that could start a run if `key` had none."""
+        slot = self._slots.held.get(key)
+        if slot is None:
+            return False
+        waiting = (w for other, w in self._line.items() if other not in self._slots.held)
+        bounds = (self._slots.find_limit(w.home) for w in waiting if not w.missed)
+        # A limit of the operator is everybody's, any other that of a namespace or a target.
+        return any(bound and (bound.of is None or bound.of in slot.home) for bound in bounds)
+
     def note_planned(self, key: PipelineKey) -> None:
         """Take in that the decided status was written, perhaps with the plan of a run."""
         slot = self._slots.held.get(key)

@@ -122,6 +122,9 @@ class Reconciler:
             self._forget(key)
             return None
         now = self._now()
+        others_wait = self._admission.is_waited_for(key)
+        observed = replace(observation.observed, others_wait=others_wait)
+        observation = replace(observation, observed=observed)
         # Twice where the run has to wait: only `decide` knows whether a run is due, and only it
         # may say what the status of a waiting pipeline is.
         decision = decide.decide(observation.observed, now)

@@ -6,7 +6,7 @@ They answer one question each and change neither Ready nor Stalled. Transition t
 
 from icdc_api import naming
 from icdc_api.spec.cautions import find_cautions
-from icdc_api.spec.pipeline import PinSnapshots, Trigger
+from icdc_api.spec.changelog import PinSnapshots, Trigger
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import TableState, TableStatus
 from icdc_api.status.runs import RunState

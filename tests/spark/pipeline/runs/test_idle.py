@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from icdc_api.job.run_files import RunReport
 from icdc_api.spec.spark import Driver
 from icdc_api.status.pipeline_status import TableState
-from icdc_spark.process.permits import count_permits
 from icdc_spark.process.pipeline_run import PipelineRun
+from icdc_spark.process.scheduling.permits import count_permits
 from icdc_testing.lake.file_reads import bytes_read
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy

@@ -15,8 +15,8 @@ from icdc_api.job.run_files import RunReport
 from icdc_api.spec.spark import Driver
 from icdc_spark.iceberg.jvm.session import create_table_session
 from icdc_spark.iceberg.table.tables import IcebergTable
-from icdc_spark.process.permits import count_permits
 from icdc_spark.process.pipeline_run import PipelineRun
+from icdc_spark.process.scheduling.permits import count_permits
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle

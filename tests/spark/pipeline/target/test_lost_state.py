@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from icdc_api.naming import STATE_INDEX
 from icdc_api.spec.spark import Driver
-from icdc_spark.process.permits import count_permits
+from icdc_spark.process.scheduling.permits import count_permits
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from icdc_spark.process import fair_semaphore
-from icdc_spark.process.fair_semaphore import FairSemaphore
+from icdc_spark.process.scheduling import fair_semaphore
+from icdc_spark.process.scheduling.fair_semaphore import FairSemaphore
 from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.unit

@@ -6,7 +6,7 @@ import pytest
 
 from icdc_api.spec.spark import Driver
 from icdc_api.status.pipeline_status import TableReason, TableStatus
-from icdc_spark.process.permits import count_permits, measure_lag
+from icdc_spark.process.scheduling.permits import count_permits, measure_lag
 
 pytestmark = pytest.mark.unit
 

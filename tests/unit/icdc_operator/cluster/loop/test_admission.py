@@ -249,3 +249,29 @@ def test_how_long_a_run_waited_is_told_once() -> None:
     site.wake()
     site.reconcile(A2)
     assert site.waited == [0, 40]
+
+
+@pytest.mark.parametrize(
+    ("limits", "waiting", "is_waited_for"),
+    [
+        (Limits(total=1), A2, True),
+        (Limits(total=1), B1, True),
+        (Limits(per_namespace=1), A2, True),
+        (Limits(per_target=1), B1, True),
+        (Limits(total=2), A2, False),
+    ],
+)
+def test_a_pipeline_is_waited_for_where_its_run_leaves_no_room(
+    limits: Limits, waiting: PipelineKey, is_waited_for: bool
+) -> None:
+    site = Site(limits)
+    site.want(A1, waiting)
+    assert site.admission.is_waited_for(A1) is is_waited_for
+    assert not site.admission.is_waited_for(waiting)
+
+
+def test_a_pipeline_is_not_waited_for_where_another_limit_is_in_the_way() -> None:
+    site = Site(Limits(per_namespace=1))
+    site.want(A1, B1, B2)
+    assert site.admission.is_waited_for(B1)
+    assert not site.admission.is_waited_for(A1)

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from icdc_api import errors
 from icdc_api.job.run_files import RunReport
-from icdc_api.spec.pipeline import Trigger
+from icdc_api.spec.changelog import Trigger
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import ResyncMode, RunKind, RunState

@@ -1,0 +1,59 @@
+"""Says how long the tables of a run that has caught up wait for the next commit.
+
+Starting an application costs many seconds of CPU, so a table with a commit a minute is cheaper to
+follow by a run that stays for a while. All tables stay or none does: a table that left alone would
+not be followed until the others leave too. A run with a failure does not stay, since only the next
+one tries the failed table again.
+
+Example, a run of two tables that stays for 60 s:
+
+    second  0   orders idle, users at its export    orders is polled
+    second  9   users idle                          both are polled
+    second 50   orders applies a commit             polled for 60 s more
+    second 111  nothing since                       both leave; the run ends
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+
+class Linger:
+    """What the tables of one run know of each other: whether any has had work. Thread-safe."""
+
+    def __init__(
+        self, seconds: int, tables: Iterable[str], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """All `tables` count as busy. `seconds` 0: none ever stays. `clock` gives seconds."""
+        self._seconds = seconds
+        self._clock = clock
+        # Guards the rest.
+        self._lock = threading.Lock()
+        self._busy = set(tables)
+        self._idle_since = clock()
+        self._is_over = seconds == 0
+
+    def mark_busy(self, table: str) -> None:
+        """Record that a step of the table had something to do."""
+        with self._lock:
+            self._busy.add(table)
+
+    def mark_idle(self, table: str) -> None:
+        """Record that a step of the table had nothing to do, or that it is complete."""
+        with self._lock:
+            if table in self._busy:
+                self._busy.discard(table)
+                self._idle_since = self._clock()
+
+    def end(self) -> None:
+        """Let every idle table leave from now on: one has failed."""
+        with self._lock:
+            self._is_over = True
+
+    def must_stay(self) -> bool:
+        """Return whether an idle table is to be polled again."""
+        with self._lock:
+            if not self._is_over and not self._busy:
+                # For good: else a commit at this moment would keep those that have not asked yet.
+                self._is_over = self._clock() - self._idle_since >= self._seconds
+            return not self._is_over
