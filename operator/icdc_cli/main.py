@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from icdc_api.errors import IcdcError
 from icdc_cli import exits, options, terminal
 from icdc_cli.cluster import change, logs, status
-from icdc_cli.commands import crd, dead_letters, demo, plan_verify, run
+from icdc_cli.commands import crd, dead_letters, demo, explain, plan_verify, run
 from icdc_cli.exits import Exit
 
 # In the order of `icdc --help`: first what works on a file alone, the demo last.
@@ -37,6 +37,7 @@ _COMMANDS = (
     change.add_resume_parser,
     change.add_resync_parser,
     logs.add_parser,
+    explain.add_parser,
     crd.add_parser,
     demo.add_parser,
 )

@@ -74,6 +74,11 @@ def add_pipeline(parser: argparse.ArgumentParser, *, required: bool = True) -> N
         metavar="DIR",
         help="Secrets that the pipeline names, as files DIR/<secret>/<key>",
     )
+    add_output(parser)
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add `--output`."""
     parser.add_argument(
         "--output",
         "-o",

@@ -38,14 +38,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "outlasted the retries.",
     )
     session.add_target(parser)
-    parser.add_argument(
-        "--output",
-        "-o",
-        type=options.build_choice_type(Output),
-        default=Output.TEXT,
-        metavar="{text,json,yaml}",
-        help="text for people, json or yaml for programs (default: text)",
-    )
+    options.add_output(parser)
     parser.add_argument(
         "--all",
         action="store_true",

@@ -118,7 +118,10 @@ def test_bad_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["run"], ["plan"], ["verify"], ["crd"], ["dead-letters"], ["dead-letters", "list"]],
+    [
+        *([], ["run"], ["plan"], ["verify"], ["explain"], ["crd"]),
+        *(["dead-letters"], ["dead-letters", "list"]),
+    ],
 )
 def test_every_command_has_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:

@@ -58,7 +58,7 @@ def modules_of(*arguments: str) -> set[str]:
     "arguments",
     [
         *(["--help"], ["crd"], ["status", "shop"], ["pause", "shop"], ["resume", "shop"]),
-        *(["resync", "shop"], ["logs", "shop"]),
+        *(["resync", "shop"], ["logs", "shop"], ["explain"], ["explain", "gap"]),
     ],
 )
 def test_a_command_about_a_cluster_imports_no_large_library(

@@ -1,0 +1,109 @@
+"""The cure of each error, as commands; classes and reasons that stand on an error share it.
+
+Keyed by the name of the class in `icdc_api.errors`, which says who acts. The placeholders are those
+of `Explanation.cure`.
+"""
+
+from icdc_api import naming
+
+_PIPELINE = "NAME -n NAMESPACE"
+_OF_PIPELINE = f"-n NAMESPACE -l {naming.LABEL_PIPELINE}=NAME"
+_STATE = f"SEARCH/{naming.STATE_INDEX}/_doc/INDEX"
+
+STATUS = f"icdc status {_PIPELINE}"
+PLAN = f"icdc plan {_PIPELINE}"
+LOGS = f"icdc logs {_PIPELINE}"
+RESUME = f"icdc resume {_PIPELINE}"
+RESYNC = f"icdc resync {_PIPELINE} --table TABLE"
+DEAD_LETTERS = f"icdc dead-letters list {_PIPELINE} --table TABLE"
+REPLAY = f"icdc dead-letters replay {_PIPELINE} --table TABLE"
+VERIFY = f"icdc verify {_PIPELINE}"
+REPAIR = f"icdc verify {_PIPELINE} --repair"
+DESCRIBE = f"kubectl describe icdc {_PIPELINE}"
+PODS = f"kubectl describe pods {_OF_PIPELINE}"
+APPLICATIONS = f"kubectl describe sparkapplications {_OF_PIPELINE}"
+RETAIN = f"kubectl annotate icdc {_PIPELINE} {naming.ANNOTATION_RETAIN}=true"
+RESTART = (
+    f"kubectl patch icdc {_PIPELINE} --type merge -p "
+    '\'{"spec": {"restartNonce": 1}}\'  # a higher number than the one in the spec'
+)
+REPORT = f"{STATUS} -o json  # attach it to the issue that you open, with the log"
+
+
+def edit(field: str, change: str) -> str:
+    """Return the command that edits a field of the spec, with what to make of it."""
+    return f"kubectl edit icdc {_PIPELINE}  # spec.{field}: {change}"
+
+
+EDIT = f"kubectl edit icdc {_PIPELINE}  # the field that the message names"
+
+CURES: dict[str, tuple[str, ...]] = {
+    "BadSpec": (EDIT,),
+    "Fenced": (f"icdc pause {_PIPELINE}  # that one of the two that should not run",),
+    "Bug": (LOGS, REPORT),
+    "SourceUnavailable": (f"{STATUS}  # the message names what does not answer",),
+    "TargetUnavailable": ("curl SEARCH/_cluster/health",),
+    "Throttled": (edit("sink.opensearch.bulk.maxInFlight", "fewer requests at a time"),),
+    "NoProgress": (LOGS,),
+    "Gap": (RESYNC, edit("changelog.onGap", "Reexport: the next gap then needs nobody")),
+    "IncompatibleSchema": (
+        RESYNC,
+        edit("changelog.onIncompatibleSchema", "Reexport: the next change then needs nobody"),
+    ),
+    "AliasTaken": (edit("tables[].index", "a name that nobody else uses"),),
+    "TableNotFound": (edit("tables[].name", "as in the catalog, unless the table is created"),),
+    "BranchNotFound": (edit("tables[].branch", "a branch of the table"),),
+    "ColumnNotFound": (EDIT,),
+    "FilterInvalid": (edit("tables[].rowFilter", "a condition on columns of the table"),),
+    "UnsupportedType": (edit("tables[].columns", "all but the column that the message names"),),
+    "NoIdentifier": (edit("tables[].identifierColumns", "the columns that identify a row"),),
+    "NotAppendOnly": (
+        edit("tables[].appendOnly", "false, if such commits are right"),
+        f"{RESYNC}  # if the commit was an exception and appendOnly stays",
+    ),
+    "DataFileMissing": (
+        f"{RESYNC}  # if the current snapshot does without the file; once the file is back, the "
+        "table goes on by itself",
+    ),
+    "FileUnreadable": (
+        f"{RESYNC}  # if the current snapshot does without the file; once the file is whole, the "
+        "table goes on by itself",
+    ),
+    "DeadLetterLimit": (
+        DEAD_LETTERS,
+        edit("sink.opensearch.deadLetters.maxRows", "a higher limit, if the rows may be left out"),
+        f"{REPLAY}  # after the rows or the mapping were corrected",
+    ),
+    "TargetReadOnly": (
+        "curl SEARCH/_cat/allocation?v  # free space on disks that are full",
+        "curl -X PUT SEARCH/INDEX/_settings -H 'Content-Type: application/json' "
+        '-d \'{"index.blocks.read_only_allow_delete": null, "index.blocks.write": null}\'',
+        "curl -X POST SEARCH/INDEX/_open  # if the index is closed",
+    ),
+    "TargetInvalid": (f"{RESYNC}  # after what the message names was changed back or stopped",),
+    "StateCorrupt": (
+        f"curl {_STATE}",
+        f"curl -X DELETE {_STATE}  # only if it cannot be restored: the table is exported anew",
+    ),
+    "Unauthorized": (
+        "kubectl edit secret SECRET -n NAMESPACE  # or the permission that the message names; it "
+        "is retried every retry.maxSeconds",
+    ),
+    "CatalogInvalid": (edit("catalog.properties", "as the message says"), PLAN),
+    "MappingInvalid": (
+        edit("tables[].mapping", "a type that OpenSearch accepts"),
+        edit("sink.opensearch.indexSettings", "settings that OpenSearch accepts"),
+    ),
+    "Submission": (APPLICATIONS, RESTART),
+    "ImagePull": (PODS, edit("spark.image", "an image that the nodes can pull")),
+    "Unschedulable": (PODS, edit("spark.executor", "fewer instances, less memory or fewer cores")),
+    "StartTimeout": (LOGS, edit("timeouts.startSeconds", "more time")),
+    "OutOfMemory": (
+        edit("spark.driver.memory", "more, if the message names the driver"),
+        edit("spark.executor.memory", "more, if it names an executor"),
+    ),
+    "DiskFull": (PODS, edit("spark.localVolumes", "a larger volume for shuffle and spill")),
+    "NodeLost": (),
+    "DriverLost": (LOGS,),
+}
+"""Commands by error. Those of an error that is retried are for the case that it lasts."""

@@ -1,0 +1,133 @@
+"""Every word that the product can show is explained, and no other."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from icdc_api import errors
+from icdc_api.errors import FailureClass, IcdcError, WhoActs
+from icdc_api.job.answers import BATCH_UNDER_WAY
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import TableReason
+from icdc_api.status.runs import RunState
+from icdc_cli.explanations import lookup
+from icdc_cli.explanations.entry import NAMED, NOT_NEEDED, Explanation, Family
+from icdc_operator.cluster import runs
+from icdc_operator.cluster.kube.errors import NotFound
+from icdc_operator.cluster.runs import creation, pod_failures
+from icdc_operator.core import conditions, events
+from icdc_operator.core.asked.verification import ComparisonResult
+from icdc_operator.core.conditions import deleting
+
+pytestmark = pytest.mark.unit
+
+ACTORS = {*(who.value for who in WhoActs), NOT_NEEDED, NAMED}
+
+
+def list_words(family: Family) -> list[str]:
+    return [entry.word for entry in lookup.list_all() if entry.family is family]
+
+
+def list_arguments(folder: Path, called: str, position: int) -> Iterator[ast.expr]:
+    """Yield one argument of each call of a function, in all modules of a folder or in one."""
+    paths = sorted(folder.glob("*.py")) if folder.is_dir() else [folder]
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == called:
+                yield node.args[position] if position < len(node.args) else node.args[-1]
+
+
+def split_literals(arguments: Iterator[ast.expr]) -> tuple[set[str], set[str]]:
+    """Return the words that stand in the code, and the expressions that give others."""
+    literals: set[str] = set()
+    expressions: set[str] = set()
+    for node in arguments:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            literals.add(node.value)
+        else:
+            expressions.add(ast.unparse(node))
+    return literals, expressions
+
+
+def list_error_names(kind: type[IcdcError] = IcdcError) -> Iterator[str]:
+    for below in kind.__subclasses__():
+        if below.__module__ == errors.__name__:
+            yield below.__name__
+            yield from list_error_names(below)
+
+
+def find_folder(package: object) -> Path:
+    return Path(str(vars(package)["__file__"])).parent
+
+
+def test_every_reason_of_a_table_or_run_is_explained_and_no_other() -> None:
+    groups = {"PassingError", "TableError", "RunError"}
+    exact, computed = split_literals(list_arguments(find_folder(runs), "build_failure", 1))
+    # What these stand for is listed below; another expression needs a look at its words.
+    assert computed == {"reason", "name", "state.reason"}
+    of_pods = {
+        *pod_failures._IMAGE_REASONS,
+        *pod_failures._SPEC_REASONS,
+        *pod_failures._NOT_STARTED,
+        *pod_failures._TAKEN_SIGNALS.values(),
+        # Of the pod's conditions, where Kubernetes gives no more exact word.
+        *("DisruptionTarget", "Unschedulable", "SchedulingGated"),
+    }
+    refused = {kind.__name__ for kind in creation.REFUSED if kind is not NotFound}
+    assert set(list_words(Family.REASON)) == (
+        {reason.value for reason in TableReason}
+        | (set(list_error_names()) - groups)
+        | (exact | of_pods | refused | {BATCH_UNDER_WAY})
+    )
+
+
+def test_every_failure_class_is_explained_and_no_other() -> None:
+    assert list_words(Family.FAILURE_CLASS) == [one.value for one in FailureClass]
+
+
+def test_every_condition_is_explained_and_no_other() -> None:
+    assert list_words(Family.CONDITION) == [one.value for one in ConditionType]
+
+
+def test_every_reason_of_a_condition_is_explained_and_no_other() -> None:
+    words, computed = split_literals(list_arguments(find_folder(conditions), "Claim", 1))
+    # A failure's reason, or that of another condition; what the others give is added below.
+    passed_on = {"failure.reason", "stalled.reason", "reconciling.reason"}
+    denied = {"*_describe_denial(view.observed.denied)"}
+    added = {"REASON_DELETING", "reason", "run.state.value", "result.value"}
+    assert computed == passed_on | denied | added
+    assert set(list_words(Family.CONDITION_REASON)) == (
+        words
+        | deleting.REASONS
+        # Of `reason` in `claim_ready`.
+        | {"Complete", "Streaming"}
+        | {state.value for state in RunState if not state.finished}
+        | {result.value for result in ComparisonResult}
+    )
+
+
+def test_every_event_is_explained_and_no_other() -> None:
+    path = Path(str(events.__file__))
+    words, computed = split_literals(list_arguments(path, "Event", 0))
+    assert computed == {"reason", "now.reason"}
+    results = {word for word, _ in events._EVENT_BY_RESULT.values()}
+    ends = {deleting.REASON_DELETED, deleting.REASON_RETAINED}
+    assert set(list_words(Family.EVENT)) == words | results | ends
+
+
+@pytest.mark.parametrize("family", list(Family))
+def test_no_word_is_explained_twice_in_a_family(family: Family) -> None:
+    words = list_words(family)
+    assert len(words) == len(set(words))
+
+
+@pytest.mark.parametrize("entry", lookup.list_all(), ids=lambda one: f"{one.family}-{one.word}")
+def test_an_explanation_says_what_it_means_who_acts_and_what_to_do(entry: Explanation) -> None:
+    assert entry.meaning.endswith(".")
+    assert len(entry.meaning) < 500
+    assert entry.who_acts in ACTORS
+    acts = entry.who_acts not in (NOT_NEEDED, WhoActs.NOBODY.value)
+    assert entry.cure or not acts
+    assert entry.cure or entry.advice
