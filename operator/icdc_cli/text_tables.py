@@ -209,6 +209,8 @@ def _build_status_row(table: TableStatus) -> tuple[str, ...]:
     if table.export is not None and state == "Exporting" and table.export.chunks_total:
         # Chunks and not rows: what is done of an export survives a crash by whole chunks.
         state = f"{state} {table.export.chunks_done}/{table.export.chunks_total}"
+        if table.export.estimated_end is not None:
+            state = f"{state} until {table.export.estimated_end:%H:%M} UTC"
     message = table.message or ""
     return (
         table.name,

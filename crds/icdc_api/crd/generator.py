@@ -50,6 +50,7 @@ _COLUMNS = (
         True,
         "Whether every table is exported",
     ),
+    ("Export", "string", ".status.summary.export", True, "Chunks done, rows a second, end"),
     ("Failures", "integer", ".status.consecutiveFailures", True, "Attempts that failed in a row"),
     (
         "Message",
@@ -167,7 +168,7 @@ def render() -> str:
     """Return the CustomResourceDefinition as YAML: the same text for the same models."""
     # Not sorted: fields stay in the order in which the models explain them.
     body: str = yaml.dump(
-        build_document(), Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True
+        build_document(), Dumper=_Dumper, sort_keys=False, width=140, allow_unicode=True
     )
     return HEADER + body
 

@@ -217,6 +217,9 @@ class Summary(ApiModel):
     """Greatest `snapshotsBehind` of a table."""
     lag_seconds: Count | None = None
     """Greatest `lagSeconds` of a table."""
+    export: Annotated[str, Field(max_length=64)] | None = None
+    """Progress of all exports under way: chunks done of all, rows a second, and when the last of
+    them has written its rows; absent when there is none."""
 
 
 UNOBSERVED = -1

@@ -58,6 +58,10 @@ class ExportProgress(ApiModel):
     """Rows written so far."""
     rows_total: Count | None = None
     """Rows of the snapshot by its metadata, for an estimate; absent when unknown."""
+    rows_per_second: Count | None = None
+    """Rows that the last run of the export wrote in a second; absent before it has written any."""
+    estimated_end: Timestamp | None = None
+    """When all rows will be written at that rate; absent when unknown."""
 
 
 class Duplicates(ApiModel):

@@ -21,12 +21,12 @@ that does not explain it, somebody else changed the index, and a new one is begu
 import logging
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
 
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import Fenced
-from icdc_api.status.pipeline_status import ExportProgress
 from icdc_spark.diff.export_plan import Chunk, ExportPlan, plan_export
 from icdc_spark.diff.strategies import build_export_lines
 from icdc_spark.documents.document_spec import DocumentSpec
@@ -52,6 +52,7 @@ from icdc_spark.replication.checks.alias_check import list_recorded_indices
 from icdc_spark.replication.context import TableContext, format_instant
 from icdc_spark.replication.export_swap import require_intent
 from icdc_spark.replication.progress import Effort
+from icdc_spark.reporting.export_rate import ExportRate
 
 LOG = logging.getLogger(__name__)
 
@@ -197,9 +198,9 @@ def _compute_next_ordinal(work: ExportWork, state: StateDocument) -> int:
 def _write_chunks(work: ExportWork, stored: Stored, planned: ExportPlan | None) -> Stored:
     """Write the chunks that are not done, wave by wave, until the run is asked to stop."""
     context = work.context
-    rows_total = planned.records if planned else 0
-    _report_progress(work, stored, rows_total)
     intent = require_intent(stored.document)
+    rate = ExportRate(rows_total=planned.records if planned else 0, rows_done=intent.rows)
+    _report_progress(work, stored, rate)
     begun = identity.check_identity(context.client, intent.index, intent.index_uuid)
     context.nodes.see(begun)
     chunks = planned.iterate_chunks(intent.chunks_done) if planned else iter(())
@@ -209,7 +210,7 @@ def _write_chunks(work: ExportWork, stored: Stored, planned: ExportPlan | None) 
         if not wave:
             break
         stored = _write_wave(work, stored, wave)
-        _report_progress(work, stored, rows_total)
+        _report_progress(work, stored, rate)
     return stored
 
 
@@ -288,13 +289,8 @@ def _begin_anew(
     return _record_intent(work, stored, step, planned=planned, miscounts=miscounts)
 
 
-def _report_progress(work: ExportWork, stored: Stored, rows_total: int) -> None:
+def _report_progress(work: ExportWork, stored: Stored, rate: ExportRate) -> None:
     intent = require_intent(stored.document)
-    export = ExportProgress(
-        snapshot_id=intent.to,
-        chunks_total=intent.chunks_total,
-        chunks_done=intent.chunks_done,
-        rows=intent.rows,
-        rows_total=rows_total,
-    )
-    work.context.reporter.set(export=export)
+    done = rate.measure(intent.rows, now=datetime.now(tz=UTC))
+    chunks = {"chunks_total": intent.chunks_total, "chunks_done": intent.chunks_done}
+    work.context.reporter.set(export=done.model_copy(update={"snapshot_id": intent.to, **chunks}))

@@ -107,7 +107,7 @@ def test_columns_are_those_of_the_contract() -> None:
     shown = [column["name"] for column in columns if "priority" not in column]
     wide = [column["name"] for column in columns if "priority" in column]
     assert shown == ["Ready", "Phase", "Tables", "Behind", "Lag", "Run", "Age"]
-    assert wide == ["Exported", "Failures", "Message"]
+    assert wide == ["Exported", "Export", "Failures", "Message"]
 
 
 def _json_paths() -> list[str]:

@@ -6,7 +6,7 @@ reconcile on and names the generation it is about. Nothing is decided here. Pure
 """
 
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 
 from icdc_api.status import conditions as api
 from icdc_api.status.conditions import Condition, ConditionStatus, ConditionType
@@ -68,8 +68,27 @@ def summarise(status: PipelineStatus) -> PipelineStatus:
         tables=f"{len(exported)}/{len(status.tables)}",
         snapshots_behind=_find_greatest(table.snapshots_behind for table in status.tables),
         lag_seconds=_find_greatest(table.lag_seconds for table in status.tables),
+        export=_describe_exports(status),
     )
     return status.model_copy(update={"summary": summary, "phase": _choose_phase(status)})
+
+
+def _describe_exports(status: PipelineStatus) -> str | None:
+    """Return what `kubectl get` says of exports: `12/40, 3100 rows/s, until 2026-11-26T14:05Z`."""
+    exporting = [table for table in status.tables if table.state is TableState.EXPORTING]
+    exports = [table.export for table in exporting if table.export is not None]
+    if not exports:
+        return None
+    done = sum(export.chunks_done for export in exports)
+    parts = [f"{done}/{sum(export.chunks_total for export in exports)}"]
+    rate = sum(export.rows_per_second or 0 for export in exports)
+    if rate:
+        parts.append(f"{rate} rows/s")
+    ends = [export.estimated_end for export in exports]
+    # Of some exports alone it would be too early.
+    if len(exporting) == len(known := [end for end in ends if end is not None]):
+        parts.append(f"until {max(known).astimezone(UTC):%Y-%m-%dT%H:%MZ}")
+    return ", ".join(parts)[:64]
 
 
 def _choose_phase(status: PipelineStatus) -> Phase:

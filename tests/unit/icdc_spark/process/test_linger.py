@@ -3,29 +3,23 @@
 import pytest
 
 from icdc_spark.process.scheduling.linger import Linger
+from icdc_testing.waiting.manual_clock import ManualClock
 
 pytestmark = pytest.mark.unit
 
 
-class Clock:
-    seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
-def test_a_run_that_does_not_linger_keeps_no_table(clock: Clock) -> None:
+def test_a_run_that_does_not_linger_keeps_no_table(clock: ManualClock) -> None:
     linger = Linger(0, ["orders", "users"], clock)
     linger.mark_idle("orders")
     assert not linger.must_stay()
 
 
-def test_a_table_stays_as_long_as_another_is_at_work(clock: Clock) -> None:
+def test_a_table_stays_as_long_as_another_is_at_work(clock: ManualClock) -> None:
     linger = Linger(60, ["orders", "users"], clock)
     linger.mark_idle("orders")
     clock.seconds = 3600
@@ -37,7 +31,7 @@ def test_a_table_stays_as_long_as_another_is_at_work(clock: Clock) -> None:
     assert not linger.must_stay()
 
 
-def test_a_commit_of_any_table_keeps_all_of_them_anew(clock: Clock) -> None:
+def test_a_commit_of_any_table_keeps_all_of_them_anew(clock: ManualClock) -> None:
     linger = Linger(60, ["orders", "users"], clock)
     linger.mark_idle("orders")
     linger.mark_idle("users")
@@ -48,7 +42,7 @@ def test_a_commit_of_any_table_keeps_all_of_them_anew(clock: Clock) -> None:
     assert linger.must_stay()
 
 
-def test_polls_that_find_nothing_do_not_count_as_work(clock: Clock) -> None:
+def test_polls_that_find_nothing_do_not_count_as_work(clock: ManualClock) -> None:
     linger = Linger(60, ["orders"], clock)
     for second in range(0, 60, 10):
         clock.seconds = second
@@ -58,7 +52,7 @@ def test_polls_that_find_nothing_do_not_count_as_work(clock: Clock) -> None:
     assert not linger.must_stay()
 
 
-def test_where_one_has_left_all_leave(clock: Clock) -> None:
+def test_where_one_has_left_all_leave(clock: ManualClock) -> None:
     linger = Linger(60, ["orders", "users"], clock)
     linger.mark_idle("orders")
     linger.mark_idle("users")
@@ -68,7 +62,7 @@ def test_where_one_has_left_all_leave(clock: Clock) -> None:
     assert not linger.must_stay()
 
 
-def test_a_failure_lets_all_leave(clock: Clock) -> None:
+def test_a_failure_lets_all_leave(clock: ManualClock) -> None:
     linger = Linger(60, ["orders", "users"], clock)
     linger.mark_idle("orders")
     linger.end()

@@ -79,6 +79,8 @@ def full_table(
             chunks_done=MANY,
             rows=ROWS,
             rows_total=ROWS,
+            rows_per_second=ROWS,
+            estimated_end=NOW,
         ),
         rows_upserted=ROWS,
         rows_deleted=ROWS,
@@ -159,7 +161,9 @@ def full_status(
         ),
         phase=Phase.SUSPENDED,
         mode=RunKind.DEAD_LETTERS,
-        summary=Summary(tables="500/500", snapshots_behind=MAX_COUNT, lag_seconds=MAX_COUNT),
+        summary=Summary(
+            tables="500/500", snapshots_behind=MAX_COUNT, lag_seconds=MAX_COUNT, export="9" * 64
+        ),
         tables=tuple(tables),
         current_run=run,
         last_run=run,
