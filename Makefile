@@ -29,7 +29,7 @@ CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.real_cluster.c
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes words prose shape rooms crds crds-check charts \
-        charts-check docs-check lock guards guard-table pod-template images images-check images-parts test test-unit test-api test-spark test-cluster cluster-up cluster-down \
+        charts-check docs-check lock guards guard-table words-page pod-template images images-check images-parts test test-unit test-api test-spark test-cluster cluster-up cluster-down \
         soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index bench-operator bench-cli bench-planning bench-file-counts bench-idle bench-changelog \
         bench-encryption bench-latency bench-isolation bench-memory bench-partitions bench-tables demo cluster-demo clean caches clean-caches
 
@@ -96,6 +96,7 @@ docs-check:
 	$(BIN)/python tools/checks/check_links.py
 	$(BIN)/python tools/generated/spark_properties.py --check
 	PYTHONPATH=tests/support $(BIN)/python tools/generated/guard_table.py --check
+	$(BIN)/python tools/generated/words_page.py --check
 
 test: setup ## every test that CI runs, all levels that this host can; ICDC_REQUIRE_ALL=1: or fail
 	$(PYTEST) $(PARALLEL) --ignore tests/cluster tests
@@ -218,6 +219,9 @@ crds: setup ## regenerate the CRD from the models, and what charts and docs have
 
 guard-table: setup ## write the table of guards in docs/testing.md
 	PYTHONPATH=tests/support $(BIN)/python tools/generated/guard_table.py --write
+
+words-page: setup ## write docs/words.md from the explanations of `icdc explain`
+	$(BIN)/python tools/generated/words_page.py --write
 
 pod-template: setup ## regenerate the types that pod templates are checked against, from a cluster
 	kubectl get --raw /openapi/v3/api/v1 | $(BIN)/python tools/generated/pod_template_types.py --write

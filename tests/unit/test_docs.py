@@ -47,7 +47,7 @@ def test_every_icdc_command_that_a_page_shows_parses(page: Path) -> None:
     for block in _find(r"```sh\n(.*?)```", page):
         for line in block.splitlines():
             if line.startswith("icdc "):
-                assert build_parser().parse_args(shlex.split(line)[1:]).command
+                assert build_parser().parse_args(shlex.split(line, comments=True)[1:]).command
 
 
 def test_make_alone_prints_every_documented_target() -> None:

@@ -1,7 +1,7 @@
 """What each word of statuses, conditions, Events, alerts and metrics means, who acts, and the cure.
 
-    docstrings of enums, errors and metrics  +  cures and texts here  ->  index  ->  icdc explain
-                                                                                 ->  docs/words.md
+    docstrings of enums, errors and metrics  +  cures and texts here  ->  lookup  ->  icdc explain
+                                                                                  ->  docs/words.md
 
 A text that code already has as a docstring or as the help of a metric is read from there and is
 not repeated. Nothing here asks a cluster or imports what the operator needs.

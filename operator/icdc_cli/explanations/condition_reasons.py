@@ -13,8 +13,6 @@ _AUTHOR = WhoActs.DATA_ENGINEER.value
 _RETRIED = WhoActs.NOBODY.value
 _PLATFORM = WhoActs.PLATFORM.value
 
-_RIGHTS = "kubectl auth can-i patch icdc -n NAMESPACE --as system:serviceaccount:OPERATOR:ACCOUNT"
-
 # Word, conditions, meaning, who acts, cure.
 _TEXTS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
     (
@@ -94,7 +92,7 @@ _TEXTS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         "With deletionPolicy DeleteIndices the operator adds its finalizer before the first run. "
         "If this stays, it has no permission to patch pipelines.",
         _PLATFORM,
-        (_RIGHTS,),
+        (cures.RIGHTS,),
     ),
     (
         "Deleting",
@@ -117,7 +115,7 @@ _TEXTS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         "The pipeline is removed without deleting its indices. The message says why, and how to "
         "delete them by hand.",
         _AUTHOR,
-        ("curl SEARCH/_cat/indices/INDEX-*  # what is left",),
+        ("curl 'SEARCH/_cat/indices/INDEX-*'  # what is left",),
     ),
     (
         "Valid",

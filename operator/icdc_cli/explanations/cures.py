@@ -29,6 +29,22 @@ RESTART = (
 )
 REPORT = f"{STATUS} -o json  # attach it to the issue that you open, with the log"
 
+RIGHTS = (
+    "kubectl auth can-i --list -n NAMESPACE --as system:serviceaccount:OPERATOR:ACCOUNT  # add "
+    "what the message names"
+)
+_OPERATOR = (
+    "-n OPERATOR -l app.kubernetes.io/name=iceberg-cdc-operator,"
+    "app.kubernetes.io/component=operator"
+)
+OPERATOR_LOG = f"kubectl logs {_OPERATOR} --tail=-1"
+OPERATOR_PODS = f"kubectl describe pods {_OPERATOR}"
+
+
+def set_value(setting: str) -> str:
+    """Return the command that changes one value of the operator's release."""
+    return f"helm upgrade RELEASE CHART -n OPERATOR --reset-then-reuse-values --set {setting}"
+
 
 def edit(field: str, change: str) -> str:
     """Return the command that edits a field of the spec, with what to make of it."""
@@ -75,7 +91,7 @@ CURES: dict[str, tuple[str, ...]] = {
         f"{REPLAY}  # after the rows or the mapping were corrected",
     ),
     "TargetReadOnly": (
-        "curl SEARCH/_cat/allocation?v  # free space on disks that are full",
+        "curl 'SEARCH/_cat/allocation?v'  # free space on disks that are full",
         "curl -X PUT SEARCH/INDEX/_settings -H 'Content-Type: application/json' "
         '-d \'{"index.blocks.read_only_allow_delete": null, "index.blocks.write": null}\'',
         "curl -X POST SEARCH/INDEX/_open  # if the index is closed",

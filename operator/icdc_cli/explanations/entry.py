@@ -12,6 +12,20 @@ NAMED = "whom the message names"
 PASSES = "It passes by itself."
 NOTHING_TO_DO = "Nothing has to be done."
 
+PLACEHOLDERS = {
+    "NAME": "the pipeline",
+    "NAMESPACE": "its namespace",
+    "TABLE": "a name in spec.tables[]",
+    "INDEX": "the alias of its index",
+    "SEARCH": "the URL of OpenSearch, with credentials",
+    "SECRET": "the Secret that the message names",
+    "OPERATOR": "the namespace of the operator",
+    "ACCOUNT": "the operator's service account",
+    "RELEASE": "the operator's Helm release",
+    "CHART": "the chart of that release",
+}
+"""What the words in capitals in a cure stand for."""
+
 
 class Family(StrEnum):
     """Where a word stands, and so what it is about."""
@@ -46,8 +60,8 @@ class Explanation:
     who_acts: str
     """A value of `WhoActs`, NOT_NEEDED or NAMED."""
     cure: tuple[str, ...] = ()
-    """Commands, each perhaps with a comment of the shell that says when or what for. NAME,
-    NAMESPACE, TABLE, INDEX and SEARCH (the URL of OpenSearch) stand for the reader's own."""
+    """Commands, each perhaps with a comment of the shell that says when or what for. The
+    words of PLACEHOLDERS in them stand for the reader's own."""
 
     @property
     def advice(self) -> str:

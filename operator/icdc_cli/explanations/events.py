@@ -86,7 +86,7 @@ _TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "A pipeline is removed without deleting its indices. The message says why, and how to "
         "delete them by hand.",
         _AUTHOR,
-        ("curl SEARCH/_cat/indices/INDEX-*  # what is left",),
+        ("curl 'SEARCH/_cat/indices/INDEX-*'  # what is left",),
     ),
 }
 

@@ -11,7 +11,7 @@ _ERRORS: dict[FailureClass, type[IcdcError]] = {FailureClass.AUTH: errors.Unauth
 """The error of a class that has another name; else it is the error of the same name."""
 
 _RETRIES = {
-    FailureClass.NODE_LOST: "It is retried at once, and does not count as a failed attempt.",
+    FailureClass.NODE_LOST: "After the third in a row the delays grow.",
     FailureClass.FENCED: "It is retried above the other run's epoch; after the third time in an "
     "hour, every retry.maxSeconds.",
     FailureClass.AUTH: "It is retried every retry.maxSeconds, because nothing reports that "

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from functools import cache
 
 from icdc_cli.explanations import (
+    alerts,
     condition_reasons,
     conditions,
     events,
     failure_classes,
+    metrics,
     reasons,
 )
 from icdc_cli.explanations.entry import Explanation
@@ -26,13 +28,19 @@ def list_all() -> tuple[Explanation, ...]:
         *conditions.list_conditions(),
         *condition_reasons.list_condition_reasons(),
         *events.list_events(),
+        *alerts.list_alerts(),
+        *metrics.list_metrics(),
     )
 
 
 def find(text: str) -> list[Explanation]:
     """Return the entries of a word, in whatever case it is typed; none if it is unknown."""
     wanted = text.strip().lower()
-    return [entry for entry in list_all() if entry.word.lower() == wanted]
+    found = [entry for entry in list_all() if entry.word.lower() == wanted]
+    if found:
+        return found
+    series = metrics.trim_suffix(wanted)
+    return [entry for entry in list_all() if metrics.trim_suffix(entry.word) == series]
 
 
 def suggest(text: str) -> list[str]:

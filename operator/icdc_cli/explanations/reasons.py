@@ -11,13 +11,12 @@ from icdc_api import errors
 from icdc_api.errors import IcdcError
 from icdc_api.job.answers import BATCH_UNDER_WAY
 from icdc_cli.explanations import sources
-from icdc_cli.explanations.cures import CURES, EDIT, PODS, VERIFY
+from icdc_cli.explanations.cures import CURES, EDIT, PODS, RIGHTS, VERIFY
 from icdc_cli.explanations.entry import NOT_NEEDED, Explanation, Family
 
 _STATUS_FILE = "status/pipeline_status.py"
 _KUBE_FILE = "cluster/kube/errors.py"
 _ABSTRACT = (errors.PassingError, errors.TableError, errors.RunError)
-_RIGHTS = "kubectl auth can-i --list -n NAMESPACE --as system:serviceaccount:NAMESPACE:ACCOUNT"
 
 _IMAGE = "The kubelet cannot get the container image"
 _START = "The kubelet cannot start the container"
@@ -95,7 +94,7 @@ _CURES = {
         "kubectl get validatingwebhookconfigurations,validatingadmissionpolicies",
         f"{EDIT}, so that the policy accepts it",
     ),
-    "Denied": (f"{_RIGHTS}  # of the operator; add what the message names",),
+    "Denied": (RIGHTS,),
     "Invalid": (EDIT,),
     "SparkOperatorMissing": ("kubectl get crd sparkapplications.sparkoperator.k8s.io",),
     "SparkOperatorNotWatching": (

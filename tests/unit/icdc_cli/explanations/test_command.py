@@ -48,6 +48,30 @@ def test_a_word_of_several_families_is_explained_in_each(
     ]
 
 
+@pytest.mark.parametrize(
+    "typed",
+    ["icdc_reconcile_seconds", "icdc_reconcile_seconds_bucket", "ICDC_RECONCILE_SECONDS_SUM"],
+)
+def test_a_metric_is_found_by_any_of_its_series(
+    typed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(["explain", typed]) == 0
+    assert capsys.readouterr().out.startswith("icdc_reconcile_seconds (metric)\n")
+
+
+def test_a_counter_is_found_without_its_ending(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["explain", "icdc_runs"]) == 0
+    assert capsys.readouterr().out.startswith("icdc_runs_total (metric)\n")
+
+
+def test_an_alert_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["explain", "icebergcdcoperatordown"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "IcebergCDCOperatorDown (alert)"
+    assert lines[2] == "  Who acts: the platform engineer"
+    assert any(line.startswith("    kubectl logs -n OPERATOR ") for line in lines)
+
+
 def test_what_passes_by_itself_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["explain", "NodeLost"]) == 0
     assert "  Cure: It passes by itself.\n" in capsys.readouterr().out

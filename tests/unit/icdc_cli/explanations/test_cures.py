@@ -12,7 +12,9 @@ import yaml
 from icdc_api import naming
 from icdc_api.crd import generator
 from icdc_cli.explanations import lookup
+from icdc_cli.explanations.entry import PLACEHOLDERS
 from icdc_cli.main import build_parser
+from icdc_testing.kube.charts.files import OPERATOR
 
 pytestmark = pytest.mark.unit
 
@@ -46,16 +48,36 @@ def test_a_command_of_icdc_parses(command: str) -> None:
     assert build_parser().parse_args(parse_words(command)[1:]).command
 
 
-@pytest.mark.parametrize("command", [one for one in CURES if not one.startswith("icdc ")])
+@pytest.mark.parametrize("command", [one for one in CURES if one.startswith("helm ")])
+def test_a_command_of_helm_sets_a_value_that_the_chart_has(command: str) -> None:
+    words = parse_words(command)
+    path, _, _ = words[words.index("--set") + 1].partition("=")
+    value = yaml.safe_load((OPERATOR / "values.yaml").read_text(encoding="utf-8"))
+    for key in path.split("."):
+        assert key in value
+        value = value[key]
+
+
+@pytest.mark.parametrize(
+    "command", [one for one in CURES if not one.startswith(("icdc ", "helm "))]
+)
 def test_any_other_command_is_one_of_kubectl_or_curl_and_names_its_namespace(command: str) -> None:
     program, verb, *rest = parse_words(command)
     assert program in ("kubectl", "curl")
     if program == "curl":
         assert "SEARCH/" in command
         return
-    assert verb in ("annotate", "auth", "describe", "edit", "get", "patch")
+    assert verb in ("annotate", "auth", "describe", "edit", "get", "logs", "patch")
     wide = "--all-namespaces" in rest or rest[0] in CLUSTER_WIDE
-    assert wide or rest[rest.index("-n") + 1] == "NAMESPACE"
+    assert wide or rest[rest.index("-n") + 1] in ("NAMESPACE", "OPERATOR")
+
+
+@pytest.mark.parametrize("command", CURES)
+def test_every_word_in_capitals_is_a_placeholder_that_the_page_explains(command: str) -> None:
+    code = " ".join(parse_words(command))
+    # N is a number, and the others are options and methods of curl.
+    words = set(re.findall(r"\b[A-Z]+\b", code)) - {"N", "PUT", "POST", "DELETE", "X", "H"}
+    assert words <= set(PLACEHOLDERS)
 
 
 @pytest.mark.parametrize("command", [one for one in CURES if " -p '" in one or " -d '" in one])

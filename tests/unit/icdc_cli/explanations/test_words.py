@@ -1,28 +1,42 @@
 """Every word that the product can show is explained, and no other."""
 
 import ast
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
+import icdc_api
+import icdc_cli
+import icdc_operator
+import icdc_spark
 from icdc_api import errors
 from icdc_api.errors import FailureClass, IcdcError, WhoActs
 from icdc_api.job.answers import BATCH_UNDER_WAY
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import TableReason
 from icdc_api.status.runs import RunState
-from icdc_cli.explanations import lookup
+from icdc_cli.explanations import alerts, lookup, sources
+from icdc_cli.explanations.alerts import Alert
 from icdc_cli.explanations.entry import NAMED, NOT_NEEDED, Explanation, Family
-from icdc_operator.cluster import runs
+from icdc_operator.cluster import process, runs
 from icdc_operator.cluster.kube.errors import NotFound
+from icdc_operator.cluster.metrics import Metrics
+from icdc_operator.cluster.queue import WorkQueue
 from icdc_operator.cluster.runs import creation, pod_failures
 from icdc_operator.core import conditions, events
 from icdc_operator.core.asked.verification import ComparisonResult
 from icdc_operator.core.conditions import deleting
+from icdc_testing.kube.charts.files import OPERATOR
 
 pytestmark = pytest.mark.unit
 
+ROOT = Path(__file__).parents[4]
+PAGE = ROOT / "docs" / "words.md"
 ACTORS = {*(who.value for who in WhoActs), NOT_NEEDED, NAMED}
 
 
@@ -117,9 +131,65 @@ def test_every_event_is_explained_and_no_other() -> None:
     assert set(list_words(Family.EVENT)) == words | results | ends
 
 
+def read_alerts() -> dict[str, str]:
+    """Return the text of each alert of the chart, by its name."""
+    text = (OPERATOR / "templates" / "alerts.yaml").read_text(encoding="utf-8")
+    parts = re.split(r"- alert: (\w+)\n", text)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_every_alert_of_the_chart_is_explained_and_no_other() -> None:
+    assert list_words(Family.ALERT) == list(read_alerts())
+
+
+@pytest.mark.parametrize("alert", alerts.ALERTS, ids=lambda alert: alert.word)
+def test_an_alert_watches_what_is_said_and_leads_to_its_part_of_the_page(alert: Alert) -> None:
+    text = read_alerts()[alert.word]
+    (expression,) = re.findall(r"expr: (.*)", text)
+    assert re.search(rf"\b{alert.metric}\b", expression)
+    assert alert.metric in list_words(Family.METRIC)
+    assert f'"%s#{alert.word.lower()}"' in text
+    assert f"\n### {alert.word}\n" in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_chart_leads_to_the_page_of_the_alerts() -> None:
+    values = yaml.safe_load((OPERATOR / "values.yaml").read_text(encoding="utf-8"))
+    assert ROOT / values["metrics"]["prometheusRule"]["runbookUrl"] == PAGE
+
+
+def test_the_page_is_that_of_the_explanations() -> None:
+    command = [sys.executable, "tools/generated/words_page.py", "--check"]
+    subprocess.run(command, cwd=ROOT, check=True)
+
+
+def test_every_metric_is_explained_with_its_help_and_no_other() -> None:
+    explained = {one.word: one.meaning for one in lookup.list_all() if one.family is Family.METRIC}
+    of_operator = Metrics()
+    of_operator.follow_queue(WorkQueue(lambda: 0.0))
+    created = {
+        f"{family.name}{'_total' if family.type == 'counter' else ''}": family.documentation
+        for family in of_operator.registry.collect()
+    }
+    assert {name: text for name, text in explained.items() if name in created} == created
+    # Those that show a part of the process are created by it alone.
+    text = Path(str(process.__file__)).read_text(encoding="utf-8")
+    assert set(explained) - set(created) == set(re.findall(r'"(icdc_[a-z_]+)"', text))
+
+
+def test_no_other_module_creates_a_metric() -> None:
+    created: set[str] = set()
+    for package in (icdc_api, icdc_cli, icdc_operator, icdc_spark):
+        folder = find_folder(package)
+        for path in sorted(folder.rglob("*.py")):
+            inside = path.relative_to(folder).as_posix()
+            created |= set(sources.read_metrics(package.__name__, inside))
+    assert created == set(list_words(Family.METRIC))
+
+
 @pytest.mark.parametrize("family", list(Family))
 def test_no_word_is_explained_twice_in_a_family(family: Family) -> None:
     words = list_words(family)
+    assert words
     assert len(words) == len(set(words))
 
 

@@ -1,0 +1,127 @@
+"""Alerts of the chart's PrometheusRule: what each means, beside what its own text says to whoever
+is paged, and what to do. A test compares them with the chart."""
+
+from dataclasses import dataclass
+
+from icdc_api.errors import WhoActs
+from icdc_cli.explanations import cures
+from icdc_cli.explanations.entry import NAMED, Explanation, Family
+
+_AUTHOR = WhoActs.DATA_ENGINEER.value
+_PLATFORM = WhoActs.PLATFORM.value
+_MAINTAINER = WhoActs.MAINTAINER.value
+
+
+@dataclass(frozen=True)
+class Alert:
+    """One rule, and the series that it watches."""
+
+    word: str
+    """The name of the alert."""
+    metric: str
+    """The series in its expression."""
+    meaning: str
+    """What is wrong, and what still works."""
+    who_acts: str
+    """As in `Explanation`."""
+    cure: tuple[str, ...]
+    """As in `Explanation`."""
+
+
+ALERTS = (
+    Alert(
+        "IcebergCDCPipelineStalled",
+        "icdc_pipeline_condition",
+        "The condition Stalled of a pipeline has been True for five minutes: at least one index is "
+        "no longer updated. The message of the condition has the cause.",
+        NAMED,
+        (f"{cures.STATUS}  # then icdc explain with the reason of the table", cures.PLAN),
+    ),
+    Alert(
+        "IcebergCDCPipelineFailing",
+        "icdc_consecutive_failures",
+        "The last runs of a pipeline have failed, one after the other, and its indices are no "
+        "longer updated. It is retried until a run succeeds or a person must act.",
+        NAMED,
+        (f"{cures.STATUS}  # then icdc explain with the class of the failure", cures.LOGS),
+    ),
+    Alert(
+        "IcebergCDCPipelineLags",
+        "icdc_lag_seconds",
+        "An index is further behind its table than the chart value allows. Its runs cannot keep up "
+        "with the commits, wait for a slot, or fail.",
+        _AUTHOR,
+        (
+            f"{cures.STATUS}  # which tables are behind, and whether a run is queued or fails",
+            cures.edit("spark.executor.instances", "more, if runs cannot keep up"),
+            f"{cures.set_value('limits.activeRuns=N')}  # more, if runs are queued",
+        ),
+    ),
+    Alert(
+        "IcebergCDCDeadLetters",
+        "icdc_dead_letters",
+        "A table has four fifths of the dead letters that it may have. Above the limit it is "
+        "stalled with the reason DeadLetterLimit.",
+        _AUTHOR,
+        (
+            cures.DEAD_LETTERS,
+            cures.edit("tables[].mapping", "a type that the refused values fit"),
+            f"{cures.REPLAY}  # after the rows or the mapping were corrected",
+            cures.edit("sink.opensearch.deadLetters.maxRows", "a higher limit, if they may stay"),
+        ),
+    ),
+    Alert(
+        "IcebergCDCOperatorDown",
+        "icdc_leader",
+        "No operator leads. Active runs continue to their end, but no new run starts and no status "
+        "is updated.",
+        _PLATFORM,
+        (cures.OPERATOR_PODS, cures.OPERATOR_LOG),
+    ),
+    Alert(
+        "IcebergCDCOperatorError",
+        "icdc_unexpected_errors_total",
+        "The operator had an error that nobody expected. It retries what failed; its log has the "
+        "traceback.",
+        _MAINTAINER,
+        (f"{cures.OPERATOR_LOG}  # open an issue with the traceback",),
+    ),
+    Alert(
+        "IcebergCDCOperatorForbidden",
+        "icdc_api_requests_total",
+        "The API server refuses requests of the operator, because a rule of its Role is missing. "
+        "The condition Stalled of the affected pipelines names the permission.",
+        _PLATFORM,
+        (
+            cures.RIGHTS,
+            f"{cures.set_value('rbac.create=true')}  # or add the rule to the Role that you wrote",
+        ),
+    ),
+    Alert(
+        "IcebergCDCOperatorBehind",
+        "icdc_queue_oldest_seconds",
+        "Pipelines wait longer than a minute to be reconciled, so runs start late. The operator "
+        "has too little CPU or too few workers, or the API server answers slowly.",
+        _PLATFORM,
+        (
+            cures.set_value("resources.requests.cpu=N"),
+            cures.set_value("workers=N"),
+        ),
+    ),
+    Alert(
+        "IcebergCDCCatalogOverdue",
+        "icdc_catalogs_overdue",
+        "Catalogs do not answer the operator in time. Runs poll them for new snapshots instead, so "
+        "commits may be applied later.",
+        _PLATFORM,
+        (f"{cures.OPERATOR_LOG}  # names the catalogs; make them reachable from the operator",),
+    ),
+)
+"""All alerts, in the order of the chart."""
+
+
+def list_alerts() -> list[Explanation]:
+    """Return all alerts, in the order of the chart."""
+    return [
+        Explanation(one.word, Family.ALERT, one.meaning, one.who_acts, one.cure) for one in ALERTS
+    ]

@@ -1,0 +1,34 @@
+"""Metrics, by the help text that Prometheus shows, which is read where each is created.
+
+A metric by itself needs nobody; where an alert watches it, that alert says who acts.
+"""
+
+from icdc_cli.explanations import sources
+from icdc_cli.explanations.alerts import ALERTS
+from icdc_cli.explanations.entry import NOT_NEEDED, Explanation, Family
+
+_PATHS = ("cluster/metrics.py", "cluster/process.py")
+_SUFFIXES = ("_total", "_created", "_bucket", "_sum", "_count")
+"""What the client library appends to the name of a counter or a histogram."""
+
+
+def list_metrics() -> list[Explanation]:
+    """Return all metrics of the operator, by name."""
+    found: dict[str, str] = {}
+    for path in _PATHS:
+        found |= sources.read_metrics("icdc_operator", path)
+    return [_explain(name, found[name]) for name in sorted(found)]
+
+
+def trim_suffix(name: str) -> str:
+    """Return the name without what makes a series of it: `icdc_reconcile_seconds_sum`."""
+    suffix = next((one for one in _SUFFIXES if name.endswith(one)), "")
+    return name.removesuffix(suffix)
+
+
+def _explain(name: str, text: str) -> Explanation:
+    watching = next((alert for alert in ALERTS if alert.metric == name), None)
+    if watching is None:
+        return Explanation(name, Family.METRIC, text, NOT_NEEDED)
+    cure = (f"icdc explain {watching.word}  # the alert that watches it",)
+    return Explanation(name, Family.METRIC, text, watching.who_acts, cure)
