@@ -29,6 +29,17 @@ class DeadLetterPolicy(StrEnum):
     """Stall the table at the first one."""
 
 
+class Strings(StrEnum):
+    """How strings can be searched; each form costs the cluster time and disk."""
+
+    KEYWORD_AND_TEXT = "KeywordAndText"
+    """As whole values, and by words in the subfield `text`."""
+    KEYWORD = "Keyword"
+    """As whole values alone."""
+    TEXT = "Text"
+    """By words alone."""
+
+
 class Tls(ApiModel):
     """How the certificate of the hosts is checked."""
 
@@ -106,6 +117,10 @@ class OpenSearch(ApiModel):
     the cluster's own. A change takes effect with the next new index; resync makes one. Settings
     with which the index could differ from its table are refused: pipelines, blocks, derived_source,
     append_only, gc_deletes, soft_deletes off, translog.durability async."""
+    strings: Strings = Strings.KEYWORD_AND_TEXT
+    """Mapping of string columns. Keyword: whole values. Text: words. KeywordAndText: whole values,
+    and words in the subfield `text`. A field's own mapping comes first. Default KeywordAndText. A
+    change needs a new index, see changelog.onIncompatibleSchema."""
     bulk: Bulk = Bulk()
     """Size and number of the write requests."""
     dead_letters: DeadLetters = DeadLetters()

@@ -19,6 +19,7 @@ from icdc_api.base import INT64_MAX, ApiModel, Flag
 from icdc_api.errors import BadSpec
 from icdc_api.problems import build_problem, build_refusal, find_first_duplicate
 from icdc_api.spec.catalog import Catalog
+from icdc_api.spec.sink import Strings
 
 _RFC3339 = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
@@ -167,6 +168,8 @@ class Table(ApiModel):
     start_from: StartFrom | None = None
     """Where to begin, only with mode StreamOnly. Default: position Latest. A change has no
     effect once a snapshot was applied."""
+    strings: Strings | None = None
+    """KeywordAndText, Keyword or Text, in place of sink.opensearch.strings. Default: that one."""
     mapping: Annotated[dict[ColumnName, FieldMapping], Field(max_length=1000)] = Field(
         default_factory=dict
     )

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from icdc_api.errors import ColumnNotFound, NoIdentifier, UnsupportedType
+from icdc_api.spec.sink import Strings
 from icdc_spark.documents.forms import name_form, refuse_bad_name, refuse_undocumentable
 from icdc_spark.documents.schema import Field, Primitive, Schema, walk_fields
 
@@ -42,6 +43,8 @@ class DocumentWishes:
     """Spark SQL; rows for which it is not true have no document."""
     append_only: bool = False
     """The table declares that its rows never change, so they need no key."""
+    strings: Strings = Strings.KEYWORD_AND_TEXT
+    """How string fields without a mapping of their own can be searched."""
     mapping: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Mapping parameters by the path of a field, laid over the derived ones."""
 
@@ -64,6 +67,8 @@ class DocumentSpec:
     """See `DocumentWishes.row_filter`."""
     append_only: bool
     """See `DocumentWishes.append_only`."""
+    strings: Strings
+    """See `DocumentWishes.strings`."""
     mapping: Mapping[str, Mapping[str, Any]]
     """See `DocumentWishes.mapping`."""
 
@@ -74,7 +79,10 @@ class DocumentSpec:
         Types that look the same to a reader of the index are the same here: int and long, decimals
         of one scale within the same mapping, a required and an optional column.
         """
+        # The default is left out: indices of earlier versions, which had no other, are still right.
+        is_default = self.strings is Strings.KEYWORD_AND_TEXT
         return {
+            **({} if is_default else {"strings": self.strings.value}),
             "contractVersion": CONTRACT_VERSION,
             "appendOnly": self.append_only,
             "rowFilter": self.row_filter,
@@ -108,7 +116,7 @@ class DocumentSpec:
         """Compare documents written under an earlier `stored` with those of this spec."""
         now = self.stored
         for key, description in _PARTS.items():
-            if stored.get(key) != now[key]:
+            if stored.get(key) != now.get(key):
                 return Compatibility(reason=f"{description} changed")
         # By field id: a renamed column is not one dropped and another added.
         before = {entry[0]: (entry[1], entry[2]) for entry in stored["columns"]}
@@ -142,6 +150,7 @@ _PARTS = {
     "rowFilter": "rowFilter",
     "identifiers": "the identifier columns",
     "mapping": "the mapping overrides",
+    "strings": "the mapping of strings",
 }
 
 
@@ -161,6 +170,7 @@ def resolve_spec(table: str, schema: Schema, wishes: DocumentWishes) -> Document
         # An empty filter is no filter.
         row_filter=wishes.row_filter or None,
         append_only=wishes.append_only,
+        strings=wishes.strings,
         mapping=wishes.mapping,
     )
 

@@ -8,12 +8,15 @@
 | `address struct<zip:string>` | `{"properties":{"zip":{"type":"keyword",..}}}` |
 | `extra map<string,int>` | `{"type":"flat_object"}`: keys are data, and would flood the mapping |
 
-What the user wrote in `mapping` is laid over it: parameters are merged where the type is the same,
-and replace the derived ones where it is another. Pure: it must not know indices or connections.
+Above is the default of the spec's `strings`; without words, or without whole values, a string costs
+less. What the user wrote in `mapping` is laid over it: parameters are merged where the type is the
+same, and replace the derived ones where it is another. Pure: it must not know indices or
+connections.
 """
 
 from typing import Any
 
+from icdc_api.spec.sink import Strings
 from icdc_spark.documents.document_spec import CONTRACT_VERSION, DocumentSpec
 from icdc_spark.documents.forms import EXACT_SCALED_FLOAT_DIGITS
 from icdc_spark.documents.schema import Field, ListOf, MapOf, Primitive, Struct, Type, walk_fields
@@ -35,15 +38,17 @@ _SIMPLE: dict[str, dict[str, Any]] = {
     "time": {"type": "keyword"},
     "timestamp_ns": {"type": "date_nanos"},
     "timestamptz_ns": {"type": "date_nanos"},
-    "string": {
-        "type": "keyword",
-        "ignore_above": KEYWORD_IGNORE_ABOVE,
-        "fields": {"text": {"type": "text"}},
-    },
     "uuid": {"type": "keyword"},
     "binary": {"type": "binary"},
     "fixed": {"type": "binary"},
     "variant": {"type": "flat_object"},
+}
+
+_KEYWORD = {"type": "keyword", "ignore_above": KEYWORD_IGNORE_ABOVE}
+_STRINGS: dict[Strings, dict[str, Any]] = {
+    Strings.KEYWORD_AND_TEXT: {**_KEYWORD, "fields": {"text": {"type": "text"}}},
+    Strings.KEYWORD: _KEYWORD,
+    Strings.TEXT: {"type": "text"},
 }
 
 
@@ -96,6 +101,8 @@ def _build_type(kind: Type, path: str, spec: DocumentSpec) -> dict[str, Any]:
                 return {"type": "keyword"}
             # Exact: it is stored as a whole number of the smallest unit of the decimal.
             return {"type": "scaled_float", "scaling_factor": 10**scale}
+        case Primitive("string"):
+            return dict(_STRINGS[spec.strings])
         case Primitive(name):
             return dict(_SIMPLE[name])
         case Struct(()):

@@ -164,6 +164,7 @@ class TableContext:
             columns=table.columns or (),
             row_filter=table.row_filter,
             append_only=table.append_only,
+            strings=table.strings or self.spec.sink.opensearch.strings,
             mapping=table.mapping,
         )
 

@@ -125,6 +125,7 @@ DEFAULTS = {
         "opensearch": {
             "hosts": ["https://search:9200"],
             "tls": {"insecureSkipVerify": False},
+            "strings": "KeywordAndText",
             "bulk": {"maxBytes": 8388608, "maxInFlight": 2},
             "deadLetters": {"policy": "Index", "maxRows": 10000},
         }

@@ -211,6 +211,8 @@ def test_a_default_of_an_object_is_that_of_its_fields() -> None:
         ("spec.deletionPolicy", pipeline.DeletionPolicy),
         ("spec.resync.mode", runs.ResyncMode),
         ("spec.sink.opensearch.deadLetters.policy", sink.DeadLetterPolicy),
+        ("spec.sink.opensearch.strings", sink.Strings),
+        ("spec.tables[].strings", sink.Strings),
         ("spec.tables[].startFrom.position", tables.Position),
         ("status.phase", pipeline_status.Phase),
         ("status.mode", runs.RunKind),

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from icdc_api.errors import ColumnNotFound, IcdcError, NoIdentifier, UnsupportedType
+from icdc_api.spec.sink import Strings
 from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
 from icdc_spark.documents.schema import Schema, parse_schema
 
@@ -183,6 +184,7 @@ def test_widening_is_compatible_within_one_mapping(before: str, after: str, *, s
         ({"append_only": True}, "appendOnly changed"),
         ({"identifier_columns": ("a",)}, "the identifier columns changed"),
         ({"mapping": {"a": {"type": "integer"}}}, "the mapping overrides changed"),
+        ({"strings": Strings.KEYWORD}, "the mapping of strings changed"),
         ({"columns": ("id",)}, "`a` no longer exists"),
     ],
 )
@@ -191,3 +193,10 @@ def test_which_wishes_make_documents_differ(wishes: dict[str, Any], reason: str)
     changed = spec(A, **wishes)
     assert changed.hash != before.hash
     assert reason in (changed.compare_with_stored(before.stored).reason or "")
+    assert changed.compare_with_stored(changed.stored).reason is None
+
+
+def test_the_default_of_strings_is_that_of_versions_which_knew_no_other() -> None:
+    assert "strings" not in spec(A).stored
+    words = spec(A, strings=Strings.TEXT)
+    assert "strings" in (spec(A).compare_with_stored(words.stored).reason or "")

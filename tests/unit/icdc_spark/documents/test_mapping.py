@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from icdc_api.spec.sink import Strings
 from icdc_spark.documents.document_spec import DocumentWishes, resolve_spec
 from icdc_spark.documents.mapping import build_index_mapping
 from icdc_spark.documents.schema import parse_schema
@@ -13,6 +14,23 @@ pytestmark = pytest.mark.unit
 
 KEYWORD = {"type": "keyword", "ignore_above": 8191, "fields": {"text": {"type": "text"}}}
 INNER = {"type": "struct", "fields": [{"id": 9, "name": "x", "required": False, "type": "int"}]}
+STRINGS: dict[Strings, dict[str, Any]] = {
+    Strings.KEYWORD_AND_TEXT: KEYWORD,
+    Strings.KEYWORD: {"type": "keyword", "ignore_above": 8191},
+    Strings.TEXT: {"type": "text"},
+}
+TEXTS = {
+    "type": "struct",
+    "fields": [
+        {"id": 9, "name": "x", "required": False, "type": "string"},
+        {
+            "id": 10,
+            "name": "y",
+            "required": False,
+            "type": {"type": "list", "element-id": 11, "element": "string"},
+        },
+    ],
+}
 
 MAPPINGS: list[tuple[object, dict[str, Any]]] = [
     ("boolean", {"type": "boolean"}),
@@ -45,7 +63,9 @@ MAPPINGS: list[tuple[object, dict[str, Any]]] = [
 ]
 
 
-def mapping_of(kind: object, **overrides: dict[str, Any]) -> dict[str, Any]:
+def mapping_of(
+    kind: object, *, strings: Strings = Strings.KEYWORD_AND_TEXT, **overrides: Any
+) -> dict[str, Any]:
     """Return the whole mapping of a table with a key and a column `c`."""
     fields = [
         {"id": 1, "name": "id", "required": True, "type": "long"},
@@ -56,13 +76,29 @@ def mapping_of(kind: object, **overrides: dict[str, Any]) -> dict[str, Any]:
             {"type": "struct", "schema-id": 4, "identifier-field-ids": [1], "fields": fields}
         )
     )
-    spec = resolve_spec("db.t", schema, DocumentWishes(mapping=overrides))
+    spec = resolve_spec("db.t", schema, DocumentWishes(strings=strings, mapping=overrides))
     return build_index_mapping(spec, table_uuid="u-1")
 
 
 @pytest.mark.parametrize(("kind", "expected"), MAPPINGS)
 def test_each_type_has_its_mapping(kind: object, expected: dict[str, Any]) -> None:
     assert mapping_of(kind)["properties"] == {"id": {"type": "long"}, "c": expected}
+
+
+@pytest.mark.parametrize("kind", [*(kind for kind, _ in MAPPINGS), TEXTS])
+@pytest.mark.parametrize("strings", Strings)
+def test_strings_alone_are_mapped_as_it_is_asked_for(kind: object, strings: Strings) -> None:
+    """Wherever they stand, and nothing else is mapped in another way."""
+    text = json.dumps(mapping_of(kind)["properties"])
+    expected = text.replace(json.dumps(KEYWORD), json.dumps(STRINGS[strings]))
+    assert mapping_of(kind, strings=strings)["properties"] == json.loads(expected)
+
+
+def test_a_mapping_of_ones_own_comes_before_that_of_all_strings() -> None:
+    own = {"type": "keyword", "doc_values": False}
+    assert mapping_of("string", strings=Strings.TEXT, c=own)["properties"]["c"] == own
+    words = mapping_of("string", strings=Strings.TEXT, c={"type": "text", "analyzer": "dutch"})
+    assert words["properties"]["c"] == {"type": "text", "analyzer": "dutch"}
 
 
 def test_a_mapping_is_strict_and_tells_where_it_comes_from() -> None:
@@ -91,5 +127,6 @@ def test_an_override_replaces_the_type_or_adds_parameters(
 
 
 def test_an_override_reaches_nested_fields() -> None:
-    made = mapping_of(INNER, **{"c.x": {"type": "short"}})
+    nested: dict[str, Any] = {"c.x": {"type": "short"}}
+    made = mapping_of(INNER, **nested)
     assert made["properties"]["c"] == {"properties": {"x": {"type": "short"}}}
