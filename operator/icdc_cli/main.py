@@ -35,6 +35,7 @@ _COMMANDS = (
     status.add_parser,
     change.add_pause_parser,
     change.add_resume_parser,
+    change.add_restart_parser,
     change.add_resync_parser,
     logs.add_parser,
     explain.add_parser,

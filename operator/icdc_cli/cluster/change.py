@@ -1,4 +1,4 @@
-"""`icdc pause`, `resume` and `resync`: one field of the spec each; the operator does the rest.
+"""`icdc pause`, `resume`, `restart`, `resync`: one field of the spec; the operator does the rest.
 
 `kubectl patch` could do the same. What a person gets here: table names are checked, a nonce is
 raised above whatever was used before, and the answer says whether anything changed. Nothing is
@@ -6,12 +6,14 @@ waited for; `icdc status` shows what came of it.
 
     pause     spec.suspend: true
     resume    spec.suspend: false
+    restart   spec.restartNonce: 1 + the greatest so far
     resync    spec.resync: {nonce: 1 + the greatest so far, tables, mode}
 
 A pipeline that is stored in Git is changed there: what is patched here would be put back.
 """
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 from icdc_api.errors import BadSpec
@@ -50,6 +52,20 @@ def add_resume_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
     session.add_target(parser)
     options.add_verbose(parser)
     parser.set_defaults(command=session.carry_out(_resume))
+
+
+def add_restart_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `icdc restart` to the command line."""
+    parser = commands.add_parser(
+        "restart",
+        help="end the run of a pipeline in a cluster, and start another now",
+        description="Raises spec.restartNonce: a run that is active ends after its batch, and the "
+        "next one starts at once, also where failures have used up all attempts. Progress is "
+        "retained.",
+    )
+    session.add_target(parser)
+    options.add_verbose(parser)
+    parser.set_defaults(command=session.carry_out(_restart))
 
 
 def add_resync_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -105,42 +121,66 @@ async def _suspend(target: Target, wanted: bool) -> bool:
     return True
 
 
+async def _restart(target: Target, _arguments: argparse.Namespace) -> Exit:
+    def build(pipeline: Resource) -> dict[str, Any]:
+        asked = int(_get_spec(pipeline).get("restartNonce", 0))
+        return {"restartNonce": _compute_nonce(pipeline, "restartNonce", asked)}
+
+    pipeline = await _patch_newest(target, build)
+    later = "; it begins when the pipeline is resumed" if _get_spec(pipeline).get("suspend") else ""
+    terminal.say(f"{target.name}: a new run is requested{later}")
+    return Exit.DONE
+
+
 async def _resync(target: Target, arguments: argparse.Namespace) -> Exit:
     wanted = list(dict.fromkeys(arguments.table))
+
+    def build(pipeline: Resource) -> dict[str, Any]:
+        _check_tables(pipeline, wanted)
+        asked = int((_get_spec(pipeline).get("resync") or {}).get("nonce", 0))
+        nonce = _compute_nonce(pipeline, "resyncNonce", asked)
+        return {"resync": {"nonce": nonce, "tables": wanted, "mode": str(arguments.mode)}}
+
+    pipeline = await _patch_newest(target, build)
+    spec = _get_spec(pipeline)
+    of = ", ".join(wanted) if wanted else "all tables"
+    later = "; it begins when the pipeline is resumed" if spec.get("suspend") else ""
+    terminal.say(f"{target.name}: resync {spec['resync']['nonce']} of {of} is requested{later}")
+    return Exit.DONE
+
+
+async def _patch_newest(target: Target, build: Callable[[Resource], dict[str, Any]]) -> Resource:
+    """Change the spec as `build` says of its newest version; return the pipeline after that."""
     for tries_left in reversed(range(MAX_TRIES)):
         pipeline = await target.read_pipeline()
-        _check_tables(pipeline, wanted)
-        nonce = _compute_nonce(pipeline)
+        changes = build(pipeline)
         # Of an older version nothing is patched: two that ask at once ask twice.
         version = {"resourceVersion": pipeline["metadata"]["resourceVersion"]}
-        resync = {"nonce": nonce, "tables": wanted, "mode": str(arguments.mode)}
         try:
-            await _patch(target, {"metadata": version, "spec": {"resync": resync}})
+            await _patch(target, {"metadata": version, "spec": changes})
         except errors.Conflict:
             # The last conflict is reported as it is: somebody writes this pipeline all the time.
             if not tries_left:
                 raise
         else:
             break
-    of = ", ".join(wanted) if wanted else "all tables"
-    later = "; it begins when the pipeline is resumed" if _get_spec(pipeline).get("suspend") else ""
-    terminal.say(f"{target.name}: resync {nonce} of {of} is requested{later}")
-    return Exit.DONE
+    return {**pipeline, "spec": {**_get_spec(pipeline), **changes}}
 
 
 async def _patch(target: Target, patch: dict[str, Any]) -> None:
     await target.api.merge_patch(kinds.PIPELINE, target.namespace, target.name, patch)
 
 
-def _compute_nonce(pipeline: Resource) -> int:
-    """Return a nonce above the one in the spec and the one that the operator last acted on.
+def _compute_nonce(pipeline: Resource, name: str, asked: int) -> int:
+    """Return a nonce above `asked`, the one in the spec, and the one that was last acted on.
+
+    `name`: of the field of `status.observedTriggers` in which the operator records that.
 
     A spec may have been restored from a backup: with 2 in it, and 4 acted on, the result is 5, as a
     3 would ask for nothing. With 4 in it and 4 acted on it is 5; with neither it is 1.
     """
     triggers = (pipeline.get("status") or {}).get("observedTriggers") or {}
-    asked = (_get_spec(pipeline).get("resync") or {}).get("nonce", 0)
-    return 1 + max(int(asked), int(triggers.get("resyncNonce", 0)))
+    return 1 + max(asked, int(triggers.get(name, 0)))
 
 
 # Not `options.check_tables`, which takes the models of a spec: to build them would take longer than

@@ -23,10 +23,7 @@ DESCRIBE = f"kubectl describe icdc {_PIPELINE}"
 PODS = f"kubectl describe pods {_OF_PIPELINE}"
 APPLICATIONS = f"kubectl describe sparkapplications {_OF_PIPELINE}"
 RETAIN = f"kubectl annotate icdc {_PIPELINE} {naming.ANNOTATION_RETAIN}=true"
-RESTART = (
-    f"kubectl patch icdc {_PIPELINE} --type merge -p "
-    '\'{"spec": {"restartNonce": 1}}\'  # a higher number than the one in the spec'
-)
+RESTART = f"icdc restart {_PIPELINE}"
 REPORT = f"{STATUS} -o json  # attach it to the issue that you open, with the log"
 
 RIGHTS = (

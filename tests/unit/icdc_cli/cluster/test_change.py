@@ -1,4 +1,4 @@
-"""`icdc pause`, `resume`, `resync`: one field changes, and a nonce is raised exactly once."""
+"""`icdc pause`, `resume`, `restart`, `resync`: one field changes, a nonce is raised once."""
 
 import pytest
 
@@ -81,11 +81,27 @@ def test_resync_goes_above_the_nonce_that_was_acted_on(shop: Object) -> None:
     assert shop["spec"]["resync"]["nonce"] == 8
 
 
-def test_resync_of_a_paused_pipeline_says_when_it_begins(
-    shop: Object, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("spec", "acted_on", "nonce"), [({}, 0, 1), ({"restartNonce": 2}, 2, 3), ({}, 7, 8)]
+)
+def test_restart_raises_its_nonce_and_changes_nothing_else(
+    spec: Object, acted_on: int, nonce: int, shop: Object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop["spec"].pop("restartNonce", None)
+    shop["spec"] |= spec
+    shop["status"] = {"observedTriggers": {"restartNonce": acted_on, "resyncNonce": 40}}
+    rest = {key: value for key, value in shop["spec"].items() if key != "restartNonce"}
+    assert main.main(["restart", "shop"]) == 0
+    assert shop["spec"] == {**rest, "restartNonce": nonce}
+    assert capsys.readouterr().out == "shop: a new run is requested\n"
+
+
+@pytest.mark.parametrize("command", ["resync", "restart"])
+def test_of_a_paused_pipeline_it_is_said_when_it_begins(
+    command: str, shop: Object, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shop["spec"]["suspend"] = True
-    assert main.main(["resync", "shop"]) == 0
+    assert main.main([command, "shop"]) == 0
     assert "it begins when the pipeline is resumed" in capsys.readouterr().out
 
 

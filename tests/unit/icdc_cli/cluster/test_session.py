@@ -13,7 +13,7 @@ from icdc_testing.kube.api_stub import ApiStub, Object
 
 pytestmark = pytest.mark.unit
 
-COMMANDS = [["status"], ["pause"], ["resume"], ["resync"], ["logs"], ["plan"]]
+COMMANDS = [["status"], ["pause"], ["resume"], ["restart"], ["resync"], ["logs"], ["plan"]]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
