@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from icdc_api.errors import IcdcError
 from icdc_cli import exits, options, terminal
 from icdc_cli.cluster import change, logs, status
-from icdc_cli.commands import crd, dead_letters, demo, explain, plan_verify, run
+from icdc_cli.commands import crd, dead_letters, demo, explain, plan_verify, preview, run
 from icdc_cli.exits import Exit
 
 # In the order of `icdc --help`: first what works on a file alone, the demo last.
@@ -31,6 +31,7 @@ _COMMANDS = (
     run.add_parser,
     plan_verify.add_plan_parser,
     plan_verify.add_verify_parser,
+    preview.add_parser,
     dead_letters.add_parser,
     status.add_parser,
     change.add_pause_parser,

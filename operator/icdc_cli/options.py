@@ -159,13 +159,17 @@ def suggest_name(text: str, names: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def build_number_type(least: int) -> Callable[[str], int]:
-    """Return the `type` of an option that takes whole numbers from `least` on, 0 or more."""
+def build_number_type(least: int, most: int | None = None) -> Callable[[str], int]:
+    """Return the `type` of an option that takes whole numbers from `least`, 0 or more, to `most`.
+
+    `most` None: there is no upper bound.
+    """
+    allowed = f"of {least} or more" if most is None else f"from {least} to {most}"
 
     def parse(text: str) -> int:
         # Not by `int` alone, which takes "1_000", " 7" and a minus as well.
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of {least} or more")
+        if not text.isdecimal() or int(text) < least or (most is not None and int(text) > most):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number {allowed}")
         return int(text)
 
     return parse

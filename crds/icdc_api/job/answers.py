@@ -153,6 +153,26 @@ class DeletionEntry(TableEntry, total=False):
     """Why tags of the table may be left; None where none is."""
 
 
+class PreviewDocument(TypedDict):
+    """A row as it would be indexed."""
+
+    _id: str
+    """The document's id."""
+    _source: dict[str, Any]
+    """The document."""
+
+
+class PreviewEntry(TableEntry, total=False):
+    """Some documents of a table, as an export of its current snapshot would write them."""
+
+    snapshotId: str | None
+    """The snapshot whose rows these are; None of an empty table."""
+    documents: list[PreviewDocument]
+    """The documents of the first rows that have any."""
+    mapping: dict[str, Any]
+    """The mapping of a new index, without its `_meta`."""
+
+
 class RunAnswer(TypedDict, total=False):
     """The `result` of a run's report."""
 

@@ -39,6 +39,10 @@ QUESTION_VARIABLE = "ICDC_QUESTION_FILE"
 disappears while a continuous run goes on; not set where none will."""
 
 
+MAX_PREVIEW_ROWS = 1000
+"""More would be read by nobody, and are in the memory of three processes at once."""
+
+
 class RunMode(StrEnum):
     """What the application is asked to do."""
 
@@ -58,6 +62,8 @@ class RunMode(StrEnum):
     """List the rows that indices refused."""
     REPLAY = "replay"
     """Write the refused rows again."""
+    PREVIEW = "preview"
+    """Show the documents of some rows; OpenSearch is not asked."""
 
     @classmethod
     def of(cls, kind: RunKind) -> "RunMode":
@@ -155,7 +161,7 @@ class RunRequest(_JsonFile):
     mode: RunMode = RunMode.RUN
     """`run` replicates; `plan` and `verify` change nothing; `repair` corrects what differs;
     `delete` deletes all that the pipeline has created; `letters` lists dead letters, and `replay`
-    sends them again."""
+    sends them again; `preview` shows documents as they would be."""
     # More than in an `Ask`: a local run reads them from this file, which no annotation bounds.
     ids: Annotated[tuple[str, ...], Field(min_length=1, max_length=10_000)] | None = None
     """Document ids of the dead letters that `letters` and `replay` are about; absent for all."""
@@ -163,7 +169,9 @@ class RunRequest(_JsonFile):
     """Whether `letters` shows the refused documents and the reasons word for word, which hold
     values of rows."""
     only: Annotated[tuple[str, ...], Field(max_length=MAX_TABLES)] | None = None
-    """Names of the tables that `letters` and `replay` are about; absent for all."""
+    """Names of the tables that `letters`, `replay` and `preview` are about; absent for all."""
+    rows: Annotated[Count, Field(ge=1, le=MAX_PREVIEW_ROWS)] | None = None
+    """Rows of each table that `preview` shows; absent for any other mode."""
     tables: Annotated[tuple[str, ...], Field(max_length=MAX_TABLES)] | None = None
     """Names of the tables that a planned `verify` or `repair` is about, empty for all; what is
     under way in their indices is finished first. Absent when a person asks: then it is about all

@@ -69,6 +69,19 @@ class LocalPipeline:
         request = {**self.request, "spec": {**self.request["spec"], "sink": sink}}
         return replace(self, request=request)
 
+    def without_target(self) -> "LocalPipeline":
+        """Return a copy that names no OpenSearch, and no Secret of one: it will not be asked."""
+        spec = self.request["spec"]
+        target = {
+            key: value
+            for key, value in spec["sink"]["opensearch"].items()
+            if key not in ("credentialsFrom", "tls")
+        }
+        target["hosts"] = ["http://opensearch.invalid:9200"]
+        sink = {**spec["sink"], "opensearch": target}
+        request = {**self.request, "spec": {**spec, "sink": sink}}
+        return replace(self, request=request, pipeline=Pipeline.model_validate(request))
+
     def with_status(self, generation: int, status: PipelineStatus) -> dict[str, Any]:
         """Return the whole resource, as `kubectl get -o yaml` shows it.
 

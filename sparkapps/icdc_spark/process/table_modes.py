@@ -7,6 +7,7 @@
     repair    `inspection.repair`                             documents that differ
     letters   `inspection.list_dead_letters`                  nothing
     replay    `inspection.replay_dead_letters`                documents of dead letters
+    preview   `preview.preview`                           nothing
     delete    `deletion.delete`                               removes index, state and tags
 
 It must not know how the tables of a run are scheduled.
@@ -18,7 +19,7 @@ from icdc_api.job.answers import TableEntry
 from icdc_api.job.run_files import RunMode
 from icdc_spark.replication import deletion
 from icdc_spark.replication.context import TableContext
-from icdc_spark.verification import inspection
+from icdc_spark.verification import inspection, preview
 
 HANDLERS: Mapping[RunMode, Callable[[TableContext], TableEntry]] = {
     RunMode.PLAN: inspection.plan,
@@ -26,6 +27,7 @@ HANDLERS: Mapping[RunMode, Callable[[TableContext], TableEntry]] = {
     RunMode.REPAIR: inspection.repair,
     RunMode.DEAD_LETTERS: inspection.list_dead_letters,
     RunMode.REPLAY: inspection.replay_dead_letters,
+    RunMode.PREVIEW: preview.preview,
     RunMode.DELETE: deletion.delete,
 }
 """Every mode but `run`, which makes no entries."""

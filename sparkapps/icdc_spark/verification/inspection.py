@@ -43,27 +43,27 @@ _NO_FILES: PlanEntry = {
 
 def plan(context: TableContext) -> TableEntry:
     """Return what the next run would do, and which files, rows and bytes it would read."""
-    return _answer(context, lambda: _plan(context))
+    return answer(context, lambda: _plan(context))
 
 
 def verify(context: TableContext) -> TableEntry:
     """Compare index and table, and return counts and samples of what differs."""
-    return _answer(context, lambda: _compare(context, repair=False))
+    return answer(context, lambda: _compare(context, repair=False))
 
 
 def repair(context: TableContext) -> TableEntry:
     """Compare index and table, and write the documents that differ again."""
-    return _answer(context, lambda: _compare(context, repair=True))
+    return answer(context, lambda: _compare(context, repair=True))
 
 
 def list_dead_letters(context: TableContext) -> TableEntry:
     """Return the rows that the index refused."""
-    return _answer(context, lambda: refused_rows.list_refused(context))
+    return answer(context, lambda: refused_rows.list_refused(context))
 
 
 def replay_dead_letters(context: TableContext) -> TableEntry:
     """Send rows that the index refused again."""
-    return _answer(context, lambda: _replay(context))
+    return answer(context, lambda: _replay(context))
 
 
 def _replay(context: TableContext) -> ReplayEntry:
@@ -71,7 +71,7 @@ def _replay(context: TableContext) -> ReplayEntry:
         return refused_rows.replay(context, observer)
 
 
-def _answer(context: TableContext, inspect: Callable[[], TableEntry]) -> TableEntry:
+def answer(context: TableContext, inspect: Callable[[], TableEntry]) -> TableEntry:
     """Return the table's entry; `reason` and `message` instead of an answer where it fails."""
     entry: TableEntry = {"name": context.table.name, "index": context.alias}
     try:

@@ -53,7 +53,8 @@ def test_the_readmes_commands_plan_run_and_verify_the_readmes_pipeline(
     for arguments in commands():
         assert main(arguments) == 0, capsys.readouterr()
         shown.append(capsys.readouterr().out)
-    planned, ran, verified = shown
+    previewed, planned, ran, verified = shown
+    assert '_id 1\n{\n  "order_id": 1,\n  "total": 10\n}\n' in previewed, previewed
     assert re.search(r"shop\.orders +orders +Export", planned), planned
     assert re.search(r"shop\.orders +Streaming", ran), ran
     assert re.search(r"shop\.orders +orders +\d+ +yes +2 +2", verified), verified

@@ -94,10 +94,7 @@ class TableObserver:
         TargetUnavailable where something does not answer, or answers with an older state.
         """
         context = self.context
-        with context.catalog_call():
-            table = self._table.load()
-        current = table.find_current_snapshot(context.table.branch)
-        documents = self._resolve_documents(table.read_schema(current.id if current else None))
+        table, current, documents = self.read_table()
         state, policies = stored.document if stored else None, context.build_policies()
         index, change = IndexCheck(loss=None), None
         added_fields: tuple[str, ...] = ()
@@ -132,6 +129,18 @@ class TableObserver:
             index=index,
             added_fields=added_fields,
         )
+
+    def read_table(self) -> tuple[IcebergTable, SnapshotInfo | None, DocumentSpec]:
+        """Return the table, its current snapshot if it has one, and the documents of its rows.
+
+        The catalog alone is asked. BranchNotFound, ColumnNotFound, UnsupportedType or NoIdentifier
+        where the spec does not fit the table.
+        """
+        with self.context.catalog_call():
+            table = self._table.load()
+        current = table.find_current_snapshot(self.context.table.branch)
+        schema = table.read_schema(current.id if current else None)
+        return table, current, self._resolve_documents(schema)
 
     def resolve_documents_at(
         self, observation: TableObservation, snapshot_id: str | None

@@ -1,0 +1,87 @@
+"""Answers `icdc preview` for one table: documents of some rows, before anything is indexed.
+
+The readers and the serialisation are those of an export, so a document shown here is the one that
+an export of the same snapshot writes. Files are read one after the other until enough rows have a
+document; OpenSearch is not asked, and need not exist.
+
+Example, the entry of a table with one row:
+
+    {"name": "shop.orders", "index": "orders", "snapshotId": "77",
+     "documents": [{"_id": "7", "_source": {"order_id": 7, "status": "paid"}}],
+     "mapping": {"dynamic": "strict", "properties": {"order_id": {"type": "long"}, …}}}
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+
+from icdc_api.job.answers import PreviewDocument, PreviewEntry, TableEntry
+from icdc_spark.diff.export_plan import Chunk
+from icdc_spark.diff.rows import check_filter
+from icdc_spark.diff.strategies import build_export_lines
+from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.documents.mapping import build_index_mapping
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.scan.ordered_scan import OrderedScan
+from icdc_spark.iceberg.scan.planning import FileGroup
+from icdc_spark.iceberg.table.tables import IcebergTable
+from icdc_spark.readers.choose import open_reader
+from icdc_spark.readers.snapshot_reader import SnapshotReader
+from icdc_spark.replication.checks.table_observation import TableObserver
+from icdc_spark.replication.context import TableContext
+from icdc_spark.verification.inspection import answer
+
+DEFAULT_ROWS = 5
+"""Rows that are shown where the request does not say how many."""
+
+
+def preview(context: TableContext) -> TableEntry:
+    """Return documents of some rows, and the mapping of their index."""
+    return answer(context, lambda: _preview(context))
+
+
+def _preview(context: TableContext) -> PreviewEntry:
+    rows = context.request.rows or DEFAULT_ROWS
+    with closing(TableObserver(context)) as observer:
+        table, current, documents = observer.read_table()
+        mapping = build_index_mapping(documents, table_uuid=table.uuid)
+        del mapping["_meta"]
+        shown: list[PreviewDocument] = []
+        if current is not None:
+            with open_reader(observer.session, table, current.id, documents) as reader:
+                check_filter(reader, documents)
+                for group in _list_files(table, current.id):
+                    context.note_progress()
+                    shown += _read_documents(reader, group, documents, rows - len(shown))
+                    if len(shown) == rows:
+                        break
+        return {
+            "snapshotId": str(current.id) if current else None,
+            "documents": shown,
+            "mapping": mapping,
+        }
+
+
+def _list_files(table: IcebergTable, snapshot_id: int) -> Iterator[FileGroup]:
+    """Yield the data files of a snapshot, each with its deletes, always in the same order."""
+    scan = OrderedScan(table, snapshot_id)
+    for window in scan.windows:
+        for part in scan.list_files(window):
+            for file in part.files:
+                yield scan.group(part, [file])
+
+
+def _read_documents(
+    reader: SnapshotReader, group: FileGroup, documents: DocumentSpec, limit: int
+) -> list[PreviewDocument]:
+    """Return the documents of the first rows of a file, at most `limit`."""
+    # Versions are not shown, so any will do.
+    lines = build_export_lines(reader, Chunk(number=0, group=group), documents, version=1)
+    with translate_source_errors(reader.table_name):
+        taken = lines.frame.select("line").limit(limit).collect()
+    return [_parse_line(bytes(row["line"])) for row in taken]
+
+
+def _parse_line(line: bytes) -> PreviewDocument:
+    action, source = line.splitlines()
+    return {"_id": json.loads(action)["index"]["_id"], "_source": json.loads(source)}
