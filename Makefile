@@ -31,7 +31,7 @@ CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.real_cluster.c
 .PHONY: help setup check lint types layers sizes words prose shape rooms crds crds-check charts \
         charts-check docs-check lock guards guard-table words-page pod-template images images-check images-parts test test-unit test-api test-spark test-cluster cluster-up cluster-down \
         soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index bench-operator bench-cli bench-planning bench-file-counts bench-idle bench-changelog \
-        bench-encryption bench-latency bench-isolation bench-memory bench-partitions bench-tables demo cluster-demo clean caches clean-caches
+        bench-encryption bench-latency bench-lingering bench-isolation bench-memory bench-partitions bench-tables demo cluster-demo clean caches clean-caches
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
@@ -187,6 +187,9 @@ bench-memory: setup ## what memory a batch takes, 2 M and 8 M rows: nine minutes
 
 bench-latency: setup ## from a small commit to the index, 1 M rows: ten minutes; ARGS='--table'
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_latency.py $(ARGS)
+
+bench-lingering: setup ## commits to a run that lingers, beside a start for each: ten minutes; ARGS='--table'
+	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_lingering.py $(ARGS)
 
 bench-tables: setup ## one run of 1, 8 and 32 tables: memory, threads, files; six minutes; ARGS='--tables N --table'
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_tables.py $(ARGS)
