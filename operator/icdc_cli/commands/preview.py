@@ -29,6 +29,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="show documents as they would be indexed",
         description="Shows the documents of some rows of each table as an export would index them: "
         "the _id, the fields, and the mapping of the index. Reads the tables; needs no OpenSearch. "
+        "Rows with the same key are all shown, of which one becomes the document. "
         "Exit code 1 when a table has no document form, such as for an unknown column.",
     )
     options.add_pipeline(parser)

@@ -2,7 +2,8 @@
 
 The readers and the serialisation are those of an export, so a document shown here is the one that
 an export of the same snapshot writes. Files are read one after the other until enough rows have a
-document; OpenSearch is not asked, and need not exist.
+document; OpenSearch is not asked, and need not exist. Where rows have the same key, each of them is
+shown: which one becomes the document is known only once all rows are compared.
 
 Example, the entry of a table with one row:
 
