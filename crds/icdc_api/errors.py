@@ -200,7 +200,8 @@ class FileUnreadable(TableError):
 
 
 class DeadLetterLimit(TableError):
-    """The index refuses more rows than `deadLetters.maxRows` allows."""
+    """The index refuses more rows than `deadLetters.maxRows` allows, or any where the policy is
+    Stop."""
 
     failure_class = FailureClass.DEAD_LETTER_LIMIT
 

@@ -210,7 +210,7 @@ def _build_status_row(table: TableStatus) -> tuple[str, ...]:
         # Chunks and not rows: what is done of an export survives a crash by whole chunks.
         state = f"{state} {table.export.chunks_done}/{table.export.chunks_total}"
         if table.export.estimated_end is not None:
-            state = f"{state} until {table.export.estimated_end:%H:%M} UTC"
+            state = f"{state} until {table.export.estimated_end:%Y-%m-%dT%H:%MZ}"
     message = table.message or ""
     return (
         table.name,

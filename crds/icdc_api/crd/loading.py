@@ -60,11 +60,12 @@ _Loader.yaml_implicit_resolvers = {
 def load_resource(path: Path, env: Mapping[str, str]) -> dict[str, Any]:
     """Return the document in a YAML file as plain values, unchecked; or BadSpec.
 
-    `${NAME}` in values of properties is replaced from `env`. Every line of the error begins with
-    the name of the file.
+    `${NAME}` in values of properties is replaced from `env`; a field without a value is left out,
+    as the API server does. Every line of the error begins with the name of the file.
     """
     document = _parse_document(_read_text(path), str(path))
-    return _substitute(document, env, str(path))
+    present: dict[str, Any] = _without_nulls(document)
+    return _substitute(present, env, str(path))
 
 
 def parse_pipeline(document: Mapping[str, Any], *, source: str) -> Pipeline:

@@ -42,7 +42,9 @@ class Changelog(ApiModel):
     runs all the time. Default OnCommit. Continuous is excluded by mode ExportOnly."""
     poll_interval_seconds: Annotated[Seconds, Field(ge=1, le=86400)] = 10
     """Seconds between two polls for new snapshots. Default 10."""
-    linger_seconds: Annotated[Seconds, Field(le=86400)] = 0
+    # None and not 0: a default in the CRD is in every spec, and images of the version before refuse
+    # a field that they do not know.
+    linger_seconds: Annotated[Seconds, Field(le=86400)] | None = None
     """Seconds that a run which has caught up waits for the next commit, so that not every commit
     starts an application. Default 0. It ends at once where another pipeline waits for a run, or a
     table has failed. Without effect with trigger Continuous, which never ends."""

@@ -117,7 +117,8 @@ class OpenSearch(ApiModel):
     the cluster's own. A change takes effect with the next new index; resync makes one. Settings
     with which the index could differ from its table are refused: pipelines, blocks, derived_source,
     append_only, gc_deletes, soft_deletes off, translog.durability async."""
-    strings: Strings = Strings.KEYWORD_AND_TEXT
+    # None and not the default: as lingerSeconds in `changelog`.
+    strings: Strings | None = None
     """Mapping of string columns. Keyword: whole values. Text: words. KeywordAndText: whole values,
     and words in the subfield `text`. A field's own mapping comes first. Default KeywordAndText. A
     change needs a new index, see changelog.onIncompatibleSchema."""

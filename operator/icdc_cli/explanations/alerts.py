@@ -54,6 +54,7 @@ ALERTS = (
         (
             f"{cures.STATUS}  # which tables are behind, and whether a run is queued or fails",
             cures.edit("spark.executor.instances", "more, if runs cannot keep up"),
+            cures.edit("spark.dynamicAllocation.maxExecutors", "more, where that is set"),
             f"{cures.set_value('limits.activeRuns=N')}  # more, if runs are queued",
         ),
     ),

@@ -86,6 +86,7 @@ CURES: dict[str, tuple[str, ...]] = {
         DEAD_LETTERS,
         edit("sink.opensearch.deadLetters.maxRows", "a higher limit, if the rows may be left out"),
         f"{REPLAY}  # after the rows or the mapping were corrected",
+        edit("sink.opensearch.deadLetters.policy", "Index, if it is Stop: then no row was stored"),
     ),
     "TargetReadOnly": (
         "curl 'SEARCH/_cat/allocation?v'  # free space on disks that are full",

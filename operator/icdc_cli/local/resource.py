@@ -80,7 +80,9 @@ class LocalPipeline:
         target["hosts"] = ["http://opensearch.invalid:9200"]
         sink = {**spec["sink"], "opensearch": target}
         request = {**self.request, "spec": {**spec, "sink": sink}}
-        return replace(self, request=request, pipeline=Pipeline.model_validate(request))
+        return replace(
+            self, request=request, pipeline=loading.parse_pipeline(request, source=self.source)
+        )
 
     def with_status(self, generation: int, status: PipelineStatus) -> dict[str, Any]:
         """Return the whole resource, as `kubectl get -o yaml` shows it.

@@ -176,13 +176,15 @@ def _handle_planned_run(
         # Nothing of it exists, so nothing is stopped; the next plan may take its name.
         return Draft(status.model_copy(update={"current_run": None}), (), 0.0)
     replicates = run.kind != RunKind.DELETION and not run.kind.inspects
-    continuous = replicates and observed.spec.changelog.trigger == Trigger.CONTINUOUS
+    changelog = observed.spec.changelog
     # A comparison starts when the run before it has ended, so that run must not stay.
-    continuous = continuous and comparisons.find_requested(status, observed.spec) is None
+    stays = replicates and comparisons.find_requested(status, observed.spec) is None
+    continuous = stays and changelog.trigger == Trigger.CONTINUOUS
     compares = run.kind.inspects and run.ask is None
     create = CreateRun(
         run,
         continuous,
+        linger_seconds=(changelog.linger_seconds or None) if stays and not continuous else None,
         reexport=resyncs.build_reexport(status, observed.spec),
         tables=comparisons.list_table_names(status, observed.spec) if compares else None,
         # A record whose question is another one by now was dropped above: it is withdrawn.
@@ -258,8 +260,8 @@ def _close_run(
     )
     if run.kind.inspects:
         return comparisons.close_run(status, run, seen, observed=observed, now=now)
-    lingered = observed.spec is not None and schedule.lingers(run, seen, observed.spec)
-    if run.state == RunState.STOPPING and run.failure is None and not lingered:
+    done = schedule.lingers(seen) and not any(map(progress.is_behind, status.tables))
+    if run.state == RunState.STOPPING and run.failure is None and not done:
         # It was asked to end, so how it ended says nothing about the next run. What it had not
         # done yet is due now, also where no head has changed since.
         return status.model_copy(update={"next_attempt_time": now})

@@ -170,6 +170,8 @@ class CreateRun:
     """The record: name, epoch and kind."""
     continuous: bool
     """Whether the application keeps running and polls its tables."""
+    linger_seconds: int | None = None
+    """Seconds that it waits for the next commit once its tables are caught up; None: it ends."""
     reexport: Reexport | None = None
     """The re-export that its tables owe."""
     tables: tuple[str, ...] | None = None

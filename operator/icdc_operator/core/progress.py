@@ -112,6 +112,12 @@ def is_caught_up(table: TableStatus) -> bool:
     return table.state == TableState.STREAMING and table.snapshots_behind == 0
 
 
+def is_behind(table: TableStatus) -> bool:
+    """Return whether a run has something to do with the table; not with one that is empty."""
+    is_empty = table.state == TableState.STREAMING and table.current_snapshot_id is None
+    return not is_caught_up(table) and not is_empty
+
+
 def is_reported(table: TableStatus) -> bool:
     """Return whether any run has reported the table."""
     return table.state != TableState.PENDING

@@ -117,20 +117,16 @@ def waits_for_heads(observed: Observed) -> bool:
     return last.state != RunState.FAILED and not _is_complete(status.tables, spec)
 
 
-def lingers(run: RunStatus, seen: RunSeen | None, spec: PipelineSpec) -> bool:
-    """Return whether the run has caught up and stays only for the next commit."""
-    changelog = spec.changelog
-    if changelog.trigger is Trigger.CONTINUOUS or changelog.linger_seconds == 0:
-        return False
-    # By its own report: what an earlier run has reported says nothing of what this one found.
-    tables = seen.report.tables if seen is not None and seen.report is not None else ()
-    return not run.kind.inspects and bool(tables) and all(map(progress.is_caught_up, tables))
+def lingers(seen: RunSeen | None) -> bool:
+    """Return whether the run stays only for later commits: every table has been caught up once."""
+    # Not whether all are at this moment: of many tables with many commits they never may be.
+    return seen is not None and seen.report is not None and seen.report.lingers
 
 
 def must_end_lingering(status: PipelineStatus, observed: Observed, run: RunStatus) -> bool:
-    """Return whether the live run stays only for the next commit while something else is due."""
+    """Return whether the live run stays only for later commits while something else is due."""
     spec = observed.spec
-    if spec is None or not lingers(run, observed.find_run(run), spec):
+    if spec is None or not lingers(observed.find_run(run)):
         return False
     return (
         observed.others_wait

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from icdc_api.job.run_files import Reexport
 from icdc_api.spec.pipeline import PipelineSpec
-from icdc_api.status.runs import RunKind, RunStatus
+from icdc_api.status.runs import RunStatus
 from icdc_api.status.triggers import Ask
 
 
@@ -53,6 +53,8 @@ class Launch:
     """Settings of the operator."""
     continuous: bool = False
     """Whether the application keeps running and polls its tables."""
+    linger_seconds: int | None = None
+    """Seconds that the run waits for the next commit; None for one that ends at once."""
     reexport: Reexport | None = None
     """The re-export that its tables owe."""
     tables: tuple[str, ...] | None = None
@@ -64,12 +66,6 @@ class Launch:
     def takes_questions(self) -> bool:
         """True if the run can be asked something while it goes on."""
         return self.continuous and not self.run.kind.inspects
-
-    @property
-    def linger_seconds(self) -> int | None:
-        """Seconds that the run waits for the next commit; None for one that ends at once."""
-        replicates = not self.run.kind.inspects and self.run.kind is not RunKind.DELETION
-        return (self.spec.changelog.linger_seconds or None) if replicates else None
 
     @property
     def run_id(self) -> str:

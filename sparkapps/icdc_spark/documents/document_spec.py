@@ -15,7 +15,7 @@ Pure: it knows Iceberg types by name and neither Spark nor a running OpenSearch.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,9 @@ from icdc_spark.documents.schema import Field, Primitive, Schema, walk_fields
 
 CONTRACT_VERSION = 1
 """Incremented when the same row would give another document than before."""
+
+_MERGED = (None, "keyword", "text", "object", "nested")
+"""Types in a mapping of the user's beside which something of the derived one may stay."""
 
 _NOT_IN_IDS = frozenset({"float", "double", "variant"})
 """Types whose equal values have no single text: 0.0 and -0.0, NaN, objects in any order."""
@@ -116,12 +119,27 @@ class DocumentSpec:
         """Compare documents written under an earlier `stored` with those of this spec."""
         now = self.stored
         for key, description in _PARTS.items():
-            if stored.get(key) != now.get(key):
+            if stored.get(key) != now[key]:
                 return Compatibility(reason=f"{description} changed")
+        if stored.get("strings") != now.get("strings") and self._has_plain_string(stored):
+            return Compatibility(reason="the mapping of strings changed")
         # By field id: a renamed column is not one dropped and another added.
         before = {entry[0]: (entry[1], entry[2]) for entry in stored["columns"]}
         after = {entry[0]: (entry[1], entry[2]) for entry in now["columns"]}
         return _compare(before, after, self._with_default())
+
+    def _has_plain_string(self, stored: Mapping[str, Any]) -> bool:
+        """Return whether a string of the index is mapped as the spec says of all strings.
+
+        One whose own mapping has another type than strings can have is not, nor is one in a map.
+        """
+        own = {name for name, wish in self.mapping.items() if wish.get("type") not in _MERGED}
+        forms = {path: form for _, path, form in stored["columns"]}
+        own |= {path for path, form in forms.items() if form == "map"}
+        return any(
+            form == "string" and own.isdisjoint(_list_ancestors(path))
+            for path, form in forms.items()
+        )
 
     def _with_default(self) -> frozenset[int]:
         # A required field that is missing in older rows needs a default, or is unreadable.
@@ -150,7 +168,6 @@ _PARTS = {
     "rowFilter": "rowFilter",
     "identifiers": "the identifier columns",
     "mapping": "the mapping overrides",
-    "strings": "the mapping of strings",
 }
 
 
@@ -264,6 +281,13 @@ def _compare(
                 "rows have too"
             )
     return Compatibility(added=tuple(after[number][0] for number in added))
+
+
+def _list_ancestors(path: str) -> Iterator[str]:
+    """Yield `a`, `a.b` and `a.b.c` for `a.b.c`."""
+    names = path.split(".")
+    for end in range(1, len(names) + 1):
+        yield ".".join(names[:end])
 
 
 def _describe_columns(schema: Schema) -> str:

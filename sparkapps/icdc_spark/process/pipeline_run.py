@@ -98,24 +98,25 @@ class PipelineRun:
         self._pipeline = request.parse_pipeline()
         self._secrets = Path(request.secrets_dir) if request.secrets_dir else None
         self._tables = self._pipeline.spec.tables
+        names = [table.name for table in self._tables]
         statuses = [TableStatus(name=table.name, index=table.index_name) for table in self._tables]
         path = question_path if request.continuous else None
         self._reporter = Reporter(request, statuses, takes_questions=path is not None)
-        # Appended to by the tables' threads; read when they have ended.
-        self._failures: list[IcdcError] = []
+        self._failures: list[IcdcError] = []  # the tables' threads append to it
         permits = count_permits(self._pipeline.spec.spark.driver)
         self._semaphore = FairSemaphore(
             permits, lag=lambda name: measure_lag(self._reporter.get_status(name))
         )
         self._question_semaphore = FairSemaphore(QUESTION_PERMITS)
         # A thread that follows a table without end stays with it; the semaphore bounds their steps.
-        stays = request.continuous or request.linger_seconds is not None
-        threads = len(self._tables) if stays else permits
+        stays = request.continuous or request.linger_seconds
+        threads = len(names) if stays else permits
         self._threads = WorkerThreads(
             threads, may_leave=lambda: self.stop.is_set() or not self.request.continuous
         )
         self._call_watch = CallWatch(catalog_seconds)
         self._step_watch = StepWatch(progress_seconds, TableJobs(spark))
+        self._linger = Linger(request.linger_seconds or 0, names, self._reporter.mark_lingering)
         self._questions = RunQuestions(
             path,
             {table.name: table.index_name for table in self._tables},
@@ -147,9 +148,6 @@ class PipelineRun:
     def _follow_tables(self, rotation: Rotation) -> None:
         contexts = [self._build_context(table, rotation) for table in self._tables]
 
-        names = [context.table.name for context in contexts]
-        linger = Linger(self.request.linger_seconds or 0, names)
-
         def follow(context: TableContext) -> None:
             TableFollower(
                 context,
@@ -157,7 +155,7 @@ class PipelineRun:
                 self._questions,
                 question_semaphore=self._question_semaphore,
                 recheck_seconds=self._recheck_seconds,
-                linger=linger,
+                linger=self._linger,
             ).run()
 
         with self._questions.watch():
@@ -240,6 +238,8 @@ class PipelineRun:
         if not self.request.continuous:
             # The run may end before the table does, and its failure must be known by then.
             self._failures.append(error)
+            # The next run tries it again, so this one must not stay.
+            self._linger.end()
         self._semaphore.release(table)
         self._question_semaphore.release(table)
         self._questions.mark_silent(table, error)

@@ -271,7 +271,8 @@ class TableFollower:
             LOG.warning("%s: %s; the step is retried", context.table.name, error)
             context.stop.wait(self._compute_backoff(self._failures))
             return
-        if not context.request.continuous:
+        again = error.retryable and self._linger.tries_again(context.table.name, self._failures)
+        if not context.request.continuous and not again:
             self._linger.end()
             raise error
         report_failure(context, error)

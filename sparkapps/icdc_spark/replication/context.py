@@ -15,7 +15,7 @@ from icdc_api.errors import Fenced, Gap, MappingInvalid
 from icdc_api.job.run_files import RunRequest
 from icdc_api.spec.changelog import OnProblem, PinSnapshots
 from icdc_api.spec.pipeline import Mode, PipelineSpec
-from icdc_api.spec.sink import OpenSearch
+from icdc_api.spec.sink import OpenSearch, Strings
 from icdc_api.spec.tables import Table
 from icdc_spark.documents.document_spec import DocumentWishes
 from icdc_spark.iceberg.jvm.session import TableSession
@@ -164,7 +164,7 @@ class TableContext:
             columns=table.columns or (),
             row_filter=table.row_filter,
             append_only=table.append_only,
-            strings=table.strings or self.spec.sink.opensearch.strings,
+            strings=table.strings or self.spec.sink.opensearch.strings or Strings.KEYWORD_AND_TEXT,
             mapping=table.mapping,
         )
 

@@ -21,7 +21,6 @@ that does not explain it, somebody else changed the index, and a new one is begu
 import logging
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import islice
 
 from pyspark.sql import SparkSession
@@ -199,8 +198,9 @@ def _write_chunks(work: ExportWork, stored: Stored, planned: ExportPlan | None) 
     """Write the chunks that are not done, wave by wave, until the run is asked to stop."""
     context = work.context
     intent = require_intent(stored.document)
-    rate = ExportRate(rows_total=planned.records if planned else 0, rows_done=intent.rows)
-    _report_progress(work, stored, rate)
+    rows_total = planned.records if planned else 0
+    rate = ExportRate(progress.build_export_progress(intent, rows_total))
+    progress.report_export(context, require_intent(stored.document), rows_total, rate)
     begun = identity.check_identity(context.client, intent.index, intent.index_uuid)
     context.nodes.see(begun)
     chunks = planned.iterate_chunks(intent.chunks_done) if planned else iter(())
@@ -210,7 +210,7 @@ def _write_chunks(work: ExportWork, stored: Stored, planned: ExportPlan | None) 
         if not wave:
             break
         stored = _write_wave(work, stored, wave)
-        _report_progress(work, stored, rate)
+        progress.report_export(context, require_intent(stored.document), rows_total, rate)
     return stored
 
 
@@ -287,10 +287,3 @@ def _begin_anew(
     if miscounts >= MAX_MISCOUNTS:
         return work.context.store.replace(stored, state)
     return _record_intent(work, stored, step, planned=planned, miscounts=miscounts)
-
-
-def _report_progress(work: ExportWork, stored: Stored, rate: ExportRate) -> None:
-    intent = require_intent(stored.document)
-    done = rate.measure(intent.rows, now=datetime.now(tz=UTC))
-    chunks = {"chunks_total": intent.chunks_total, "chunks_done": intent.chunks_done}
-    work.context.reporter.set(export=done.model_copy(update={"snapshot_id": intent.to, **chunks}))

@@ -7,11 +7,12 @@ decide anything.
 import logging
 from dataclasses import dataclass
 
-from icdc_api.status.pipeline_status import Duplicates, LastBatch
+from icdc_api.status.pipeline_status import Duplicates, ExportProgress, LastBatch
 from icdc_spark.opensearch.bulk.sink import BatchResult
 from icdc_spark.protocol.state_document import Intent, StateDocument
 from icdc_spark.replication.checks.table_observation import TableObservation
 from icdc_spark.replication.context import TableContext
+from icdc_spark.reporting.export_rate import ExportRate
 from icdc_spark.reporting.reporter import TableReporter, get_utc_now
 
 LOG = logging.getLogger(__name__)
@@ -129,3 +130,20 @@ def _measure_lag(observation: TableObservation, state: StateDocument) -> dict[st
     seconds = (get_utc_now() - chain[0].committed_at).total_seconds()
     # The clock of whoever committed may be ahead.
     return {"snapshots_behind": len(chain), "lag_seconds": max(0, int(seconds))}
+
+
+def report_export(context: TableContext, intent: Intent, rows_total: int, rate: ExportRate) -> None:
+    """Report what is done of an export, and when it will end."""
+    done = build_export_progress(intent, rows_total)
+    context.reporter.set(export=rate.measure(done, now=get_utc_now()))
+
+
+def build_export_progress(intent: Intent, rows_total: int) -> ExportProgress:
+    """Return what is done of an export; `rows_total` is of the snapshot's metadata."""
+    return ExportProgress(
+        snapshot_id=intent.to,
+        chunks_total=intent.chunks_total,
+        chunks_done=intent.chunks_done,
+        rows=intent.rows,
+        rows_total=rows_total,
+    )

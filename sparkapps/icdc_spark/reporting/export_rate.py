@@ -1,4 +1,4 @@
-"""Estimates when an export ends, from how fast the present run writes its rows."""
+"""Estimates when an export ends, from how fast the present run writes its chunks."""
 
 import time
 from collections.abc import Callable
@@ -11,39 +11,36 @@ MAX_LEFT_SECONDS = 365 * 86400
 
 
 class ExportRate:
-    """How fast one run writes the rows of one export.
+    """How fast one run writes an export.
 
-    What earlier runs wrote does not count: how long they took is not known.
+    What earlier runs wrote does not count: how long they took is not known. The end is estimated by
+    chunks, since a filter and deletes may leave few of the rows that the metadata counts.
 
-    Example, an export of 1,000 rows that this run continues at row 400:
+    Example, an export of 10 chunks and 1,000 rows, half of them deleted, that this run continues at
+    chunk 4:
 
-        second   rows done   rows per second   end
-        0        400         unknown           unknown
-        10       600         20                in 20 s
-        20       700         15                in 20 s
+        second   chunks, rows done   rows per second   end
+        0        4, 200              unknown           unknown
+        10       6, 300              10                in 20 s
+        30       8, 400              7                 in 15 s
     """
 
     def __init__(
-        self, *, rows_total: int, rows_done: int, clock: Callable[[], float] = time.monotonic
+        self, before: ExportProgress, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`rows_done` of earlier runs; `clock` gives seconds."""
-        self._rows_total = rows_total
-        self._rows_before = rows_done
+        """`before` is what is done when the run begins; `clock` gives seconds."""
+        self._before = before
         self._clock = clock
         self._started = clock()
 
-    def measure(self, rows_done: int, *, now: datetime) -> ExportProgress:
-        """Return the progress in rows, without the chunks; counting and the swap come after it."""
-        rate = self._compute(rows_done)
-        progress = ExportProgress(rows=rows_done, rows_total=self._rows_total, rows_per_second=rate)
-        left = None if rate is None else max(0, self._rows_total - rows_done) / rate
-        if left is None or left > MAX_LEFT_SECONDS:
-            return progress
-        return progress.model_copy(update={"estimated_end": now + timedelta(seconds=left)})
-
-    def _compute(self, rows_done: int) -> int | None:
-        """Return the rows that a second takes, at least 1; None before this run has written any."""
-        seconds, rows = self._clock() - self._started, rows_done - self._rows_before
-        if rows <= 0 or seconds <= 0:
-            return None
-        return max(1, round(rows / seconds))
+    def measure(self, done: ExportProgress, *, now: datetime) -> ExportProgress:
+        """Return `done` with the rate and the end; counting and the swap come after that."""
+        seconds = self._clock() - self._started
+        chunks = done.chunks_done - self._before.chunks_done
+        if chunks <= 0 or seconds <= 0:
+            return done
+        rows = max(0, done.rows - self._before.rows)
+        left = (done.chunks_total - done.chunks_done) * seconds / chunks
+        end = now + timedelta(seconds=left) if left <= MAX_LEFT_SECONDS else None
+        measured = {"rows_per_second": round(rows / seconds), "estimated_end": end}
+        return done.model_copy(update=measured)

@@ -104,6 +104,13 @@ class Reporter:
             if changed or (self._unwritten and age >= MIN_INTERVAL_SECONDS):
                 self._show(urgent=changed, updated_at=now)
 
+    def mark_lingering(self) -> None:
+        """Report that the run stays only for later commits."""
+        with self._lock:
+            if not self._report.finished:
+                self._report = self._report.model_copy(update={"lingers": True})
+                self._show(urgent=True, updated_at=get_utc_now())
+
     def mark_session(self, name: str, *, is_open: bool) -> None:
         """Note whether a table has a session open; the next report that is written says so."""
         with self._lock:

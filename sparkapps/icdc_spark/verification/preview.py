@@ -24,13 +24,17 @@ from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.mapping import build_index_mapping
 from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.scan.ordered_scan import OrderedScan
-from icdc_spark.iceberg.scan.planning import FileGroup
+from icdc_spark.iceberg.scan.planning import FileGroup, release_groups
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 from icdc_spark.replication.checks.table_observation import TableObserver
 from icdc_spark.replication.context import TableContext
 from icdc_spark.verification.inspection import answer
+
+GROWTH = 8
+MAX_FILES = 512
+"""Files that are read in one Spark job, at most."""
 
 DEFAULT_ROWS = 5
 """Rows that are shown where the request does not say how many."""
@@ -51,11 +55,14 @@ def _preview(context: TableContext) -> PreviewEntry:
         if current is not None:
             with open_reader(observer.session, table, current.id, documents) as reader:
                 check_filter(reader, documents)
-                for group in _list_files(table, current.id):
-                    context.note_progress()
+            for group in _list_groups(table, current.id):
+                context.note_progress()
+                # One for each group: it holds what it has read until it is closed.
+                with open_reader(observer.session, table, current.id, documents) as reader:
                     shown += _read_documents(reader, group, documents, rows - len(shown))
-                    if len(shown) == rows:
-                        break
+                release_groups(table, [group])
+                if len(shown) == rows:
+                    break
         return {
             "snapshotId": str(current.id) if current else None,
             "documents": shown,
@@ -63,13 +70,19 @@ def _preview(context: TableContext) -> PreviewEntry:
         }
 
 
-def _list_files(table: IcebergTable, snapshot_id: int) -> Iterator[FileGroup]:
-    """Yield the data files of a snapshot, each with its deletes, always in the same order."""
-    scan = OrderedScan(table, snapshot_id)
+def _list_groups(table: IcebergTable, snapshot_id: int) -> Iterator[FileGroup]:
+    """Yield the data files of a snapshot with their deletes, always in the same order.
+
+    The first group is one file, each later one has GROWTH times as many: of a table whose rows are
+    mostly filtered out, many files are read in few jobs.
+    """
+    scan, size = OrderedScan(table, snapshot_id), 1
     for window in scan.windows:
         for part in scan.list_files(window):
-            for file in part.files:
-                yield scan.group(part, [file])
+            files = list(part.files)
+            while files:
+                yield scan.group(part, files[:size])
+                files, size = files[size:], min(GROWTH * size, MAX_FILES)
 
 
 def _read_documents(
@@ -84,5 +97,6 @@ def _read_documents(
 
 
 def _parse_line(line: bytes) -> PreviewDocument:
-    action, source = line.splitlines()
+    # Iceberg does not say that strings of its files are valid UTF-8.
+    action, source = line.decode(errors="replace").rstrip("\n").split("\n")
     return {"_id": json.loads(action)["index"]["_id"], "_source": json.loads(source)}

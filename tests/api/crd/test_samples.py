@@ -115,7 +115,6 @@ DEFAULTS = {
     "changelog": {
         "trigger": "OnCommit",
         "pollIntervalSeconds": 10,
-        "lingerSeconds": 0,
         "maxBytesPerBatch": 17179869184,
         "onGap": "Reexport",
         "onIncompatibleSchema": "Reexport",
@@ -125,7 +124,6 @@ DEFAULTS = {
         "opensearch": {
             "hosts": ["https://search:9200"],
             "tls": {"insecureSkipVerify": False},
-            "strings": "KeywordAndText",
             "bulk": {"maxBytes": 8388608, "maxInFlight": 2},
             "deadLetters": {"policy": "Index", "maxRows": 10000},
         }

@@ -27,6 +27,9 @@ EXAMPLES = {
     "spark.localVolumes",
     "spark.dynamicAllocation",
     "spark.conf",
+    # Their defaults are not in the CRD, and so not in a spec: see `changelog`.
+    "changelog.lingerSeconds",
+    "sink.opensearch.strings",
 }
 
 

@@ -1,9 +1,13 @@
 """What `icdc preview` prints for people, and which options it refuses."""
 
+from pathlib import Path
+
 import pytest
 
+from icdc_api.spec.pipeline import Pipeline
 from icdc_cli import main
 from icdc_cli.commands.preview import format_preview
+from icdc_cli.local import resource
 
 pytestmark = pytest.mark.unit
 
@@ -64,3 +68,14 @@ def test_a_table_that_the_file_does_not_have_is_named_before_anything_starts(
     sample = "crds/samples/minimal.yaml"
     assert main.main(["preview", "-f", sample, "--table", "shop.order"]) == 2
     assert "did you mean shop.orders?" in capsys.readouterr().err
+
+
+def test_a_copy_without_a_target_is_one_that_the_application_takes(tmp_path: Path) -> None:
+    """Also where a field of the file has no value, as in YAML that is just being written."""
+    text = Path("crds/samples/minimal.yaml").read_text(encoding="utf-8")
+    path = tmp_path / "pipeline.yaml"
+    path.write_text(text.replace("spec:\n", "spec:\n  changelog:\n", 1), encoding="utf-8")
+    local = resource.load(path).without_target()
+    assert Pipeline.model_validate(local.request) == local.pipeline
+    target = local.pipeline.spec.sink.opensearch
+    assert (target.hosts, target.credentials_from) == (("http://opensearch.invalid:9200",), None)

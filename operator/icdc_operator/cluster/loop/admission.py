@@ -27,7 +27,7 @@ from icdc_operator.cluster.loop import slots
 from icdc_operator.cluster.loop.slots import Limits, LimitScope, Slot, Slots, SlotState
 from icdc_operator.cluster.queue import PipelineKey
 from icdc_operator.core import run_log
-from icdc_operator.core.observed import Decision, Observed, Queued
+from icdc_operator.core.observed import Decision, Observed, Queued, StopRun
 
 COUNT_SECONDS = 60.0
 """Time after the first list to reconcile every pipeline once; slower ones are not waited for."""
@@ -134,19 +134,25 @@ class Admission:
             return self._ask(key, home, planned.kind, due=min(due, now), now=now)
         if decision.status.current_run is not None or any(run.live for run in observed.runs):
             self._note_working(key, home)
+            stops = any(isinstance(action, StopRun) for action in decision.actions)
+            self._slots.held[key].gives_way = stops
         else:
             self.forget(key)
         return None
 
     def is_waited_for(self, key: PipelineKey) -> bool:
-        """Return whether a pipeline waits that could start a run if `key` had none."""
+        """Return whether a pipeline waits that could start a run if `key` had none.
+
+        Of two that wait, two give way: a slot that is free soon is one for one of them.
+        """
         slot = self._slots.held.get(key)
-        if slot is None:
-            return False
+        if slot is None or slot.gives_way:
+            return slot is not None
         waiting = (w for other, w in self._line.items() if other not in self._slots.held)
         bounds = (self._slots.find_limit(w.home) for w in waiting if not w.missed)
         # A limit of the operator is everybody's, any other that of a namespace or a target.
-        return any(bound and (bound.of is None or bound.of in slot.home) for bound in bounds)
+        wanted = sum(1 for bound in bounds if bound and bound.of in (None, *slot.home))
+        return wanted > sum(held.gives_way for held in self._slots.held.values())
 
     def note_planned(self, key: PipelineKey) -> None:
         """Take in that the decided status was written, perhaps with the plan of a run."""

@@ -27,7 +27,7 @@ _PROGRESS_OF_TABLE = {
     "pin_message": None,
     "last_batch": None,
 }
-_PROGRESS_OF_SUMMARY = {"snapshots_behind": None, "lag_seconds": None}
+_PROGRESS_OF_SUMMARY = {"snapshots_behind": None, "lag_seconds": None, "export": None}
 
 
 PROGRESS_SECONDS = 5.0

@@ -80,6 +80,8 @@ class Slot:
     """When it was taken, by the clock of `Admission`."""
     waited: float = 0.0
     """Seconds that the run had to wait for it."""
+    gives_way: bool = False
+    """Whether its run was asked to end, so that the slot is free soon."""
 
 
 class Slots:

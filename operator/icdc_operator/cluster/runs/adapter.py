@@ -221,6 +221,7 @@ class ClusterAdapter:
             spec,
             self._settings,
             continuous=action.continuous,
+            linger_seconds=action.linger_seconds,
             reexport=action.reexport,
             tables=action.tables,
             ask=action.ask,

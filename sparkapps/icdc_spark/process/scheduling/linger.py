@@ -2,8 +2,8 @@
 
 Starting an application costs many seconds of CPU, so a table with a commit a minute is cheaper to
 follow by a run that stays for a while. All tables stay or none does: a table that left alone would
-not be followed until the others leave too. A run with a failure does not stay, since only the next
-one tries the failed table again.
+not be followed until the others leave too. A run with a table that fails or hangs does not stay,
+since only the next one tries that table again.
 
 Example, a run of two tables that stays for 60 s:
 
@@ -17,19 +17,34 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
+MAX_ATTEMPTS = 3
+"""Attempts at a step, in a row, of a table that was caught up in this run. A fault at one of
+hundreds of polls must not end a run; a table that never was caught up is left to the next run."""
+
 
 class Linger:
     """What the tables of one run know of each other: whether any has had work. Thread-safe."""
 
     def __init__(
-        self, seconds: int, tables: Iterable[str], clock: Callable[[], float] = time.monotonic
+        self,
+        seconds: int,
+        tables: Iterable[str],
+        note_lingering: Callable[[], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """All `tables` count as busy. `seconds` 0: none ever stays. `clock` gives seconds."""
+        """All `tables` count as busy. `seconds` 0: none ever stays. `clock` gives seconds.
+
+        `note_lingering` is called once, when every table has been idle: from then on the run stays
+        only for later commits.
+        """
         self._seconds = seconds
         self._clock = clock
         # Guards the rest.
         self._lock = threading.Lock()
         self._busy = set(tables)
+        self._never_idle = set(self._busy)
+        self._note_lingering = note_lingering
         self._idle_since = clock()
         self._is_over = seconds == 0
 
@@ -44,6 +59,18 @@ class Linger:
             if table in self._busy:
                 self._busy.discard(table)
                 self._idle_since = self._clock()
+            was_first = table in self._never_idle
+            self._never_idle.discard(table)
+            begins = was_first and not self._never_idle and not self._is_over
+        if begins:
+            # Without the lock: it writes a file and may ask the API server.
+            self._note_lingering()
+
+    def tries_again(self, table: str, failures: int) -> bool:
+        """Return whether a passing fault of the table, the n-th in a row, is not left to a run."""
+        with self._lock:
+            is_followed = table not in self._never_idle and not self._is_over
+        return is_followed and failures < MAX_ATTEMPTS
 
     def end(self) -> None:
         """Let every idle table leave from now on: one has failed."""

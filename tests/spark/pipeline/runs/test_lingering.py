@@ -72,6 +72,7 @@ def test_commits_that_come_while_a_run_lingers_are_applied_by_it(
             lake.sql(f"insert into lake.{table} values ({number}, 'later')")
             until(lambda: len(oracle.read_index(clean_indices, ALIAS)) == number, "it is applied")  # noqa: B023
             assert not running.done()
+        assert RunReport.read(Path(request.report_path)).lingers
         # Nobody commits any more, and nobody asks it to end.
         assert running.result(WAIT_SECONDS).outcome is None
     report = RunReport.read(Path(request.report_path))
@@ -97,4 +98,5 @@ def test_a_run_with_a_failed_table_does_not_linger(pipeline: Harness, clean_indi
     pipeline.resource["spec"]["tables"].append(missing)
     report = pipeline.run(linger_seconds=LONG)
     assert [table.reason for table in report.tables] == [None, "TableNotFound"]
+    assert not report.lingers
     assert len(oracle.read_index(clean_indices, ALIAS)) == 1

@@ -119,13 +119,18 @@ def test_an_older_answer_is_no_gap_and_takes_nothing_back(
     assert names(clean_indices) == {"1": "a", "2": "b", "3": "c"}
 
 
-def test_replicas_that_disagree_delay_a_continuous_run_and_confuse_nothing(
-    pipeline: Callable[..., Harness], replicas: Replicas, spark: SparkSession, clean_indices: str
+@pytest.mark.parametrize("stays", [{"continuous": True}, {"linger_seconds": 3600}])
+def test_replicas_that_disagree_delay_a_run_that_stays_and_confuse_nothing(
+    pipeline: Callable[..., Harness],
+    replicas: Replicas,
+    spark: SparkSession,
+    clean_indices: str,
+    stays: dict[str, Any],
 ) -> None:
     harness = pipeline(onGap="Stop")
     numbers = [replicas.commit(f"({number}, 'a')") for number in range(1, 3)]
     replicas.answer_with(numbers[0])
-    request, stop = harness.request(continuous=True), threading.Event()
+    request, stop = harness.request(**stays), threading.Event()
     seen: list[set[str]] = []
     reasons: set[str | None] = set()
 

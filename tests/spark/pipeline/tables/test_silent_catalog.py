@@ -67,10 +67,11 @@ def pipeline(
     return Harness(spark, clean_indices, tmp_path, [*entries, last])
 
 
+@pytest.mark.parametrize("linger_seconds", [None, 3600])
 def test_a_run_ends_although_catalogs_never_answer_and_says_so(
-    spark: SparkSession, pipeline: Harness, silent: SilentServer
+    spark: SparkSession, pipeline: Harness, silent: SilentServer, linger_seconds: int | None
 ) -> None:
-    request = pipeline.request()
+    request = pipeline.request(linger_seconds=linger_seconds)
     started = time.monotonic()
     answer = PipelineRun(request, spark, catalog_seconds=SECONDS).run()
     # Not for an hour, as the pipeline would have it.

@@ -86,5 +86,5 @@ def test_a_file_of_another_form_is_refused(tmp_path: Path, text: str, expected: 
 
 def test_the_modes_are_the_words_of_the_command_line() -> None:
     assert [mode.value for mode in RunMode] == [
-        *("run", "plan", "verify", "repair", "delete", "letters", "replay")
+        *("run", "plan", "verify", "repair", "delete", "letters", "replay", "preview")
     ]

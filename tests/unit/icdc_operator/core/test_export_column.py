@@ -6,7 +6,7 @@ import pytest
 
 from icdc_api.status.pipeline_status import ExportProgress, PipelineStatus, TableState, TableStatus
 from icdc_operator.core.conditions import summary
-from icdc_testing.operator.deciding.pipelines import caught_up
+from icdc_testing.operator.deciding.pipelines import caught_up, run_record
 
 pytestmark = pytest.mark.unit
 
@@ -39,6 +39,12 @@ SOON, LATE = (datetime(2026, 1, 2, hour, 30, tzinfo=UTC) for hour in (3, 4))
 def test_the_progress_of_all_exports_is_one_column(
     tables: tuple[TableStatus, ...], text: str | None
 ) -> None:
-    value = summary.summarise(PipelineStatus(tables=tables))
+    value = summary.summarise(PipelineStatus(tables=tables, current_run=run_record()))
     assert value.summary is not None
     assert value.summary.export == text
+
+
+def test_no_end_is_promised_while_no_run_exports() -> None:
+    value = summary.summarise(PipelineStatus(tables=(exporting("a", 20, SOON),)))
+    assert value.summary is not None
+    assert value.summary.export == "1/4"

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from icdc_api.status.pipeline_status import TableState, TableStatus
+from icdc_api.status.pipeline_status import TableStatus
 from icdc_api.status.runs import RunState
-from icdc_api.status.triggers import Ask
+from icdc_api.status.triggers import Ask, ObservedTriggers
 from icdc_operator.core.decide import decide
-from icdc_operator.core.observed import Observed, RunPhase, StopRun
+from icdc_operator.core.observed import CreateRun, Observed, RunPhase, StopRun
 from icdc_testing.operator.deciding.pipelines import NOW
 
 from .followed_pipeline import RUN, TABLES, VERIFY, after, following, seen
@@ -19,17 +19,23 @@ pytestmark = pytest.mark.unit
 LINGERS: dict[str, Any] = {"changelog": {"lingerSeconds": 60}}
 
 
-def lingering(ask: Ask | None = None, changes: Any = None, **spec: Any) -> Observed:
-    """Return a pipeline whose run has caught up, or has reported `changes` of its tables."""
+def lingering(ask: Ask | None = None, **spec: Any) -> Observed:
+    """Return a pipeline whose run says that it stays only for later commits."""
     world = following(ask, **(LINGERS | spec))
-    report = {"takes_questions": False} | ({} if changes is None else {"tables": changes})
-    return replace(world, runs=(seen(**report),))
+    return replace(world, runs=(seen(takes_questions=False, lingers=True),))
 
 
 def behind() -> tuple[TableStatus, ...]:
-    """Return tables of which the second is not exported yet."""
+    """Return tables of which the second is a commit behind."""
     first, second = following().status.tables
-    return first, second.model_copy(update={"state": TableState.EXPORTING})
+    return first, second.model_copy(update={"snapshots_behind": 1})
+
+
+def empty() -> tuple[TableStatus, ...]:
+    """Return tables of which the second has no snapshot yet."""
+    first, second = following().status.tables
+    none = dict.fromkeys(("snapshots_behind", "current_snapshot_id", "applied_snapshot_id"))
+    return first, second.model_copy(update=none)
 
 
 DUE: dict[str, Observed] = {
@@ -60,33 +66,68 @@ def test_a_run_that_lingers_ends_when_something_else_is_due(due: str) -> None:
     assert decision.actions == (StopRun(RUN.name, graceful=True),)
 
 
-@pytest.mark.parametrize("due", ["another pipeline waits", "somebody asks to compare"])
-def test_a_run_that_is_still_at_work_goes_on_whoever_waits(due: str) -> None:
-    report = seen(takes_questions=False, tables=behind())
+@pytest.mark.parametrize("due", DUE)
+def test_a_run_that_lingers_ends_also_where_a_table_is_behind_at_that_moment(due: str) -> None:
+    """Of many tables with many commits one always is, and the stop loses nothing."""
+    report = seen(takes_questions=False, lingers=True, tables=behind())
     decision = decide(replace(DUE[due], runs=(report,)), NOW)
-    assert not any(isinstance(action, StopRun) for action in decision.actions)
+    if not decision.actions:
+        decision = decide(replace(after(DUE[due], decision), runs=(report,)), NOW)
+    assert decision.actions == (StopRun(RUN.name, graceful=True),)
 
 
-def test_a_run_that_has_reported_no_table_goes_on_whoever_waits() -> None:
-    """What the status says is of the run before: this one may have found a new snapshot."""
-    world = replace(lingering(changes=()), others_wait=True)
-    assert decide(world, NOW).actions == ()
-
-
-@pytest.mark.parametrize("changelog", [{}, {"trigger": "Continuous", "lingerSeconds": 60}])
-def test_only_a_run_that_lingers_gives_way(changelog: dict[str, Any]) -> None:
-    world = replace(lingering(changelog=changelog), others_wait=True)
+@pytest.mark.parametrize("due", ["another pipeline waits", "somebody asks to compare"])
+def test_a_run_that_does_not_say_that_it_lingers_goes_on_whoever_waits(due: str) -> None:
+    world = replace(DUE[due], runs=(seen(takes_questions=False),))
     assert not any(isinstance(action, StopRun) for action in decide(world, NOW).actions)
 
 
-def test_a_run_that_gave_way_is_not_started_again_before_the_next_commit() -> None:
+@pytest.mark.parametrize(
+    ("changelog", "resync", "continuous", "linger_seconds"),
+    [
+        ({"lingerSeconds": 60}, {}, False, 60),
+        ({"lingerSeconds": 0}, {}, False, None),
+        ({}, {}, False, None),
+        ({"trigger": "Continuous", "lingerSeconds": 60}, {}, True, None),
+        # A comparison starts when the run before it has ended.
+        ({"lingerSeconds": 60}, {"nonce": 1, "mode": "Verify"}, False, None),
+        (
+            {"trigger": "Continuous", "lingerSeconds": 60},
+            {"nonce": 1, "mode": "Verify"},
+            *(False, None),
+        ),
+    ],
+)
+def test_which_runs_linger(
+    changelog: dict[str, Any],
+    resync: dict[str, Any],
+    continuous: bool,
+    linger_seconds: int | None,
+) -> None:
+    spec: dict[str, Any] = {"changelog": changelog} | ({"resync": resync} if resync else {})
+    world = following(**spec)
+    triggers = ObservedTriggers(resync_nonce=1 if resync else 0)
+    run = RUN.model_copy(update={"state": RunState.PLANNED})
+    status = world.status.model_copy(update={"current_run": run, "observed_triggers": triggers})
+    decision = decide(replace(world, status=status, runs=()), NOW)
+    (create,) = decision.actions
+    assert isinstance(create, CreateRun)
+    assert (create.continuous, create.linger_seconds) == (continuous, linger_seconds)
+
+
+@pytest.mark.parametrize("tables", [following().status.tables, empty()])
+def test_a_run_that_gave_way_is_not_started_again_before_the_next_commit(
+    tables: tuple[TableStatus, ...],
+) -> None:
     """Two pipelines that linger, and one place: else each would start in turn without end."""
     world = replace(lingering(), others_wait=True)
     stopping = decide(world, NOW)
     ended = replace(
-        seen(takes_questions=False, finished=True), phase=RunPhase.SUCCEEDED, writer_alive=False
+        seen(takes_questions=False, lingers=True, finished=True, tables=tables),
+        phase=RunPhase.SUCCEEDED,
+        writer_alive=False,
     )
-    heads = {table.name: table.current_snapshot_id for table in world.status.tables}
+    heads = {table.name: table.current_snapshot_id for table in tables}
     quiet = replace(after(world, stopping, runs=(ended,)), heads=heads, others_wait=False)
     decision = decide(quiet, NOW)
     assert decision.status.last_run is not None
@@ -94,3 +135,12 @@ def test_a_run_that_gave_way_is_not_started_again_before_the_next_commit() -> No
     assert (decision.status.current_run, decision.status.next_attempt_time) == (None, None)
     commit = decide(after(quiet, decision, heads=heads | {TABLES[0]: "77"}), NOW)
     assert commit.status.current_run is not None
+
+
+def test_a_run_that_gave_way_while_a_table_was_behind_is_due_at_once() -> None:
+    world = replace(lingering(), others_wait=True)
+    stopping = decide(world, NOW)
+    report = seen(takes_questions=False, lingers=True, finished=True, tables=behind())
+    ended = replace(report, phase=RunPhase.SUCCEEDED, writer_alive=False)
+    decision = decide(after(world, stopping, runs=(ended,), others_wait=False), NOW)
+    assert decision.status.current_run is not None

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from icdc_api.status.pipeline_status import ExportProgress
 from icdc_spark.reporting.export_rate import MAX_LEFT_SECONDS, ExportRate
 from icdc_testing.waiting.manual_clock import ManualClock
 
@@ -12,36 +13,41 @@ pytestmark = pytest.mark.unit
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
+def done(chunks: int, rows: int) -> ExportProgress:
+    """Return an export of 10 chunks and 1,000 rows by its metadata."""
+    return ExportProgress(chunks_total=10, chunks_done=chunks, rows=rows, rows_total=1000)
+
+
 @pytest.mark.parametrize(
-    ("seconds", "rows_done", "rate", "left"),
+    ("seconds", "chunks", "rows", "rate", "left"),
     [
-        (0, 400, None, None),
-        (10, 400, None, None),
-        (0, 600, None, None),
-        (10, 600, 20, 20),
-        (20, 700, 15, 20),
-        (30, 1000, 20, 0),
-        # The metadata may say fewer rows than there are.
-        (30, 1300, 30, 0),
-        (1000, 401, 1, 599),
+        (0, 4, 200, None, None),
+        (10, 4, 200, None, None),
+        (0, 6, 300, None, None),
+        (10, 6, 300, 10, 20),
+        (30, 8, 400, 7, 15),
+        (30, 10, 500, 10, 0),
+        # No row of the chunks has a document.
+        (30, 8, 200, 0, 15),
+        # A new export was begun in place of the one before.
+        (30, 2, 10, None, None),
     ],
 )
 def test_the_rate_is_that_of_the_present_run(
-    seconds: float, rows_done: int, rate: int | None, left: float | None
+    seconds: float, chunks: int, rows: int, rate: int | None, left: float | None
 ) -> None:
-    clock = ManualClock()
-    measured = ExportRate(rows_total=1000, rows_done=400, clock=clock)
+    clock = ManualClock(100)
+    measured = ExportRate(done(4, 200), clock=clock)
     clock.seconds += seconds
-    progress = measured.measure(rows_done, now=NOW)
-    assert (progress.rows, progress.rows_total) == (rows_done, 1000)
-    assert progress.rows_per_second == rate
+    progress = measured.measure(done(chunks, rows), now=NOW)
+    assert (progress.chunks_done, progress.rows, progress.rows_total) == (chunks, rows, 1000)
     end = None if left is None else NOW + timedelta(seconds=left)
-    assert progress.estimated_end == end
+    assert (progress.rows_per_second, progress.estimated_end) == (rate, end)
 
 
 def test_an_end_that_is_further_away_than_a_year_is_not_estimated() -> None:
     clock = ManualClock()
-    measured = ExportRate(rows_total=2 * MAX_LEFT_SECONDS, rows_done=0, clock=clock)
-    clock.seconds += 10
-    progress = measured.measure(10, now=NOW)
+    measured = ExportRate(done(0, 0), clock=clock)
+    clock.seconds += MAX_LEFT_SECONDS
+    progress = measured.measure(done(1, MAX_LEFT_SECONDS), now=NOW)
     assert (progress.rows_per_second, progress.estimated_end) == (1, None)

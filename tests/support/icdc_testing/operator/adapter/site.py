@@ -10,7 +10,7 @@ from icdc_api.status.runs import RunKind, RunState, RunStatus
 from icdc_operator.cluster.loop.admission import Admission
 from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.queue import PipelineKey
-from icdc_operator.core.observed import Decision, Queued
+from icdc_operator.core.observed import Action, Decision, Queued, StopRun
 from icdc_testing.operator.deciding.pipelines import NOW, make_observed, make_spec, run_record
 
 HOST = "https://search:9200"
@@ -75,8 +75,17 @@ class Site:
             answers.append(self.reconcile(key))
         return answers
 
-    def reconcile(self, key: PipelineKey, *, saved: bool = True) -> Queued | None:
-        """Reconcile as the operator does; not `saved`: nobody knows if the status was written."""
+    def ask_to_end(self, key: PipelineKey) -> None:
+        """Reconcile it by a decision that stops its run."""
+        self.reconcile(key, actions=(StopRun("a-run", graceful=True),))
+
+    def reconcile(
+        self, key: PipelineKey, *, saved: bool = True, actions: tuple[Action, ...] = ()
+    ) -> Queued | None:
+        """Reconcile as the operator does; not `saved`: nobody knows if the status was written.
+
+        `actions` are those of the decision.
+        """
         pipeline = self.pipelines[key]
         spec = _spec(pipeline.host)
         before = PipelineStatus(current_run=pipeline.run, next_attempt_time=pipeline.since)
@@ -86,7 +95,7 @@ class Site:
             record = run_record(kind=pipeline.kind, epoch=epoch, state=RunState.PLANNED)
             after = PipelineStatus(current_run=record)
         seen = replace(make_observed(spec, before), namespace=key.namespace, name=key.name)
-        queued = self.admission.admit(key, seen, Decision(after), self.now)
+        queued = self.admission.admit(key, seen, Decision(after, actions), self.now)
         if queued is not None:
             pipeline.since = pipeline.since or self.now
         elif after is not before and saved:

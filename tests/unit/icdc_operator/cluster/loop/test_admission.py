@@ -275,3 +275,13 @@ def test_a_pipeline_is_not_waited_for_where_another_limit_is_in_the_way() -> Non
     site.want(A1, B1, B2)
     assert site.admission.is_waited_for(B1)
     assert not site.admission.is_waited_for(A1)
+
+
+def test_as_many_give_way_as_wait() -> None:
+    site = Site(Limits(total=3))
+    site.want(A1, A2, A3, B1)
+    assert site.admission.is_waited_for(A1)
+    site.ask_to_end(A1)
+    assert [site.admission.is_waited_for(key) for key in (A1, A2, A3)] == [True, False, False]
+    site.want(B2)
+    assert site.admission.is_waited_for(A2)
