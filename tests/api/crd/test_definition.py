@@ -71,7 +71,7 @@ STATUS = {
         condition("Ready", "True", message="All tables follow."),
         condition("Exported", "True"),
     ],
-    "summary": {"tables": "1/1", "snapshotsBehind": 2, "lagSeconds": 7},
+    "summary": {"tables": "1/1", "snapshotsBehind": 2, "lagSeconds": 7, "export": "1/4"},
     "currentRun": {"name": "shop-c4-1", "kind": "Changelog", "sequence": 4, "epoch": 9},
     "consecutiveFailures": 3,
 }
@@ -84,7 +84,7 @@ SHOWN = {
     "LAG": "7",
     "RUN": "shop-c4-1",
 }
-WIDE = {"EXPORTED": "True", "FAILURES": "3", "MESSAGE": "All tables follow."}
+WIDE = {"EXPORTED": "True", "EXPORT": "1/4", "FAILURES": "3", "MESSAGE": "All tables follow."}
 
 
 @pytest.mark.parametrize(("flags", "expected"), [([], SHOWN), (["-o", "wide"], SHOWN | WIDE)])
