@@ -229,8 +229,9 @@ class RunReport(_JsonFile):
     it. In the last report: tables that hung when the run ended."""
     outcome: Failure | None = None
     """Why the run as a whole failed; absent while it is running and when it succeeded."""
-    lingers: Flag = False
-    """Whether every table has been caught up once, so that the run stays only for later commits."""
+    lingers: Flag | None = None
+    """True once every table has been caught up, so that the run stays only for later commits;
+    absent before, and of a run that ends then."""
     takes_questions: Flag = False
     """Whether the application reads the file that QUESTION_VARIABLE names."""
     result: dict[str, Any] | None = None

@@ -120,7 +120,7 @@ def waits_for_heads(observed: Observed) -> bool:
 def lingers(seen: RunSeen | None) -> bool:
     """Return whether the run stays only for later commits: every table has been caught up once."""
     # Not whether all are at this moment: of many tables with many commits they never may be.
-    return seen is not None and seen.report is not None and seen.report.lingers
+    return seen is not None and seen.report is not None and seen.report.lingers is True
 
 
 def must_end_lingering(status: PipelineStatus, observed: Observed, run: RunStatus) -> bool:
