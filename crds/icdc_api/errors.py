@@ -200,8 +200,7 @@ class FileUnreadable(TableError):
 
 
 class DeadLetterLimit(TableError):
-    """The index refuses more rows than `deadLetters.maxRows` allows, or any where the policy is
-    Stop."""
+    """The index refuses more rows than `deadLetters.maxRows`; with the policy Stop, any."""
 
     failure_class = FailureClass.DEAD_LETTER_LIMIT
 
