@@ -39,7 +39,7 @@ CHANGED = 100
 MAX_WAIT_SECONDS = 300.0
 
 
-class FollowedTable:
+class PolledTable:
     """A table that was exported, and the applications that follow it."""
 
     def __init__(self, lake: Lake, url: str, folder: Path, name: str) -> None:
@@ -128,7 +128,7 @@ def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     lake = Lake(spark)
     latencies: dict[str, list[float]] = {way: [] for way in WAYS}
     with OpenSearchNode(folder / "opensearch") as node:
-        started, lingering = (FollowedTable(lake, node.url, folder, way) for way in WAYS)
+        started, lingering = (PolledTable(lake, node.url, folder, way) for way in WAYS)
         try:
             lingering.start(linger_seconds=int(2 * options.interval))
             for number in range(options.commits):

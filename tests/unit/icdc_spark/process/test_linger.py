@@ -80,29 +80,29 @@ def test_a_failure_lets_all_leave(clock: ManualClock) -> None:
     assert not linger.must_stay()
 
 
-def test_it_is_told_once_that_every_table_has_been_caught_up(clock: ManualClock) -> None:
+def test_it_is_noted_once_that_every_table_has_been_caught_up(clock: ManualClock) -> None:
     """Not whether all are at this moment: with many commits they may never be."""
-    told: list[float] = []
-    linger = make_linger(60, clock, ["orders", "users"], lambda: told.append(clock.seconds))
+    noted: list[float] = []
+    linger = make_linger(60, clock, ["orders", "users"], lambda: noted.append(clock.seconds))
     linger.mark_idle("orders")
     linger.mark_busy("orders")
-    assert told == []
+    assert noted == []
     clock.seconds = 5
     linger.mark_idle("users")
-    assert told == [5]
+    assert noted == [5]
     linger.mark_idle("orders")
     linger.mark_busy("users")
     linger.mark_idle("users")
-    assert told == [5]
+    assert noted == [5]
 
 
 @pytest.mark.parametrize("seconds", [0, 60])
 def test_a_run_that_ends_by_itself_is_not_told_to_linger(seconds: int, clock: ManualClock) -> None:
-    told: list[str] = []
-    linger = make_linger(seconds, clock, ["orders"], lambda: told.append("told"))
+    noted: list[str] = []
+    linger = make_linger(seconds, clock, ["orders"], lambda: noted.append("noted"))
     linger.end()
     linger.mark_idle("orders")
-    assert told == []
+    assert noted == []
 
 
 def test_a_passing_fault_is_tried_again_only_where_the_table_was_caught_up(
