@@ -188,7 +188,7 @@ bench-memory: setup ## what memory a batch takes, 2 M and 8 M rows: nine minutes
 bench-latency: setup ## from a small commit to the index, 1 M rows: ten minutes; ARGS='--table'
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_latency.py $(ARGS)
 
-bench-lingering: setup ## commits to a run that lingers, beside a start for each: ten minutes; ARGS='--table'
+bench-lingering: setup ## how soon a run that lingers applies commits, beside a start for each: ten minutes; ARGS='--table'
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_lingering.py $(ARGS)
 
 bench-tables: setup ## one run of 1, 8 and 32 tables: memory, threads, files; six minutes; ARGS='--tables N --table'

@@ -1,4 +1,4 @@
-"""What commits cost a pipeline whose runs linger, beside one that starts a run for each commit.
+"""How soon commits are applied by a run that lingers, beside a run that is started for each.
 
 `make bench-lingering`. Prints one JSON object, or with `--table` Markdown. Two equal tables get the
 same commits in turn, every `--interval` seconds:
@@ -7,14 +7,11 @@ same commits in turn, every `--interval` seconds:
                  `lingerSeconds: 0`, without the time that an operator and a cluster take
     lingering    one application polls every second, and ends by itself after the last commit
 
-CPU is that of the application's processes, Python and JVM, from start to end, the wait between
-commits included. Time runs from the end of the commit to the state document that says it is
-applied.
+Time runs from the end of the commit to the state document that says it is applied.
 """
 
 import argparse
 import json
-import resource
 import statistics
 import sys
 import tempfile
@@ -54,7 +51,6 @@ class PolledTable:
         self._spark = Pipeline.model_validate(self._harness.resource).spec.spark
         self._runs = LocalRuns(folder / name, application.find_installed())
         self._count = 0
-        self.cpu_seconds = 0.0
 
     def start(self, linger_seconds: int | None = None) -> None:
         """Start an application."""
@@ -82,8 +78,7 @@ class PolledTable:
         )
 
     def wait_until_ended(self) -> None:
-        """Wait until no application runs, and add what it has cost."""
-        before = _read_children_cpu()
+        """Wait until no application runs; none may have failed."""
 
         def has_ended() -> bool:
             return not any(run.live for run in self._runs.observe())
@@ -91,7 +86,6 @@ class PolledTable:
         until(has_ended, "the run has ended", seconds=MAX_WAIT_SECONDS)
         failures = [run.failure for run in self._runs.observe() if run.failure is not None]
         assert not failures, failures
-        self.cpu_seconds += _read_children_cpu() - before
 
     def close(self) -> None:
         """End what still runs."""
@@ -100,12 +94,6 @@ class PolledTable:
     def _read_applied(self) -> str:
         answer = oracle.request(f"{self._url}/icdc-state/_doc/{self._name}")
         return str(answer["_source"]["applied"]["snapshotId"])
-
-
-def _read_children_cpu() -> float:
-    """Return the CPU seconds of all children that have ended, with theirs."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def main() -> int:
@@ -157,12 +145,10 @@ def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
         "runs": [
             {
                 "way": way,
-                "cpu_seconds": round(table.cpu_seconds, 1),
-                "cpu_seconds_per_commit": round(table.cpu_seconds / options.commits, 1),
                 "median_seconds": round(statistics.median(latencies[way]), 1),
                 "slowest_seconds": round(max(latencies[way]), 1),
             }
-            for way, table in (("started", started), ("lingering", lingering))
+            for way in WAYS
         ],
     }
 
