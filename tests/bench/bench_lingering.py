@@ -118,7 +118,7 @@ def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     with OpenSearchNode(folder / "opensearch") as node:
         started, lingering = (PolledTable(lake, node.url, folder, way) for way in WAYS)
         try:
-            lingering.start(linger_seconds=int(2 * options.interval))
+            lingering.start(linger_seconds=int(60 + 2 * options.interval))
             for number in range(options.commits):
                 begun = time.monotonic()
                 for table, way in ((started, "started"), (lingering, "lingering")):
