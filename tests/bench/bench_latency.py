@@ -89,17 +89,17 @@ class FollowedTable:
             )
         since = time.monotonic()
         head = str(self._lake.head(self._table))
-        until(lambda: self._read_applied() == head, f"{head} is applied", pause=0.01)
+        until(
+            lambda: oracle.read_applied(self._url, self.name) == head,
+            f"{head} is applied",
+            pause=0.01,
+        )
         return time.monotonic() - since
 
     def close(self) -> None:
         """End the run."""
         self._application.stop.set()
         self._thread.join()
-
-    def _read_applied(self) -> str:
-        answer = oracle.request(f"{self._url}/icdc-state/_doc/{self.name}")
-        return str(answer["_source"]["applied"]["snapshotId"])
 
 
 def main() -> int:

@@ -71,7 +71,7 @@ class PolledTable:
     def wait_until_applied(self, snapshot: str) -> None:
         """Wait until the state document says that the snapshot is applied."""
         until(
-            lambda: self._read_applied() == snapshot,
+            lambda: oracle.read_applied(self._url, self._name) == snapshot,
             f"{snapshot} is applied",
             seconds=MAX_WAIT_SECONDS,
             pause=0.01,
@@ -90,10 +90,6 @@ class PolledTable:
     def close(self) -> None:
         """End what still runs."""
         self._runs.close()
-
-    def _read_applied(self) -> str:
-        answer = oracle.request(f"{self._url}/icdc-state/_doc/{self._name}")
-        return str(answer["_source"]["applied"]["snapshotId"])
 
 
 def main() -> int:

@@ -39,6 +39,9 @@ QUESTION_VARIABLE = "ICDC_QUESTION_FILE"
 disappears while a continuous run goes on; not set where none will."""
 
 
+PREVIEW_ROWS = 5
+"""Rows of a table that a preview shows where nobody says how many."""
+
 MAX_PREVIEW_ROWS = 1000
 """More would be read by nobody, and are in the memory of three processes at once."""
 
@@ -171,7 +174,7 @@ class RunRequest(_JsonFile):
     only: Annotated[tuple[str, ...], Field(max_length=MAX_TABLES)] | None = None
     """Names of the tables that `letters`, `replay` and `preview` are about; absent for all."""
     rows: Annotated[Count, Field(ge=1, le=MAX_PREVIEW_ROWS)] | None = None
-    """Rows of each table that `preview` shows; absent for any other mode."""
+    """Rows of each table that `preview` shows; absent for PREVIEW_ROWS and for any other mode."""
     tables: Annotated[tuple[str, ...], Field(max_length=MAX_TABLES)] | None = None
     """Names of the tables that a planned `verify` or `repair` is about, empty for all; what is
     under way in their indices is finished first. Absent when a person asks: then it is about all

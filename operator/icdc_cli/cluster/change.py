@@ -127,8 +127,7 @@ async def _restart(target: Target, _arguments: argparse.Namespace) -> Exit:
         return {"restartNonce": _compute_nonce(pipeline, "restartNonce", asked)}
 
     pipeline = await _patch_newest(target, build)
-    later = "; it begins when the pipeline is resumed" if _get_spec(pipeline).get("suspend") else ""
-    terminal.say(f"{target.name}: a new run is requested{later}")
+    terminal.say(f"{target.name}: a new run is requested{_describe_delay(pipeline)}")
     return Exit.DONE
 
 
@@ -142,11 +141,16 @@ async def _resync(target: Target, arguments: argparse.Namespace) -> Exit:
         return {"resync": {"nonce": nonce, "tables": wanted, "mode": str(arguments.mode)}}
 
     pipeline = await _patch_newest(target, build)
-    spec = _get_spec(pipeline)
+    nonce = _get_spec(pipeline)["resync"]["nonce"]
     of = ", ".join(wanted) if wanted else "all tables"
-    later = "; it begins when the pipeline is resumed" if spec.get("suspend") else ""
-    terminal.say(f"{target.name}: resync {spec['resync']['nonce']} of {of} is requested{later}")
+    later = _describe_delay(pipeline)
+    terminal.say(f"{target.name}: resync {nonce} of {of} is requested{later}")
     return Exit.DONE
+
+
+def _describe_delay(pipeline: Resource) -> str:
+    """Return what to add where nothing begins yet, because the pipeline is suspended."""
+    return "; it begins when the pipeline is resumed" if _get_spec(pipeline).get("suspend") else ""
 
 
 async def _patch_newest(target: Target, build: Callable[[Resource], dict[str, Any]]) -> Resource:

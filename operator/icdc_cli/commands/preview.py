@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from icdc_api.job.answers import PreviewEntry, RunAnswer, fill
-from icdc_api.job.run_files import MAX_PREVIEW_ROWS, RunMode
+from icdc_api.job.run_files import MAX_PREVIEW_ROWS, PREVIEW_ROWS, RunMode
 from icdc_cli import options
 from icdc_cli.commands import plan_verify
 from icdc_cli.text_tables import NONE
@@ -42,9 +42,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--rows",
         type=options.build_number_type(1, MAX_PREVIEW_ROWS),
-        default=5,
+        default=PREVIEW_ROWS,
         metavar="N",
-        help=f"rows of each table, at most {MAX_PREVIEW_ROWS} (default: 5)",
+        help=f"rows of each table, at most {MAX_PREVIEW_ROWS} (default: {PREVIEW_ROWS})",
     )
     options.add_verbose(parser)
     parser.set_defaults(command=preview)

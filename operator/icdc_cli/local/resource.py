@@ -23,6 +23,9 @@ from icdc_api.spec.pipeline import Pipeline
 from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_cli.local.state_dir import StateDir
 
+_NO_HOST = "http://opensearch.invalid:9200"
+"""No name below `.invalid` is ever resolved (RFC 2606)."""
+
 
 class _Verbatim(Mapping[str, str]):
     """An environment in which every `${NAME}` stands for itself.
@@ -64,25 +67,23 @@ class LocalPipeline:
         The saved resource stays as it is: the node has another port at its next start, and a spec
         that changes with it would be a new generation, which ends the run of the one before.
         """
-        sink = {**self.request["spec"]["sink"]}
-        sink["opensearch"] = {**sink["opensearch"], "hosts": [url]}
-        request = {**self.request, "spec": {**self.request["spec"], "sink": sink}}
-        return replace(self, request=request)
+        target = self.request["spec"]["sink"]["opensearch"]
+        return replace(self, request=self._build_request({**target, "hosts": [url]}))
 
     def without_target(self) -> "LocalPipeline":
         """Return a copy that names no OpenSearch, and no Secret of one: it will not be asked."""
+        target = {**self.request["spec"]["sink"]["opensearch"], "hosts": [_NO_HOST]}
+        for field in ("credentialsFrom", "tls"):
+            target.pop(field, None)
+        request = self._build_request(target)
+        pipeline = loading.parse_pipeline(request, source=self.source)
+        return replace(self, request=request, pipeline=pipeline)
+
+    def _build_request(self, target: dict[str, Any]) -> dict[str, Any]:
+        """Return the request with `target` in place of its `sink.opensearch`."""
         spec = self.request["spec"]
-        target = {
-            key: value
-            for key, value in spec["sink"]["opensearch"].items()
-            if key not in ("credentialsFrom", "tls")
-        }
-        target["hosts"] = ["http://opensearch.invalid:9200"]
         sink = {**spec["sink"], "opensearch": target}
-        request = {**self.request, "spec": {**spec, "sink": sink}}
-        return replace(
-            self, request=request, pipeline=loading.parse_pipeline(request, source=self.source)
-        )
+        return {**self.request, "spec": {**spec, "sink": sink}}
 
     def with_status(self, generation: int, status: PipelineStatus) -> dict[str, Any]:
         """Return the whole resource, as `kubectl get -o yaml` shows it.

@@ -7,7 +7,7 @@
     repair    `inspection.repair`                             documents that differ
     letters   `inspection.list_dead_letters`                  nothing
     replay    `inspection.replay_dead_letters`                documents of dead letters
-    preview   `preview.preview`                             nothing
+    preview   `preview.preview`                               nothing
     delete    `deletion.delete`                               removes index, state and tags
 
 It must not know how the tables of a run are scheduled.

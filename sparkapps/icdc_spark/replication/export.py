@@ -200,7 +200,7 @@ def _write_chunks(work: ExportWork, stored: Stored, planned: ExportPlan | None) 
     intent = require_intent(stored.document)
     rows_total = planned.records if planned else 0
     rate = ExportRate(progress.build_export_progress(intent, rows_total))
-    progress.report_export(context, require_intent(stored.document), rows_total, rate)
+    progress.report_export(context, intent, rows_total, rate)
     begun = identity.check_identity(context.client, intent.index, intent.index_uuid)
     context.nodes.see(begun)
     chunks = planned.iterate_chunks(intent.chunks_done) if planned else iter(())

@@ -60,7 +60,7 @@ class TableRun:
             return observation.step.kind
         # A batch may end before the current snapshot, at an older schema.
         documents = self.observer.resolve_documents_at(observation, observation.step.to_id)
-        self.observer.check_filter(observation, documents)
+        self.observer.check_filter(observation.table, observation.step.to_id, documents)
         stored = observation.stored or self._create_state(observation)
         # If the step dies half-way the document must be read again, not remembered.
         self._stored = None

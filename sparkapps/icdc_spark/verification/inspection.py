@@ -95,7 +95,8 @@ def _plan(context: TableContext) -> PlanEntry:
         observation = observer.observe(observer.load_state())
         step = observation.step
         # A run would raise it before it wrote anything, so the plan is not what it shows.
-        observer.check_filter(observation, observer.resolve_documents_at(observation, step.to_id))
+        documents = observer.resolve_documents_at(observation, step.to_id)
+        observer.check_filter(observation.table, step.to_id, documents)
         return {
             "mode": step.kind.value,
             "fromSnapshotId": step.from_id,

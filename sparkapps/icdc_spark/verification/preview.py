@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from icdc_api.job.answers import PreviewDocument, PreviewEntry, TableEntry
+from icdc_api.job.run_files import PREVIEW_ROWS
 from icdc_spark.diff.export_plan import Chunk
-from icdc_spark.diff.rows import check_filter
 from icdc_spark.diff.strategies import build_export_lines
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.mapping import build_index_mapping
@@ -36,9 +36,6 @@ GROWTH = 8
 MAX_FILES = 512
 """Files that are read in one Spark job, at most."""
 
-DEFAULT_ROWS = 5
-"""Rows that are shown where the request does not say how many."""
-
 
 def preview(context: TableContext) -> TableEntry:
     """Return documents of some rows, and the mapping of their index."""
@@ -46,15 +43,14 @@ def preview(context: TableContext) -> TableEntry:
 
 
 def _preview(context: TableContext) -> PreviewEntry:
-    rows = context.request.rows or DEFAULT_ROWS
+    rows = context.request.rows or PREVIEW_ROWS
     with closing(TableObserver(context)) as observer:
         table, current, documents = observer.read_table()
         mapping = build_index_mapping(documents, table_uuid=table.uuid)
         del mapping["_meta"]
         shown: list[PreviewDocument] = []
         if current is not None:
-            with open_reader(observer.session, table, current.id, documents) as reader:
-                check_filter(reader, documents)
+            observer.check_filter(table, str(current.id), documents)
             for group in _list_groups(table, current.id):
                 context.note_progress()
                 # One for each group: it holds what it has read until it is closed.

@@ -152,12 +152,13 @@ class TableObserver:
         # An older snapshot may have an older schema.
         return self._resolve_documents(observation.table.read_schema(int(snapshot_id)))
 
-    def check_filter(self, observation: TableObservation, documents: DocumentSpec) -> None:
+    def check_filter(
+        self, table: IcebergTable, snapshot_id: str | None, documents: DocumentSpec
+    ) -> None:
         """Raise FilterInvalid before anything is created that only a valid filter could fill."""
-        to_id = observation.step.to_id
-        if documents.row_filter is None or to_id is None:
+        if documents.row_filter is None or snapshot_id is None:
             return
-        with open_reader(self.session, observation.table, int(to_id), documents) as reader:
+        with open_reader(self.session, table, int(snapshot_id), documents) as reader:
             check_filter(reader, documents)
 
     def _resolve_documents(self, schema: Schema) -> DocumentSpec:

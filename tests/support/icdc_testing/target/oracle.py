@@ -128,6 +128,12 @@ def request(url: str, method: str = "GET", body: object = None) -> dict[str, Any
         return cast(dict[str, Any], json.loads(response.read() or b"{}"))
 
 
+def read_applied(url: str, alias: str) -> str:
+    """Return the id of the snapshot that the state document of an index says is applied."""
+    answer = request(f"{url}/icdc-state/_doc/{alias}")
+    return str(answer["_source"]["applied"]["snapshotId"])
+
+
 def hits(url: str, index: str) -> Iterable[dict[str, Any]]:
     """Yield every hit of the index, with its version."""
     request(f"{url}/{index}/_refresh", "POST")

@@ -6,29 +6,20 @@ import time
 import pytest
 
 from icdc_operator.cluster.queue import PipelineKey, RetryBackoff, WorkQueue
+from icdc_testing.waiting.manual_clock import ManualClock
 
 pytestmark = pytest.mark.unit
 
 SHOP, TAXI, LAKE = (PipelineKey("default", name) for name in ("shop", "taxi", "lake"))
 
 
-class MovedClock:
-    """Seconds that only the test moves."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(100.0)
 
 
 @pytest.fixture
-def clock() -> MovedClock:
-    return MovedClock()
-
-
-@pytest.fixture
-def queue(clock: MovedClock) -> WorkQueue:
+def queue(clock: ManualClock) -> WorkQueue:
     return WorkQueue(clock, RetryBackoff(first_seconds=1.0, cap_seconds=60.0, event_seconds=5.0))
 
 
@@ -42,12 +33,12 @@ def take_due(queue: WorkQueue) -> list[PipelineKey]:
 
 
 def test_keys_come_in_the_order_in_which_they_became_due(
-    queue: WorkQueue, clock: MovedClock
+    queue: WorkQueue, clock: ManualClock
 ) -> None:
     queue.add(TAXI, after=2.0)
     queue.add(SHOP, after=1.0)
     queue.add(LAKE)
-    clock.now += 3
+    clock.seconds += 3
     assert take_due(queue) == [LAKE, SHOP, TAXI]
 
 
@@ -60,15 +51,15 @@ def test_a_key_that_is_added_again_while_it_waits_is_one_key(queue: WorkQueue) -
 
 @pytest.mark.parametrize("delays", [(5.0, 1.0), (1.0, 5.0)])
 def test_the_earliest_of_several_times_counts(
-    queue: WorkQueue, clock: MovedClock, delays: tuple[float, float]
+    queue: WorkQueue, clock: ManualClock, delays: tuple[float, float]
 ) -> None:
     for delay in delays:
         queue.add(SHOP, after=delay)
-    clock.now += 0.9
+    clock.seconds += 0.9
     assert take_due(queue) == []
-    clock.now += 0.1
+    clock.seconds += 0.1
     assert take_due(queue) == [SHOP]
-    clock.now += 60
+    clock.seconds += 60
     assert take_due(queue) == []
 
 
@@ -91,24 +82,26 @@ def test_a_key_in_work_does_not_hold_up_others(queue: WorkQueue) -> None:
 
 
 def test_an_addition_during_work_goes_before_the_next_planned_look(
-    queue: WorkQueue, clock: MovedClock
+    queue: WorkQueue, clock: ManualClock
 ) -> None:
     queue.add(SHOP)
     queue.take()
     queue.add(SHOP)
     queue.finish(SHOP, again_after=30.0)
     assert take_due(queue) == [SHOP]
-    clock.now += 60
+    clock.seconds += 60
     assert take_due(queue) == []
 
 
-def test_the_wait_after_failures_doubles_up_to_the_cap(queue: WorkQueue, clock: MovedClock) -> None:
+def test_the_wait_after_failures_doubles_up_to_the_cap(
+    queue: WorkQueue, clock: ManualClock
+) -> None:
     waits = []
     queue.add(SHOP)
     for _ in range(9):
         assert queue.take() == SHOP
         waits.append(queue.retry(SHOP))
-        clock.now += waits[-1]
+        clock.seconds += waits[-1]
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60]
 
 
@@ -116,11 +109,11 @@ def test_a_thousand_failures_do_not_overflow() -> None:
     assert RetryBackoff(cap_seconds=60.0).compute_seconds(5000) == 60.0
 
 
-def test_a_success_forgives_the_failures_before_it(queue: WorkQueue, clock: MovedClock) -> None:
+def test_a_success_forgives_the_failures_before_it(queue: WorkQueue, clock: ManualClock) -> None:
     queue.add(SHOP)
     for _ in range(3):
         queue.take()
-        clock.now += queue.retry(SHOP)
+        clock.seconds += queue.retry(SHOP)
     queue.take()
     queue.finish(SHOP, again_after=0.0)
     queue.take()
@@ -128,68 +121,68 @@ def test_a_success_forgives_the_failures_before_it(queue: WorkQueue, clock: Move
 
 
 def test_a_change_shortens_a_long_wait_but_not_below_the_bound(
-    queue: WorkQueue, clock: MovedClock
+    queue: WorkQueue, clock: ManualClock
 ) -> None:
     queue.add(SHOP)
     for _ in range(7):
         queue.take()
         wait = queue.retry(SHOP)
-        clock.now += wait
+        clock.seconds += wait
     queue.take()
     assert queue.retry(SHOP) == 60.0
     queue.add(SHOP)
-    clock.now += 4.9
+    clock.seconds += 4.9
     assert queue.take() is None
-    clock.now += 0.2
+    clock.seconds += 0.2
     assert queue.take() == SHOP
 
 
 def test_a_change_during_work_that_fails_does_not_wait_for_the_whole_backoff(
-    queue: WorkQueue, clock: MovedClock
+    queue: WorkQueue, clock: ManualClock
 ) -> None:
     queue.add(SHOP)
     for _ in range(6):
         queue.take()
-        clock.now += queue.retry(SHOP)
+        clock.seconds += queue.retry(SHOP)
     queue.take()
     queue.add(SHOP)
     assert queue.retry(SHOP) == 5.0
 
 
 def test_no_change_goes_before_the_time_a_server_asked_for(
-    queue: WorkQueue, clock: MovedClock
+    queue: WorkQueue, clock: ManualClock
 ) -> None:
     queue.add(SHOP)
     queue.take()
     assert queue.retry(SHOP, at_least=20.0) == 20.0
     queue.add(SHOP)
-    clock.now += 19.9
+    clock.seconds += 19.9
     assert queue.take() is None
-    clock.now += 0.2
+    clock.seconds += 0.2
     assert queue.take() == SHOP
 
 
 def test_depth_and_age_tell_of_keys_that_wait_for_a_worker_alone(
-    queue: WorkQueue, clock: MovedClock
+    queue: WorkQueue, clock: ManualClock
 ) -> None:
     queue.add(SHOP)
     queue.add(TAXI, after=10.0)
-    clock.now += 3
+    clock.seconds += 3
     assert (queue.depth, queue.oldest_seconds, queue.active) == (1, 3.0, 0)
     queue.take()
     assert (queue.depth, queue.oldest_seconds, queue.active) == (0, 0.0, 1)
-    clock.now += 8
+    clock.seconds += 8
     assert (queue.depth, queue.oldest_seconds) == (1, 1.0)
 
 
 def test_a_key_that_is_put_off_again_and_again_does_not_grow_the_queue(
-    queue: WorkQueue, clock: MovedClock
+    queue: WorkQueue, clock: ManualClock
 ) -> None:
     for _ in range(10_000):
         queue.add(SHOP, after=3600.0)
         queue.add(SHOP)
         assert take_due(queue) == [SHOP]
-        clock.now += 0.001
+        clock.seconds += 0.001
     assert len(queue._heap) < 200
 
 
