@@ -66,30 +66,29 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
 def test_every_document_is_the_one_that_is_indexed(
-    case: str,
-    spark: SparkSession,
-    lake: Lake,
-    proxy: FaultProxy,
-    clean_indices: str,
-    tmp_path: Path,
+    spark: SparkSession, lake: Lake, proxy: FaultProxy, clean_indices: str, tmp_path: Path
 ) -> None:
-    name = lake.create(COLUMNS)
-    lake.sql(f"insert into lake.{name} values {ROWS}")
-    lake.sql(f"insert into lake.{name} (id, part) values (4, 'later')")
-    harness = Harness(spark, proxy.url, tmp_path, [{"name": name, "index": ALIAS, **CASES[case]}])
+    tables = []
+    for number, case in enumerate(CASES.values()):
+        name = lake.create(COLUMNS)
+        lake.sql(f"insert into lake.{name} values {ROWS}")
+        lake.sql(f"insert into lake.{name} (id, part) values (4, 'later')")
+        tables.append({"name": name, "index": f"{ALIAS}-{number}", **case})
+    harness = Harness(spark, proxy.url, tmp_path, tables)
     asked = len(proxy.requests())
-    (entry,) = run_preview(harness, rows=100)
+    entries = run_preview(harness, rows=100)
     assert len(proxy.requests()) == asked
-    harness.sync()
-    shown = {document["_id"]: document["_source"] for document in entry["documents"]}
-    assert shown == read_index(clean_indices, ALIAS)
-    assert shown
-    index = oracle.request(f"{clean_indices}/{ALIAS}-000001/_mapping")[f"{ALIAS}-000001"]
-    made: Mapping[str, Any] = index["mappings"]
-    assert list_types(entry["mapping"]) == list_types(made)
-    assert entry["mapping"]["dynamic"] == made["dynamic"]
+    report = harness.run()
+    assert [(t.reason, t.message) for t in report.tables] == [(None, None)] * len(CASES)
+    for label, table, entry in zip(CASES, tables, entries, strict=True):
+        shown = {document["_id"]: document["_source"] for document in entry["documents"]}
+        assert shown == read_index(clean_indices, table["index"]), label
+        assert shown, label
+        index = oracle.request(f"{clean_indices}/{table['index']}-000001/_mapping")
+        made: Mapping[str, Any] = index[f"{table['index']}-000001"]["mappings"]
+        assert list_types(entry["mapping"]) == list_types(made), label
+        assert entry["mapping"]["dynamic"] == made["dynamic"], label
 
 
 def test_deleted_rows_are_not_shown_and_rows_of_several_files_are(

@@ -15,9 +15,9 @@ from icdc_testing.target import node_calls
 pytestmark = pytest.mark.spark
 
 TABLES = 8
-ROUNDS = 24
+ROUNDS = 20
 """Batches of each table."""
-SETTLED = 16
+SETTLED = 14
 """After so many the first sample is taken: Spark has as many queries as it retains."""
 QUERIES = 120
 """That Spark may remember: it retains 100, and forgets some at a time."""

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from icdc_testing import SOURCES
 from icdc_testing.waiting.seeds import SEED_VARIABLE
 
+WORLDS = int(os.environ.get("ICDC_WORLDS") or 10_000)
+"""How many are played by the two processes together."""
 SEEDS_APART = 100_000_000
 """The seeds between those of one ICDC_TEST_SEED and the next."""
 
