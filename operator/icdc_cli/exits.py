@@ -6,7 +6,8 @@ call again later. So the codes say who acts, and not which module failed:
 0  done, a requested suspend included
 1  a table stalled, or verify found differences
 2  bad usage, or a spec that is wrong by itself
-3  a passing fault outlasted the retries, or this host cannot run the application
+3  a passing fault outlasted the retries, verify met a batch under way, or this host cannot run the
+   application
 
     status of a pipeline, or error                              code
     every table Streaming, Verified=False: 3 documents differ   1

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from icdc_api.job.answers import (
+    BATCH_UNDER_WAY,
     DIFFERENCE_KINDS,
     ComparisonEntry,
     DeadLetterEntry,
@@ -51,7 +52,7 @@ _PLAN_HEAD = (
 )
 _VERIFY_HEAD = (
     *("NAME", "INDEX", "SNAPSHOT", "EQUAL", "ROWS", "DOCUMENTS", "MISSING", "EXTRA", "DIFFERENT"),
-    "MESSAGE",
+    *("REFUSED", "MESSAGE"),
 )
 _DEAD_LETTERS_HEAD = ("NAME", "INDEX", "ID", "ERROR", "SNAPSHOT", "ORDINAL", "AT", "REASON")
 _REPLAY_HEAD = ("NAME", "INDEX", "RESENT", "LEFT", "MESSAGE")
@@ -234,12 +235,19 @@ def _build_comparison_row(table: ComparisonEntry) -> tuple[str, ...]:
         message = f"repaired {repaired} documents{'; ' if message else ''}{message}"
     return (
         *_format_cells(table["name"], table["index"], table["snapshotId"]),
-        # Absent is "no": a table that could not be compared has not been shown to be equal.
-        "yes" if table["equal"] else "no",
+        _format_equal(table),
         *_format_cells(table["rows"], table["documents"]),
         *(_format_cell(fill(Differences, table[kind] or {})["count"]) for kind in DIFFERENCE_KINDS),
+        _format_cell(table["refused"]),
         message,
     )
+
+
+def _format_equal(table: ComparisonEntry) -> str:
+    if table["reason"] == BATCH_UNDER_WAY:
+        return "unsettled"
+    # Absent is "no": a table that could not be compared has not been shown to be equal.
+    return "yes" if table["equal"] else "no"
 
 
 def _format_message(table: TableEntry) -> str:

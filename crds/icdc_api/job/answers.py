@@ -91,6 +91,8 @@ class ComparisonEntry(TableEntry, total=False):
     """Documents of the index without a row."""
     different: Differences | None
     """Documents that differ from their rows."""
+    refused: int | None
+    """Rows without a document that are dead letters: no difference."""
     repaired: int | None
     """Documents that were corrected; None where nothing was written."""
     underWay: bool

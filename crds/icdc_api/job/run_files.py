@@ -272,6 +272,8 @@ class TableComparison(ApiModel):
     """Documents of the index without a row."""
     different: DifferingDocuments = DifferingDocuments()
     """Documents that differ from their rows."""
+    refused: Count | None = None
+    """Rows without a document that are dead letters; absent of an older application."""
     repaired: Count | None = None
     """Documents that were corrected; absent where nothing had to be."""
     under_way: Flag = False

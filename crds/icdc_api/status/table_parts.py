@@ -95,6 +95,8 @@ class Verification(ApiModel):
     """Documents of the index without a row."""
     different: Count | None = None
     """Documents that differed from their rows."""
+    refused: Count | None = None
+    """Rows without a document that are dead letters: no difference."""
     repaired: Count | None = None
     """Documents that were written or deleted to repair it; not compared again since."""
     samples: Annotated[tuple[Clipped, ...], Field(max_length=MAX_SAMPLES)] = ()

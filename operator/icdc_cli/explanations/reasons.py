@@ -133,7 +133,7 @@ def _explain(word: str, meaning: str, kind: type[IcdcError]) -> Explanation:
 def _explain_batch_under_way() -> Explanation:
     meaning = (
         "A comparison, or a question about dead letters, met a batch that was only partly applied, "
-        "so its answer would prove nothing."
+        "so its answer would prove nothing: what differs may be a part of the batch."
     )
     cure = (f"{VERIFY}  # again, once the batch is applied",)
     return Explanation(BATCH_UNDER_WAY, Family.REASON, meaning, NOT_NEEDED, cure)

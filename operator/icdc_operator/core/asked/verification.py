@@ -88,7 +88,8 @@ def describe_table(table: TableStatus) -> str:
     match classify(last):
         case ComparisonResult.EQUAL:
             documents = "" if last.documents is None else f": {last.documents} documents"
-            return f"{table.name}{documents}"
+            refused = f", and {last.refused} rows that the index refuses" if last.refused else ""
+            return f"{table.name}{documents}{refused}"
         case ComparisonResult.REPAIRED:
             return f"{table.name}: {last.repaired} documents repaired, not compared again since"
         case ComparisonResult.NOT_VERIFIED:
@@ -196,6 +197,7 @@ def _to_verification(
         missing=None if answer.equal is None else answer.missing.count,
         extra=None if answer.equal is None else answer.extra.count,
         different=None if answer.equal is None else answer.different.count,
+        refused=answer.refused,
         repaired=answer.repaired,
         samples=tuple(_interleave_samples(answer)[:room]),
         reason=None if equal is not None else reason,

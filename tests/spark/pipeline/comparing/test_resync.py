@@ -11,6 +11,7 @@ from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_cli import exits
 from icdc_cli.exits import Exit
 from icdc_spark.process.pipeline_run import PipelineRun
+from icdc_spark.verification import moment
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
@@ -79,8 +80,13 @@ def test_verify_finds_what_somebody_broke_and_repair_mends_it(
 
 
 def test_a_planned_comparison_finishes_first_what_it_finds_under_way(
-    spark: SparkSession, clean_indices: str, table: str, tmp_path: Path
+    spark: SparkSession,
+    clean_indices: str,
+    table: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(moment, "QUIET_SECONDS", 0.0)
     entry = {"name": table, "identifierColumns": ["id"], "index": "things"}
     harness = Harness(spark, clean_indices, tmp_path, [entry])
     harness.sync()
@@ -89,7 +95,17 @@ def test_a_planned_comparison_finishes_first_what_it_finds_under_way(
     oracle.request(block, "PUT", {"index.blocks.write": True})
     assert harness.run_to_stall().reason == "TargetReadOnly"
     oracle.request(block, "PUT", {"index.blocks.write": None})
-    assert harness.inspect(RunMode.VERIFY)["underWay"]
+    # As the batch writes it: the document is right as before the batch, and as after it.
+    here = f"{clean_indices}/things-000001/_doc"
+    oracle.request(f"{here}/1", "PUT", {"id": 1, "name": "x"})
+    found = harness.inspect(RunMode.VERIFY)
+    assert (found["equal"], found["underWay"], found["rows"]) == (True, True, 3)
+    oracle.request(f"{here}/2", "PUT", {"id": 2, "name": "edited"})
+    found = harness.inspect(RunMode.REPAIR)
+    assert (found["equal"], found["reason"], found["repaired"]) == (None, "BatchUnderWay", None)
+    assert found["message"].startswith("not settled: the pipeline wrote meanwhile (1 documents)")
+    assert "different" not in found
+    oracle.request(f"{here}/2", "PUT", {"id": 2, "name": "b"})
 
     stop = threading.Event()
     stop.set()

@@ -3,6 +3,7 @@
 Neither verify nor plan changes anything.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,6 @@ def test_edits_by_somebody_else_are_found_and_mended(
     edit(clean_indices)
     before = state(clean_indices)
     proxy.clear()
-
     entry_found = harness.inspect(RunMode.VERIFY)
 
     assert entry_found == {
@@ -78,6 +78,7 @@ def test_edits_by_somebody_else_are_found_and_mended(
         "missing": samples("2"),
         "extra": samples("9"),
         "different": samples("1", "4"),
+        "refused": 0,
         "repaired": None,
     }
     assert (proxy.writes(), state(clean_indices)) == ([], before)
@@ -99,6 +100,25 @@ def test_edits_by_somebody_else_are_found_and_mended(
     proxy.clear()
     harness.sync()
     assert list_operations(document_writes(proxy.writes(), "things")) == [put("1", id=1, name="x")]
+
+
+def test_what_the_pipeline_writes_meanwhile_is_no_difference(
+    spark: SparkSession, proxy: FaultProxy, clean_indices: str, table: str, tmp_path: Path
+) -> None:
+    entry = {"name": table, "identifierColumns": ["id"], "index": "things"}
+    compared = Harness(spark, proxy.url, tmp_path, [entry])
+    followed = Harness(spark, clean_indices, tmp_path, [entry])
+    followed.sync()
+    held = proxy.hold("things-000001/_search/point_in_time")
+    with ThreadPoolExecutor() as pool:
+        comparison = pool.submit(compared.inspect, RunMode.VERIFY)
+        held.wait()
+        spark.sql(f"update lake.{table} set name = 'x' where id = 1")
+        spark.sql(f"delete from lake.{table} where id = 2")
+        applied = followed.sync().applied_snapshot_id
+        held.release()
+        found = comparison.result()
+    assert (found["equal"], found["snapshotId"], found["documents"]) == (True, applied, 3)
 
 
 def test_a_document_that_somebody_edited_is_overwritten_by_the_next_change_of_its_row(

@@ -28,6 +28,7 @@ LETTER = {"id": "7", "errorType": "mapper_parsing_exception", "reason": "no numb
 DEAD_LETTERS_RESULT = {"tables": [{"name": "shop.orders", "index": "orders", "letters": [LETTER]}]}
 REPLAY_RESULT = {"tables": [{"name": "shop.orders", "index": "orders", "resent": 3, "left": 0}]}
 REFUSED_AGAIN = {"tables": [{"name": "shop.orders", "index": "orders", "resent": 3, "left": 2}]}
+UNSETTLED = {"tables": [{"name": "shop.orders", "equal": None, "reason": "BatchUnderWay"}]}
 DIFFERENT = {"tables": [{"name": "shop.orders", "index": "orders", "equal": False}]}
 
 
@@ -90,6 +91,7 @@ def annotations(shop: Object) -> Object:
         (["verify"], RunKind.VERIFY, VERIFY_RESULT, 0, "yes"),
         (["verify", "--repair"], RunKind.REPAIR, VERIFY_RESULT, 0, "yes"),
         (["verify"], RunKind.VERIFY, DIFFERENT, 1, "no"),
+        (["verify"], RunKind.VERIFY, UNSETTLED, 3, "unsettled"),
         (["dead-letters", "list"], RunKind.DEAD_LETTERS, DEAD_LETTERS_RESULT, 0, "mapper_parsing"),
         (["dead-letters", "replay"], RunKind.REPLAY, REPLAY_RESULT, 0, "3        0"),
         (["dead-letters", "replay"], RunKind.REPLAY, REFUSED_AGAIN, 1, "3        2"),

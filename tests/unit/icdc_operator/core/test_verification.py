@@ -92,11 +92,23 @@ def test_what_differs_is_told_with_counts_and_bounded_samples(world: ComparingWo
             ("Unknown", "NotVerified", "shop.orders: Bug: run shop-r3-1 succeeded but reported"),
         ),
         (
+            verdict(ORDERS, refused=3),
+            ("True", "Equal", "shop.orders: 10 documents, and 3 rows that the index refuses"),
+        ),
+        (
             verdict(ORDERS, ofTheFuture=1),
             ("True", "Equal", "shop.orders: 10 documents"),
         ),
     ],
-    ids=["mended", "a row is refused", "under way", "no index", "unreadable", "a newer driver"],
+    ids=[
+        "mended",
+        "a row is refused",
+        "under way",
+        "no index",
+        "unreadable",
+        "refused",
+        "a newer driver",
+    ],
 )
 def test_nothing_is_called_equal_that_was_not_compared(
     world: ComparingWorld, entry: dict[str, Any], expected: tuple[str, str, str]

@@ -1,0 +1,93 @@
+"""Reads table and index at one moment, and finds the kind of each id: equal, or how it differs.
+
+Both sides are reduced to (id, digest of the canonical document) in tasks and joined once.
+
+    kind        row           document      of an index that follows its table
+    equal       1 {"a": "x"}  1 {"a": "x"}
+    missing     2 {"a": "y"}  -
+    refused     3 {"a": "z"}  -             3 is a dead letter: no difference
+    extra       -             4 {"a": "x"}
+    different   5 {"a": "x"}  5 {"a": "y"}
+
+While a batch from snapshot 77 to 78 is under way, a document may be as 77 or as 78 has it. What
+differs from 77 is therefore compared with 78 as well: what differs from both is a difference.
+
+It must not know what is done about a difference.
+"""
+
+from collections.abc import Iterable
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from icdc_spark.diff.export_plan import Chunk
+from icdc_spark.diff.id_lookup import look_up_ids
+from icdc_spark.diff.operation_lines import EXPECT
+from icdc_spark.diff.rows import ID
+from icdc_spark.diff.strategies import build_export_lines
+from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.documents.expect import Expect
+from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.opensearch.client.scan import Scan
+from icdc_spark.readers.snapshot_reader import SnapshotReader
+from icdc_spark.replication import duplicates
+from icdc_spark.verification.digests import ID_AND_DIGEST, build_digest_task, digest_lines
+from icdc_spark.verification.pairing import compare_by_id, compare_contents
+
+KIND = "kind"
+EQUAL, MISSING, REFUSED = "equal", "missing", "refused"
+
+
+def read_index(reader: SnapshotReader, scan: Scan) -> DataFrame:
+    """Return id and digest of each document of the scan, read now; each task reads one slice."""
+    numbers = reader.session.range(0, scan.slices, 1, scan.slices)
+    stored = reader.persist(numbers.mapInArrow(build_digest_task(scan), ID_AND_DIGEST))
+    with translate_source_errors(reader.table_name):
+        # Frames are lazy: only an action reads, and the scan is closed before the next one.
+        stored.count()
+    return stored
+
+
+def read_table(reader: SnapshotReader, spec: DocumentSpec, *, has_duplicates: bool) -> DataFrame:
+    """Return id and digest of each document that the snapshot gives."""
+    with translate_source_errors(reader.table_name):
+        everything = Chunk(number=0, group=reader.list_all_files())
+        if has_duplicates:
+            # One document for each key: `build_export_lines` gives one for each row.
+            ids = duplicates.select_all_ids(reader, spec)
+            lines = look_up_ids(reader, ids, spec, version=0).frame
+        else:
+            lines = build_export_lines(reader, everything, spec, version=0).frame
+        return lines.select("line").mapInArrow(digest_lines, ID_AND_DIGEST)
+
+
+def compare(table: DataFrame, index: DataFrame, spec: DocumentSpec) -> DataFrame:
+    """Return one row per id of table or index, with its `kind`."""
+    return (compare_contents if spec.append_only else compare_by_id)(table, index)
+
+
+def compare_again(
+    reader: SnapshotReader, kinds: DataFrame, index: DataFrame, spec: DocumentSpec
+) -> DataFrame:
+    """Return `kinds`, in which what differs was compared with the snapshot of `reader` instead."""
+    ids = kinds.where(F.col(KIND) != EQUAL).select(ID)
+    found = look_up_ids(reader, ids, spec, version=0).frame.where(F.col(EXPECT) != Expect.DELETED)
+    table = found.select("line").mapInArrow(digest_lines, ID_AND_DIGEST)
+    again = compare(table, index.join(ids, on=ID, how="left_semi"), spec)
+    return kinds.where(F.col(KIND) == EQUAL).unionByName(again)
+
+
+def mark_refused(reader: SnapshotReader, kinds: DataFrame, refused_ids: Iterable[str]) -> DataFrame:
+    """Return `kinds`, in which rows without a document that are dead letters are `refused`.
+
+    Of an append-only table a compaction gives a row another id than its dead letter has: such a
+    row counts as missing, until a repair has sent it again.
+    """
+    rows = [(row_id,) for row_id in sorted(refused_ids)]
+    if not rows:
+        return kinds
+    refused = reader.session.createDataFrame(rows, "refused_id string")
+    joined = kinds.join(refused, on=F.col(ID) == F.col("refused_id"), how="left")
+    is_refused = (F.col(KIND) == MISSING) & F.col("refused_id").isNotNull()
+    kind = F.when(is_refused, REFUSED).otherwise(F.col(KIND))
+    return joined.select(ID, kind.alias(KIND))
