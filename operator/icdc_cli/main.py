@@ -24,6 +24,7 @@ from icdc_api.errors import IcdcError
 from icdc_cli import exits, options, terminal
 from icdc_cli.cluster import change, logs, status
 from icdc_cli.commands import crd, dead_letters, demo, explain, plan_verify, preview, run
+from icdc_cli.commands.ui import command as ui
 from icdc_cli.exits import Exit
 
 # In the order of `icdc --help`: first what works on a file alone, the demo last.
@@ -34,6 +35,7 @@ _COMMANDS = (
     preview.add_parser,
     dead_letters.add_parser,
     status.add_parser,
+    ui.add_parser,
     change.add_pause_parser,
     change.add_resume_parser,
     change.add_restart_parser,

@@ -82,7 +82,7 @@ def format_overview(tables: Sequence[TableStatus], *, hint: str) -> str:
     behind = sum(1 for table in tables if table.snapshots_behind)
     note = f"; {behind} are behind" if behind else ""
     parts = [f"{len(tables)} tables: {counts}{note}"]
-    shown = sorted(filter(_needs_attention, tables), key=_rank_need)
+    shown = sorted(filter(_needs_attention, tables), key=rank_need)
     parts += [format_status(shown[:MAX_ROWS])] if shown else []
     rest = len(shown) - MAX_ROWS
     parts.append(f"and {rest} more of these; {hint}" if rest > 0 else hint)
@@ -94,7 +94,7 @@ def _needs_attention(table: TableStatus) -> bool:
     return not in_place or table.reason is not None or bool(table.snapshots_behind)
 
 
-def _rank_need(table: TableStatus) -> tuple[int, bool, int]:
+def rank_need(table: TableStatus) -> tuple[int, bool, int]:
     """Return the key that sorts tables: what needs a person first, then what is further behind."""
     return _BY_NEED.index(table.state), table.reason is None, -(table.lag_seconds or 0)
 
@@ -111,7 +111,7 @@ def format_plan(result: Mapping[str, Any]) -> str:
             *_format_cells(table["fromSnapshotId"], table["toSnapshotId"]),
             *_format_cells(table["filesAdded"], table["filesRemoved"]),
             *_format_cells(table["filesWithNewDeletes"], table["rows"]),
-            _format_bytes(table["bytes"]),
+            format_bytes(table["bytes"]),
             _format_cell(table["strategy"]),
             _format_message(table),
         )
@@ -264,7 +264,7 @@ def _format_cell(value: object) -> str:
     return NONE if value is None or value == "" else str(value)
 
 
-def _format_bytes(value: object) -> str:
+def format_bytes(value: object) -> str:
     """Return a size in the greatest binary unit below it: 1536 gives 1.5 KiB, None gives `-`."""
     if not isinstance(value, int):
         return NONE

@@ -1,4 +1,4 @@
-"""`icdc status`, `pause`, `resume`, `resync` and `logs` by a person with few rights."""
+"""`icdc status`, `pause`, `resume`, `resync`, `logs` and `ui` by a person with few rights."""
 
 import json
 import os
@@ -9,9 +9,12 @@ import pytest
 
 from icdc_api import naming
 from icdc_cli import main
+from icdc_cli.commands.ui import command as ui
+from icdc_cli.commands.ui.site import PageSite
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.api_stub import driver_pod
 from icdc_testing.kube.stored_pipelines import Pipelines, condition, minimal
+from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.api
 
@@ -90,6 +93,27 @@ def test_a_driver_that_waits_for_a_node_has_no_log_yet(
     for arguments in ([], ["--follow"]):
         assert main.main(["logs", "shop", *arguments]) == 3
         assert "the driver shop-e1-1-driver has not started yet" in capsys.readouterr().err
+
+
+def test_the_page_shows_what_may_be_listed_and_says_what_may_not(person: Pipelines) -> None:
+    arguments = main.build_parser().parse_args(["ui", "--all-namespaces"])
+    reader = ui.choose_reader(arguments)
+    own = f"namespace {person.namespace}"
+    reading = reader.read()
+    assert reading.pipelines == ()
+    assert [refusal.scope for refusal in reading.refusals] == ["all other namespaces", own]
+    assert all('verbs: ["list"]' in refusal.message for refusal in reading.refusals)
+    person.ok("create", "role", "lists", "--verb=list", f"--resource={naming.CRD_NAME}")
+    account = f"--serviceaccount={person.namespace}:jane"
+    person.ok("create", "rolebinding", "lists", "--role=lists", account)
+    # The API server takes up a role in its own time.
+    wait.until(lambda: bool(reader.read().pipelines), "the pipeline is listed")
+    reading = reader.read()
+    assert [pipeline.name for pipeline in reading.pipelines] == ["shop"]
+    assert [refusal.scope for refusal in reading.refusals] == ["all other namespaces"]
+    page = PageSite(reader, "/token/").build(f"pipelines/{person.namespace}/shop", "")
+    assert page.status == 200
+    assert "New" in page.text
 
 
 @pytest.mark.parametrize(

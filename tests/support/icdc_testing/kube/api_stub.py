@@ -27,6 +27,9 @@ class ApiStub:
         self.logs: dict[str, list[str]] = {}
         self.failure: tuple[int, str] | None = None
         """Status and message of every answer, when set."""
+        self.denied: set[str] = set()
+        """Namespaces whose pipelines may not be listed. `*`: no list of all of them at once;
+        `namespaces`: no list of namespaces."""
         self.log_failure: tuple[int, str] | None = None
         self.before_patch: Callable[[Object], None] = lambda _: None
         """Somebody else, who is faster."""
@@ -65,6 +68,13 @@ class ApiStub:
         match url.path.strip("/").split("/"):
             case ["apis", naming.GROUP, naming.VERSION, "namespaces", ns, naming.PLURAL, name]:
                 return self._pipeline(self.pipelines.get((ns, name)), method, body)
+            case ["apis", naming.GROUP, naming.VERSION, "namespaces", ns, naming.PLURAL]:
+                return self._list_pipelines(ns)
+            case ["apis", naming.GROUP, naming.VERSION, naming.PLURAL]:
+                return self._list_pipelines("*")
+            case ["api", "v1", "namespaces"] if "namespaces" not in self.denied:
+                names = sorted({ns for ns, _ in self.pipelines} | self.denied - {"*"})
+                return 200, {"items": [{"metadata": {"name": ns}} for ns in names], "metadata": {}}
             case ["api", "v1", "namespaces", ns, "pods"]:
                 wanted = dict(pair.split("=") for pair in query["labelSelector"].split(","))
                 pods = [p for p in self.pods if p["metadata"]["namespace"] == ns]
@@ -75,6 +85,13 @@ class ApiStub:
                 lines, tail = self.logs[name], int(query["tailLines"])
                 return 200, lines[len(lines) - tail :] if tail else []
         return _failure(404, f"no such path: {target}")
+
+    def _list_pipelines(self, namespace: str) -> tuple[int, Any]:
+        if namespace in self.denied:
+            message = f'jane cannot list resource "{naming.PLURAL}" in API group "{naming.GROUP}"'
+            return _failure(403, message)
+        found = [pipeline for (ns, _), pipeline in self.pipelines.items() if namespace in (ns, "*")]
+        return 200, {"items": found, "metadata": {}}
 
     def _pipeline(
         self, pipeline: Object | None, method: str, patch: Object | None

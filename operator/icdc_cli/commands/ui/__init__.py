@@ -1,0 +1,1 @@
+"""`icdc ui`: a page that shows pipelines, for this person alone. Reads, and changes nothing."""
