@@ -23,7 +23,16 @@ from collections.abc import Sequence
 from icdc_api.errors import IcdcError
 from icdc_cli import exits, options, terminal
 from icdc_cli.cluster import change, logs, status
-from icdc_cli.commands import crd, dead_letters, demo, explain, plan_verify, preview, run
+from icdc_cli.commands import (
+    crd,
+    dead_letters,
+    demo,
+    explain,
+    plan_verify,
+    preview,
+    run,
+    version,
+)
 from icdc_cli.commands.ui import command as ui
 from icdc_cli.exits import Exit
 
@@ -43,6 +52,7 @@ _COMMANDS = (
     logs.add_parser,
     explain.add_parser,
     crd.add_parser,
+    version.add_parser,
     demo.add_parser,
 )
 
@@ -52,6 +62,7 @@ def build_parser() -> argparse.ArgumentParser:
     root: argparse.ArgumentParser = options.Parser(
         prog="icdc", description="Keeps OpenSearch indices equal to Apache Iceberg tables."
     )
+    root.add_argument("--version", action=version.VersionOption)
     # Typed by its base, which is what the commands take.
     commands: argparse._SubParsersAction[argparse.ArgumentParser] = root.add_subparsers(
         metavar="COMMAND", required=True

@@ -7,7 +7,7 @@ The border where what the cluster refuses becomes bad usage: it was this person'
 
 import argparse
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from icdc_cli.cluster import kubeconfig
 from icdc_cli.exits import Exit
 from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.kube.api import ClusterApi
+from icdc_operator.cluster.kube.environment import KUBECONFIG
 from icdc_operator.cluster.kube.kinds import Resource
 
 
@@ -49,7 +50,7 @@ Work = Callable[[Target, argparse.Namespace], Coroutine[Any, Any, Result]]
 
 
 def add_target(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Add `NAME`, `-n` and `--context`, by which a cluster is chosen as with kubectl.
+    """Add `NAME` and the options of `add_cluster`.
 
     `required` is False for commands that also take a file; see `plan_verify.is_of_file`.
     """
@@ -59,6 +60,11 @@ def add_target(parser: argparse.ArgumentParser, *, required: bool = True) -> Non
         nargs=None if required else "?",
         help="the pipeline" if required else "the pipeline in a cluster",
     )
+    add_cluster(parser)
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Add `-n`, `--context` and `--kubeconfig`, by which a cluster is chosen as with kubectl."""
     parser.add_argument(
         "-n",
         "--namespace",
@@ -67,6 +73,11 @@ def add_target(parser: argparse.ArgumentParser, *, required: bool = True) -> Non
     )
     parser.add_argument(
         "--context", metavar="CONTEXT", help="context of the kubeconfig (default: the current one)"
+    )
+    parser.add_argument(
+        "--kubeconfig",
+        metavar="FILE",
+        help=f"the kubeconfig (default: {KUBECONFIG}, else ~/.kube/config)",
     )
 
 
@@ -81,17 +92,33 @@ def run_for(work: Work[Result], arguments: argparse.Namespace) -> Result:
     BadSpec for what the cluster refuses. Ctrl-C is a KeyboardInterrupt in `work`, which passes each
     `finally`: that is how a question is withdrawn.
     """
-    context = kubeconfig.choose_context(os.environ, arguments.context)
+
+    def start(api: ClusterApi, namespace: str) -> Coroutine[Any, Any, Result]:
+        return work(Target(api, namespace, arguments.name), arguments)
+
+    return run_in_namespace(start, arguments)
+
+
+def run_in_namespace(
+    work: Callable[[ClusterApi, str], Coroutine[Any, Any, Result]], arguments: argparse.Namespace
+) -> Result:
+    """Do `work` in the namespace that the arguments name; return its result. See `run_for`."""
+    env = choose_environment(arguments)
+    context = kubeconfig.choose_context(env, arguments.context)
     namespace = arguments.namespace or context.namespace
     # Here and not above: it brings urllib3, and `icdc --help` needs no connection.
     from icdc_cli.cluster import thin_client
 
-    def start(api: ClusterApi) -> Coroutine[Any, Any, Result]:
-        return work(Target(api, namespace, arguments.name), arguments)
-
     try:
-        return thin_client.run(start, os.environ, context=context.name)
+        return thin_client.run(lambda api: work(api, namespace), env, context=context.name)
     # Neither passes by itself. For the operator they are failures of a run, here they are an answer
     # to what was typed; Unavailable stays what it is, and ends with code 3.
     except (errors.Denied, errors.Invalid) as error:
         raise BadSpec(error.message) from error
+
+
+def choose_environment(arguments: argparse.Namespace) -> Mapping[str, str]:
+    """Return the environment in which a kubeconfig is searched for; `--kubeconfig` replaces it."""
+    # As its variable: it goes before a pod's own account as well, and messages name its path.
+    given = arguments.kubeconfig
+    return os.environ if given is None else {**os.environ, KUBECONFIG: given}

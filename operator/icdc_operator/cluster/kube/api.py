@@ -85,7 +85,7 @@ class ClusterApi:
         selector = f"{_of_pipeline(pipeline)},{DRIVER_SELECTOR}"
         return await self.list_objects(kinds.POD, namespace, selector=selector)
 
-    async def get(self, kind: Kind, namespace: str, name: str) -> Resource | None:
+    async def get(self, kind: Kind, namespace: str | None, name: str) -> Resource | None:
         """Return the object as it is now; None if it does not exist.
 
         Without resourceVersion, so that the server reads etcd and not its cache.

@@ -19,7 +19,7 @@ Resource = dict[str, Any]
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of namespaced objects."""
+    """One kind of objects."""
 
     api_version: str
     """Group and version, or only the version for the core group."""
@@ -31,7 +31,7 @@ class Kind:
     def build_path(self, namespace: str | None, name: str | None = None, *, below: str = "") -> str:
         """Return the path of an object, of its subresource `below`, or of a list without `name`.
 
-        `namespace` None: the list of all namespaces.
+        `namespace` None: the list of all namespaces, or an object of a kind without namespaces.
         """
         root = "/apis" if "/" in self.api_version else "/api"
         parts = [root, self.api_version]
@@ -51,9 +51,11 @@ CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
 POD = Kind("v1", "Pod", "pods")
 EVENT = Kind("events.k8s.io/v1", "Event", "events")
 SECRET = Kind("v1", "Secret", "secrets")
+CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions")
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
 
-# Without SECRET: the operator reads Secrets of catalogs, and never creates or writes one.
+# Without SECRET and CRD: the operator reads Secrets of catalogs and the command line reads the CRD,
+# and neither creates or writes one.
 KINDS: Mapping[tuple[str, str], Kind] = {
     (kind.api_version, kind.name): kind
     for kind in (PIPELINE, APPLICATION, CONFIG_MAP, POD, EVENT, LEASE)

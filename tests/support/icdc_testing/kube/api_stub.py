@@ -23,6 +23,7 @@ class ApiStub:
 
     def __init__(self) -> None:
         self.pipelines: dict[tuple[str, str], Object] = {}
+        self.crd: Object | None = None
         self.pods: list[Object] = []
         self.logs: dict[str, list[str]] = {}
         self.failure: tuple[int, str] | None = None
@@ -69,12 +70,14 @@ class ApiStub:
             case ["apis", naming.GROUP, naming.VERSION, "namespaces", ns, naming.PLURAL, name]:
                 return self._pipeline(self.pipelines.get((ns, name)), method, body)
             case ["apis", naming.GROUP, naming.VERSION, "namespaces", ns, naming.PLURAL]:
-                return self._list_pipelines(ns)
+                return self._list_pipelines(ns, query)
             case ["apis", naming.GROUP, naming.VERSION, naming.PLURAL]:
-                return self._list_pipelines("*")
+                return self._list_pipelines("*", query)
             case ["api", "v1", "namespaces"] if "namespaces" not in self.denied:
                 names = sorted({ns for ns, _ in self.pipelines} | self.denied - {"*"})
                 return 200, {"items": [{"metadata": {"name": ns}} for ns in names], "metadata": {}}
+            case ["apis", "apiextensions.k8s.io", "v1", "customresourcedefinitions", _]:
+                return (200, self.crd) if self.crd else _failure(404, "not found")
             case ["api", "v1", "namespaces", ns, "pods"]:
                 wanted = dict(pair.split("=") for pair in query["labelSelector"].split(","))
                 pods = [p for p in self.pods if p["metadata"]["namespace"] == ns]
@@ -86,11 +89,16 @@ class ApiStub:
                 return 200, lines[len(lines) - tail :] if tail else []
         return _failure(404, f"no such path: {target}")
 
-    def _list_pipelines(self, namespace: str) -> tuple[int, Any]:
+    def _list_pipelines(self, namespace: str, query: Mapping[str, str]) -> tuple[int, Any]:
         if namespace in self.denied:
             message = f'jane cannot list resource "{naming.PLURAL}" in API group "{naming.GROUP}"'
             return _failure(403, message)
-        found = [pipeline for (ns, _), pipeline in self.pipelines.items() if namespace in (ns, "*")]
+        pairs = [pair.split("=") for pair in query.get("labelSelector", "").split(",") if pair]
+        found = [
+            pipeline
+            for (ns, _), pipeline in sorted(self.pipelines.items())
+            if namespace in (ns, "*") and _has(pipeline, dict(pairs))
+        ]
         return 200, {"items": found, "metadata": {}}
 
     def _pipeline(
@@ -176,8 +184,9 @@ def serving(stub: ApiStub) -> Iterator[None]:
         thread.join()
 
 
-def _has(pod: Object, labels: Mapping[str, str]) -> bool:
-    return all(pod["metadata"]["labels"].get(key) == value for key, value in labels.items())
+def _has(found: Object, labels: Mapping[str, str]) -> bool:
+    own = found["metadata"].get("labels") or {}
+    return all(own.get(key) == value for key, value in labels.items())
 
 
 def _failure(status: int, message: str) -> tuple[int, Object]:

@@ -157,6 +157,21 @@ def test_the_first_kubeconfig_that_names_something_wins(
     assert kubeconfig.choose_context(env, wanted) == expected
 
 
+def test_a_kubeconfig_may_be_given_as_an_option(
+    shop: Object,
+    api: ApiStub,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    assert main.main(["pause", "shop", "--kubeconfig", str(tmp_path / "kubeconfig")]) == 0
+    assert shop["spec"]["suspend"] is True
+    assert main.main(["pause", "shop", "--kubeconfig", str(tmp_path / "other")]) == 2
+    assert str(tmp_path / "other") in capsys.readouterr().err
+
+
 def test_in_a_pod_its_own_namespace_is_meant(tmp_path: Path) -> None:
     env = {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
     file = tmp_path / "namespace"

@@ -57,7 +57,14 @@ def modules_of(*arguments: str) -> set[str]:
 @pytest.mark.parametrize(
     "arguments",
     [
-        *(["--help"], ["crd"], ["status", "shop"], ["pause", "shop"], ["resume", "shop"]),
+        *(
+            ["--help"],
+            ["--version"],
+            ["crd"],
+            ["status", "shop"],
+            ["pause", "shop"],
+            ["resume", "shop"],
+        ),
         *(["resync", "shop"], ["logs", "shop"], ["explain"], ["explain", "gap"]),
     ],
 )

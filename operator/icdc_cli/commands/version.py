@@ -1,0 +1,147 @@
+"""`icdc version` and `icdc --version`: which versions of client, operator and CRD are in use.
+
+A question about an error begins with these three, since a laptop is upgraded by other people than
+the cluster. The operator's version is the one that it writes into the status of pipelines, because
+whoever may read a pipeline may read that; the CRD's is the label that the chart sets.
+
+    no cluster is configured     the client's version alone
+    --client                     the same, and nothing is asked
+    the cluster does not answer  the client's version, and why the others are not known
+
+It never fails and waits SECONDS at most: programs call `--version` to find out whether `icdc` is
+there.
+"""
+
+import argparse
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import icdc_api
+from icdc_api import naming
+from icdc_api.errors import IcdcError
+from icdc_cli import options, terminal
+from icdc_cli.cluster import kubeconfig, session
+from icdc_cli.exits import Exit
+from icdc_cli.options import Output
+from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube.api import ClusterApi
+
+SECONDS = 3.0
+"""How long the cluster is waited for, the login of a credential plugin included."""
+
+_VERSION_LABEL = "app.kubernetes.io/version"
+
+
+class VersionOption(argparse.Action):
+    """`--version` of the root: the answer of `icdc version`, for who expects an option."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **_: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="show the versions, as icdc version")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        """Print the versions and end the process with 0."""
+        parser.exit(run(parser.parse_args(["version"])))
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "version",
+        help="show the versions of icdc, of the operator and of the CRD",
+        description="Shows the version of icdc and, where a cluster is configured and answers "
+        f"within {SECONDS:.0f} s, those of the operator and of the CRD in it. The exit code is 0.",
+    )
+    session.add_cluster(parser)
+    parser.add_argument("--client", action="store_true", help="only that of icdc; asks no cluster")
+    options.add_output(parser)
+    options.add_verbose(parser)
+    parser.set_defaults(command=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carry out the command; return the exit code."""
+    versions: dict[str, Any] = {"client": icdc_api.__version__}
+    if not arguments.client:
+        versions |= _ask_with_limit(arguments)
+    if arguments.output == Output.TEXT:
+        terminal.say("\n".join(_describe(versions)))
+    else:
+        options.write(versions, arguments.output)
+    return Exit.DONE
+
+
+def _ask_with_limit(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the answer of the cluster, or why there is none within SECONDS."""
+    found: dict[str, Any] = {"problem": f"the cluster has not answered within {SECONDS:.0f} s"}
+
+    def ask() -> None:
+        try:
+            answer = _ask(arguments)
+        except IcdcError as error:
+            answer = {"problem": error.message}
+        found.clear()
+        found.update(answer)
+
+    # A thread that is left behind: neither the search for a host's address nor a credential plugin
+    # that asks a person can be ended from within.
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(SECONDS)
+    return dict(found)
+
+
+def _ask(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what the cluster says; nothing where none is configured."""
+    env = session.choose_environment(arguments)
+    context = kubeconfig.choose_context(env, arguments.context)
+    if context.name is None and not kubeconfig.is_in_pod(env):
+        return {}
+    return session.run_in_namespace(_read_versions, arguments)
+
+
+async def _read_versions(api: ClusterApi, namespace: str) -> dict[str, Any]:
+    versions: dict[str, Any] = {"namespace": namespace}
+    try:
+        pipelines = await api.list_objects(kinds.PIPELINE, namespace)
+        written = {(pipeline.get("status") or {}).get("operatorVersion") for pipeline in pipelines}
+        versions["operators"] = sorted(version for version in written if version)
+    except (errors.Denied, errors.NotFound) as error:
+        # A permission on the CRD may be there nevertheless, and the other way round.
+        versions["operatorProblem"] = error.message
+    try:
+        crd = await api.get(kinds.CRD, None, naming.CRD_NAME)
+        labels = {} if crd is None else crd["metadata"].get("labels") or {}
+        served = [v["name"] for v in crd["spec"]["versions"] if v["served"]] if crd else []
+        versions["crd"] = {"served": served, "release": labels.get(_VERSION_LABEL)}
+    except errors.Denied as error:
+        versions["crdProblem"] = error.message
+    return versions
+
+
+def _describe(versions: dict[str, Any]) -> list[str]:
+    """Return the lines for a person.
+
+    icdc      0.2.0
+    operator  0.1.0 (as pipelines in the namespace lake say)
+    CRD       v1alpha1, of release 0.1.0
+    """
+    lines = [f"icdc      {versions['client']}"]
+    if "problem" in versions:
+        return [*lines, f"cluster   unknown: {versions['problem']}"]
+    if "namespace" not in versions:
+        return lines
+    where = f"in the namespace {versions['namespace']}"
+    if versions.get("operators"):
+        operator = f"{', '.join(versions['operators'])} (as pipelines {where} say)"
+    else:
+        problem = versions.get("operatorProblem")
+        operator = f"unknown: {problem or f'no pipeline {where} has a status'}"
+    lines.append(f"operator  {operator}")
+    crd = versions.get("crd")
+    if crd is None:
+        return [*lines, f"CRD       unknown: {versions['crdProblem']}"]
+    if not crd["served"]:
+        return [*lines, "CRD       not installed"]
+    release = f", of release {crd['release']}" if crd["release"] else ", not made by the chart"
+    return [*lines, f"CRD       {', '.join(crd['served'])}{release}"]
