@@ -1,8 +1,8 @@
 """`icdc pause`, `resume`, `restart`, `resync`: one field of the spec; the operator does the rest.
 
 `kubectl patch` could do the same. What a person gets here: table names are checked, a nonce is
-raised above whatever was used before, and the answer says whether anything changed. Nothing is
-waited for; `icdc status` shows what came of it.
+raised above whatever was used before, and the answer says whether anything changed. `icdc status`
+shows what came of it; `--wait` of `restart` and `resync` waits for that (`awaiting`).
 
     pause     spec.suspend: true
     resume    spec.suspend: false
@@ -13,8 +13,9 @@ A pipeline that is stored in Git is changed there: what is patched here would be
 """
 
 import argparse
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from icdc_api.errors import BadSpec
 from icdc_api.status.runs import ResyncMode
@@ -24,6 +25,10 @@ from icdc_cli.cluster.session import Target
 from icdc_cli.exits import Exit
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.kinds import Resource
+
+if TYPE_CHECKING:
+    # Only for their types, see `_restart`.
+    from icdc_cli.cluster.awaiting import AwaitedRestart, AwaitedResync
 
 MAX_TRIES = 5
 """Times that a nonce is raised anew because somebody else wrote the pipeline in between."""
@@ -64,6 +69,7 @@ def add_restart_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPa
         "retained.",
     )
     session.add_target(parser)
+    _add_wait(parser, "until the new run has ended or, if it is continuous, has caught up")
     options.add_verbose(parser)
     parser.set_defaults(command=session.carry_out(_restart))
 
@@ -92,8 +98,26 @@ def add_resync_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
         metavar=f"{{{','.join(ResyncMode)}}}",
         help="what to do (default: Export)",
     )
+    _add_wait(parser, "until it has ended, and say what came of it")
     options.add_verbose(parser)
     parser.set_defaults(command=session.carry_out(_resync))
+
+
+def _add_wait(parser: argparse.ArgumentParser, until: str) -> None:
+    """Add `--wait` and `--timeout`, as `kubectl` has them."""
+    parser.add_argument(
+        "--wait",
+        action="store_true",
+        help=f"wait {until}: exit code 1 when a table waits for a person or differs, 3 when a "
+        "fault outlasted the retries or the time is over. Ctrl-C ends the waiting alone",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=options.build_number_type(0),
+        default=0,
+        metavar="SECONDS",
+        help="how long to wait with --wait (default: 0, without limit)",
+    )
 
 
 async def _pause(target: Target, _arguments: argparse.Namespace) -> Exit:
@@ -121,14 +145,21 @@ async def _suspend(target: Target, wanted: bool) -> bool:
     return True
 
 
-async def _restart(target: Target, _arguments: argparse.Namespace) -> Exit:
+async def _restart(target: Target, arguments: argparse.Namespace) -> Exit:
     def build(pipeline: Resource) -> dict[str, Any]:
         asked = int(_get_spec(pipeline).get("restartNonce", 0))
         return {"restartNonce": _compute_nonce(pipeline, "restartNonce", asked)}
 
     pipeline = await _patch_newest(target, build)
     terminal.say(f"{target.name}: a new run is requested{_describe_delay(pipeline)}")
-    return Exit.DONE
+    if not arguments.wait:
+        return Exit.DONE
+    # Here and not above, as in `_resync`: it brings what judges runs, which no other command needs.
+    from icdc_cli.cluster import awaiting
+
+    generation = pipeline["metadata"]["generation"]
+    request = awaiting.AwaitedRestart(_get_spec(pipeline)["restartNonce"], generation)
+    return await _wait(target, request, arguments, generation=generation)
 
 
 async def _resync(target: Target, arguments: argparse.Namespace) -> Exit:
@@ -145,7 +176,39 @@ async def _resync(target: Target, arguments: argparse.Namespace) -> Exit:
     of = ", ".join(wanted) if wanted else "all tables"
     later = _describe_delay(pipeline)
     terminal.say(f"{target.name}: resync {nonce} of {of} is requested{later}")
-    return Exit.DONE
+    if not arguments.wait:
+        return Exit.DONE
+    from icdc_cli.cluster import awaiting
+
+    tables = (pipeline.get("status") or {}).get("tables") or ()
+    request = awaiting.AwaitedResync(
+        nonce,
+        arguments.mode,
+        tuple(wanted),
+        before={table["name"]: table.get("message") for table in tables},
+    )
+    generation = pipeline["metadata"]["generation"]
+    return await _wait(target, request, arguments, generation=generation)
+
+
+async def _wait(
+    target: Target,
+    request: "AwaitedResync | AwaitedRestart",
+    arguments: argparse.Namespace,
+    *,
+    generation: int,
+) -> Exit:
+    from icdc_cli.cluster import awaiting
+
+    # Before what is written while it waits: the two streams are read apart.
+    sys.stdout.flush()
+    try:
+        return await awaiting.wait(
+            target, request, generation=generation, seconds=arguments.timeout
+        )
+    except KeyboardInterrupt:
+        terminal.complain(f"{request.what} goes on in the cluster; see icdc status {target.name}")
+        raise
 
 
 def _describe_delay(pipeline: Resource) -> str:
@@ -161,18 +224,18 @@ async def _patch_newest(target: Target, build: Callable[[Resource], dict[str, An
         # Of an older version nothing is patched: two that ask at once ask twice.
         version = {"resourceVersion": pipeline["metadata"]["resourceVersion"]}
         try:
-            await _patch(target, {"metadata": version, "spec": changes})
+            patched = await _patch(target, {"metadata": version, "spec": changes})
         except errors.Conflict:
             # The last conflict is reported as it is: somebody writes this pipeline all the time.
             if not tries_left:
                 raise
         else:
             break
-    return {**pipeline, "spec": {**_get_spec(pipeline), **changes}}
+    return patched
 
 
-async def _patch(target: Target, patch: dict[str, Any]) -> None:
-    await target.api.merge_patch(kinds.PIPELINE, target.namespace, target.name, patch)
+async def _patch(target: Target, patch: dict[str, Any]) -> Resource:
+    return await target.api.merge_patch(kinds.PIPELINE, target.namespace, target.name, patch)
 
 
 def _compute_nonce(pipeline: Resource, name: str, asked: int) -> int:
