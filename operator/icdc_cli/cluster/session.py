@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 
 from icdc_api import naming
 from icdc_api.errors import BadSpec
+from icdc_cli import options
 from icdc_cli.cluster import kubeconfig
 from icdc_cli.exits import Exit
-from icdc_operator.cluster.kube import errors
-from icdc_operator.cluster.kube.api import ClusterApi
+from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube.api import METADATA_ONLY, ClusterApi
 from icdc_operator.cluster.kube.environment import KUBECONFIG
 from icdc_operator.cluster.kube.kinds import Resource
 
@@ -37,10 +38,21 @@ class Target:
         pipeline = await self.api.get_pipeline(self.namespace, self.name)
         if pipeline is None:
             raise BadSpec(
-                f"there is no {naming.KIND} {self.name} in the namespace {self.namespace}; "
-                f"all of them: kubectl get {naming.SHORT_NAME} --all-namespaces"
+                f"there is no {naming.KIND} {self.name} in the namespace {self.namespace}"
+                f"{await self._suggest_name()}; all of them: icdc status --all-namespaces"
             )
         return pipeline
+
+    async def _suggest_name(self) -> str:
+        """Return which pipeline was probably meant; empty where none is near, or none is known."""
+        try:
+            pipelines = await self.api.list_objects(
+                kinds.PIPELINE, self.namespace, accept=METADATA_ONLY
+            )
+        except errors.ClusterError:
+            # Whoever may read one pipeline may lack the permission to list them.
+            return ""
+        return options.suggest_name(self.name, [each["metadata"]["name"] for each in pipelines])
 
 
 Result = TypeVar("Result")

@@ -1,30 +1,36 @@
-"""`icdc status`: one pipeline as `kubectl get` shows it, then its tables and conditions.
+"""`icdc status`: one pipeline as `kubectl get` shows it, then its tables and conditions; or a list.
 
 `kubectl get` shows the columns of the CRD and `kubectl describe` all fields; a person on duty wants
 what lies between: the tables in a table, each condition with its message, and the time until the
 next attempt. One read answers it, without a run.
 
-The exit code is that of `icdc run` for a pipeline left in this status.
+The exit code is that of `icdc run` for a pipeline left in this status. Of a list it is the least
+code but 0 of a pipeline in it: what a person must do comes before what may pass by itself.
 """
 
 import argparse
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import ValidationError
 
+from icdc_api import naming
 from icdc_api.errors import BadSpec
 from icdc_api.status.conditions import ConditionStatus, ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_cli import exits, options, terminal, text_tables
-from icdc_cli.cluster import session
+from icdc_cli.cluster import session, views
 from icdc_cli.cluster.session import Target
+from icdc_cli.cluster.views import FOR_PEOPLE, View
 from icdc_cli.exits import Exit
-from icdc_cli.options import Output
+from icdc_operator.cluster.kube import kinds
+from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.kube.kinds import Resource
 
 _HEAD = ("NAME", "READY", "PHASE", "TABLES", "BEHIND", "LAG", "RUN", "AGE")
+_WIDE_HEAD = ("EXPORTED", "EXPORT", "FAILURES", "MESSAGE")
 _CONDITIONS_HEAD = ("CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE")
 
 
@@ -32,13 +38,27 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the command to the command line."""
     parser = commands.add_parser(
         "status",
-        help="show a pipeline in a cluster",
-        description="Shows a pipeline in a cluster: its state, its tables, its conditions. "
+        help="show a pipeline in a cluster, or list all of them",
+        description="Shows a pipeline in a cluster: its state, its tables, its conditions. Without "
+        "NAME: lists the pipelines of the namespace. "
         "Exit code 1 when a table waits for a person, 2 when the spec is wrong, 3 when a fault "
         "outlasted the retries.",
     )
-    session.add_target(parser)
-    options.add_output(parser)
+    session.add_target(parser, required=False)
+    parser.add_argument(
+        "-A", "--all-namespaces", action="store_true", help="list those of all namespaces"
+    )
+    parser.add_argument(
+        "-l", "--selector", metavar="SELECTOR", help="list those with these labels, such as team=a"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=views.parse,
+        default=View.TEXT,
+        metavar="{text,wide,name,json,yaml,jsonpath=TEMPLATE}",
+        help="text and wide for people, the others for programs (default: text)",
+    )
     parser.add_argument(
         "--all",
         action="store_true",
@@ -47,25 +67,77 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "counted",
     )
     options.add_verbose(parser)
-    parser.set_defaults(command=session.carry_out(_show_status))
+    parser.set_defaults(command=_run)
 
 
-async def _show_status(target: Target, arguments: argparse.Namespace) -> Exit:
+def _run(arguments: argparse.Namespace) -> int:
+    """Carry out the command; return the exit code."""
+    if arguments.name is None:
+        return session.run_in_namespace(
+            lambda api, namespace: _show_list(api, namespace, arguments), arguments
+        )
+    for option, given in (("-A", arguments.all_namespaces), ("-l", arguments.selector)):
+        if given:
+            raise BadSpec(f"{option} is allowed only without NAME: it lists pipelines")
+    return session.run_for(_show_one, arguments)
+
+
+async def _show_one(target: Target, arguments: argparse.Namespace) -> Exit:
     resource = await target.read_pipeline()
     # As kubectl does: who wrote which field is of no interest to a reader.
     resource.get("metadata", {}).pop("managedFields", None)
-    if arguments.output != Output.TEXT:
-        # Before the status is parsed: what another version wrote can then still be seen.
-        options.write(resource, arguments.output)
+    view = arguments.output
+    if view == View.NAME:
+        terminal.say(views.name_resource(resource))
+        return Exit.DONE
+    # Before the status is parsed: what another version wrote can then still be seen.
+    views.write(resource, view)
     status = parse_status_of(resource)
-    if arguments.output == Output.TEXT:
+    if view in FOR_PEOPLE:
+        wide = view == View.WIDE
         terminal.say(
-            describe_pipeline(resource, status, every=arguments.all, now=datetime.now(UTC))
+            describe_pipeline(
+                resource, status, every=arguments.all, wide=wide, now=datetime.now(UTC)
+            )
         )
     code, message = choose_exit(status)
     if message:
         terminal.complain(message)
     return code
+
+
+async def _show_list(api: ClusterApi, namespace: str, arguments: argparse.Namespace) -> Exit:
+    everywhere, view = arguments.all_namespaces, arguments.output
+    found = await api.list_objects(
+        kinds.PIPELINE, None if everywhere else namespace, selector=arguments.selector or ""
+    )
+    for resource in found:
+        resource["metadata"].pop("managedFields", None)
+    if view == View.NAME:
+        sys.stdout.write("".join(f"{views.name_resource(resource)}\n" for resource in found))
+        return Exit.DONE
+    views.write({"apiVersion": "v1", "kind": "List", "items": found}, view)
+    if not found and view in FOR_PEOPLE:
+        where = "any namespace" if everywhere else f"the namespace {namespace}"
+        terminal.complain(f"there is no {naming.KIND} in {where}")
+    codes, rows = {Exit.DONE}, []
+    for resource in found:
+        metadata = resource["metadata"]
+        try:
+            status = parse_status_of(resource)
+            code, message = choose_exit(status)
+        except BadSpec as error:
+            # One that another version wrote must not hide the others.
+            status, code, message = PipelineStatus(), Exit.USAGE, error.message
+        row = _build_row(resource, status, datetime.now(UTC), wide=view == View.WIDE)
+        rows.append((metadata["namespace"], *row) if everywhere else row)
+        codes.add(code)
+        if message:
+            terminal.complain(f"{metadata['namespace']}/{metadata['name']}: {message}")
+    if rows and view in FOR_PEOPLE:
+        head = _list_columns(wide=view == View.WIDE)
+        terminal.say(text_tables.align(("NAMESPACE", *head) if everywhere else head, rows))
+    return min(codes - {Exit.DONE}, default=Exit.DONE)
 
 
 def parse_status_of(resource: Resource) -> PipelineStatus:
@@ -101,14 +173,15 @@ def choose_exit(status: PipelineStatus) -> tuple[Exit, str]:
 
 
 def describe_pipeline(
-    resource: Resource, status: PipelineStatus, *, every: bool, now: datetime
+    resource: Resource, status: PipelineStatus, *, every: bool, now: datetime, wide: bool = False
 ) -> str:
     """Return all of it for a person, parts apart by an empty line; `now` has a time zone.
 
     The line of the pipeline comes first, then what is strange about it, tables, conditions.
-    `every`: a line for each table, however many there are.
+    `every`: a line for each table, however many there are. `wide`: all columns of the pipeline.
     """
-    parts = [text_tables.align(_HEAD, [_build_row(resource, status, now)])]
+    row = _build_row(resource, status, now, wide=wide)
+    parts = [text_tables.align(_list_columns(wide=wide), [row])]
     parts += ["\n".join(notes)] if (notes := list(_list_notes(resource, status, now))) else []
     if status.tables:
         hint = f"icdc status {resource['metadata']['name']} --all shows every table"
@@ -128,13 +201,26 @@ def describe_pipeline(
     return "\n\n".join(parts)
 
 
-def _build_row(resource: Resource, status: PipelineStatus, now: datetime) -> tuple[str, ...]:
+def _list_columns(*, wide: bool) -> tuple[str, ...]:
+    return (*_HEAD, *_WIDE_HEAD) if wide else _HEAD
+
+
+def _build_row(
+    resource: Resource, status: PipelineStatus, now: datetime, *, wide: bool
+) -> tuple[str, ...]:
     ready = status.find_condition(ConditionType.READY)
     summary, run = status.summary, status.current_run
     # An empty status has defaults, which would read as the opinion of an operator.
     seen = status.observed_generation is not None
     behind = summary.snapshots_behind if summary else None
     lag = summary.lag_seconds if summary else None
+    exported = status.find_condition(ConditionType.EXPORTED)
+    further = (
+        exported.status.value if exported else text_tables.NONE,
+        summary.export or text_tables.NONE if summary else text_tables.NONE,
+        str(status.consecutive_failures) if seen else text_tables.NONE,
+        " ".join(ready.message.split()) if ready else "",
+    )
     return (
         resource["metadata"]["name"],
         ready.status.value if ready else text_tables.NONE,
@@ -144,6 +230,7 @@ def _build_row(resource: Resource, status: PipelineStatus, now: datetime) -> tup
         text_tables.NONE if lag is None else text_tables.format_duration(lag),
         run.name if run else text_tables.NONE,
         _format_age(_parse_creation_time(resource), now),
+        *(further if wide else ()),
     )
 
 

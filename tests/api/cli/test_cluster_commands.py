@@ -77,6 +77,28 @@ def test_status_shows_what_the_operator_wrote(
     assert capsys.readouterr().out.splitlines()[1].split()[:3] == ["shop", "False", "Stalled"]
 
 
+@pytest.mark.parametrize(
+    "template",
+    [
+        ".spec.mode",
+        "{.metadata.name} {.spec.changelog.pollIntervalSeconds}",
+        "{.spec.tables[0].name}{.spec.tables[*].nothing}",
+        '{.status.conditions[?(@.type=="Ready")].status}',
+        '{range .status.conditions[*]}{.type}{"\\t"}{@.status}{"\\n"}{end}',
+        r"{.metadata.annotations.example\.org/team}",
+    ],
+)
+def test_a_template_gives_what_kubectl_gives(
+    template: str, person: Pipelines, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conditions = [condition("Ready", "False"), condition("Stalled", "False")]
+    person.patch_status({"observedGeneration": 1, "conditions": conditions})
+    person.ok("annotate", naming.CRD_NAME, "shop", "example.org/team=lake")
+    expected = person.ok("get", naming.CRD_NAME, "shop", "-o", f"jsonpath={template}")
+    assert main.main(["status", "shop", "-o", f"jsonpath={template}"]) == 0
+    assert capsys.readouterr().out == expected
+
+
 def test_a_driver_that_waits_for_a_node_has_no_log_yet(
     person: Pipelines, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -122,6 +144,7 @@ def test_the_page_shows_what_may_be_listed_and_says_what_may_not(person: Pipelin
         (["pause", "nothing"], "there is no IcebergCDCPipeline nothing in the namespace"),
         (["pause", "shop", "-n", "default"], "cannot get resource"),
         (["status", "shop", "-n", "default"], "cannot get resource"),
+        (["status"], "cannot list resource"),
     ],
 )
 def test_what_cannot_be_done_is_bad_usage(
