@@ -43,7 +43,7 @@ MAX_UNANSWERED = 30
 
 
 @dataclass(frozen=True)
-class Ending:
+class RequestEnd:
     """How a request has ended."""
 
     code: Exit
@@ -70,7 +70,7 @@ class AwaitedResync:
         """Return the name of the request for messages."""
         return f"resync {self.nonce}"
 
-    def find_end(self, status: PipelineStatus) -> Ending | None:
+    def find_end(self, status: PipelineStatus) -> RequestEnd | None:
         """Return how it has ended; None if it has not, or was not acted on yet."""
         triggers = status.observed_triggers
         if triggers is None or triggers.resync_nonce < self.nonce:
@@ -89,22 +89,24 @@ class AwaitedResync:
                 return ending
         return _find_failure(status, runs, self._select_tables(status))
 
-    def _find_end_of_export(self, status: PipelineStatus, runs: list[RunStatus]) -> Ending | None:
+    def _find_end_of_export(
+        self, status: PipelineStatus, runs: list[RunStatus]
+    ) -> RequestEnd | None:
         tables = self._select_tables(status)
         ended = any(run.state.finished for run in runs)
         for table in tables:
             # A table that waited for a person before shows that until the run has reported.
             news = ended or table.message != self.before.get(table.name)
             if news and retry.waits_for_person(table):
-                return Ending(Exit.STALLED, f"{table.name}: {table.reason}: {table.message}")
+                return RequestEnd(Exit.STALLED, f"{table.name}: {table.reason}: {table.message}")
         if not all(_is_exported(table, runs) for table in tables):
             return None
         names = ", ".join(
             f"{table.name} (snapshot {table.applied_snapshot_id})" for table in tables
         )
-        return Ending(Exit.DONE, f"{self.what} has ended: exported {names}")
+        return RequestEnd(Exit.DONE, f"{self.what} has ended: exported {names}")
 
-    def _describe_comparison(self, status: PipelineStatus) -> Ending:
+    def _describe_comparison(self, status: PipelineStatus) -> RequestEnd:
         compared = [
             table
             for table in self._select_tables(status)
@@ -119,7 +121,7 @@ class AwaitedResync:
             last = status.last_run
             failure = None if last is None or not last.kind.inspects else last.failure
             code = Exit.STALLED if failure is None else exits.of_failure(failure)
-        return Ending(code, f"{self.what} has ended: {text}")
+        return RequestEnd(code, f"{self.what} has ended: {text}")
 
     def _select_tables(self, status: PipelineStatus) -> list[TableStatus]:
         return [table for table in status.tables if not self.tables or table.name in self.tables]
@@ -139,7 +141,7 @@ class AwaitedRestart:
         """Return the name of the request for messages."""
         return f"restart {self.nonce}"
 
-    def find_end(self, status: PipelineStatus) -> Ending | None:
+    def find_end(self, status: PipelineStatus) -> RequestEnd | None:
         """Return how the new run has ended, or that it follows its tables; None if neither."""
         triggers = status.observed_triggers
         if triggers is None or triggers.restart_nonce < self.nonce:
@@ -147,10 +149,10 @@ class AwaitedRestart:
         runs = [run for run in _list_runs(status) if (run.generation or 0) >= self.generation]
         for run in runs:
             if run.state == RunState.SUCCEEDED:
-                return Ending(Exit.DONE, f"the run {run.name} has succeeded")
+                return RequestEnd(Exit.DONE, f"the run {run.name} has succeeded")
             # A continuous run does not end.
             if run.state == RunState.RUNNING and status.holds(ConditionType.CAUGHT_UP):
-                return Ending(Exit.DONE, f"the run {run.name} has caught up and goes on")
+                return RequestEnd(Exit.DONE, f"the run {run.name} has caught up and goes on")
         return _find_failure(status, runs, status.tables)
 
 
@@ -209,12 +211,12 @@ def _sleep(seconds: float) -> None:
 
 
 def _find_end(
-    status: PipelineStatus, find_end: Callable[[PipelineStatus], Ending | None]
-) -> Ending | None:
+    status: PipelineStatus, find_end: Callable[[PipelineStatus], RequestEnd | None]
+) -> RequestEnd | None:
     # With a spec that is wrong no run starts, and nothing is going to end.
     valid = status.find_condition(ConditionType.SPEC_VALID)
     if valid is not None and valid.status == ConditionStatus.FALSE:
-        return Ending(*statuses.choose_exit(status))
+        return RequestEnd(*statuses.choose_exit(status))
     return find_end(status)
 
 
@@ -238,7 +240,7 @@ def _is_exported(table: TableStatus, runs: list[RunStatus]) -> bool:
 
 def _find_failure(
     status: PipelineStatus, runs: list[RunStatus], tables: Iterable[TableStatus]
-) -> Ending | None:
+) -> RequestEnd | None:
     """Return the end by a failure, of one of `runs` or in it of a table, else None.
 
     As long as it is retried soon, nothing has ended.
@@ -247,7 +249,7 @@ def _find_failure(
     failed = failed or (bool(runs) and any(map(retry.is_retried, tables)))
     if not failed or status.current_run is not None or not status.holds(ConditionType.STALLED):
         return None
-    return Ending(*exits.of_status(status))
+    return RequestEnd(*exits.of_status(status))
 
 
 def _describe_progress(status: PipelineStatus, *, seen: bool) -> str:

@@ -4,7 +4,7 @@ Own code, because the libraries for JSONPath know neither the text around the br
 that a template copied from a script with `kubectl get` would not work.
 
     {.status.phase}                                        Streaming
-    .status.phase                                          the same: without braces all is a path
+    .status.phase                                          refused: kubectl would print it as text
     {.status.tables[*].name}                               shop.orders shop.items
     {.status.conditions[?(@.type=="Ready")].status}        True
     {.metadata.annotations.example\.org/team}              lake
@@ -42,7 +42,7 @@ _ESCAPES = {r"\n": "\n", r"\t": "\t", r"\"": '"', r"\'": "'", r"\\": "\\"}
 class Template:
     """A template that has been read."""
 
-    parts: tuple["str | tuple[Step, ...] | Loop", ...]
+    parts: tuple["str | tuple[Step, ...] | RangeLoop", ...]
     """Text, paths and loops, in their order."""
 
     def render(self, document: Any) -> str:
@@ -53,14 +53,14 @@ class Template:
         for part in self.parts:
             if isinstance(part, str):
                 yield part
-            elif isinstance(part, Loop):
+            elif isinstance(part, RangeLoop):
                 yield from map(part.body.render, _follow(document, part.path))
             else:
                 yield " ".join(map(_format, _follow(document, part)))
 
 
 @dataclass(frozen=True)
-class Loop:
+class RangeLoop:
     """`{range PATH} body {end}`: the body for each value of the path."""
 
     path: tuple[Step, ...]
@@ -72,7 +72,7 @@ class Loop:
 def parse(text: str) -> Template:
     """Return the template in `text`; BadSpec, which quotes the part, for one that is not known."""
     if "{" not in text:
-        return Template((_parse_path(text),))
+        raise _refuse(text, f"a template has braces, such as {{.{text.lstrip('.')}}}")
     # Odd positions hold what was between braces.
     pieces = _BLOCK.split(text)
     for piece in pieces[::2]:
@@ -85,9 +85,9 @@ def parse(text: str) -> Template:
 
 def _parse_parts(
     tokens: Sequence[tuple[bool, str]], *, within_loop: bool
-) -> tuple[tuple["str | tuple[Step, ...] | Loop", ...], Sequence[tuple[bool, str]]]:
+) -> tuple[tuple["str | tuple[Step, ...] | RangeLoop", ...], Sequence[tuple[bool, str]]]:
     """Return the parts up to the end of the loop or of the text, and the tokens behind it."""
-    parts: list[str | tuple[Step, ...] | Loop] = []
+    parts: list[str | tuple[Step, ...] | RangeLoop] = []
     while tokens:
         (is_block, piece), tokens = tokens[0], tokens[1:]
         word = piece.strip()
@@ -99,7 +99,9 @@ def _parse_parts(
             return tuple(parts), tokens
         elif word.startswith("range "):
             body, tokens = _parse_parts(tokens, within_loop=True)
-            parts.append(Loop(_parse_path(word.removeprefix("range ").strip()), Template(body)))
+            parts.append(
+                RangeLoop(_parse_path(word.removeprefix("range ").strip()), Template(body))
+            )
         elif re.fullmatch(_QUOTED, word):
             parts.append(_unquote(word))
         else:

@@ -23,7 +23,7 @@ from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_cli import exits, options, terminal, text_tables
 from icdc_cli.cluster import session, views
 from icdc_cli.cluster.session import Target
-from icdc_cli.cluster.views import FOR_PEOPLE, View
+from icdc_cli.cluster.views import FOR_PEOPLE, StatusView
 from icdc_cli.exits import Exit
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.api import ClusterApi
@@ -55,7 +55,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "-o",
         "--output",
         type=views.parse,
-        default=View.TEXT,
+        default=StatusView.TEXT,
         metavar="{text,wide,name,json,yaml,jsonpath=TEMPLATE}",
         help="text and wide for people, the others for programs (default: text)",
     )
@@ -87,14 +87,14 @@ async def _show_one(target: Target, arguments: argparse.Namespace) -> Exit:
     # As kubectl does: who wrote which field is of no interest to a reader.
     resource.get("metadata", {}).pop("managedFields", None)
     view = arguments.output
-    if view == View.NAME:
+    if view == StatusView.NAME:
         terminal.say(views.name_resource(resource))
         return Exit.DONE
     # Before the status is parsed: what another version wrote can then still be seen.
     views.write(resource, view)
     status = parse_status_of(resource)
     if view in FOR_PEOPLE:
-        wide = view == View.WIDE
+        wide = view == StatusView.WIDE
         terminal.say(
             describe_pipeline(
                 resource, status, every=arguments.all, wide=wide, now=datetime.now(UTC)
@@ -113,7 +113,7 @@ async def _show_list(api: ClusterApi, namespace: str, arguments: argparse.Namesp
     )
     for resource in found:
         resource["metadata"].pop("managedFields", None)
-    if view == View.NAME:
+    if view == StatusView.NAME:
         sys.stdout.write("".join(f"{views.name_resource(resource)}\n" for resource in found))
         return Exit.DONE
     views.write({"apiVersion": "v1", "kind": "List", "items": found}, view)
@@ -129,13 +129,13 @@ async def _show_list(api: ClusterApi, namespace: str, arguments: argparse.Namesp
         except BadSpec as error:
             # One that another version wrote must not hide the others.
             status, code, message = PipelineStatus(), Exit.USAGE, error.message
-        row = _build_row(resource, status, datetime.now(UTC), wide=view == View.WIDE)
+        row = _build_row(resource, status, datetime.now(UTC), wide=view == StatusView.WIDE)
         rows.append((metadata["namespace"], *row) if everywhere else row)
         codes.add(code)
         if message:
             terminal.complain(f"{metadata['namespace']}/{metadata['name']}: {message}")
     if rows and view in FOR_PEOPLE:
-        head = _list_columns(wide=view == View.WIDE)
+        head = _list_columns(wide=view == StatusView.WIDE)
         terminal.say(text_tables.align(("NAMESPACE", *head) if everywhere else head, rows))
     return min(codes - {Exit.DONE}, default=Exit.DONE)
 

@@ -23,7 +23,7 @@ from icdc_operator.cluster.kube.kinds import Resource
 _JSON_PATH = "jsonpath="
 
 
-class View(StrEnum):
+class StatusView(StrEnum):
     """What `-o` of `icdc status` takes, beside a template."""
 
     TEXT = "text"
@@ -38,11 +38,11 @@ class View(StrEnum):
     """See `Output`."""
 
 
-FOR_PEOPLE = (View.TEXT, View.WIDE)
-_parse_name = options.build_choice_type(View)
+FOR_PEOPLE = (StatusView.TEXT, StatusView.WIDE)
+_parse_name = options.build_choice_type(StatusView)
 
 
-def parse(text: str) -> View | Template:
+def parse(text: str) -> StatusView | Template:
     """Return what `-o` asks for; ArgumentTypeError with the allowed values."""
     if not text.startswith(_JSON_PATH):
         return _parse_name(text)
@@ -52,7 +52,7 @@ def parse(text: str) -> View | Template:
         raise argparse.ArgumentTypeError(error.message) from error
 
 
-def write(document: Resource, view: View | Template) -> None:
+def write(document: Resource, view: StatusView | Template) -> None:
     """Write the document to standard output, unless the view is one for people."""
     if isinstance(view, Template):
         # Without a line feed at the end, as of kubectl: the template says where lines end.

@@ -80,7 +80,7 @@ def test_status_shows_what_the_operator_wrote(
 @pytest.mark.parametrize(
     "template",
     [
-        ".spec.mode",
+        "{.spec.mode}",
         "{.metadata.name} {.spec.changelog.pollIntervalSeconds}",
         "{.spec.tables[0].name}{.spec.tables[*].nothing}",
         '{.status.conditions[?(@.type=="Ready")].status}',

@@ -1,13 +1,15 @@
 """A stub of an API server, and a person whose kubeconfig names it."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
+from icdc_cli.cluster import awaiting
 from icdc_testing.kube.api_stub import ApiStub, Object, serving
 from icdc_testing.operator.deciding.pipelines import make_spec
+from icdc_testing.operator.resync_statuses import BEFORE
 
 
 @pytest.fixture
@@ -25,6 +27,29 @@ def shop(api: ApiStub) -> Object:
     """A pipeline of two tables in the namespace of the context."""
     spec = make_spec("shop.orders", "shop.customers").to_resource()
     return api.add_pipeline({"metadata": {"name": "shop"}, "spec": spec})
+
+
+@pytest.fixture
+def play(
+    shop: Object, api: ApiStub, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Iterable[Object | BaseException]], None]:
+    """What is in the status when it is read for the first, the second, … time after the request."""
+    shop["spec"] |= {"resync": {"nonce": 4}, "restartNonce": 4}
+    shop["status"] = BEFORE
+
+    def prepare(statuses: Iterable[Object | BaseException]) -> None:
+        left = iter(statuses)
+
+        def show_next(*_: object) -> None:
+            status = next(left)
+            if isinstance(status, BaseException):
+                raise status
+            shop["status"] = status
+
+        api.after_patch = show_next
+        monkeypatch.setattr(awaiting, "_sleep", show_next)
+
+    return prepare
 
 
 def kubeconfig(url: str) -> Object:

@@ -176,8 +176,8 @@ DOCUMENT: Object = {
 @pytest.mark.parametrize(
     ("template", "text"),
     [
-        (".phase", "Streaming"),
-        ("phase", "Streaming"),
+        ("{.phase}", "Streaming"),
+        ("{phase}", "Streaming"),
         ("{.phase} {.lag}", "Streaming 3"),
         ("{$.ready}", "true"),
         ("{.tables[*].name}", "a b"),
@@ -215,7 +215,8 @@ def test_a_template_prints_nothing_of_its_own(
     [
         ("{.a", "'{.a' is not understood: a brace has no partner"),
         ("{.a[}", "'[' is not understood: a path is of .field, [0], [*]"),
-        ("..a", "'..a' is not understood"),
+        (".a", "'.a' is not understood: a template has braces, such as {.a}"),
+        ("{..a}", "'..a' is not understood"),
         ("{range .a}", "it has no {end}"),
         ("{end}", "it has no {range …}"),
         ("{.a[?(@.b>1)]}", "is not understood"),
