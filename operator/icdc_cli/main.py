@@ -24,6 +24,7 @@ from icdc_api.errors import IcdcError
 from icdc_cli import exits, options, terminal
 from icdc_cli.cluster import change, logs, status
 from icdc_cli.commands import (
+    completion,
     crd,
     dead_letters,
     demo,
@@ -53,6 +54,7 @@ _COMMANDS = (
     explain.add_parser,
     crd.add_parser,
     version.add_parser,
+    completion.add_parser,
     demo.add_parser,
 )
 
@@ -90,6 +92,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - the root of a process; a traceback only on request
         _print_error(f"internal error: {type(error).__name__}: {error}; try -v", arguments.verbose)
         return Exit.STALLED
+
+
+def complete() -> int:
+    """Answer a key of Tab, as the program `kubectl_complete-icdc`; return 0."""
+    sys.stdout.write(completion.answer(build_parser(), sys.argv[1:]))
+    return Exit.DONE
 
 
 def _print_error(message: str, verbose: bool) -> None:

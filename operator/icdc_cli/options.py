@@ -36,6 +36,16 @@ MAX_NAMED = 10
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
+_SYNONYMS = {
+    **dict.fromkeys(("get", "list", "ls", "describe", "show"), "status"),
+    **dict.fromkeys(("stop", "suspend", "disable"), "pause"),
+    **dict.fromkeys(("start", "unsuspend", "continue", "enable"), "resume"),
+    **dict.fromkeys(("apply", "create", "exec"), "run"),
+    **dict.fromkeys(("diff", "compare", "check"), "verify"),
+}
+"""Commands of kubectl and others, with ours that does the nearest."""
+
+
 class Output(StrEnum):
     """What a command writes to standard output."""
 
@@ -142,7 +152,34 @@ def build_choice_type(values: type[Choice]) -> Callable[[str], Choice]:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that says which command was probably meant by one that does not exist."""
+    """A parser that says which command or option was probably meant by one that does not exist."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse `args`; end the process with 2 for what is not known, as `parse_args` does."""
+        # Here and not in `parse_args`, which only the root has called: its message would have the
+        # usage of all commands, and it does not know the options of this one.
+        given = sys.argv[1:] if args is None else args
+        known = [option for action in self._actions for option in action.option_strings]
+        first = given[0].partition("=")[0] if given else ""
+        if self._subparsers and first[:1] == "-" and not any(o.startswith(first) for o in known):
+            # Otherwise its value would be taken for the command, and that is what would be refused.
+            self.error(f"{first!r} stands behind the command: {self.prog} COMMAND {first}")
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(self._describe_unknown(unknown))
+        return found, unknown
+
+    def _describe_unknown(self, unknown: Sequence[str]) -> str:
+        first = next((word for word in unknown if word.startswith("-")), None)
+        if first is None:
+            return f"{unknown[0]!r} is one argument too many"
+        name = first.partition("=")[0]
+        known = [option for action in self._actions for option in action.option_strings]
+        # A flag of one letter is near to every other one.
+        near = suggest_name(name, known) if name.startswith("--") else ""
+        return f"{name!r} is no option of {self.prog}{near}"
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         # argparse has no public place for this: its own message lists all the commands.
@@ -155,7 +192,10 @@ class Parser(argparse.ArgumentParser):
 def suggest_name(text: str, names: Iterable[str]) -> str:
     """Return what to add to a refusal of `text`: the nearest of `names`, or nothing if none is
     near."""
-    near = difflib.get_close_matches(text.lower(), list(names), n=1)
+    choices = list(names)
+    near = difflib.get_close_matches(text.lower(), choices, n=1)
+    if not near and (synonym := _SYNONYMS.get(text.lower())) in choices:
+        near = [str(synonym)]
     return f"; did you mean {near[0]}?" if near else ""
 
 

@@ -88,6 +88,11 @@ def find_entry(env: Mapping[str, str], *, section: str, key: str, name: str) -> 
     return entry
 
 
+def list_contexts(env: Mapping[str, str]) -> list[str]:
+    """Return the names of all contexts, sorted; BadSpec where a file cannot be read."""
+    return sorted({str(entry.get("name")) for _, entry in _list_entries(env, "contexts")})
+
+
 def refuse_no_context(env: Mapping[str, str]) -> BadSpec:
     """Return the error for a host on which nothing says which cluster is meant."""
     # Two errors with two remedies: a file without a current context, and none at all.

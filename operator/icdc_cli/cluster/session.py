@@ -7,12 +7,13 @@ The border where what the cluster refuses becomes bad usage: it was this person'
 
 import argparse
 import os
+import threading
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from icdc_api import naming
-from icdc_api.errors import BadSpec
+from icdc_api.errors import BadSpec, IcdcError
 from icdc_cli import options
 from icdc_cli.cluster import kubeconfig
 from icdc_cli.exits import Exit
@@ -127,6 +128,31 @@ def run_in_namespace(
     # to what was typed; Unavailable stays what it is, and ends with code 3.
     except (errors.Denied, errors.Invalid) as error:
         raise BadSpec(error.message) from error
+
+
+def run_limited(question: Callable[[], Result], *, seconds: float) -> Result:
+    """Return the answer to a question that must not hold the command up; Unavailable if it is late.
+
+    For what is of use only if it is quick, such as the versions in a cluster.
+    """
+    answers: list[Result | IcdcError] = []
+
+    def answer() -> None:
+        try:
+            answers.append(question())
+        except IcdcError as error:
+            answers.append(error)
+
+    # A thread that is left behind: neither the search for a host's address nor a credential plugin
+    # that asks a person can be ended from within.
+    thread = threading.Thread(target=answer, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not answers:
+        raise errors.Unavailable(f"the cluster has not answered within {seconds:g} s")
+    if isinstance(answers[0], IcdcError):
+        raise answers[0]
+    return answers[0]
 
 
 def choose_environment(arguments: argparse.Namespace) -> Mapping[str, str]:

@@ -13,7 +13,6 @@ there.
 """
 
 import argparse
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -73,22 +72,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _ask_with_limit(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the answer of the cluster, or why there is none within SECONDS."""
-    found: dict[str, Any] = {"problem": f"the cluster has not answered within {SECONDS:.0f} s"}
-
-    def ask() -> None:
-        try:
-            answer = _ask(arguments)
-        except IcdcError as error:
-            answer = {"problem": error.message}
-        found.clear()
-        found.update(answer)
-
-    # A thread that is left behind: neither the search for a host's address nor a credential plugin
-    # that asks a person can be ended from within.
-    thread = threading.Thread(target=ask, daemon=True)
-    thread.start()
-    thread.join(SECONDS)
-    return dict(found)
+    try:
+        return session.run_limited(lambda: _ask(arguments), seconds=SECONDS)
+    except IcdcError as error:
+        return {"problem": error.message}
 
 
 def _ask(arguments: argparse.Namespace) -> dict[str, Any]:
