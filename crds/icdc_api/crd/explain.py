@@ -38,6 +38,7 @@ _KINDS: tuple[tuple[type, str], ...] = (
 _WANTED = {
     "string_type": "text",
     "int_type": "a whole number",
+    "float_type": "a number",
     "bool_type": "true or false",
     "dict_type": "a mapping",
     "model_type": "a mapping",

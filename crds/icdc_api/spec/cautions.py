@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 from icdc_api.spec.catalog import Catalog
+from icdc_api.spec.changelog import Trigger
 from icdc_api.spec.pipeline import PipelineSpec
 
 _IN_THE_CLEAR = re.compile(r"http://(?!(localhost|127\.0\.0\.1|\[::1\])([:/]|$))")
@@ -28,6 +29,12 @@ def find_cautions(spec: PipelineSpec) -> Iterator[str]:
         plain = [host for host in sink.hosts if _IN_THE_CLEAR.match(host)]
         if plain:
             yield _describe_unencrypted("spec.sink.opensearch.hosts", plain[0])
+    shares_run = spec.changelog.trigger is Trigger.CONTINUOUS
+    if spec.verify is not None and spec.verify.max_cpu is not None and shares_run:
+        yield (
+            "spec.verify.maxCpu: it has no effect with the trigger Continuous, where the run that "
+            "follows the tables compares them; limit spec.spark.executor instead"
+        )
     if spec.catalog is not None:
         yield from _of_catalog("spec.catalog", spec.catalog)
     for position, table in enumerate(spec.tables):

@@ -16,6 +16,7 @@ from icdc_api.errors import Bug
 from icdc_api.problems import build_problem, build_refusal, find_first_duplicate
 from icdc_api.spec.catalog import Catalog
 from icdc_api.spec.changelog import Changelog, Seconds, Trigger
+from icdc_api.spec.proof import RollingProof
 from icdc_api.spec.sink import Sink
 from icdc_api.spec.spark import Spark
 from icdc_api.spec.tables import Table, TableName
@@ -134,6 +135,9 @@ class PipelineSpec(ApiModel):
     """How long a run may take."""
     resync: Resync = Resync()
     """Asks once for a new export, a comparison or a repair."""
+    verify: RollingProof | None = None
+    """Compares each table with its index again and again. Default none. Without effect in local
+    runs."""
     restart_nonce: Count = 0
     """A higher number than before ends the current run and starts another. Default 0. It cannot be
     lowered."""

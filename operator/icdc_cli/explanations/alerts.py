@@ -72,6 +72,18 @@ ALERTS = (
         ),
     ),
     Alert(
+        "IcebergCDCProofOverdue",
+        "icdc_oldest_proof_timestamp_seconds",
+        "A table was not compared with its index for longer than spec.verify.every promises. It is "
+        "still replicated. Its comparisons fail, or wait for a slot or for the end of a run.",
+        _AUTHOR,
+        (
+            f"{cures.STATUS}  # the condition Verified names the table and the reason",
+            cures.edit("verify.every", "longer, if comparisons cannot keep up"),
+            f"{cures.set_value('limits.activeRuns=N')}  # more, if runs are queued",
+        ),
+    ),
+    Alert(
         "IcebergCDCOperatorDown",
         "icdc_leader",
         "No operator leads. Active runs continue to their end, but no new run starts and no status "

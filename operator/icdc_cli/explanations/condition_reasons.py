@@ -192,6 +192,14 @@ _TEXTS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         NOT_NEEDED,
         (cures.STATUS,),
     ),
+    (
+        "Overdue",
+        "Verified",
+        "The last comparison of a table is older than spec.verify.every promises. The next one "
+        "waits for a slot or for the end of a run, or replication fails.",
+        _AUTHOR,
+        (f"{cures.STATUS}  # what runs, waits or fails", cures.VERIFY),
+    ),
 )
 _RESULTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "Equal": (NOT_NEEDED, ()),

@@ -6,7 +6,6 @@ nothing grows with tables, runs or snapshots. It must not decide anything.
 """
 
 from collections.abc import Callable
-from datetime import datetime
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -14,6 +13,7 @@ from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import Phase, PipelineStatus
 from icdc_api.status.runs import RunStatus
 from icdc_operator.cluster.queue import PipelineKey, WorkQueue
+from icdc_operator.core import run_log
 from icdc_operator.core.observed import RunSeen
 from icdc_operator.core.usage import Usage
 
@@ -155,6 +155,17 @@ class Metrics:
             "Tables whose applied snapshot is retained by a tag; each has two tags at most.",
             *_OF_PIPELINE,
         )
+        self.oldest_proof = self._create_gauge(
+            "icdc_oldest_proof_timestamp_seconds",
+            "Time of the oldest last comparison of a table with its index; of a table without a "
+            "result the time since when the condition Verified does not hold.",
+            *_OF_PIPELINE,
+        )
+        self.proof_limit = self._create_gauge(
+            "icdc_proof_limit_seconds",
+            "Time within which spec.verify.every promises the next comparison; absent without.",
+            *_OF_PIPELINE,
+        )
 
     def follow_queue(self, queue: WorkQueue) -> None:
         """Show depth, age and activity of `queue`."""
@@ -191,7 +202,7 @@ class Metrics:
                 ended.state.value,
                 "" if failure is None else failure.failure_class.value,
             ).inc()
-        started = _compute_start_seconds(before, after)
+        started = run_log.compute_start_seconds(before, after)
         if started is not None:
             self.run_start_seconds.observe(started)
 
@@ -202,7 +213,7 @@ class Metrics:
         behind = None if summary is None else summary.snapshots_behind
         _set(self.lag, key, lag)
         _set(self.snapshots_behind, key, behind)
-        succeeded = _find_last_success(status)
+        succeeded = run_log.find_last_success(status)
         # None: it is longer ago than `recentRuns` reaches, so the last value stays.
         if succeeded is not None:
             _set(self.last_success, key, succeeded.timestamp())
@@ -215,7 +226,8 @@ class Metrics:
         """Remove the gauges of a deleted pipeline."""
         gauges = (self.lag, self.snapshots_behind, self.last_success, self.failures)
         limits = (self.dead_letters, self.dead_letters_limit, self.pinned_tables)
-        for gauge in (*gauges, *limits, self.open_sessions):
+        proofs = (self.oldest_proof, self.proof_limit)
+        for gauge in (*gauges, *limits, *proofs, self.open_sessions):
             _set(gauge, key, None)
         for kind in _KINDS:
             for gauge in (self.state_bytes, self.state_limit):
@@ -242,6 +254,8 @@ class Metrics:
         _set(self.dead_letters, key, usage.dead_letters.used)
         _set(self.dead_letters_limit, key, usage.dead_letters.limit)
         _set(self.pinned_tables, key, usage.pinned_tables)
+        _set(self.oldest_proof, key, usage.proof.used)
+        _set(self.proof_limit, key, usage.proof.limit)
 
     def show_unseen(self, key: PipelineKey, tables: int | None) -> None:
         """Set the number of tables whose catalog cannot be read; None removes the gauge."""
@@ -279,18 +293,3 @@ def _set(gauge: Gauge, key: PipelineKey, value: float | None, *kind: str) -> Non
 
 def _get_epoch(run: RunStatus | None) -> int | None:
     return None if run is None else run.epoch
-
-
-def _compute_start_seconds(before: PipelineStatus, after: PipelineStatus) -> float | None:
-    """Return how long the current run took to start, if this change shows its start."""
-    run, old = after.current_run, before.current_run
-    if run is None or run.started_at is None or run.planned_at is None:
-        return None
-    if old is not None and old.epoch == run.epoch and old.started_at is not None:
-        return None
-    return max(0.0, (run.started_at - run.planned_at).total_seconds())
-
-
-def _find_last_success(status: PipelineStatus) -> datetime | None:
-    good = (run.finished_at for run in status.recent_runs if run.failure is None)
-    return next((moment for moment in good if moment is not None), None)

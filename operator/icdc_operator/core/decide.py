@@ -98,8 +98,6 @@ def must_stop(observed: Observed, run: RunStatus) -> bool:
         return asks.is_withdrawn(run, observed)  # a suspended pipeline answers questions too
     if observed.spec.suspend and not deletes:
         return True
-    if schedule.must_end_lingering(observed.status, observed, run):
-        return True
     return continuous_run.must_make_room(observed.status, observed, run)
 
 
@@ -180,13 +178,13 @@ def _handle_planned_run(
     # A comparison starts when the run before it has ended, so that run must not stay.
     stays = replicates and comparisons.find_requested(status, observed.spec) is None
     continuous = stays and changelog.trigger == Trigger.CONTINUOUS
-    compares = run.kind.inspects and run.ask is None
     create = CreateRun(
         run,
         continuous,
         linger_seconds=(changelog.linger_seconds or None) if stays and not continuous else None,
         reexport=resyncs.build_reexport(status, observed.spec),
-        tables=comparisons.list_table_names(status, observed.spec) if compares else None,
+        tables=comparisons.list_tables_of_run(status, observed.spec, run),
+        max_cpu=comparisons.find_max_cpu(status, observed.spec, run),
         # A record whose question is another one by now was dropped above: it is withdrawn.
         ask=None if run.ask is None else observed.ask,
     )
@@ -225,6 +223,7 @@ def _find_stop(
     """Return the run as Stopping and its stop action; None while it may go on."""
     spec = observed.spec
     due = run.state == RunState.STOPPING or must_stop(observed, run)
+    due = due or schedule.must_end_lingering(observed.status, observed, run, now=now)
     # The time-outs are in the spec: while it is invalid, a live run is not limited by any.
     if not due and spec is not None:
         failure = run_log.find_hopeless_failure(run, seen, now=now)

@@ -176,6 +176,8 @@ class CreateRun:
     """The re-export that its tables owe."""
     tables: tuple[str, ...] | None = None
     """Tables to compare; None for a run that replicates all of them."""
+    max_cpu: float | None = None
+    """CPU limit of its executor; None for what `spec.spark` gives."""
     ask: Ask | None = None
     """The question that the run answers, with its details; None where the spec wants the run."""
 

@@ -60,10 +60,13 @@ def plan_next(status: PipelineStatus, observed: Observed, now: datetime) -> Draf
         if due.at is not None:
             waits.append((due.at - now).total_seconds())
         return Draft(status, requeue_after=min(waits, default=None), settled=due.settled)
+    if observed.queued is not None and due.proof is not None:
+        # As above: replication may be due before it.
+        return Draft(status, requeue_after=observed.queued.poll_after)
     if observed.queued is not None:
         queued = schedule.mark_queued(status, now)
         return Draft(queued, requeue_after=observed.queued.poll_after)
-    kind = comparisons.find_due(status, observed, spec) or _choose_kind(status, spec)
+    kind = due.proof or comparisons.find_due(status, observed, spec) or _choose_kind(status, spec)
     return _record_run(status, observed, spec, now=now, kind=kind)
 
 

@@ -17,7 +17,8 @@ from datetime import datetime
 
 from icdc_api.job.run_files import RunReport
 from icdc_api.spec.pipeline import Mode, PipelineSpec
-from icdc_api.status.pipeline_status import TableReason, TableState, TableStatus
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus, TableReason, TableState, TableStatus
 from icdc_api.status.runs import RunKind, RunStatus
 
 _APPLIED_FIELDS = (
@@ -220,3 +221,20 @@ def _is_changed(table: TableStatus, head: str | None, spec: PipelineSpec) -> boo
         # Left from an earlier mode ExportOnly: from now on the index has to follow the table.
         return spec.mode != Mode.EXPORT_ONLY
     return not is_reported(table) or head != table.applied_snapshot_id
+
+
+def find_proof(table: TableStatus) -> datetime | None:
+    """Return when the table was last compared with its index, if that gave a result."""
+    last = table.verification
+    return None if last is None or last.equal is None else last.at
+
+
+def find_oldest_proof(status: PipelineStatus) -> datetime | None:
+    """Return when the table was compared whose comparison is the oldest.
+
+    For a table without a result it is when the condition Verified ceased to hold.
+    """
+    verified = status.find_condition(ConditionType.VERIFIED)
+    since = None if verified is None else verified.last_transition_time
+    proofs = [find_proof(table) or since for table in status.tables]
+    return min((moment for moment in proofs if moment is not None), default=None)

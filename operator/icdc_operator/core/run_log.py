@@ -83,6 +83,22 @@ def find_new_run(before: PipelineStatus, after: PipelineStatus) -> RunStatus | N
     return None if run is None or (old is not None and old.epoch == run.epoch) else run
 
 
+def compute_start_seconds(before: PipelineStatus, after: PipelineStatus) -> float | None:
+    """Return how long the current run took to start, if this change shows its start."""
+    run, old = after.current_run, before.current_run
+    if run is None or run.started_at is None or run.planned_at is None:
+        return None
+    if old is not None and old.epoch == run.epoch and old.started_at is not None:
+        return None
+    return max(0.0, (run.started_at - run.planned_at).total_seconds())
+
+
+def find_last_success(status: PipelineStatus) -> datetime | None:
+    """Return when the newest run of the log ended that succeeded; None if none did."""
+    good = (run.finished_at for run in status.recent_runs if run.failure is None)
+    return next((moment for moment in good if moment is not None), None)
+
+
 def finish_run(run: RunStatus, seen: RunSeen | None, *, now: datetime) -> RunStatus:
     """Return the record of the ended `run`. Its own report counts more than evidence of its pod."""
     # The failure for which it was stopped comes first: its own outcome is a consequence of that.

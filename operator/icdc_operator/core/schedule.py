@@ -4,6 +4,7 @@
     none yet, new generation, nonce, `icdc run`    now
     a failure with a next attempt                  at status.nextAttemptTime
     a comparison was requested                     now
+    a table is to be proven again (`proofs`)       when nothing else is; later, before all else
     a new snapshot since the last run began        now
     a snapshot that the last run should apply      as a table whose catalog cannot be read
     the catalog cannot be read by the operator     as long as nothing changed before, <= 10 min
@@ -19,7 +20,7 @@ runs: unchanged for 1, 2, 4 minutes, it is polled again after 1, 2, 4 more.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from icdc_api.errors import FailureClass
@@ -27,9 +28,10 @@ from icdc_api.pins import RENEW_AFTER
 from icdc_api.spec.changelog import Trigger
 from icdc_api.spec.pipeline import Mode, PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
-from icdc_api.status.runs import RunState, RunStatus
+from icdc_api.status.runs import RunKind, RunState, RunStatus
 from icdc_operator.core import progress, retry
-from icdc_operator.core.asked import asks, comparisons, resyncs
+from icdc_operator.core.asked import asks, comparisons, proofs, resyncs
+from icdc_operator.core.asked.proofs import ProofTimes
 from icdc_operator.core.observed import Observed, RunSeen
 
 BLIND_SECONDS = 600.0
@@ -53,6 +55,8 @@ class Due:
     """See `Decision.settled`."""
     poll_after: float | None = None
     """Seconds until current snapshots should be polled again; None when they cannot matter."""
+    proof: RunKind | None = None
+    """Kind of the comparison by `spec.verify` that is due; None where another run is."""
 
 
 def find_next_due(
@@ -76,7 +80,24 @@ def find_next_due(
     # After the failures: what is compared must be as the spec asks, see `comparisons`.
     if comparisons.find_due(status, observed, spec) is not None:
         return Due(at=now)
-    return _find_due_after_success(status, last.finished_at, observed, spec, now=now)
+    proof = proofs.find_times_of_run(status, spec)
+    if proof is not None and proof.latest <= now:
+        return Due(at=now, proof=proofs.choose_kind(spec))
+    due = _find_due_after_success(status, last.finished_at, observed, spec, now=now)
+    return due if proof is None else _give_way(due, proof, observed, spec, now=now)
+
+
+def _give_way(
+    due: Due, proof: ProofTimes, observed: Observed, spec: PipelineSpec, *, now: datetime
+) -> Due:
+    """Return what is due where a proof is, too, that gives way to replication."""
+    # Heads are read soon after a run has ended: until then nobody knows what is due.
+    unread = observed.heads_watched and observed.heads is None
+    if unread or (due.at is not None and due.at <= now):
+        return due
+    if proof.at <= now:
+        return Due(at=now, proof=proofs.choose_kind(spec))
+    return replace(due, at=_find_earliest(due.at, proof.at))
 
 
 def mark_queued(status: PipelineStatus, now: datetime) -> PipelineStatus:
@@ -123,7 +144,9 @@ def lingers(seen: RunSeen | None) -> bool:
     return seen is not None and seen.report is not None and seen.report.lingers is True
 
 
-def must_end_lingering(status: PipelineStatus, observed: Observed, run: RunStatus) -> bool:
+def must_end_lingering(
+    status: PipelineStatus, observed: Observed, run: RunStatus, *, now: datetime
+) -> bool:
     """Return whether the live run stays only for later commits while something else is due."""
     spec = observed.spec
     if spec is None or not lingers(observed.find_run(run)):
@@ -132,6 +155,7 @@ def must_end_lingering(status: PipelineStatus, observed: Observed, run: RunStatu
         observed.others_wait
         or asks.find_pending(status, observed) is not None
         or comparisons.find_requested(status, spec) is not None
+        or proofs.must_end_lingering(status, spec, now)
         or _is_requested(status, run, observed, spec)
     )
 

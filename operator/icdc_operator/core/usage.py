@@ -14,7 +14,7 @@ from icdc_api.spec.limits import MAX_SPEC_BYTES
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.spec.sink import DeadLetterPolicy
 from icdc_api.status.pipeline_status import PipelineStatus
-from icdc_operator.core import status_size
+from icdc_operator.core import progress, status_size
 from icdc_operator.core.observed import Observed, RunSeen
 
 
@@ -41,6 +41,8 @@ class Usage:
     """Most dead letters of one table; no limit where the first one stalls it."""
     pinned_tables: int
     """Tables whose applied snapshot is retained by a tag."""
+    proof: Used
+    """Time of the oldest comparison since 1970, and how old it may become, in seconds."""
 
 
 def measure(observed: Observed, status: PipelineStatus, run: RunSeen | None) -> Usage:
@@ -56,7 +58,17 @@ def measure(observed: Observed, status: PipelineStatus, run: RunSeen | None) -> 
             _get_dead_letters_limit(spec),
         ),
         pinned_tables=sum(table.snapshot_pinned is True for table in status.tables),
+        proof=_measure_proof(spec, status),
     )
+
+
+def _measure_proof(spec: PipelineSpec | None, status: PipelineStatus) -> Used:
+    oldest = progress.find_oldest_proof(status)
+    used = None if oldest is None else int(oldest.timestamp())
+    # A pipeline that is suspended compares nothing, which is no fault.
+    if spec is None or spec.verify is None or spec.verify.interval is None or spec.suspend:
+        return Used(used)
+    return Used(used, int(spec.verify.interval.total_seconds()))
 
 
 def _get_dead_letters_limit(spec: PipelineSpec | None) -> int | None:

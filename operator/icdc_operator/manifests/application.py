@@ -10,6 +10,7 @@ edited, and its own restarts know neither our failure classes nor our epochs.
     arguments                      the file of the run's request, see `config_map`
 """
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -78,6 +79,8 @@ def build_spark_application(launch: Launch) -> dict[str, Any]:
     deletes = launch.run.kind == RunKind.DELETION
     if not launch.run.kind.needs_executors:
         launch = _without_executors(launch)
+    if launch.max_cpu is not None:
+        launch = _with_one_executor(launch, launch.max_cpu)
     spark = launch.spec.spark
     return {
         "apiVersion": API_VERSION,
@@ -102,6 +105,7 @@ def build_spark_application(launch: Launch) -> dict[str, Any]:
                 **BASE_CONF,
                 **spark.conf,
                 **FIXED_CONF,
+                **_build_cpu_conf(launch.max_cpu),
                 **(ENCRYPTION_CONF if spark.encryption else {}),
             },
             "driver": _build_driver(launch),
@@ -121,6 +125,25 @@ def _without_executors(launch: Launch) -> Launch:
     fewer["executor"] = spark.executor.model_copy(update={"instances": 0})
     spec = launch.spec.model_copy(update={"spark": spark.model_copy(update=fewer)})
     return replace(launch, spec=spec)
+
+
+def _with_one_executor(launch: Launch, max_cpu: float) -> Launch:
+    """Return the launch with one executor, which has as many tasks at a time as it has CPUs."""
+    spark = launch.spec.spark
+    one = spark.executor.model_copy(update={"instances": 1, "cores": math.ceil(max_cpu)})
+    fewer = {"executor": one, "dynamic_allocation": None}
+    spec = launch.spec.model_copy(update={"spark": spark.model_copy(update=fewer)})
+    return replace(launch, spec=spec)
+
+
+def _build_cpu_conf(max_cpu: float | None) -> dict[str, str]:
+    """Return the properties by which Kubernetes limits the executor, also to a part of a CPU."""
+    if max_cpu is None:
+        return {}
+    amount = f"{max(1, round(max_cpu * 1000))}m"
+    # Both, and after the user's: a request above the limit is refused.
+    parts = ("request", "limit")
+    return {f"spark.kubernetes.executor.{part}.cores": amount for part in parts}
 
 
 def _build_image_fields(launch: Launch) -> dict[str, Any]:

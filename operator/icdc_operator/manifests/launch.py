@@ -59,6 +59,8 @@ class Launch:
     """The re-export that its tables owe."""
     tables: tuple[str, ...] | None = None
     """Tables to compare; None for a run that replicates all of them."""
+    max_cpu: float | None = None
+    """CPU limit of its executor; None for executors as the spec has them."""
     ask: Ask | None = None
     """The question that the run answers; None for a run that the spec wants."""
 

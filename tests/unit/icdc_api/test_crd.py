@@ -126,7 +126,7 @@ def test_columns_and_selectors_point_to_fields(path: str) -> None:
 
 def test_every_node_is_structural() -> None:
     for path, node in NODES.items():
-        assert node["type"] in {"object", "array", "string", "integer", "boolean"}, path
+        assert node["type"] in {"object", "array", "string", "integer", "number", "boolean"}, path
         assert set(node) <= ALLOWED_KEYWORDS, path
         assert not {"properties", "additionalProperties"} <= set(node), path
         assert (node["type"] == "array") == ("items" in node), path

@@ -224,6 +224,7 @@ class ClusterAdapter:
             linger_seconds=action.linger_seconds,
             reexport=action.reexport,
             tables=action.tables,
+            max_cpu=action.max_cpu,
             ask=action.ask,
         )
         try:

@@ -29,7 +29,7 @@ from icdc_operator.manifests.pods import refused_values
 
 _SOURCE = naming.SINGULAR
 
-_UNREAD = ("resync", "history", "timeouts")
+_UNREAD = ("resync", "verify", "history", "timeouts")
 """Fields of the spec that only the operator reads: a run does not end for their sake. What resync
 asks of a run is in its request, or in a question to it."""
 

@@ -22,7 +22,7 @@ from icdc_api.status.pipeline_status import PipelineStatus, TableState
 from icdc_api.status.runs import Failure, ResyncMode, RunKind, RunState, RunStatus
 from icdc_api.status.triggers import ObservedTriggers
 from icdc_operator.core import retry
-from icdc_operator.core.asked import resyncs, verification
+from icdc_operator.core.asked import proofs, resyncs, verification
 from icdc_operator.core.observed import Observed, RunSeen
 
 MAX_ATTEMPTS = 5
@@ -100,6 +100,28 @@ def list_table_names(status: PipelineStatus, spec: PipelineSpec) -> tuple[str, .
     return tuple(table.name for table in spec.tables if not names or table.name in names)
 
 
+def _is_proof(status: PipelineStatus, spec: PipelineSpec, run: RunStatus) -> bool:
+    """Return whether `run` compares for `spec.verify`, and not for a request."""
+    is_comparison = run.kind.inspects and run.ask is None
+    return is_comparison and spec.verify is not None and find_requested(status, spec) is None
+
+
+def list_tables_of_run(
+    status: PipelineStatus, spec: PipelineSpec, run: RunStatus
+) -> tuple[str, ...] | None:
+    """Return the tables that a run compares; None for one that does not compare by itself."""
+    if not run.kind.inspects or run.ask is not None:
+        return None
+    if _is_proof(status, spec, run):
+        return proofs.list_tables(status, spec, run.planned_at)
+    return list_table_names(status, spec)
+
+
+def find_max_cpu(status: PipelineStatus, spec: PipelineSpec, run: RunStatus) -> float | None:
+    """Return the CPU limit of a run's executor; None for what `spec.spark` gives."""
+    return proofs.get_max_cpu(spec) if _is_proof(status, spec, run) else None
+
+
 def close_run(
     status: PipelineStatus,
     run: RunStatus,
@@ -119,7 +141,8 @@ def close_run(
     if spec is None or ended is None or run.generation != observed.generation:
         return status
     # Only the tables that were asked for: a report comes from a pod, and may name others.
-    names = list_table_names(status, spec)
+    is_proof = _is_proof(status, spec, run)
+    names = list_tables_of_run(status, spec, run) or ()
     answers = verification.read_answers(None if seen is None else seen.report)
     answers = {name: answers[name] for name in names if name in answers}
     silent = [name for name in names if name not in answers]
@@ -132,24 +155,18 @@ def close_run(
         failure = _explain_silence(run, spec, silent, stopped=stopped)
     if failure is not None:
         status = _record_failure(status, ended, failure)
-        retried = _schedule_retry(status, failure, spec, observed, now=now)
+        # A proof gives way to replication, which a backoff would hold up: it is due again later.
+        retried = None if is_proof else _schedule_retry(status, failure, spec, observed, now=now)
         if retried is not None:
             return retried
-    by = find_requested_nonce(status, spec)
+    by = None if is_proof else find_requested_nonce(status, spec)
     tables = verification.apply_answers(status.tables, answers, nonce=by, now=now)
     if failure is not None:
         tables = verification.apply_failure(tables, failure, silent, nonce=by, now=now)
-    return record_answer(
-        status.model_copy(
-            update={
-                "tables": tables,
-                # Failures of the comparison must not delay the replication that waited for it.
-                "consecutive_failures": 0,
-                "next_attempt_time": None,
-            }
-        ),
-        by,
-    )
+    # Failures of the comparison must not delay the replication that waited for it.
+    closed = {"tables": tables, "consecutive_failures": 0, "next_attempt_time": None}
+    status = status.model_copy(update=closed)
+    return status if by is None else record_answer(status, by)
 
 
 def _schedule_retry(

@@ -18,6 +18,7 @@ Each question is tried so once. Where that run ends without the answer, whatever
 of its own answers: what ends a driver must not end it again and again, while all tables wait.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from icdc_api.errors import Bug, NodeLost
@@ -25,10 +26,10 @@ from icdc_api.job.answers import RunAnswer, fill
 from icdc_api.job.run_files import RunMode, RunQuestion
 from icdc_api.spec.changelog import Trigger
 from icdc_api.spec.pipeline import PipelineSpec
-from icdc_api.status.pipeline_status import PipelineStatus, TableState
+from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
 from icdc_api.status.runs import Failure, ResyncMode, RunKind, RunState, RunStatus
 from icdc_api.status.triggers import Ask, ObservedAsk
-from icdc_operator.core.asked import asks, comparisons, resyncs, verification
+from icdc_operator.core.asked import asks, comparisons, proofs, resyncs, verification
 from icdc_operator.core.observed import AskRun, Observed, RunSeen
 
 
@@ -95,7 +96,8 @@ def advance(
         return status, ()
     status, withdrawn = _read_ask(status, run, seen, observed)
     status = _read_comparison(status, run, seen, spec, now=now)
-    question = _choose(status, run, seen, observed=observed, spec=spec)
+    status = _read_proof(status, run, seen, spec, now=now)
+    question = _choose(status, run, seen, observed=observed, spec=spec, now=now)
     if question is None:
         # Until the report holds no question, nor its answer: the driver keeps that for a minute.
         is_held = _get_answer(seen)["question"] is not None
@@ -107,10 +109,17 @@ def advance(
 
 
 def _choose(
-    status: PipelineStatus, run: RunStatus, seen: RunSeen, *, observed: Observed, spec: PipelineSpec
+    status: PipelineStatus,
+    run: RunStatus,
+    seen: RunSeen,
+    *,
+    observed: Observed,
+    spec: PipelineSpec,
+    now: datetime,
 ) -> RunQuestion | None:
     """Return the question that the run has to answer now: what it has begun comes first."""
     asked, compared = _build_asked(status, run, seen, observed), _build_compared(status, run, spec)
+    compared = compared or _build_proof(status, run, spec, now=now)
     begun = status.observed_ask
     if asked is not None and begun is not None and (begun.id, begun.run) == (asked.id, run.name):
         return asked
@@ -147,6 +156,18 @@ def _build_comparison_id(status: PipelineStatus, run: RunStatus, spec: PipelineS
     return f"resync-{comparisons.find_requested_nonce(status, spec)}-{run.epoch}"
 
 
+def _build_proof(
+    status: PipelineStatus, run: RunStatus, spec: PipelineSpec, *, now: datetime
+) -> RunQuestion | None:
+    """Return the comparison by `spec.verify`, once it is due; the same until it is answered."""
+    moment = proofs.find_question_time(status, run, spec, now=now)
+    if moment is None:
+        return None
+    tables = proofs.list_tables(status, spec, moment)
+    identity = f"proof-{moment.timestamp() * 1000:.0f}-{run.epoch}"
+    return RunQuestion(id=identity, mode=RunMode.of(proofs.choose_kind(spec)), tables=tables)
+
+
 def _read_ask(
     status: PipelineStatus, run: RunStatus, seen: RunSeen, observed: Observed
 ) -> tuple[PipelineStatus, bool]:
@@ -172,9 +193,34 @@ def _read_comparison(
         return status
     if not _is_answered(seen, _build_comparison_id(status, run, spec)):
         return status
-    answers = verification.parse_answers(seen.report)
     names = comparisons.list_table_names(status, spec)
     nonce = comparisons.find_requested_nonce(status, spec)
+    tables = _read_answers(status, run, seen, names, nonce=nonce, now=now)
+    return comparisons.record_answer(status.model_copy(update={"tables": tables}), nonce)
+
+
+def _read_proof(
+    status: PipelineStatus, run: RunStatus, seen: RunSeen, spec: PipelineSpec, *, now: datetime
+) -> PipelineStatus:
+    """Return the status with the results of a comparison by `spec.verify`."""
+    question = _build_proof(status, run, spec, now=now)
+    if question is None or not _is_answered(seen, question.id):
+        return status
+    tables = _read_answers(status, run, seen, question.tables or (), nonce=None, now=now)
+    return status.model_copy(update={"tables": tables})
+
+
+def _read_answers(
+    status: PipelineStatus,
+    run: RunStatus,
+    seen: RunSeen,
+    names: Sequence[str],
+    *,
+    nonce: int | None,
+    now: datetime,
+) -> tuple[TableStatus, ...]:
+    """Return the tables with the results in the run's report; all of `names` have one then."""
+    answers = verification.parse_answers(seen.report)
     # Only the tables that were asked for: a report comes from a pod, and may name others.
     answers = {name: answers[name] for name in names if name in answers}
     silent = [name for name in names if name not in answers]
@@ -183,7 +229,7 @@ def _read_comparison(
         text = f"run {run.name} has no answer for it; read its log"
         bug = Failure.of(Bug(text))
         tables = verification.apply_failure(tables, bug, silent, nonce=nonce, now=now)
-    return comparisons.record_answer(status.model_copy(update={"tables": tables}), nonce)
+    return tables
 
 
 def _is_answered(seen: RunSeen, question: str) -> bool:

@@ -135,7 +135,7 @@ def apply_answers(
     tables: Iterable[TableStatus],
     answered: Mapping[str, TableComparison],
     *,
-    nonce: int,
+    nonce: int | None,
     now: datetime,
 ) -> tuple[TableStatus, ...]:
     """Return `tables` with their verification, and as many samples as there is room for."""
@@ -160,7 +160,7 @@ def apply_failure(
     failure: Failure,
     names: Iterable[str],
     *,
-    nonce: int,
+    nonce: int | None,
     now: datetime,
 ) -> tuple[TableStatus, ...]:
     """Return `tables`, those in `names` as NotVerified because of `failure`."""
@@ -181,7 +181,7 @@ def _select_known_fields(entry: object) -> object:
 
 
 def _to_verification(
-    answer: TableComparison, room: int, *, nonce: int, now: datetime
+    answer: TableComparison, room: int, *, nonce: int | None, now: datetime
 ) -> Verification:
     equal, reason, message = answer.equal, answer.reason, answer.message
     # A batch may explain the difference, so nothing is claimed; equal is equal all the same.

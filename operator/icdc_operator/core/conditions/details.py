@@ -11,7 +11,7 @@ from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import TableState, TableStatus
 from icdc_api.status.runs import RunState
 from icdc_operator.core import progress
-from icdc_operator.core.asked import comparisons, verification
+from icdc_operator.core.asked import comparisons, proofs, verification
 from icdc_operator.core.conditions.kstatus import describe_problem
 from icdc_operator.core.conditions.messages import list_some, list_tables
 from icdc_operator.core.conditions.view import Claim, PipelineView
@@ -132,7 +132,16 @@ def claim_verified(view: PipelineView) -> Claim:
     if pending is not None:
         return Claim(None, "Pending", pending)
     result, tables = verification.find_worst(view.status.tables)
+    holds = verification.STATUS_BY_RESULT[result]
+    if holds is not False and view.spec is not None:
+        unproven = proofs.list_unproven(view.status, view.spec)
+        if unproven:
+            return Claim(None, "NotVerified", list_tables(unproven, proofs.describe_table))
+        overdue = proofs.list_overdue(view.status, view.spec, now=view.now)
+        if overdue:
+            return Claim(None, "Overdue", list_tables(overdue, proofs.describe_table))
     text = "raise spec.resync.nonce with mode Verify to compare index and table"
     if tables:
         text = list_tables(tables, verification.describe_table)
-    return Claim(verification.STATUS_BY_RESULT[result], result.value, text)
+    age = "" if view.spec is None else proofs.describe_age(view.status, view.spec)
+    return Claim(holds, result.value, text + age)

@@ -94,6 +94,7 @@ def test_what_is_used_of_each_limit_stands_beside_the_limit(metrics: Metrics) ->
         report=Used(None, 600),
         dead_letters=Used(7, 10),
         pinned_tables=2,
+        proof=Used(1700000000, 86400),
     )
     metrics.show_usage(SHOP, used)
     assert value(metrics, "icdc_state_bytes", **spec) == 300
@@ -105,6 +106,8 @@ def test_what_is_used_of_each_limit_stands_beside_the_limit(metrics: Metrics) ->
     assert value(metrics, "icdc_dead_letters", **OF_SHOP) == 7
     assert value(metrics, "icdc_dead_letters_limit", **OF_SHOP) == 10
     assert value(metrics, "icdc_pinned_tables", **OF_SHOP) == 2
+    assert value(metrics, "icdc_oldest_proof_timestamp_seconds", **OF_SHOP) == 1700000000
+    assert value(metrics, "icdc_proof_limit_seconds", **OF_SHOP) == 86400
     metrics.show_usage(SHOP, replace(used, dead_letters=Used(7, None)))
     assert value(metrics, "icdc_dead_letters_limit", **OF_SHOP) is None
     metrics.forget(SHOP)

@@ -27,6 +27,7 @@ from icdc_testing.operator.deciding.worst_cases import many_tables
 pytestmark = pytest.mark.unit
 
 Make = Callable[..., Launch]
+_BOUNDS = ("request", "limit")
 ROOT = Path(__file__).parents[4]
 
 
@@ -105,6 +106,18 @@ def test_dynamic_allocation_starts_between_its_bounds(
     assert spec["dynamicAllocation"]["initialExecutors"] == first
     # Spark takes the larger of the two.
     assert "instances" not in spec["executor"]
+
+
+def test_a_run_with_a_cpu_limit_has_one_executor_within_it(launch: Make) -> None:
+    conf = {"spark.kubernetes.executor.request.cores": "4"}
+    spec = {"conf": conf, "dynamicAllocation": {"maxExecutors": 8}, "executor": {"instances": 4}}
+    for max_cpu, cores, amount in ((0.5, 1, "500m"), (1.0, 1, "1000m"), (2.25, 3, "2250m")):
+        limited = replace(launch(spark=spec), max_cpu=max_cpu)
+        made = build_spark_application(limited)["spec"]
+        assert "dynamicAllocation" not in made
+        assert (made["executor"]["instances"], made["executor"]["cores"]) == (1, cores)
+        limits = {made["sparkConf"][f"spark.kubernetes.executor.{x}.cores"] for x in _BOUNDS}
+        assert limits == {amount}
 
 
 def test_properties_of_the_user_go_over_the_defaults(launch: Make) -> None:

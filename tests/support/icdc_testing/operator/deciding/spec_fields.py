@@ -21,6 +21,8 @@ VALUES: Mapping[str, Any] = {
     "tables[].mapping": {"status": {"type": "keyword"}},
     "tables[].startFrom.timestamp": "2026-03-01T12:00:00Z",
     "resync.tables": ["shop.orders"],
+    "verify.every": "12h",
+    "verify.maxCpu": 1.5,
     "spark.conf": {"spark.sql.shuffle.partitions": "7"},
     "spark.driver.template": {"metadata": {"labels": {"team": "data"}}},
     "spark.executor.template": {"spec": {"priorityClassName": "other"}},

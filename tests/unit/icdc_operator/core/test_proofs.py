@@ -1,0 +1,280 @@
+"""`spec.verify`: tables are compared again in time, and replication comes first for most of it."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from icdc_api.errors import OutOfMemory
+from icdc_api.spec.cautions import find_cautions
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus, Verification
+from icdc_api.status.runs import Failure, RunKind, RunStatus
+from icdc_api.status.triggers import ObservedTriggers
+from icdc_operator.core import events, progress
+from icdc_operator.core.asked import comparisons
+from icdc_operator.core.decide import decide
+from icdc_operator.core.observed import CreateRun, Decision, Observed, Queued, StopRun
+from icdc_operator.core.usage import Used, measure
+from icdc_testing.operator.deciding.comparing import ITEMS, ORDERS, ComparingWorld, verdict
+from icdc_testing.operator.deciding.pipelines import NOW, caught_up, make_observed, make_spec
+
+from .followed_pipeline import EQUAL, LAST, RUN, TABLES, asked_of, following, resync, seen
+
+pytestmark = pytest.mark.unit
+
+EVERY: dict[str, Any] = {"verify": {"every": "10h"}}
+
+
+def hours(number: float) -> timedelta:
+    return timedelta(hours=number)
+
+
+def compared(name: str, age: float, *, equal: bool | None = True, **more: Any) -> TableStatus:
+    """Return a table that was compared `age` hours ago."""
+    result = Verification(at=NOW - hours(age), equal=equal)
+    return caught_up(name, verification=result, **more)
+
+
+def idle(*tables: TableStatus, head: str = "7", **spec: Any) -> Observed:
+    """Return a pipeline of which no run is active."""
+    names = [table.name for table in tables]
+    last = LAST.model_copy(update={"finished_at": NOW - timedelta(minutes=5)})
+    status = PipelineStatus(
+        observed_generation=1,
+        tables=tables,
+        last_run=last,
+        recent_runs=(last,),
+        observed_triggers=ObservedTriggers(),
+    )
+    world = make_observed(make_spec(*names, **(EVERY | spec)), status)
+    return replace(world, heads=dict.fromkeys(names, head), heads_watched=True)
+
+
+def planned(decision: Decision) -> RunKind | None:
+    run = decision.status.current_run
+    return None if run is None else run.kind
+
+
+def created(world: Observed, decision: Decision) -> CreateRun:
+    (action,) = decide(replace(world, status=decision.status), NOW).actions
+    assert isinstance(action, CreateRun)
+    return action
+
+
+@pytest.mark.parametrize(
+    ("age", "head", "kind"),
+    [
+        (7.9, "7", None),
+        (7.9, "8", RunKind.CHANGELOG),
+        (8.0, "7", RunKind.VERIFY),
+        (8.9, "8", RunKind.CHANGELOG),
+        (9.0, "8", RunKind.VERIFY),
+    ],
+)
+def test_a_table_is_compared_again_after_eight_tenths_of_the_time(
+    age: float, head: str, kind: RunKind | None
+) -> None:
+    decision = decide(idle(compared(ORDERS, age), head=head), NOW)
+    assert planned(decision) == kind
+    if kind is None:
+        assert decision.requeue_after == pytest.approx(hours(8 - age).total_seconds())
+
+
+@pytest.mark.parametrize(
+    ("second", "tables"),
+    [
+        (compared(ITEMS, 7.1), (ORDERS, ITEMS)),
+        (compared(ITEMS, 6.9), (ORDERS,)),
+        (caught_up(ITEMS), (ORDERS, ITEMS)),
+        (compared(ITEMS, 30, state=TableState.EXPORTING), (ORDERS,)),
+        (compared(ITEMS, 30, state=TableState.STALLED), (ORDERS,)),
+        (compared(ITEMS, 0.9, equal=None), (ORDERS, ITEMS)),
+        (compared(ITEMS, 0.0, equal=None), (ORDERS, ITEMS)),
+        (compared(ITEMS, 0.0, equal=False), (ORDERS,)),
+    ],
+)
+def test_tables_that_are_due_soon_share_a_run_with_one_executor(
+    second: TableStatus, tables: tuple[str, ...]
+) -> None:
+    world = idle(compared(ORDERS, 8), second, verify={"every": "10h", "maxCpu": 2.5})
+    action = created(world, decide(world, NOW))
+    assert (action.tables, action.max_cpu, action.continuous) == (tables, 2.5, False)
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        idle(compared(ORDERS, 30, state=TableState.EXPORTING)),
+        idle(compared(ORDERS, 0.9, equal=None)),
+        idle(compared(ORDERS, 30), verify={"maxCpu": 1}),
+        idle(compared(ORDERS, 30), suspend=True),
+        # Until they are read nobody knows whether replication is due.
+        replace(idle(compared(ORDERS, 8.5)), heads=None),
+    ],
+    ids=["incomplete", "no result just now", "never", "suspended", "heads unread"],
+)
+def test_no_table_is_compared_that_is_not_due(world: Observed) -> None:
+    assert planned(decide(world, NOW)) is None
+
+
+def test_a_comparison_that_is_queued_does_not_change_when_replication_is_due() -> None:
+    world = replace(idle(compared(ORDERS, 9)), queued=Queued(poll_after=60.0))
+    decision = decide(world, NOW)
+    assert (planned(decision), decision.requeue_after) == (None, 60.0)
+    assert decision.status.next_attempt_time is None
+
+
+@pytest.mark.parametrize(("age", "ends"), [(8.5, False), (9.0, True)])
+def test_a_run_that_lingers_makes_room_in_the_end(age: float, ends: bool) -> None:
+    world = following(changelog={"lingerSeconds": 60}, **EVERY)
+    tables = tuple(compared(name, age) for name in TABLES)
+    report = seen(takes_questions=False, lingers=True)
+    world = replace(world, status=world.status.model_copy(update={"tables": tables}))
+    decision = decide(replace(world, runs=(report,)), NOW)
+    assert (decision.actions == (StopRun(RUN.name, graceful=True),)) == ends
+
+
+def continuous(age: float, *, started: float = 2, **spec: Any) -> Observed:
+    """Return a pipeline whose continuous run follows two tables."""
+    return _of_age(following(**(EVERY | spec)), age, started=started)
+
+
+def _of_age(world: Observed, age: float, *, started: float) -> Observed:
+    run = RUN.model_copy(update={"started_at": NOW - hours(started)})
+    tables = tuple(compared(name, age) for name in TABLES)
+    update = {"current_run": run, "tables": tables}
+    return replace(world, status=world.status.model_copy(update=update))
+
+
+@pytest.mark.parametrize(("age", "started"), [(7.9, 30), (30, 0.9)])
+def test_a_continuous_run_is_asked_once_it_is_due_and_has_run_for_a_tenth(
+    age: float, started: float
+) -> None:
+    assert decide(continuous(age, started=started), NOW).actions == ()
+
+
+def test_with_the_trigger_continuous_no_run_of_its_own_compares() -> None:
+    world = idle(compared(ORDERS, 30), changelog={"trigger": "Continuous"})
+    decision = decide(replace(world, heads=None, heads_watched=False), NOW)
+    assert planned(decision) == RunKind.CHANGELOG
+
+
+def test_a_continuous_run_compares_beside_its_tables_and_its_answer_counts() -> None:
+    world = continuous(8.5, verify={"every": "10h", "onDifference": "Repair"})
+    question = asked_of(decide(world, NOW))
+    assert question is not None
+    assert (question.mode, question.tables) == ("repair", TABLES)
+    later = NOW + timedelta(minutes=20)
+    assert asked_of(decide(world, later)) == question, "it is the same until it is answered"
+
+    differs = {"count": 1, "samples": ["7"]}
+    entries = [EQUAL[0], EQUAL[1] | {"equal": False, "missing": differs}]
+    answer = {"question": question.id, "complete": True, "tables": entries}
+    world = replace(world, runs=(seen(result=answer),))
+    decision = decide(world, later)
+    assert asked_of(decision) is None
+    first, second = decision.status.tables
+    results = [table.verification for table in (first, second)]
+    assert [(one.equal, one.at, one.nonce) for one in results if one] == [
+        (True, later, None),
+        (False, later, None),
+    ]
+    found = [one.reason for one in events.derive_events(world.status, decision.status)]
+    assert found == ["Verified", "DifferencesFound"]
+
+
+def test_what_a_person_requests_comes_before() -> None:
+    world = _of_age(resync(**EVERY), 30, started=30)
+    adopted = decide(world, NOW)
+    question = asked_of(decide(replace(world, status=adopted.status), NOW))
+    assert question is not None
+    assert question.id.startswith("resync-1-")
+
+
+@pytest.fixture
+def world() -> ComparingWorld:
+    """Two tables that a run has exported, just now."""
+    world = ComparingWorld(make_spec(ORDERS, ITEMS, **EVERY))
+    assert world.start() == "e1-1"
+    world.follows()
+    return world
+
+
+def test_what_was_never_compared_is_compared_after_its_export(world: ComparingWorld) -> None:
+    assert world.start() == "v2-1"
+    assert world.verified[1] == "NotVerified"
+    assert world.verified[2].startswith("shop.orders: not compared yet; shop.items: not")
+    world.answers(verdict(ORDERS), verdict(ITEMS))
+    at = f"{world.now:%Y-%m-%dT%H:%MZ}"
+    world.reconcile()
+    age = f"; the oldest comparison is of {at}, and is repeated within 10h"
+    assert world.verified == (
+        "True",
+        "Equal",
+        f"shop.orders: 10 documents; shop.items: 10 documents{age}",
+    )
+    assert world.status.current_run is None
+    assert world.verification().nonce is None, "nobody has requested it"
+
+
+def test_one_that_fails_holds_up_nothing_and_is_tried_again_after_a_tenth(
+    world: ComparingWorld,
+) -> None:
+    world.start()
+    world.answers(verdict(ORDERS), outcome=Failure.of(OutOfMemory("heap")))
+    world.reconcile()
+    assert (world.verification().equal, world.verification(ITEMS).reason) == (True, "OutOfMemory")
+    assert (world.status.next_attempt_time, world.status.consecutive_failures) == (None, 0)
+    assert world.verified[1] == "NotVerified"
+    assert world.status.current_run is None
+    world.now += hours(1)
+    world.start()
+    assert (world.created[-1].run.kind, world.created[-1].tables) == (RunKind.VERIFY, (ITEMS,))
+
+
+@pytest.mark.parametrize(
+    ("tables", "expected"),
+    [
+        ((compared(ORDERS, 10.1), compared(ITEMS, 1)), ("Unknown", "Overdue")),
+        ((compared(ORDERS, 9.9), compared(ITEMS, 1)), ("True", "Equal")),
+        ((compared(ORDERS, 9.9), caught_up(ITEMS)), ("Unknown", "NotVerified")),
+        ((compared(ORDERS, 10.1, equal=False), compared(ITEMS, 1)), ("False", "Different")),
+    ],
+)
+def test_the_condition_says_that_a_comparison_is_overdue(
+    tables: tuple[TableStatus, ...], expected: tuple[str, str]
+) -> None:
+    verified = decide(idle(*tables), NOW).status.find_condition(ConditionType.VERIFIED)
+    assert verified is not None
+    assert (verified.status.value, verified.reason) == expected
+    if verified.reason == "Overdue":
+        assert verified.message == "shop.orders: last compared at 2026-03-01T01:54Z"
+
+
+def test_the_age_is_measured_beside_its_limit() -> None:
+    world = idle(compared(ORDERS, 5), compared(ITEMS, 3, equal=None))
+    assert progress.find_oldest_proof(world.status) == NOW - hours(5)
+    status = decide(world, NOW).status
+    # The table without a result counts from when the condition ceased to hold, which is now.
+    assert measure(world, status, None).proof == Used(
+        int((NOW - hours(5)).timestamp()), int(hours(10).total_seconds())
+    )
+    only = status.model_copy(update={"tables": status.tables[1:]})
+    assert progress.find_oldest_proof(only) == NOW
+    assert measure(idle(caught_up(), suspend=True), PipelineStatus(), None).proof == Used()
+
+
+def test_a_limit_that_has_no_effect_is_a_caution() -> None:
+    limited = {"verify": {"every": "10h", "maxCpu": 2}}
+    assert list(find_cautions(make_spec(**limited))) == []
+    (caution,) = find_cautions(make_spec(**limited, changelog={"trigger": "Continuous"}))
+    assert caution.startswith("spec.verify.maxCpu: it has no effect with the trigger Continuous")
+
+
+def test_a_run_that_answers_a_person_is_none_of_these() -> None:
+    spec = make_spec(ORDERS, **EVERY)
+    run = RunStatus(name="shop-v3-1", kind=RunKind.VERIFY, sequence=3, epoch=3, ask="a1")
+    assert comparisons.list_tables_of_run(PipelineStatus(), spec, run) is None
+    assert comparisons.find_max_cpu(PipelineStatus(), spec, run) is None
