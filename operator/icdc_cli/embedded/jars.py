@@ -107,6 +107,12 @@ def fetch_jars(name: str, lock: dict[str, JarSet] | None = None) -> list[Path]:
     return [folder / jar.file for jar in wanted.jars]
 
 
+def is_fetched(name: str) -> bool:
+    """Return whether the cache has all jars of a set; fetches nothing."""
+    wanted = jar_lock.load()[name]
+    return _is_complete(choose_cache_dir() / "jars" / wanted.key, wanted)
+
+
 @contextmanager
 def hold_lock(lock_file: Path) -> Iterator[None]:
     """Hold a lock between processes; the operating system frees it when a holder dies."""

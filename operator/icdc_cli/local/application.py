@@ -96,15 +96,19 @@ def find_installed(spec: PipelineSpec | None = None) -> Application:
 
     With all jars of the image where a catalog of the pipeline is not on this host alone.
     """
-    catalogs = () if spec is None else tuple(map(spec.get_catalog, spec.tables))
-    sets = [jars.SPARK_SET, *([jars.IMAGE_SET] if any(map(leaves_the_host, catalogs)) else [])]
     return Application(
         main_file=find_main_file(),
         python=sys.executable,
         java_home=jdk.find_spark_jdk().home,
-        class_path=tuple(jar for name in sets for jar in jars.fetch_jars(name)),
+        class_path=tuple(jar for name in list_jar_sets(spec) for jar in jars.fetch_jars(name)),
         variables=class_data.build_environment(os.environ),
     )
+
+
+def list_jar_sets(spec: PipelineSpec | None) -> list[str]:
+    """Return the names of the sets of jars that runs of a pipeline need on this host."""
+    catalogs = () if spec is None else tuple(map(spec.get_catalog, spec.tables))
+    return [jars.SPARK_SET, *([jars.IMAGE_SET] if any(map(leaves_the_host, catalogs)) else [])]
 
 
 def leaves_the_host(catalog: Catalog) -> bool:

@@ -185,3 +185,42 @@ def test_the_server_is_trusted_as_the_kubeconfig_says(
     assert main.main(["status", "shop"]) == code
     printed = capsys.readouterr()
     assert ("CERTIFICATE_VERIFY_FAILED" in printed.err) == (code == 3)
+
+
+@pytest.mark.usefixtures("spark_applications")
+def test_the_doctor_examines_a_real_cluster(
+    kube: KubeApi,
+    pipelines: Pipelines,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As an administrator: nothing is installed but CRDs, a pipeline, and one of its two needs."""
+    monkeypatch.setenv("KUBECONFIG", str(kube.kubeconfig))
+    source = {"secretRef": {"name": "search"}}
+    sink = {"opensearch": {"hosts": ["https://search:9200"], "credentialsFrom": source}}
+    pipelines.apply(minimal(sink=sink))
+    pipelines.ok("create", "serviceaccount", "icdc-spark")
+    literals = ("--from-literal=username=u", "--from-literal=password=hunter2")
+    pipelines.ok("create", "secret", "generic", "search", *literals)
+    command = ["doctor", "shop", "-n", pipelines.namespace, "-o", "json"]
+    assert main.main(command) == 1
+    printed = capsys.readouterr().out
+    assert "hunter2" not in printed
+    found = {one["check"]: one for one in json.loads(printed)["findings"]}
+    results = {check: one["result"] for check, one in found.items()}
+    secret = "Secret search (spec.sink.opensearch.credentialsFrom of shop)"
+    account = f"permissions of {pipelines.namespace}:icdc-spark"
+    assert results == {
+        "API server": "Ok",
+        f"CRD {naming.CRD_NAME}": "Ok",
+        "operator": "Problem",
+        "CRD sparkapplications.sparkoperator.k8s.io": "Ok",
+        "spark-operator": "Problem",
+        "your permissions": "Ok",
+        account: "Problem",
+        "pipeline shop": "Problem",
+        secret: "Ok",
+        "service account icdc-spark of shop": "Ok",
+    }
+    assert "deletecollection persistentvolumeclaims" in found[account]["found"]
+    assert main.main(["doctor", "nothing", "-n", pipelines.namespace]) == 2

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from icdc_api.crd import loading
 from icdc_api.errors import Gap
+from icdc_cli.doctor.findings import Finding, Result
+from icdc_cli.doctor.host import target_checks, target_facts
 from icdc_spark.opensearch.client.connection import Connection, open_client
 from icdc_spark.opensearch.client.http import BulkEndpoint
 from icdc_spark.opensearch.stores import dead_letters
@@ -163,3 +166,27 @@ def test_with_the_role_a_bulk_request_finds_out_that_its_index_is_an_alias_now(
     endpoint.close()
     with pytest.raises(Gap, match="is an alias now"):
         responses.read(answer.text, 1)
+
+
+def examine(site: SecureSite) -> dict[str, Finding]:
+    """Return what `icdc doctor -f` says of OpenSearch, by what was checked."""
+    spec = loading.parse_pipeline(site.harness.resource, source="shop").spec
+    facts = target_facts.read_target(spec, site.harness.folder / "secrets")
+    return {one.check: one for one in target_checks.list_findings(facts)}
+
+
+def test_the_doctor_names_each_missing_permission_and_changes_nothing(site: SecureSite) -> None:
+    found = examine(site)
+    assert not [one for one in found.values() if one.result is Result.PROBLEM]
+    assert found["permissions in OpenSearch"].result is Result.NOT_CHECKED  # three of shards
+    assert site.node.call("GET", "/_cat/indices/orders*,icdc-state*?format=json").json == {
+        "list": []
+    }
+    site.node.give_role(site.role, {"cluster_permissions": []})
+    problems = {name for name, one in examine(site).items() if one.result is Result.PROBLEM}
+    documented = {action for actions in permissions(ROLE).values() for action in actions}
+    unasked = {
+        *("indices:admin/refresh[s]", "indices:data/write/bulk[s]"),
+        "indices:data/read/point_in_time/delete",
+    }
+    assert problems == {f"permission {action}" for action in documented - unasked}

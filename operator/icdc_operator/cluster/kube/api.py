@@ -98,12 +98,7 @@ class ClusterApi:
             return None
 
     async def list_objects(
-        self,
-        kind: Kind,
-        namespace: str | None,
-        *,
-        selector: str = "",
-        accept: str = JSON,
+        self, kind: Kind, namespace: str | None, *, selector: str = "", accept: str = JSON
     ) -> list[Resource]:
         """Return all objects that the label selector selects; NotFound for an unknown kind.
 
@@ -151,6 +146,11 @@ class ClusterApi:
         entries = answer.get("serverAddressByClientCIDRs") or ()
         hosts = (urlsplit(f"//{entry.get('serverAddress') or ''}").hostname for entry in entries)
         return [host for host in hosts if host]
+
+    async def ask(self, method: str, path: str, body: Resource | None = None) -> Resource:
+        """Send a request that is about no stored object, such as GET /version."""
+        name = path.rpartition("/")[2]
+        return await self._transport.ask("ask", name, method=method, path=path, body=body)
 
     async def replace(self, resource: Resource) -> Resource:
         """Write the whole object; Conflict if its resourceVersion is not the newest."""

@@ -16,6 +16,8 @@ from icdc_operator.cluster.heads.reader.branches import parse_file
 from icdc_operator.cluster.heads.reader.catalog_reading import OpenCatalog
 from icdc_operator.cluster.heads.reader.foreign_errors import map_errors
 from icdc_operator.cluster.heads.reader.metadata_files import read
+from icdc_operator.cluster.heads.reader.tables import read_tables
+from icdc_operator.cluster.heads.table_facts import TableFacts
 from icdc_testing.lake.catalogs import rest_catalog
 from icdc_testing.lake.catalogs.head_lake import HeadLake
 from icdc_testing.lake.catalogs.readers import ON_LOOPBACK, open_catalog
@@ -55,6 +57,25 @@ def test_the_head_of_a_branch_moves_with_each_commit(lake: HeadLake, catalog: Op
     second = lake.commit(branch="audit")
     assert catalog.read_heads(ORDERS) == {"main": int(first), "audit": int(second)}
     assert first != second
+
+
+@pytest.mark.parametrize("kind", ["jdbc", "rest"])
+def test_a_person_learns_what_a_table_has(lake: HeadLake, rest: RestCatalog, kind: str) -> None:
+    lake.create()
+    lake.commit()
+    lake.branch("audit")
+    rest.put("shop.orders", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
+    properties = lake.properties if kind == "jdbc" else rest.properties
+    facts = read_tables("lake", properties, ["shop.orders", "shop.none"])
+    assert facts["shop.orders"] == TableFacts(("audit", "main"), ("id",), ())
+    assert isinstance(facts["shop.none"], TableNotFound)
+
+
+def test_a_person_learns_why_no_table_can_be_read(tmp_path: Path) -> None:
+    away = {"type": "jdbc", "uri": f"jdbc:sqlite:{tmp_path}/none.db"}
+    assert isinstance(read_tables("lake", away, ["a.b"])["a.b"], SourceUnavailable)
+    assert not list(tmp_path.iterdir())
+    assert isinstance(read_tables("lake", {"type": "hadoop"}, ["a.b"])["a.b"], OutOfSight)
 
 
 def test_a_table_that_is_not_there_or_was_dropped_is_not_found(

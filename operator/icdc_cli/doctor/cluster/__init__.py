@@ -1,0 +1,1 @@
+"""A cluster and the pipelines of a namespace, as `icdc doctor` examines them."""

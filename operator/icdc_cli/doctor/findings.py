@@ -1,0 +1,105 @@
+"""What a check found, and the exit code and the text of many of them. Pure.
+
+A check is a function from what was read to findings. It reads nothing itself, so that each way in
+which an installation breaks is a value in a test. One that cannot be judged is a finding too: a
+list without a problem must not hide that nobody looked.
+
+    Ok           what was checked is as it should be
+    Warning      works today, or for others only
+    Problem      a pipeline does not work, or will not
+    NotChecked   could not be read; the text says why, the cure who can
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from icdc_cli import text_tables
+from icdc_cli.exits import Exit
+
+_HEAD = ("RESULT", "CHECK", "FOUND")
+
+
+class Result(StrEnum):
+    """The outcome of a check, see the module."""
+
+    OK = "Ok"
+    WARNING = "Warning"
+    PROBLEM = "Problem"
+    NOT_CHECKED = "NotChecked"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome of one check of one thing."""
+
+    check: str
+    """What was checked, such as "Secret search"."""
+    result: Result
+    """Whether somebody has to act."""
+    found: str = ""
+    """What was found, or why it was not checked. Never the value of a Secret."""
+    cure: str = ""
+    """What to do, as a command where there is one; empty with Ok."""
+    unreachable: bool = False
+    """Whether a server did not answer: calling again later, or from elsewhere, may be enough."""
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the fields for programs."""
+        return {
+            "check": self.check,
+            "result": self.result.value,
+            "found": self.found,
+            "cure": self.cure,
+        }
+
+
+def confirm(check: str, found: str = "") -> Finding:
+    """Return that it is as it should be."""
+    return Finding(check, Result.OK, found)
+
+
+def warn(check: str, found: str, cure: str) -> Finding:
+    """Return a warning."""
+    return Finding(check, Result.WARNING, found, cure)
+
+
+def blame(check: str, found: str, cure: str, *, unreachable: bool = False) -> Finding:
+    """Return a problem."""
+    return Finding(check, Result.PROBLEM, found, cure, unreachable)
+
+
+def skip(check: str, why: str, cure: str = "") -> Finding:
+    """Return that it was not checked."""
+    return Finding(check, Result.NOT_CHECKED, why, cure)
+
+
+def choose_exit(findings: Iterable[Finding]) -> Exit:
+    """Return 0 without a problem, 3 where every problem is a server that does not answer, else 1.
+
+    Warnings do not count: a script that stops at each would be switched off.
+    """
+    problems = [finding for finding in findings if finding.result is Result.PROBLEM]
+    if not problems:
+        return Exit.DONE
+    return Exit.OUTLASTED if all(one.unreachable for one in problems) else Exit.STALLED
+
+
+def format_findings(findings: Sequence[Finding]) -> str:
+    """Return a line for each finding, with its cure on the line below, and a count at the end."""
+    rows = [(one.result.value, one.check, one.found) for one in findings]
+    head, *lines = text_tables.align(_HEAD, rows).split("\n")
+    shown = [head]
+    for finding, line in zip(findings, lines, strict=True):
+        shown += [line, *([f"    -> {_join(finding.cure)}"] if finding.cure else [])]
+    return "\n".join([*shown, "", ", ".join(_count(findings))])
+
+
+def _count(findings: Sequence[Finding]) -> Iterator[str]:
+    for result in (Result.PROBLEM, Result.WARNING, Result.NOT_CHECKED, Result.OK):
+        yield f"{sum(finding.result is result for finding in findings)} {result.value}"
+
+
+def _join(text: str) -> str:
+    return " ".join(text.splitlines())

@@ -1,0 +1,22 @@
+"""All that is checked on a host: what is read first, and then judged."""
+
+from pathlib import Path
+
+from icdc_api.errors import BadSpec
+from icdc_cli.doctor.findings import Finding
+from icdc_cli.doctor.host import host_checks, host_facts, target_checks, target_facts
+
+
+def examine_host(path: Path, secrets_dir: Path | None) -> list[Finding]:
+    """Return the findings about this host and the pipeline in `path`.
+
+    BadSpec for a file that does not exist: that is the command line's mistake, not the host's.
+    """
+    if not path.is_file():
+        raise BadSpec(f"there is no file {path}")
+    directory = None if secrets_dir is None else secrets_dir.resolve()
+    facts = host_facts.read_host(path, directory)
+    found = list(host_checks.list_findings(facts))
+    if not isinstance(facts.spec, BadSpec):
+        found += target_checks.list_findings(target_facts.read_target(facts.spec, directory))
+    return found

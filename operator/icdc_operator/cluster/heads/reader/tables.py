@@ -1,0 +1,59 @@
+"""Read what a person must know of a table before it is followed: branches, columns, identifiers.
+
+For `icdc doctor` on a host, whose user has chosen the catalog himself, so nothing is confined here,
+unlike the rest of `reader`. Reads whole metadata once; writes nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyiceberg.catalog import AVAILABLE_CATALOGS, CatalogType
+
+from icdc_api import naming
+from icdc_api.errors import IcdcError
+from icdc_operator.cluster.heads import catalog_properties
+from icdc_operator.cluster.heads.catalog_properties import CatalogKind, OutOfSight
+from icdc_operator.cluster.heads.reader.foreign_errors import map_errors
+from icdc_operator.cluster.heads.table_facts import TableFacts
+
+
+def read_tables(
+    name: str, properties: Mapping[str, str], tables: Sequence[str]
+) -> dict[str, TableFacts | IcdcError]:
+    """Return each table's facts, or why they cannot be read; the catalog is opened once."""
+    try:
+        catalog = _open(name, properties)
+    except IcdcError as error:
+        return dict.fromkeys(tables, error)
+    try:
+        return {table: _read(catalog, table) for table in tables}
+    finally:
+        catalog.close()
+
+
+def _open(name: str, properties: Mapping[str, str]) -> Any:
+    translated = catalog_properties.translate(name, properties)
+    # pyiceberg would create the table of the catalog where it is missing.
+    if translated.kind is CatalogKind.DYNAMODB:
+        raise OutOfSight("catalogs in DynamoDB are not read from a host")
+    more = {"init_catalog_tables": "false"} if translated.kind is CatalogKind.SQL else {}
+    with map_errors("the catalog"):
+        load = AVAILABLE_CATALOGS[CatalogType(translated.kind.value)]
+        return load(name, {**translated.properties, **more})
+
+
+def _read(catalog: Any, table: str) -> TableFacts | IcdcError:
+    try:
+        with map_errors(table):
+            loaded = catalog.load_table(naming.parse_table_name(table))
+            schema = loaded.schema()
+            refs = loaded.metadata.refs
+            return TableFacts(
+                branches=tuple(
+                    sorted(n for n, r in refs.items() if r.snapshot_ref_type == "branch")
+                ),
+                columns=tuple(schema.column_names),
+                identifiers=tuple(sorted(schema.identifier_field_names())),
+            )
+    except IcdcError as error:
+        return error
