@@ -8,6 +8,14 @@ import re
 
 HIDDEN = "…"
 
+SECRET_NAMES = (
+    r"(?i)^spark[.]sql[.]catalog[.]|secret|passw(or)?d|token|access[.-]?key|account[.-]?key"
+    r"|api[.-]?key|private[.-]?key|encryption[.-]?key|[.]sas[.]|connection[.-]string"
+    r"|authorization|credential"
+)
+"""Names of properties whose values are no one's business: Spark's own expression, and what it
+misses. In the regular expressions that Java and Python have in common."""
+
 # Iceberg and Hive put the values of partition columns into the folders of data files.
 _PARTITION = re.compile(r"(?<=/)([^/=\s]+)=[^/\n]*(?=/)")
 # An apostrophe between letters ends a word and opens no quotation: can't convert 'ann'.

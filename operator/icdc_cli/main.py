@@ -32,6 +32,7 @@ from icdc_cli.commands import (
     explain,
     plan_verify,
     preview,
+    report,
     run,
     version,
 )
@@ -53,6 +54,7 @@ _COMMANDS = (
     change.add_resync_parser,
     logs.add_parser,
     doctor.add_parser,
+    report.add_parser,
     explain.add_parser,
     crd.add_parser,
     version.add_parser,

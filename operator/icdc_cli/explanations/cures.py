@@ -24,7 +24,7 @@ PODS = f"kubectl describe pods {_OF_PIPELINE}"
 APPLICATIONS = f"kubectl describe sparkapplications {_OF_PIPELINE}"
 RETAIN = f"kubectl annotate icdc {_PIPELINE} {naming.ANNOTATION_RETAIN}=true"
 RESTART = f"icdc restart {_PIPELINE}"
-REPORT = f"{STATUS} -o json  # attach it to the issue that you open, with the log"
+REPORT = f"icdc report {_PIPELINE}  # attach its file to the issue that you open"
 
 RIGHTS = (
     "kubectl auth can-i --list -n NAMESPACE --as system:serviceaccount:OPERATOR:ACCOUNT  # add "

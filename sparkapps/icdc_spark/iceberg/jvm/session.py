@@ -15,19 +15,13 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import IcdcError
+from icdc_api.redaction import SECRET_NAMES
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.jvm.start_errors import translate_start_errors
 from icdc_spark.iceberg.jvm.time_outs import add_time_outs
 
 LOG = logging.getLogger(__name__)
-
-REDACTED = (
-    r"(?i)^spark[.]sql[.]catalog[.]|secret|passw(or)?d|token|access[.-]?key|account[.-]?key"
-    r"|api[.-]?key|private[.-]?key|encryption[.-]?key|[.]sas[.]|connection[.-]string"
-    r"|authorization|credential"
-)
-"""Names of properties whose values are redacted: Spark's own expression, and what it misses."""
 
 APPLICATION_CONF: Mapping[str, str] = {
     # MERGE, CALL and branches in SQL; also what the row-lineage columns need on older writers.
@@ -53,8 +47,8 @@ APPLICATION_CONF: Mapping[str, str] = {
     "spark.python.daemon.module": "icdc_spark.process.worker_daemon",
     # Pages, event log and logs show neither the properties of catalogs, whatever they are called
     # (header.Authorization, s3.access-key-id, …), nor what further names of credentials are for.
-    "spark.redaction.regex": REDACTED,
-    "spark.sql.redaction.options.regex": f"(?i)url|{REDACTED}",
+    "spark.redaction.regex": SECRET_NAMES,
+    "spark.sql.redaction.options.regex": f"(?i)url|{SECRET_NAMES}",
     # A speculative copy of a sink task could still write after its batch was advanced.
     "spark.speculation": "false",
 }

@@ -26,6 +26,8 @@ class ApiStub:
         self.crd: Object | None = None
         self.pods: list[Object] = []
         self.logs: dict[str, list[str]] = {}
+        self.documents: dict[str, Object] = {}
+        """Answers to GET by their paths, for kinds that have no place above."""
         self.failure: tuple[int, str] | None = None
         """Status and message of every answer, when set."""
         self.denied: set[str] = set()
@@ -101,6 +103,14 @@ class ApiStub:
         ]
         return 200, {"items": found, "metadata": {}}
 
+    def find_document(self, method: str, target: str) -> tuple[int, Any] | None:
+        """Return an answer for a kind without a place above; None if there is none."""
+        path = urlsplit(target).path
+        if method == "POST" and self.failure is None:
+            return 201, {"status": {"allowed": True}}  # a review of access: nothing else is posted
+        document = None if self.failure else self.documents.get(path)
+        return None if document is None else (200, document)
+
     def _pipeline(
         self, pipeline: Object | None, method: str, patch: Object | None
     ) -> tuple[int, Any]:
@@ -152,12 +162,16 @@ def serving(stub: ApiStub) -> Iterator[None]:
         def do_GET(self) -> None:
             self._answer(None)
 
+        def do_POST(self) -> None:
+            self._answer(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+
         def do_PATCH(self) -> None:
             assert self.headers["content-type"] == "application/merge-patch+json"
             self._answer(json.loads(self.rfile.read(int(self.headers["content-length"]))))
 
         def _answer(self, body: Object | None) -> None:
-            status, answer = stub.answer(self.command, self.path, body)
+            found = stub.find_document(self.command, self.path)
+            status, answer = found or stub.answer(self.command, self.path, body)
             lines = isinstance(answer, list)
             text = "".join(answer) if lines else json.dumps(answer)
             data = text.encode()
