@@ -9,11 +9,12 @@ import argparse
 import os
 import threading
 from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from icdc_api import naming
-from icdc_api.errors import BadSpec, IcdcError
+from icdc_api.errors import BadSpec
 from icdc_cli import options
 from icdc_cli.cluster import kubeconfig
 from icdc_cli.exits import Exit
@@ -135,24 +136,23 @@ def run_limited(question: Callable[[], Result], *, seconds: float) -> Result:
 
     For what is of use only if it is quick, such as the versions in a cluster.
     """
-    answers: list[Result | IcdcError] = []
+    answer: Future[Result] = Future()
 
-    def answer() -> None:
+    def ask() -> None:
         try:
-            answers.append(question())
-        except IcdcError as error:
-            answers.append(error)
+            answer.set_result(question())
+        # Whatever it is: raised where the answer is waited for, as if there were no thread.
+        except BaseException as error:
+            answer.set_exception(error)
 
     # A thread that is left behind: neither the search for a host's address nor a credential plugin
     # that asks a person can be ended from within.
-    thread = threading.Thread(target=answer, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if not answers:
-        raise errors.Unavailable(f"the cluster has not answered within {seconds:g} s")
-    if isinstance(answers[0], IcdcError):
-        raise answers[0]
-    return answers[0]
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        return answer.result(seconds)
+    except TimeoutError as late:
+        text = f"the cluster has not answered within {seconds:g} s"
+        raise errors.Unavailable(text) from late
 
 
 def choose_environment(arguments: argparse.Namespace) -> Mapping[str, str]:

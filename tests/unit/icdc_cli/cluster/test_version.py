@@ -95,6 +95,11 @@ def test_a_cluster_that_does_not_answer_is_no_failure(
     assert "cannot be read" in say_version(capsys)[1]
 
 
+def test_what_nobody_foresaw_is_raised_as_without_a_limit() -> None:
+    with pytest.raises(ZeroDivisionError):
+        session.run_limited(lambda: 1 // 0, seconds=60)
+
+
 def test_nothing_is_asked_where_no_cluster_is_configured(
     api: ApiStub,
     tmp_path: Path,
