@@ -36,6 +36,7 @@ from icdc_cli.commands import (
     run,
     version,
 )
+from icdc_cli.commands.data_prepper import command as convert
 from icdc_cli.commands.ui import command as ui
 from icdc_cli.exits import Exit
 
@@ -57,6 +58,7 @@ _COMMANDS = (
     report.add_parser,
     explain.add_parser,
     crd.add_parser,
+    convert.add_parser,
     version.add_parser,
     completion.add_parser,
     demo.add_parser,

@@ -63,9 +63,14 @@ def load_resource(path: Path, env: Mapping[str, str]) -> dict[str, Any]:
     `${NAME}` in values of properties is replaced from `env`; a field without a value is left out,
     as the API server does. Every line of the error begins with the name of the file.
     """
-    document = _parse_document(_read_text(path), str(path))
+    document = load_document(path)
     present: dict[str, Any] = _without_nulls(document)
     return _substitute(present, env, str(path))
+
+
+def load_document(path: Path) -> dict[str, Any]:
+    """Return the one document of a YAML file of whatever kind; or BadSpec."""
+    return _parse_document(_read_text(path), str(path))
 
 
 def parse_pipeline(document: Mapping[str, Any], *, source: str) -> Pipeline:

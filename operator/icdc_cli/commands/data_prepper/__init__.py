@@ -1,0 +1,10 @@
+"""`icdc convert data-prepper`: a pipeline from one of Data Prepper with an Iceberg source.
+
+    command       reads the file, prints the pipeline with its remarks as comments
+    pipelines     finds the pipeline, converts source, tables and catalog
+    sinks         converts the OpenSearch sink
+    sections      one mapping of the file: what was read, what was passed over
+    remarks       options that have no counterpart, and what to do instead
+
+Pure but for `command`: nothing is asked, and no value that may be a credential is repeated.
+"""
