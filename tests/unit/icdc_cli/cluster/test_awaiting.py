@@ -8,6 +8,7 @@ from icdc_cli import main
 from icdc_testing.kube.api_stub import Object
 from icdc_testing.kube.stored_pipelines import condition
 from icdc_testing.operator.resync_statuses import (
+    APPLIED,
     BEFORE,
     DIFFERENT,
     DONE,
@@ -120,6 +121,12 @@ pytestmark = pytest.mark.unit
         ),
         ("Verify", [taken_up(DIFFERENT, EQUAL, verified=5)], 1, "orders: 2 missing, 0 extra"),
         ("Verify", [taken_up(verified=5)], 1, "no table was compared"),
+        (
+            "Verify",
+            [taken_up(table(verification={"nonce": 4, "at": APPLIED, "equal": True}), verified=5)],
+            1,
+            "no table was compared",
+        ),
         (
             "Verify",
             [

@@ -162,6 +162,9 @@ def test_the_name_that_was_meant_is_said_where_pipelines_may_be_listed(
         "icdc: there is no IcebergCDCPipeline shpo in the namespace default; did you mean shop?; "
         "all of them: icdc status --all-namespaces\n"
     )
+    api.denied = {"default"}
+    assert main.main(["pause", "shpo"]) == 2
+    assert "shpo in the namespace default; all of them" in capsys.readouterr().err
 
 
 DOCUMENT: Object = {
