@@ -5,6 +5,7 @@ that a template copied from a script with `kubectl get` would not work.
 
     {.status.phase}                                        Streaming
     .status.phase                                          refused: kubectl would print it as text
+    {.status.phase | upper}                                refused: no name unless escaped
     {.status.tables[*].name}                               shop.orders shop.items
     {.status.conditions[?(@.type=="Ready")].status}        True
     {.metadata.annotations.example\.org/team}              lake
@@ -27,7 +28,7 @@ Step = Callable[[Any], list[Any]]
 _QUOTED = r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'"""
 _BLOCK = re.compile(rf"\{{((?:[^{{}}\"']|{_QUOTED})*)\}}")
 _STEP = re.compile(
-    rf"""\.(?P<name>(?:[^.\[\]\\]|\\.)+)
+    rf"""\.(?P<name>(?:[^.\[\]\\\s,|()@$?]|\\.)+)
     |\[(?P<index>-?\d+)\]
     |\[(?P<every>\*)\]
     |\[(?P<key>{_QUOTED})\]
@@ -121,9 +122,7 @@ def _parse_path(text: str) -> tuple[Step, ...]:
     while rest:
         match = _STEP.match(rest)
         if match is None:
-            raise _refuse(
-                rest, "a path is of .field, [0], [*], ['key'] and [?(@.field==\"value\")]"
-            )
+            raise _refuse(rest, _PATH_RULE)
         steps.append(_build_step(match))
         rest = rest[match.end() :]
     return tuple(steps)
@@ -138,11 +137,13 @@ def _build_step(match: re.Match[str]) -> Step:
     if match["path"]:
         path, wanted = _parse_path(match["path"]), _unquote(match["value"])
         equal = match["operator"] == "=="
-        return lambda value: [
-            item
-            for item in _as_list(value)
-            if (wanted in map(_format, _follow(item, path))) is equal
-        ]
+
+        def holds(item: Any) -> bool:
+            found = [_format(value) for value in _follow(item, path)]
+            # As with kubectl, what lacks the field is neither equal nor different.
+            return bool(found) and (wanted in found) is equal
+
+        return lambda value: list(filter(holds, _as_list(value)))
     name = re.sub(r"\\(.)", r"\1", match["name"]) if match["name"] else _unquote(match["key"])
     return lambda value: [value[name]] if isinstance(value, dict) and name in value else []
 
@@ -163,7 +164,9 @@ def _get_item(items: list[Any], index: int) -> list[Any]:
 
 
 def _format(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _unquote(text: str) -> str:

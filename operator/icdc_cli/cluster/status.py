@@ -147,16 +147,19 @@ def parse_status_of(resource: Resource) -> PipelineStatus:
     field that it does not know. A laptop is often older or newer than the cluster's operator, so
     here that is an expected answer and names both sides.
     """
+    written = resource.get("status") or {}
     try:
-        return parse_status(resource.get("status") or {})
+        return parse_status(written)
     except ValidationError as error:
         # Without the input: a status may quote what is not for a terminal. One problem is enough.
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        version = (resource.get("status") or {}).get("operatorVersion", "unknown")
+        where = ".".join(("status", *map(str, first["loc"])))
+        # A file of a state directory may hold anything, such as a text.
+        known = written if isinstance(written, dict) else {}
+        version = known.get("operatorVersion", "unknown")
         raise BadSpec(
             f"the status was written by another version (operator {version}) than this icdc can "
-            f"read: status.{where}: {first['msg']}; see it by -o yaml"
+            f"read: {where}: {first['msg']}; see it by -o yaml"
         ) from error
 
 

@@ -97,13 +97,17 @@ class StateDir:
             self._lock = None
 
     def load(self) -> dict[str, Any] | None:
-        """Read the resource as last saved; None at the first run, StateCorrupt if not ours."""
+        """Read the resource as last saved; None at the first run, StateCorrupt if not ours.
+
+        BadSpec where the file cannot be read.
+        """
         try:
-            text = self.resource_path.read_text(encoding="utf-8")
+            resource = yaml.safe_load(self.resource_path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        try:
-            resource = yaml.safe_load(text)
+        except OSError as error:
+            text = f"{self.resource_path} cannot be read: {error.strerror}"
+            raise errors.BadSpec(text) from error
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise self._build_error() from error
         if not isinstance(resource, dict) or not isinstance(resource.get("metadata"), dict):

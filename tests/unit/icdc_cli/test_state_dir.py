@@ -47,12 +47,23 @@ def test_a_killed_runner_leaves_no_lock_behind(tmp_path: Path) -> None:
         assert state.load() is None
 
 
-@pytest.mark.parametrize("text", ["{", "- a list", "metadata: text", "\x00"])
-def test_a_resource_that_is_not_ours_is_refused_with_the_way_out(tmp_path: Path, text: str) -> None:
-    (tmp_path / "pipeline.yaml").write_text(text)
+@pytest.mark.parametrize("text", [b"{", b"- a list", b"metadata: text", b"\x00", b"a: \xff"])
+def test_a_resource_that_is_not_ours_is_refused_with_the_way_out(
+    tmp_path: Path, text: bytes
+) -> None:
+    (tmp_path / "pipeline.yaml").write_bytes(text)
     with StateDir(tmp_path) as state, pytest.raises(errors.StateCorrupt, match="remove the file"):
         state.load()
-    assert (tmp_path / "pipeline.yaml").read_text() == text
+    assert (tmp_path / "pipeline.yaml").read_bytes() == text
+
+
+def test_a_resource_that_cannot_be_read_is_bad_usage(tmp_path: Path) -> None:
+    (tmp_path / "pipeline.yaml").mkdir()
+    with (
+        StateDir(tmp_path) as state,
+        pytest.raises(errors.BadSpec, match="yaml cannot be read: Is a"),
+    ):
+        state.load()
 
 
 def test_a_directory_that_cannot_be_made_is_bad_usage(tmp_path: Path) -> None:

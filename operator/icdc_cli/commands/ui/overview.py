@@ -9,6 +9,8 @@ from icdc_cli.commands.ui import cells
 from icdc_cli.commands.ui.cells import Frame, PageColumn, Tone
 from icdc_cli.commands.ui.elements import Child, Element, make
 from icdc_cli.commands.ui.readers import PageReading, ReadRefusal, SeenPipeline
+from icdc_operator.core.asked import verification
+from icdc_operator.core.asked.verification import ComparisonResult
 
 _ORDER = (
     Phase.STALLED,
@@ -106,17 +108,16 @@ def summarize_proof(tables: tuple[TableStatus, ...]) -> Proof:
     if not made:
         return Proof("never", Tone.CALM)
     oldest = min(result.at for result in made)
-    different = sum(1 for one in made if one.equal is False and one.repaired is None)
-    unknown = sum(1 for one in made if one.equal is None)
-    if different:
+    results = Counter(verification.classify(one) for one in made)
+    if different := results[ComparisonResult.DIFFERENT]:
         verb = "differs" if different == 1 else "differ"
         return Proof(f"{different} {verb}", Tone.BAD, oldest)
-    if unknown:
+    if unknown := results[ComparisonResult.NOT_VERIFIED]:
         return Proof(f"{unknown} not compared", Tone.WARN, oldest)
     if len(made) < len(tables):
         return Proof(f"{len(made)} of {len(tables)} equal", Tone.CALM, oldest)
-    repaired = any(one.equal is False for one in made)
-    return Proof("repaired" if repaired else "equal", Tone.GOOD, oldest)
+    word = "repaired" if results[ComparisonResult.REPAIRED] else "equal"
+    return Proof(word, Tone.GOOD, oldest)
 
 
 def build_proof(frame: Frame, tables: tuple[TableStatus, ...]) -> Element:

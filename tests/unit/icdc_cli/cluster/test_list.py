@@ -171,8 +171,8 @@ DOCUMENT: Object = {
     "phase": "Streaming",
     "lag": 3,
     "ready": True,
-    "tables": [{"name": "a", "state": "x"}, {"name": "b", "state": "y"}],
-    "labels": {"example.org/team": "lake"},
+    "tables": [{"name": "a", "state": "x"}, {"name": "b", "state": "y", "reason": "Gap"}],
+    "labels": {"example.org/team": "lake", "the team": "sales"},
 }
 
 
@@ -186,14 +186,16 @@ DOCUMENT: Object = {
         ("{.tables[*].name}", "a b"),
         ("{.tables[-1].name}", "b"),
         ("{.tables[7].name}", ""),
-        ("{.tables[0]}", '{"name": "a", "state": "x"}'),
+        ("{.tables[0]}", '{"name":"a","state":"x"}'),
         ('{.tables[?(@.state=="y")].name}', "b"),
         ("{.tables[?(@.state != 'y')].name}", "a"),
+        ('{.tables[?(@.reason!="None")].name}', "b"),
         (r"{.labels.example\.org/team}", "lake"),
         ("{.labels['example.org/team']}", "lake"),
-        ("{.labels.*}", "lake"),
+        (r"{.labels.the\ team}", "sales"),
+        ("{.labels.*}", "lake sales"),
         ('{range .tables[*]}{.name}{"\\t"}{@.state}{"\\n"}{end}.', "a\tx\nb\ty\n."),
-        ("{range .tables[*]}{@}{end}", '{"name": "a", "state": "x"}{"name": "b", "state": "y"}'),
+        ("{range .tables[*]}{@}{end}", '{"name":"a","state":"x"}{"name":"b","state":"y","reason":"Gap"}'),
         ("{.nothing.at.all}", ""),
     ],
 )
@@ -223,6 +225,9 @@ def test_a_template_prints_nothing_of_its_own(
         ("{range .a}", "it has no {end}"),
         ("{end}", "it has no {range …}"),
         ("{.a[?(@.b>1)]}", "is not understood"),
+        ("{.a .b}", "' .b' is not understood"),
+        ("{.a.b | upper}", "' | upper' is not understood"),
+        *((f"{{.a{mark}}}", "is not understood: a path is of") for mark in ",|()@$?"),
     ],
 )
 def test_a_template_that_is_not_understood_is_bad_usage(

@@ -73,6 +73,7 @@ def compared(**fields: Any) -> TableStatus:
         ((compared(equal=True),), "equal 3h ago"),
         ((compared(equal=True), caught_up()), "1 of 2 equal 3h ago"),
         ((compared(equal=False, repaired=4),), "repaired 3h ago"),
+        ((compared(equal=False, missing=4, repaired=3),), "1 differs 3h ago"),
         ((compared(equal=False, missing=1), compared(equal=True)), "1 differs 3h ago"),
         ((compared(equal=False, missing=1),) * 2, "2 differ 3h ago"),
         ((compared(reason="BatchUnderWay"),), "1 not compared 3h ago"),
