@@ -31,12 +31,15 @@ ROOTS = {
 
 def broad_excepts(file: Path) -> Iterator[str]:
     """Yield the functions of `file` that catch everything and do not raise it again."""
-    for function in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        for handler in ast.walk(function):
-            if isinstance(handler, ast.ExceptHandler) and is_broad(handler):
-                yield f"{file.relative_to(ROOT)}::{function.name}"
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    left: list[tuple[str, ast.AST]] = [("", ast.parse(file.read_text(encoding="utf-8")))]
+    while left:
+        function, node = left.pop()
+        if isinstance(node, ast.ExceptHandler) and is_broad(node):
+            yield f"{file.relative_to(ROOT)}::{function}"
+        # Of a function within a function, the inner one is named.
+        name = node.name if isinstance(node, functions) else function
+        left += ((name, child) for child in ast.iter_child_nodes(node))
 
 
 def is_broad(handler: ast.ExceptHandler) -> bool:

@@ -25,7 +25,7 @@ def press_tab(*words: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["re"], ["resume", "restart", "resync", ":4"]),
+        (["res"], ["resume", "restart", "resync", ":4"]),
         (["nonsense"], [":4"]),
         (["dead-letters", ""], ["list", "replay", ":4"]),
         (["dead-letters", "list", "--doc"], ["--documents", ":4"]),
