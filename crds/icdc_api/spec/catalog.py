@@ -33,6 +33,14 @@ class SecretSource(ApiModel):
     """The Secret. It is mounted into the run and never copied into another object."""
 
 
+class CatalogTls(ApiModel):
+    """Which certificates are trusted."""
+
+    ca_from: SecretSource
+    """Secret whose key `ca.crt` holds certificates to trust beside the usual ones, as PEM.
+    Required."""
+
+
 class Catalog(ApiModel):
     """An Iceberg catalog."""
 
@@ -48,6 +56,21 @@ class Catalog(ApiModel):
     properties_from: Annotated[tuple[SecretSource, ...], Field(max_length=16)] = ()
     """Secrets whose keys are further properties. Default empty. They take precedence over
     `properties`, and a later Secret over an earlier one."""
+    # None and not an empty object: an image that does not know the field refuses it.
+    tls: CatalogTls | None = None
+    """Trust for the certificates of the catalog, its token server and its object store. Default:
+    the usual authorities alone."""
+
+    @property
+    def authority_secret(self) -> str | None:
+        """Return the name of the Secret with the certificates to trust; None without one."""
+        return None if self.tls is None else self.tls.ca_from.secret_ref.name
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Return the names of all Secrets that the catalog needs."""
+        authority = () if self.authority_secret is None else (self.authority_secret,)
+        return (*(source.secret_ref.name for source in self.properties_from), *authority)
 
     @model_validator(mode="after")
     def _check_kind(self) -> Self:

@@ -31,15 +31,10 @@ def find_excess(spec: PipelineSpec) -> Iterator[str]:
             f"{most} of them: shorten that, or use fewer tables in one pipeline"
         )
     catalogs = [spec.catalog, *(table.catalog for table in spec.tables)]
-    names = {
-        source.secret_ref.name
-        for catalog in catalogs
-        if catalog is not None
-        for source in catalog.properties_from
-    }
+    names = {name for catalog in catalogs if catalog is not None for name in catalog.secrets}
     if len(names) > MAX_SECRETS:
         yield (
-            f"spec.tables[].catalog.propertiesFrom: {len(names)} Secrets are named; at most "
+            f"spec.tables[].catalog: {len(names)} Secrets are named; at most "
             f"{MAX_SECRETS} are allowed: use fewer catalogs in one pipeline"
         )
 

@@ -3,9 +3,11 @@
 The only module that reads credentials. It never puts a value into a message.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from icdc_api import authorities
 from icdc_api.errors import BadSpec, Unauthorized
 from icdc_api.spec.catalog import Catalog
 
@@ -48,11 +50,39 @@ def _read_value(path: Path, name: str) -> str:
 
 
 def load_catalog_properties(catalog: Catalog, secrets_dir: Path | None) -> dict[str, str]:
-    """Return the properties for Iceberg: those of the spec, overridden by those of each Secret."""
+    """Return the properties for Iceberg: those of the spec, overridden by those of each Secret.
+
+    With the certificates of `catalog.tls.caFrom`, if there are any, as `authorities.PROPERTY`.
+    """
     result = dict(catalog.properties)
     for source in catalog.properties_from:
         result.update(read_secret(secrets_dir, source.secret_ref.name))
+    authority = catalog.authority_secret
+    if authority is not None:
+        values = read_secret(secrets_dir, authority)
+        result[authorities.PROPERTY] = pick_authority(values, authority)
     return result
+
+
+def pick_authority(values: Mapping[str, str], secret: str) -> str:
+    """Return the certificates in the Secret that `catalog.tls.caFrom` names, as PEM.
+
+    Unauthorized where they are missing or are none; it is tried again, since nobody tells when a
+    Secret is corrected.
+    """
+    where = f"Secret {secret!r} (catalog.tls.caFrom)"
+    text = values.get(authorities.KEY)
+    if not text:
+        raise Unauthorized(
+            f"{where} has no key {authorities.KEY!r}; put certificates there, as PEM"
+        )
+    try:
+        return "\n".join(authorities.list_certificates(text))
+    except ValueError:
+        raise Unauthorized(
+            f"{where}: the value of {authorities.KEY!r} is not a certificate in PEM; put text "
+            "there that begins with -----BEGIN CERTIFICATE-----"
+        ) from None
 
 
 def stamp_secrets(secrets_dir: Path | None) -> frozenset[tuple[str, int, int, int]]:

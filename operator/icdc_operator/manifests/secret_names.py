@@ -11,6 +11,12 @@ def list_secret_names(spec: PipelineSpec) -> tuple[str, ...]:
     return tuple(sorted({name for _, name in list_secret_fields(spec)}))
 
 
+def list_authority_secrets(spec: PipelineSpec) -> tuple[str, ...]:
+    """Return the names of the Secrets with certificates that catalogs name, unique and sorted."""
+    catalogs = [spec.get_catalog(table) for table in spec.tables]
+    return tuple(sorted({name for catalog in catalogs if (name := catalog.authority_secret)}))
+
+
 def list_secret_fields(spec: PipelineSpec) -> Iterator[tuple[str, str]]:
     """Yield each field that refers to a Secret that a run reads, with the name of the Secret.
 
@@ -29,5 +35,9 @@ def list_secret_fields(spec: PipelineSpec) -> Iterator[tuple[str, str]]:
 
 
 def _of_catalog(where: str, catalog: Catalog | None) -> Iterator[tuple[str, str]]:
-    for position, source in enumerate(catalog.properties_from if catalog else ()):
+    if catalog is None:
+        return
+    for position, source in enumerate(catalog.properties_from):
         yield f"{where}.propertiesFrom[{position}]", source.secret_ref.name
+    if catalog.authority_secret is not None:
+        yield f"{where}.tls.caFrom", catalog.authority_secret

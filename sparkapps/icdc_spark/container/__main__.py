@@ -3,7 +3,7 @@
 import os
 import sys
 
-from icdc_spark.container import commands, scratch
+from icdc_spark.container import commands, scratch, trust_store
 
 
 def main() -> int:
@@ -14,7 +14,8 @@ def main() -> int:
     try:
         command = commands.build_command(sys.argv[1:], os.environ)
         environment = scratch.claim(command.environment)
-        os.execvpe(command.arguments[0], command.arguments, environment)
+        arguments = trust_store.add_option(command.arguments, environment)
+        os.execvpe(arguments[0], arguments, environment)
     except commands.MisuseError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2

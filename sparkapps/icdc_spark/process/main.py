@@ -14,14 +14,18 @@ import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
 from pyspark.sql import SparkSession
 
+from icdc_api import authorities
 from icdc_api.errors import IcdcError
 from icdc_api.job.run_files import QUESTION_VARIABLE, RunRequest
+from icdc_api.spec.secrets import load_catalog_properties
 from icdc_spark.iceberg.jvm import session
+from icdc_spark.iceberg.jvm.trust import trust_authority
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_spark.process.table_follower import build_bug, log_unforeseen
 from icdc_spark.reporting.reporter import Reporter
@@ -61,6 +65,7 @@ def run(request: RunRequest) -> None:
     stop = threading.Event()
     stop_on_signal(stop)
     spark = session.create_application_session(f"icdc {request.owner}")
+    trust_catalogs(spark, request)
     # In a thread of its own: Python runs signal handlers in the main thread only, and not while
     # that is in a call into the JVM.
     with ThreadPoolExecutor(1, "application") as pool:
@@ -71,6 +76,24 @@ def run(request: RunRequest) -> None:
             wait([ending], timeout=0.2)
     ending.result()
     _end(spark)
+
+
+def trust_catalogs(spark: SparkSession, request: RunRequest) -> None:
+    """Have the JVM trust the authorities of all catalogs, before the first of them is opened.
+
+    Iceberg's clients of S3 are shared by catalogs and trust what the JVM did when they were made:
+    that of the first table would refuse the store of another. What is wrong with a Secret is left
+    to its tables to report.
+    """
+    spec, folder = request.parse_pipeline().spec, request.secrets_dir
+    certificates = set()
+    for catalog in map(spec.get_catalog, spec.tables):
+        if catalog.authority_secret is not None:
+            with suppress(IcdcError):
+                properties = load_catalog_properties(catalog, Path(folder) if folder else None)
+                certificates.add(properties[authorities.PROPERTY])
+    for one in sorted(certificates):
+        trust_authority(spark, one)
 
 
 def _end(spark: SparkSession) -> None:

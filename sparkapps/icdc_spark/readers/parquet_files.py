@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import pyarrow_to_schema
 from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import NameMapping, parse_mapping_from_json
@@ -20,6 +20,7 @@ from pyiceberg.table.name_mapping import NameMapping, parse_mapping_from_json
 from icdc_spark.iceberg.scan.file_tasks import DeleteFile, FileTask
 from icdc_spark.readers.cells import project_rows
 from icdc_spark.readers.deletions import STREAM_BYTES, Decoded, Deletions, Marks
+from icdc_spark.readers.file_access import open_file_io
 
 READ_BYTES = 8 * 1024 * 1024
 """Decoded bytes of rows that are in memory at a time, by the average row of the file."""
@@ -59,7 +60,7 @@ def read_file(
     """
     schema = Schema.model_validate_json(columns.schema)
     mapping = parse_mapping_from_json(columns.name_mapping) if columns.name_mapping else None
-    io = load_file_io(dict(properties), task.location)
+    io = open_file_io(properties, task.location)
 
     def read_delete(delete: DeleteFile, columns: Schema) -> Iterator[Decoded]:
         return (rows for _, rows in _read_batches(io, delete.location, columns, None))

@@ -98,6 +98,7 @@ def test_every_field_with_a_default_that_matters_names_it() -> None:
     # Required, or an object whose fields name theirs.
     assert set(missing) <= {
         "Catalog.name",
+        "CatalogTls.caFrom",
         "Changelog",
         "HostPath.path",
         "EphemeralVolume.size",

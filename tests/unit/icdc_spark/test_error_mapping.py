@@ -18,6 +18,7 @@ from icdc_api.errors import (
     NoProgress,
     OutOfMemory,
     SourceUnavailable,
+    Unauthorized,
 )
 from icdc_spark.iceberg.jvm import engine_errors
 from icdc_spark.iceberg.jvm.errors import translate_error
@@ -252,6 +253,24 @@ def test_what_a_task_says_of_a_row_is_not_repeated(text: str, shown: str) -> Non
         f"shop.orders: {shown} in a task; its message may quote a row and is not repeated here, "
         "see the logs of driver and executors"
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{LOST}software.amazon.awssdk.core.exception.SdkClientException: Unable to execute HTTP "
+        "request: PKIX path building failed: sun.security.provider.certpath."
+        "SunCertPathBuilderException: unable to find valid certification path to requested target",
+        f"{STAGE}org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+        "OSError: When reading information for key 'x' in bucket 'lake': AWS Error "
+        "NETWORK_CONNECTION during HeadObject operation: curlCode: 60, SSL peer certificate or SSH "
+        "remote key was not OK",
+    ],
+)
+def test_a_certificate_of_an_unknown_authority_names_the_field_for_it(text: str) -> None:
+    error = translate_error("shop.orders", PySparkException(text))
+    assert type(error) is Unauthorized
+    assert "catalog.tls.caFrom names a Secret" in error.message
 
 
 def test_what_the_driver_says_is_repeated() -> None:

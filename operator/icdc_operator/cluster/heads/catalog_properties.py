@@ -59,11 +59,13 @@ class PyCatalog:
     """Name of the catalog; a JDBC catalog finds its rows by it."""
     properties: Mapping[str, Any] = field(repr=False)
     """Not in the repr, because they may hold credentials."""
+    authority: str | None = field(default=None, repr=False)
+    """Certificates, as PEM, that are trusted beside the usual ones."""
 
     @property
     def digest(self) -> str:
-        """Hash of kind, name and properties: equal for equal catalogs, and no secret."""
-        whole = json.dumps([self.kind, self.name, self.properties], sort_keys=True)
+        """Hash of all that this holds: equal for equal catalogs, and no secret."""
+        whole = json.dumps([self.kind, self.name, self.properties, self.authority], sort_keys=True)
         return hashlib.sha256(whole.encode()).hexdigest()
 
 

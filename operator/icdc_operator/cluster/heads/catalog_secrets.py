@@ -12,6 +12,7 @@ from typing import Protocol
 
 from icdc_api.errors import Unauthorized
 from icdc_api.spec.catalog import Catalog
+from icdc_api.spec.secrets import pick_authority
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.kinds import Kind, Resource
@@ -52,19 +53,35 @@ class CatalogSecrets:
         the API server where one cannot be read.
         """
         result = dict(catalog.properties)
-        if catalog.properties_from and not self._allowed:
+        if catalog.secrets and not self._allowed:
+            field = "propertiesFrom" if catalog.properties_from else "tls.caFrom"
             raise OutOfSight(
-                "its catalog has propertiesFrom, and the operator was not started with "
+                f"its catalog has {field}, and the operator was not started with "
                 f"{FLAG} (chart: readCatalogSecrets)"
             )
         for source in catalog.properties_from:
             result.update(await self._read_secret(namespace, source.secret_ref.name))
         return result
 
+    async def read_authority(self, namespace: str, catalog: Catalog) -> str | None:
+        """Return the certificates by which the catalog is trusted, as PEM; None without any.
+
+        Errors are those of `read_properties`, which is called first, and of `pick_authority`.
+        """
+        name = catalog.authority_secret
+        if name is None:
+            return None
+        try:
+            return pick_authority(await self._read_secret(namespace, name), name)
+        except Unauthorized:
+            # Corrected by a person, who waits for the next poll.
+            self.forget(namespace, catalog)
+            raise
+
     def forget(self, namespace: str, catalog: Catalog) -> None:
         """Drop the cached Secrets of a catalog that refused them: they may have been rotated."""
-        for source in catalog.properties_from:
-            self._cache.pop((namespace, source.secret_ref.name), None)
+        for name in catalog.secrets:
+            self._cache.pop((namespace, name), None)
 
     async def _read_secret(self, namespace: str, name: str) -> dict[str, str]:
         now = self._clock()

@@ -161,6 +161,7 @@ class _ReaderConnection:
             kind=catalog.kind,
             name=catalog.name,
             properties=dict(catalog.properties),
+            authority=catalog.authority,
             api_server=tuple(api_server),
         )
         self._writer.write(wire.encode_line(opening))

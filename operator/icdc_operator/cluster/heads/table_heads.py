@@ -11,7 +11,7 @@ and nothing blocks the event loop. It must not decide when to read, nor what fol
 import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from icdc_api import naming
 from icdc_api.errors import BranchNotFound, Bug, IcdcError, TableNotFound, Unauthorized
@@ -163,8 +163,9 @@ class HeadReader:
     ) -> Mapping[str, Head | Unseen]:
         try:
             properties = await self._secrets.read_properties(namespace, catalog)
+            authority = await self._secrets.read_authority(namespace, catalog)
             translated = catalog_properties.translate(catalog.name, properties)
-            held = self._hold(namespace, translated)
+            held = self._hold(namespace, replace(translated, authority=authority))
         except IcdcError as error:
             return {table.name: Unseen(error.message) for table in tables}
         outcomes = await asyncio.gather(

@@ -44,13 +44,15 @@ class Opening(BaseModel):
     """As in the spec; a JDBC catalog finds its rows by it."""
     properties: dict[str, Any]
     """May hold credentials."""
+    authority: str | None = None
+    """Certificates, as PEM, that are trusted beside the usual ones."""
     api_server: tuple[str, ...] = ()
     """Addresses of the API server that the operator learned beyond those of its Service."""
 
     @property
     def catalog(self) -> PyCatalog:
         """Return the catalog."""
-        return PyCatalog(self.kind, self.name, self.properties)
+        return PyCatalog(self.kind, self.name, self.properties, self.authority)
 
 
 class Question(BaseModel):

@@ -7,11 +7,13 @@ image, memory and restartPolicy, is not here.
 from collections.abc import Mapping
 from typing import Any
 
+from icdc_api import authorities
 from icdc_api.job.run_files import QUESTION_VARIABLE
 from icdc_operator.manifests import metadata
 from icdc_operator.manifests.launch import Launch
 from icdc_operator.manifests.pods import merge, pod_paths, volumes
 from icdc_operator.manifests.pods.roles import Role
+from icdc_operator.manifests.secret_names import list_authority_secrets
 
 SPARK_UID = 185
 """User and group id in the image, as in the images of Apache Spark."""
@@ -43,6 +45,18 @@ def _build_question_env(launch: Launch) -> list[dict[str, Any]]:
     return [{"name": QUESTION_VARIABLE, "value": pod_paths.QUESTION_FILE}]
 
 
+def _build_authorities_env(launch: Launch) -> list[dict[str, Any]]:
+    """Return the variable for the certificates of catalogs: the JVM takes them when it starts.
+
+    The driver finds them by the spec, while it runs.
+    """
+    files = [
+        f"{pod_paths.name_secret_dir(name)}/{authorities.KEY}"
+        for name in list_authority_secrets(launch.spec)
+    ]
+    return [{"name": authorities.FILES_VARIABLE, "value": ":".join(files)}] if files else []
+
+
 def build_driver_template(launch: Launch) -> dict[str, Any]:
     """Return the PodTemplateSpec of the driver."""
     container = {
@@ -72,8 +86,10 @@ def build_executor_template(launch: Launch) -> dict[str, Any]:
     """Return the PodTemplateSpec of the executors."""
     # Executors only process rows and need no access to the API server.
     pod = {"automountServiceAccountToken": False}
+    env = _build_authorities_env(launch)
+    container = {"env": env} if env else {}
     ours = _build_template(
-        launch, Role.EXECUTOR, pod=pod, container={}, pairs=volumes.of_executor(launch)
+        launch, Role.EXECUTOR, pod=pod, container=container, pairs=volumes.of_executor(launch)
     )
     return _merge_user_template(ours, launch.spec.spark.executor.template)
 

@@ -46,8 +46,14 @@ _STATUS_DENIED = re.compile(
 )
 _EXPIRED = re.compile(r"The provided token has expired")
 """S3's words for credentials that the catalog gave with the table and that were used too long."""
-_CLASSES_BY_TEXT = ((_STATUS_DENIED, "AccessDeniedException"), (_EXPIRED, "ExpiredToken"))
-"""S3Exception stands for all answers of S3: which one it was is in its text."""
+_UNTRUSTED = re.compile(r"PKIX path building failed|curlCode: 60\b")
+"""The words of Java, and of pyarrow's client of S3, for a certificate of an unknown authority."""
+_CLASSES_BY_TEXT = (
+    (_STATUS_DENIED, "AccessDeniedException"),
+    (_EXPIRED, "ExpiredToken"),
+    (_UNTRUSTED, "UntrustedCertificate"),
+)
+"""Classes that stand for several meanings: which one it was is in their text."""
 _MISSING_CLASS = re.compile(
     # A class that is there but cannot be initialised has a sentence here, not a path with slashes.
     r"ClassNotFoundException: (?:Class )?(?P<name>[\w.$]+)"
@@ -57,6 +63,13 @@ _OTHER_IMAGE = "an image with the jar that has it (spec.spark.image); see docs/c
 
 # The first entry that matches wins: a refused login can surface as a failed connection too.
 _MEANINGS: tuple[tuple[frozenset[str], type[IcdcError], str], ...] = (
+    (
+        # Nothing of it passes, and a Secret is corrected unseen, as credentials are.
+        frozenset({"UntrustedCertificate"}),
+        Unauthorized,
+        "the TLS certificate of the catalog, or of the store of the table's files, is not trusted; "
+        "catalog.tls.caFrom names a Secret with the authority that signed it (key ca.crt)",
+    ),
     (
         frozenset(
             {

@@ -14,12 +14,14 @@ from pyspark import SparkConf, SparkContext
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from icdc_api import authorities
 from icdc_api.errors import IcdcError
 from icdc_api.redaction import SECRET_NAMES
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.jvm.start_errors import translate_start_errors
 from icdc_spark.iceberg.jvm.time_outs import add_time_outs
+from icdc_spark.iceberg.jvm.trust import trust_authority
 
 LOG = logging.getLogger(__name__)
 
@@ -165,11 +167,13 @@ def create_table_session(
 ) -> SparkSession:
     """Create a session with one catalog, under its own name.
 
-    The catalog has time-outs. Its cache is off: by default Spark would not see the commits of other
-    writers.
+    The catalog has time-outs, and is trusted by the authorities among its properties. Its cache is
+    off: by default Spark would not see the commits of other writers.
     """
     for name in _ROW_LOGGERS:
         PySparkLogger.getLogger(name).disabled = True
+    if authorities.PROPERTY in properties:
+        trust_authority(application, properties[authorities.PROPERTY])
     session = application.newSession()
     prefix = f"spark.sql.catalog.{catalog}"
     # Names without values, left by earlier sessions: see `_redact_in_event_log`.

@@ -3,10 +3,12 @@
 A program of its own, because those jars are not on the class path of the other tests' Spark:
 
     {"catalogs": {LABEL: {"name": …, "properties": …}}, "table": …, "constants": [CLASS]}
-      → {"errors": {LABEL: {"kind": …, "message": …}}, "constants": [TEXT], "postgres": [TEXT]}
+      → {"errors": {LABEL: {"kind": …, "message": …, …}}, "constants": [TEXT], "postgres": [TEXT],
+         "trusted": NUMBER}
 
 `errors` are those of the application; `constants` the texts that those classes of Iceberg name,
-`postgres` the properties of PostgreSQL's driver.
+`postgres` the properties of PostgreSQL's driver, `trusted` counts the certificates that clients
+trust in the end.
 """
 
 import json
@@ -18,9 +20,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from icdc_api import authorities
 from icdc_api.errors import IcdcError
 from icdc_cli.embedded import jars, jdk, lake
 from icdc_spark.iceberg.jvm import session as sessions
+from icdc_spark.iceberg.jvm import trust
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.table.tables import IcebergTable
@@ -74,14 +78,19 @@ def _libraries() -> list[Path]:
 
 
 def error(spark: SparkSession, catalog: dict[str, Any], table: str) -> dict[str, str]:
-    """Load the table and read the list of its files; return the error that ends it."""
+    """Load the table and read the list of its files; return the error that ends it.
+
+    `authority` is what Python workers would be handed to open the files.
+    """
     session = sessions.create_table_session(spark, catalog["name"], catalog["properties"])
+    handed = ""
     try:
         loaded = IcebergTable.load(session, catalog["name"], table)
         with translate_source_errors(table):
+            handed = str(loaded.java.io().properties().get(authorities.PROPERTY) or "")
             loaded.java.currentSnapshot().allManifests(loaded.java.io())
     except IcdcError as exc:
-        return {"kind": type(exc).__name__, "message": exc.message}
+        return {"kind": type(exc).__name__, "message": exc.message, "authority": handed}
     return {"kind": "", "message": ""}
 
 
@@ -124,6 +133,7 @@ def main() -> None:
             str(property_.getName())
             for property_ in bridge.get_statics("org.postgresql.PGProperty").values()
         ],
+        "trusted": len(trust._list_trusted(bridge)),
     }
     lakeshell.stop(spark)
     json.dump(answer, sys.stdout)

@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from icdc_api import authorities
 from icdc_testing.kube.server_process import HeldPort
 from icdc_testing.lake.catalogs import service as catalog_service
 from icdc_testing.lake.catalogs.page import ASKED, NAMESPACE, TABLE, WITHOUT_SERVICE, examples
 from icdc_testing.lake.catalogs.service import MANIFESTS, TOKEN, VENDED, CatalogService
+from icdc_testing.network.tls import Authority
 
 from .catalog_probe import probe
 
@@ -100,6 +102,10 @@ def after(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probed]:
             for label in [*ASKED, "denied", "vending"]
         }
         services["denied"].denied = services["vending"].vends = True
+        authority = Authority.make(folder / "authority")
+        tls = authority.issue("server", names=["IP:127.0.0.1"]).server_context()
+        services["private"] = stack.enter_context(catalog_service.running(tls))
+        services["private"].vends = True
         port = HeldPort()
         stack.callback(port.release)
         here = {
@@ -118,11 +124,19 @@ def after(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probed]:
             }
             for label, like in (("denied", "glue"), ("vending", "rest"))
         }
+        private = EXAMPLES["rest"].here(services["private"].url, port.address, folder)
+        trusting = {**private, authorities.PROPERTY: authority.ca.read_text(encoding="utf-8")}
+        # Before all others, as a run trusts them before it opens any, and in this order: the JVM
+        # trusts until its end what it was given.
+        first = {
+            "untrusted": {"name": "lake", "properties": private},
+            "private": {"name": "lake", "properties": trusting},
+        }
         wrong = {
             label: {"name": "lake", "properties": properties}
             for label, (properties, _) in WRONG.items()
         }
-        catalogs = {**here, **others, **wrong}
+        catalogs = {**first, **here, **others, **wrong}
         question = {"catalogs": catalogs, "table": TABLE_NAME, "constants": CONSTANTS}
         yield Probed(probe(question, folder), services)
 
@@ -193,6 +207,23 @@ def test_files_are_asked_for_with_the_credentials_that_a_catalog_vends(after: Pr
     assert asked.what.endswith(f" {MANIFESTS}")
     assert f"Credential={VENDED}/" in asked.headers["authorization"]
     assert after.error("vending")[0] == "DataFileMissing"
+
+
+def test_an_authority_of_the_catalog_is_trusted_for_it_its_tokens_and_its_files(
+    after: Probed,
+) -> None:
+    error, message = after.error("untrusted")
+    assert error == "Unauthorized", message
+    assert "catalog.tls.caFrom names a Secret" in message
+    assert "unable to find valid certification path" in message
+    asked = [what.partition(" ")[2] for what in after.services["private"].asked]
+    assert len(asked) == 4, asked
+    assert "/oauth/tokens" in asked[0]
+    assert asked[-1] == MANIFESTS
+    assert after.error("private")[0] == "DataFileMissing"
+    assert after.answer["errors"]["private"]["authority"].startswith("-----BEGIN CERTIFICATE")
+    # The usual authorities stay, of which no server is here.
+    assert after.answer["trusted"] > 2
 
 
 @pytest.mark.parametrize(

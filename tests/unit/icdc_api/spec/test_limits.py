@@ -84,11 +84,15 @@ def test_more_secrets_than_a_pod_can_mount_are_refused() -> None:
     for number, table in enumerate(resource["spec"]["tables"]):
         table["catalog"] = catalog(f"s{number % MAX_SECRETS}", "shared")
     assert refusal(resource) == (
-        f"shop.yaml: spec.tables[].catalog.propertiesFrom: {MAX_SECRETS + 1} Secrets are named; at "
-        f"most {MAX_SECRETS} are allowed: use fewer catalogs in one pipeline"
+        f"shop.yaml: spec.tables[].catalog: {MAX_SECRETS + 1} Secrets are named; at most "
+        f"{MAX_SECRETS} are allowed: use fewer catalogs in one pipeline"
     )
     for table in resource["spec"]["tables"]:
         table["catalog"]["propertiesFrom"].pop()
+    assert parse_pipeline(resource, source="x")
+    table["catalog"]["tls"] = {"caFrom": {"secretRef": {"name": "authority"}}}
+    assert f"{MAX_SECRETS + 1} Secrets are named" in refusal(resource)
+    del table["catalog"]["tls"]
     assert parse_pipeline(resource, source="x")
 
 

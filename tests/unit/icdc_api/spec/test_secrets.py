@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from icdc_api import authorities
 from icdc_api.errors import BadSpec, Unauthorized
 from icdc_api.spec.catalog import Catalog, SecretRef, SecretSource
 from icdc_api.spec.secrets import (
@@ -10,6 +11,7 @@ from icdc_api.spec.secrets import (
     read_secret,
     stamp_secrets,
 )
+from icdc_testing.network.tls import Authority
 
 pytestmark = pytest.mark.unit
 
@@ -70,6 +72,40 @@ def test_properties_of_secrets_win_and_the_later_one_most(tmp_path: Path) -> Non
     catalog = Catalog(properties={"type": "rest", "uri": "0"}, properties_from=_from("one", "two"))
     resolved = load_catalog_properties(catalog, tmp_path)
     assert resolved == {"type": "rest", "uri": "1", "token": "2"}
+
+
+def _trusting(folder: Path, **keys: str) -> Catalog:
+    _secret(folder, "lake-ca", **{key.replace("_", "."): value for key, value in keys.items()})
+    source = {"caFrom": {"secretRef": {"name": "lake-ca"}}}
+    return Catalog.model_validate({"properties": {"type": "rest"}, "tls": source})
+
+
+def test_certificates_of_a_secret_are_a_property_without_what_stands_between_them(
+    tmp_path: Path,
+) -> None:
+    pem = Authority.make(tmp_path / "authority").ca.read_text(encoding="utf-8").strip()
+    catalog = _trusting(tmp_path, ca_crt=f"# Főtanúsítvány\n{pem}\n\n{pem}\n")
+    resolved = load_catalog_properties(catalog, tmp_path)
+    assert resolved == {"type": "rest", authorities.PROPERTY: f"{pem}\n{pem}"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({"ca_pem": "x"}, r"^Secret 'lake-ca' \(catalog.tls.caFrom\) has no key 'ca.crt'; put"),
+        ({"ca_crt": "swordfish"}, r"lake-ca.*'ca.crt' is not a certificate in PEM; put text"),
+        (
+            {"ca_crt": "-----BEGIN CERTIFICATE-----\nc3dvcmRmaXNo\n-----END CERTIFICATE-----"},
+            "is not a certificate in PEM",
+        ),
+    ],
+)
+def test_a_secret_without_certificates_is_named_and_tried_again(
+    tmp_path: Path, keys: dict[str, str], expected: str
+) -> None:
+    with pytest.raises(Unauthorized, match=expected) as raised:
+        load_catalog_properties(_trusting(tmp_path, **keys), tmp_path)
+    assert "swordfish" not in raised.value.message
 
 
 def test_properties_without_secrets_need_no_directory() -> None:

@@ -195,7 +195,10 @@ DOCUMENT: Object = {
         (r"{.labels.the\ team}", "sales"),
         ("{.labels.*}", "lake sales"),
         ('{range .tables[*]}{.name}{"\\t"}{@.state}{"\\n"}{end}.', "a\tx\nb\ty\n."),
-        ("{range .tables[*]}{@}{end}", '{"name":"a","state":"x"}{"name":"b","state":"y","reason":"Gap"}'),
+        (
+            "{range .tables[*]}{@}{end}",
+            '{"name":"a","state":"x"}{"name":"b","state":"y","reason":"Gap"}',
+        ),
         ("{.nothing.at.all}", ""),
     ],
 )

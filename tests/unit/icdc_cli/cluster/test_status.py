@@ -246,7 +246,9 @@ def test_a_status_of_another_version_is_still_there_for_programs(
     printed = capsys.readouterr()
     assert json.loads(printed.out)["status"]["phase"] == "Dreaming"
     assert "written by another version (operator 9.9)" in printed.err
-    with pytest.raises(errors.BadSpec, match=r"\(operator unknown\).* read: status: Input should be"):
+    with pytest.raises(
+        errors.BadSpec, match=r"\(operator unknown\).* read: status: Input should be"
+    ):
         status.parse_status_of({"status": "Dreaming"})
     assert "status.phase: " in printed.err
 

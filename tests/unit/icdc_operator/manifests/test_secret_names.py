@@ -18,6 +18,10 @@ def catalog(*secrets: str) -> dict[str, Any]:
     return {"properties": {"type": "rest"}, "propertiesFrom": [ref(secret) for secret in secrets]}
 
 
+def trusting(authority: str, *secrets: str) -> dict[str, Any]:
+    return catalog(*secrets) | {"tls": {"caFrom": ref(authority)}}
+
+
 def sink(**more: Any) -> dict[str, Any]:
     return {"opensearch": {"hosts": ["https://search:9200"], **more}}
 
@@ -43,6 +47,14 @@ OWN = [table("a.b", catalog=catalog("own")), table("a.c", catalog=catalog("own",
             {"catalog": catalog("shared"), "tables": OWN},
             ("own", "second"),
             id="not the shared catalog's, when no table uses it",
+        ),
+        pytest.param(
+            {
+                "catalog": trusting("shared-ca", "shared"),
+                "tables": [table("a.b"), table("a.c", catalog=trusting("own-ca"))],
+            },
+            ("own-ca", "shared", "shared-ca"),
+            id="the authorities of catalogs",
         ),
         pytest.param(
             {"sink": sink(credentialsFrom=ref("login"), tls={"caFrom": ref("ca")})},

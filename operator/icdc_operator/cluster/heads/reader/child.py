@@ -12,7 +12,7 @@ from icdc_api.errors import IcdcError
 from icdc_operator.cluster.heads import wire
 from icdc_operator.cluster.heads.reader import branches, catalog_reading
 from icdc_operator.cluster.heads.reader.catalog_reading import OpenCatalog
-from icdc_operator.cluster.heads.reader.limits import confinement, proxies
+from icdc_operator.cluster.heads.reader.limits import confinement, proxies, trust
 from icdc_operator.cluster.heads.reader.limits.addresses import AddressGuard
 from icdc_operator.cluster.heads.settings import ReaderSettings
 from icdc_operator.cluster.heads.wire import HeadAnswer, Opening, Question
@@ -30,6 +30,8 @@ def serve(connection: socket.socket, settings: ReaderSettings, guard: AddressGua
         opening = Opening.model_validate_json(stream.readline(wire.MAX_LINE_BYTES))
         # Only the operator can learn these: they take a token, which this process has not.
         guard.refuse(opening.api_server)
+        if opening.authority is not None:
+            trust.install(opening.authority)
         catalog: OpenCatalog | None = None
         while line := stream.readline(wire.MAX_LINE_BYTES):
             question = Question.model_validate_json(line)

@@ -5,6 +5,7 @@ passwords, or content of a file that is no metadata. The name of the class is en
 
     NoSuchTableError, NoSuchNamespaceError      TableNotFound        stalls the table
     UnauthorizedError, ForbiddenError, …        Unauthorized         Secrets are read again
+    a certificate that is not trusted           Unauthorized         the same
     AccessRefused, ImportError                  OutOfSight           only a run can read it
     connections, answers, files, memory         SourceUnavailable    tried again
 """
@@ -13,6 +14,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 import botocore.exceptions
 import sqlalchemy.exc
@@ -76,4 +78,17 @@ def map_errors(what: str) -> Iterator[None]:
     except (ImportError, foreign.NotInstalledError) as error:
         raise OutOfSight("a Python library for this kind of catalog is not installed") from error
     except _OTHERS as error:
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            raise Unauthorized(
+                f"{what}: the TLS certificate of {_name_server(error)} is not trusted; "
+                "catalog.tls.caFrom names a Secret with the authority that signed it (key ca.crt)"
+            ) from error
         raise SourceUnavailable(f"{what} cannot be read: {type(error).__name__}") from error
+
+
+def _name_server(error: Exception) -> str:
+    """Return the host of the request that failed: an address may hold a password."""
+    request = getattr(error, "request", None)  # of requests
+    url = getattr(request, "url", None) or getattr(error, "kwargs", {}).get("endpoint_url")
+    host = urlsplit(str(url or "")).hostname
+    return host or "the catalog, or of the store of its files,"

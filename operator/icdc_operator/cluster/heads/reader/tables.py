@@ -9,11 +9,12 @@ from typing import Any
 
 from pyiceberg.catalog import AVAILABLE_CATALOGS, CatalogType
 
-from icdc_api import naming
+from icdc_api import authorities, naming
 from icdc_api.errors import IcdcError
 from icdc_operator.cluster.heads import catalog_properties
 from icdc_operator.cluster.heads.catalog_properties import CatalogKind, OutOfSight
 from icdc_operator.cluster.heads.reader.foreign_errors import map_errors
+from icdc_operator.cluster.heads.reader.limits import trust
 from icdc_operator.cluster.heads.table_facts import TableFacts
 
 
@@ -37,6 +38,10 @@ def _open(name: str, properties: Mapping[str, str]) -> Any:
     if translated.kind is CatalogKind.DYNAMODB:
         raise OutOfSight("catalogs in DynamoDB are not read from a host")
     more = {"init_catalog_tables": "false"} if translated.kind is CatalogKind.SQL else {}
+    certificates = properties.get(authorities.PROPERTY)
+    if certificates is not None:
+        # For the rest of this process, as the JVM of a run trusts it for all catalogs.
+        trust.install(certificates)
     with map_errors("the catalog"):
         load = AVAILABLE_CATALOGS[CatalogType(translated.kind.value)]
         return load(name, {**translated.properties, **more})

@@ -6,6 +6,7 @@ which the examples of docs/catalogs.md are tested.
 """
 
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -142,8 +143,8 @@ class CatalogService:
 
 
 @contextmanager
-def running() -> Iterator[CatalogService]:
-    """Serve one on loopback."""
+def running(tls: ssl.SSLContext | None = None) -> Iterator[CatalogService]:
+    """Serve one on loopback; by https with `tls`."""
     service = CatalogService()
 
     class CatalogServiceHandler(BaseHTTPRequestHandler):
@@ -168,7 +169,9 @@ def running() -> Iterator[CatalogService]:
             """Say nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), CatalogServiceHandler)
-    service.url = f"http://127.0.0.1:{server.server_port}"
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    service.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:

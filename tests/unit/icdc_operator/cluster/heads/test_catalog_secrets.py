@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.heads.catalog_secrets import CACHE_SECONDS, CatalogSecrets
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.errors import Denied, Unavailable
+from icdc_testing.network.tls import Authority
 from icdc_testing.operator.adapter.fakes.api import FakeServer, on, refusal
 
 pytestmark = pytest.mark.unit
@@ -85,6 +87,33 @@ def test_a_refusal_of_the_catalog_has_its_secrets_read_anew() -> None:
     world.put("lake", token=b"rotated")
     world.secrets.forget("default", CATALOG)
     assert world.properties()["token"] == "rotated"
+
+
+def test_the_authority_of_a_catalog_is_read_where_secrets_are_and_again_once_it_is_refused(
+    tmp_path: Path,
+) -> None:
+    source = {"caFrom": {"secretRef": {"name": "lake-ca"}}}
+    catalog = Catalog.model_validate({"properties": {"type": "rest"}, "tls": source})
+    closed = SecretsWorld(allowed=False)
+    with pytest.raises(OutOfSight, match=r"its catalog has tls\.caFrom"):
+        closed.properties(catalog)
+    world = SecretsWorld()
+
+    def read() -> str | None:
+        return asyncio.run(world.secrets.read_authority("default", catalog))
+
+    world.put("lake-ca", other=b"swordfish")
+    with pytest.raises(Unauthorized, match=r"Secret 'lake-ca' .* has no key 'ca\.crt'"):
+        read()
+    first, second = (Authority.make(tmp_path / name).ca.read_bytes() for name in ("one", "two"))
+    # At once, and not after the minutes of the cache: the refusal was not what stays in it.
+    world.put("lake-ca", **{"ca.crt": first})
+    assert read() == first.decode().strip()
+    world.put("lake-ca", **{"ca.crt": second})
+    assert read() == first.decode().strip()
+    world.secrets.forget("default", catalog)
+    assert read() == second.decode().strip()
+    assert asyncio.run(world.secrets.read_authority("default", PLAIN)) is None
 
 
 def test_a_secret_that_cannot_be_read_is_said_without_its_values() -> None:

@@ -1,1 +1,1 @@
-"""Limits of a reader of catalogs: the addresses, files and resources that its process may use."""
+"""Limits of a reader of catalogs: the addresses, files, resources and trust of its process."""

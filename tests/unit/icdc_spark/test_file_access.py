@@ -1,0 +1,31 @@
+"""Files in a store whose certificate only the authority of the catalog has signed."""
+
+from pathlib import Path
+
+import pytest
+
+from icdc_api import authorities
+from icdc_spark.readers.file_access import open_file_io
+from icdc_testing.lake.catalogs import service as catalog_service
+from icdc_testing.network.tls import Authority
+
+pytestmark = pytest.mark.unit
+
+FILE = "s3://lake/a.parquet"
+
+
+def test_a_worker_trusts_the_authority_of_the_catalog_beside_the_usual_ones(
+    tmp_path: Path,
+) -> None:
+    authority = Authority.make(tmp_path / "authority")
+    tls = authority.issue("server", names=["IP:127.0.0.1"]).server_context()
+    with catalog_service.running(tls) as service:
+        names = ("s3.access-key-id", "s3.secret-access-key", "s3.region")
+        properties = {"s3.endpoint": service.url, **dict.fromkeys(names, "x")}
+        with pytest.raises(OSError, match="curlCode: 60"):
+            open_file_io(properties, FILE).new_input(FILE).open()
+        assert service.all == []
+        properties[authorities.PROPERTY] = authority.ca.read_text(encoding="utf-8")
+        with pytest.raises(FileNotFoundError):
+            open_file_io(properties, FILE).new_input(FILE).open()
+        assert service.asked == ["HEAD /lake/a.parquet"]
