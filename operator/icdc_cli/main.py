@@ -84,7 +84,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code. Errors are one or two sentences on standard error."""
     # Outside of the try: argparse ends the process by itself, with 2 for bad usage and 0 for
     # --help. Also, no error could be printed as -v asks before the arguments are known.
-    arguments = build_parser().parse_args(argv)
+    parser = build_parser()
+    try:
+        arguments = parser.parse_args(argv)
+    except version.VersionAsked:
+        arguments = parser.parse_args(["version"])
     try:
         return int(arguments.command(arguments))
     except IcdcError as error:
@@ -102,7 +106,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def complete() -> int:
     """Answer a key of Tab, as the program `kubectl_complete-icdc`; return 0."""
-    sys.stdout.write(completion.answer(build_parser(), sys.argv[1:]))
+    try:
+        answer = completion.answer(build_parser(), sys.argv[1:])
+    except Exception:  # noqa: BLE001 - the root of a process; a traceback would stand in the prompt
+        answer = completion.NOTHING
+    sys.stdout.write(answer)
     return Exit.DONE
 
 

@@ -190,7 +190,13 @@ def _with_plugin(user: Entry, cluster: Entry) -> Entry:
     plugin = user.inner.get("exec")
     if not plugin:
         return user
-    status = _run_plugin(plugin, user.folder, cluster)
+    try:
+        status = _run_plugin(plugin, user.folder, cluster)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise BadSpec(
+            "`exec` of a user in the kubeconfig cannot be used: it has a command, args (a list of "
+            f"texts) and env (a list of name and value); {type(error).__name__}: {error}"
+        ) from error
     # A plugin prints PEM; put back in the form of a kubeconfig, it goes the way of all others.
     printed = {
         "token": status.get("token"),
@@ -231,7 +237,8 @@ def _run_plugin(plugin: Mapping[str, Any], folder: Path, cluster: Entry) -> dict
             if cluster.inner.get(key)
         }
     info = {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
-    env = {str(variable["name"]): str(variable["value"]) for variable in plugin.get("env") or ()}
+    # Without a value it is empty, as with kubectl.
+    env = {str(one["name"]): str(one.get("value") or "") for one in plugin.get("env") or ()}
     # With a separator it is a path beside the kubeconfig; without, a program on the PATH.
     program = str(folder / command) if os.sep in command else command
     arguments = [program, *map(str, plugin.get("args") or ())]

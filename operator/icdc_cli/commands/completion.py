@@ -33,6 +33,8 @@ from icdc_operator.cluster.kube.kinds import Resource
 PROGRAM = "kubectl_complete-icdc"
 SECONDS = 2.0
 """How long names of pipelines are waited for."""
+NOTHING = ":4\n"
+"""The answer without a candidate."""
 MAX_DESCRIPTION = 60
 """Characters of a description, which stands beside its candidate."""
 
@@ -123,7 +125,7 @@ def answer(parser: argparse.ArgumentParser, words: Sequence[str]) -> str:
         return ":0\n"
     found = [(word, help) for word, help in candidates if word.startswith(prefix)]
     lines = [f"{word}\t{help}" if help else word for word, help in found]
-    return "".join(f"{line}\n" for line in (*lines, ":4"))
+    return "".join(f"{line}\n" for line in lines) + NOTHING
 
 
 def _read_words(parser: argparse.ArgumentParser, words: Sequence[str]) -> TypedWords:

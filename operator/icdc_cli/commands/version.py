@@ -32,15 +32,19 @@ SECONDS = 3.0
 _VERSION_LABEL = "app.kubernetes.io/version"
 
 
+class VersionAsked(Exception):  # noqa: N818 - it is no failure: `main` runs the command
+    """`--version` stands before the command, which is not read."""
+
+
 class VersionOption(argparse.Action):
-    """`--version` of the root: the answer of `icdc version`, for who expects an option."""
+    """`--version` of the root: stands for `icdc version`, for who expects an option."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **_: Any) -> None:
         super().__init__(option_strings, dest, nargs=0, help="show the versions, as icdc version")
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        """Print the versions and end the process with 0."""
-        parser.exit(run(parser.parse_args(["version"])))
+        """Raise VersionAsked: what is run while arguments are parsed has nobody to handle errors."""
+        raise VersionAsked
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -55,10 +59,10 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--client", action="store_true", help="only that of icdc; asks no cluster")
     options.add_output(parser)
     options.add_verbose(parser)
-    parser.set_defaults(command=run)
+    parser.set_defaults(command=_run)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Carry out the command; return the exit code."""
     versions: dict[str, Any] = {"client": icdc_api.__version__}
     if not arguments.client:
@@ -76,6 +80,9 @@ def _ask_with_limit(arguments: argparse.Namespace) -> dict[str, Any]:
         return session.run_limited(lambda: _ask(arguments), seconds=SECONDS)
     except IcdcError as error:
         return {"problem": error.message}
+    # Whatever it is, such as a damaged kubeconfig: the client's version is known all the same.
+    except Exception as error:  # noqa: BLE001 - a question on which no answer may depend
+        return {"problem": f"internal error: {type(error).__name__}: {error}"}
 
 
 def _ask(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def plugin(tmp_path: Path) -> dict[str, Any]:
         "apiVersion": credentials.EXEC_VERSIONS[0],
         "command": "./bin/plugin",
         "args": ["login"],
-        "env": [{"name": "REGION", "value": "north"}],
+        "env": [{"name": "REGION", "value": "north"}, {"name": "EMPTY"}],
         "provideClusterInfo": True,
     }
 
@@ -84,6 +84,10 @@ def test_a_credential_plugin_is_asked_by_its_protocol(
         ({"command": "./none", "installHint": "get it from us"}, "was not found: get it from us"),
         ({"args": []}, "gave no credentials"),
         ({"apiVersion": "v7"}, "has the apiVersion v7; supported: "),
+        ({"env": [{"value": "north"}]}, "cannot be used: .* KeyError: 'name'"),
+        ({"env": ["REGION"]}, "cannot be used: .* TypeError: "),
+        ({"env": [["REGION"]]}, "cannot be used: .* TypeError: "),
+        ({"args": 1}, "cannot be used: .* TypeError: "),
     ],
 )
 def test_a_credential_plugin_that_fails_says_why(
@@ -91,6 +95,11 @@ def test_a_credential_plugin_that_fails_says_why(
 ) -> None:
     with pytest.raises(BadSpec, match=said):
         credentials.read_login(kubeconfig(tmp_path, {"exec": plugin | change}), "here")
+
+
+def test_a_credential_plugin_that_is_no_mapping_is_bad_usage(tmp_path: Path) -> None:
+    with pytest.raises(BadSpec, match=r"cannot be used: .* AttributeError: "):
+        credentials.read_login(kubeconfig(tmp_path, {"exec": "plugin"}), "here")
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,7 @@ CRD: Object = {
 
 def say_version(capsys: pytest.CaptureFixture[str]) -> list[str]:
     """Return the lines of `icdc --version`, which ends with 0."""
-    with pytest.raises(SystemExit) as left:
-        main.main(["--version"])
-    assert left.value.code == 0
+    assert main.main(["--version"]) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
     return printed.out.splitlines()
@@ -98,6 +96,22 @@ def test_a_cluster_that_does_not_answer_is_no_failure(
 def test_what_nobody_foresaw_is_raised_as_without_a_limit() -> None:
     with pytest.raises(ZeroDivisionError):
         session.run_limited(lambda: 1 // 0, seconds=60)
+
+
+def test_what_nobody_foresaw_is_no_failure_and_ctrl_c_no_traceback(
+    api: ApiStub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raised: list[BaseException] = [KeyboardInterrupt(), KeyError("value"), KeyError("value")]
+
+    def fail(*_: object) -> None:
+        raise raised.pop()
+
+    monkeypatch.setattr(session, "run_in_namespace", fail)
+    assert say_version(capsys) == [CLIENT, "cluster   unknown: internal error: KeyError: 'value'"]
+    # A command behind it is neither carried out nor read.
+    assert main.main(["--version", "pause", "--nonsense"]) == 0
+    assert main.main(["--version"]) == 130
+    assert capsys.readouterr().err == "icdc: interrupted\n"
 
 
 def test_nothing_is_asked_where_no_cluster_is_configured(
