@@ -69,8 +69,9 @@ def apply_report(
             _count_dead_letters(table, reported[table.name]) if table.name in reported else table
             for table in tables
         )
+    merge = _merge_inspected if run.kind.inspects else _merge_report
     return tuple(
-        _merge_report(table, reported[table.name], run, now) if table.name in reported else table
+        merge(table, reported[table.name], run, now) if table.name in reported else table
         for table in tables
     )
 
@@ -128,6 +129,14 @@ def _merge_report(old: TableStatus, new: TableStatus, run: RunStatus, now: datet
     """Return `new` as far as it counts, with what only the operator's own status holds."""
     merged = _merge_table(old, new, run, now)
     return _keep_last_batch(old, _keep_pin(old, _keep_verification(old, merged)))
+
+
+def _merge_inspected(
+    old: TableStatus, new: TableStatus, run: RunStatus, now: datetime
+) -> TableStatus:
+    """Return the same from a run that compares: a fault of that stalls no table."""
+    state = {"state": old.state, "reason": old.reason, "message": old.message}
+    return _merge_report(old, new, run, now).model_copy(update=state)
 
 
 def _count_dead_letters(old: TableStatus, new: TableStatus) -> TableStatus:

@@ -39,7 +39,8 @@ def build_request(launch: Launch, resource: Mapping[str, Any]) -> RunRequest:
             "apiVersion": naming.API_VERSION,
             "kind": naming.KIND,
             "metadata": {"name": owner.name, "namespace": owner.namespace},
-            "spec": resource["spec"],
+            # Only the operator reads it, and an older image refuses a field it does not know.
+            "spec": {key: value for key, value in resource["spec"].items() if key != "verify"},
         },
         owner=naming.build_owner_key(owner.namespace, owner.name),
         epoch=launch.run.epoch,

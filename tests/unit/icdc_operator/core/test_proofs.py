@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from icdc_api.errors import OutOfMemory
+from icdc_api.errors import Bug, OutOfMemory
 from icdc_api.spec.cautions import find_cautions
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus, Verification
@@ -232,6 +232,22 @@ def test_one_that_fails_holds_up_nothing_and_is_tried_again_after_a_tenth(
     world.now += hours(1)
     world.start()
     assert (world.created[-1].run.kind, world.created[-1].tables) == (RunKind.VERIFY, (ITEMS,))
+
+
+def test_a_fault_of_the_comparison_stalls_no_table_and_counts_as_its_result(
+    world: ComparingWorld,
+) -> None:
+    world.start()
+    stalled = {"state": TableState.STALLED, "reason": "Bug", "message": "KeyError"}
+    tables = tuple(caught_up(name).model_copy(update=stalled) for name in (ORDERS, ITEMS))
+    world.end(world.report(tables, outcome=Failure.of(Bug("KeyError"))))
+    world.reconcile()
+    assert [(table.state, table.reason) for table in world.status.tables] == [
+        (TableState.STREAMING, None),
+        (TableState.STREAMING, None),
+    ]
+    assert [world.verification(name).reason for name in (ORDERS, ITEMS)] == ["Bug", "Bug"]
+    assert world.status.current_run is None
 
 
 @pytest.mark.parametrize(

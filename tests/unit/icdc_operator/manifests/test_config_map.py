@@ -53,9 +53,12 @@ def test_only_the_name_of_the_metadata_and_no_status_is_passed_on(launch_of: Loa
     launch, resource = launch_of(FULL)
     resource["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
     resource["status"] = {"phase": "Streaming"}
+    resource["spec"]["verify"] = {"every": "24h"}
     request = build_request(launch, resource)
     assert request.pipeline["metadata"] == {"name": "shop", "namespace": "retail"}
     assert "status" not in request.pipeline
+    # Only the operator reads it: an older image would refuse the field.
+    assert set(request.pipeline["spec"]) == set(resource["spec"]) - {"verify"}
 
 
 @pytest.mark.parametrize("named", [True, False])
