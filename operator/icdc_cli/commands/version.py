@@ -43,7 +43,7 @@ class VersionOption(argparse.Action):
         super().__init__(option_strings, dest, nargs=0, help="show the versions, as icdc version")
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        """Raise VersionAsked: what is run while arguments are parsed has nobody to handle errors."""
+        """Raise VersionAsked: while arguments are parsed, nobody handles the errors of a run."""
         raise VersionAsked
 
 
