@@ -4,10 +4,10 @@ Why not the `kubernetes` library: it takes 126 MB and 0.3 s to import, for one r
 what kubectl knows but the plugin `auth-provider`, for which that library is asked where it is
 installed. Sends nothing, and puts no credential into a message.
 
-A login is made for one command and never renewed: a command sends its requests within minutes, for
-which tokens of plugins and pods are good, and a followed log is one request. Where several
-credentials stand in an entry, each goes its own way: a client certificate with the TLS handshake, a
-token or a password, in this order, with each request.
+A login is made for one command, and again where the server refuses it later (`thin_client`): tokens
+of plugins are good for minutes, and `--wait` may take hours. Where several credentials stand in an
+entry, each goes its own way: a client certificate with the TLS handshake, a token or a password, in
+this order, with each request.
 
     kubeconfig                                 Login
     clusters[].cluster.server, …-authority     server, tls

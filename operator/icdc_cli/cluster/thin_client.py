@@ -26,11 +26,15 @@ from urllib3.exceptions import HTTPError, InsecureRequestWarning, NewConnectionE
 from icdc_api.errors import BadSpec, Bug
 from icdc_cli.cluster import credentials
 from icdc_cli.cluster.credentials import Login
+from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.kube.transport import TimeLimit
 
 Request = tuple[str, str, dict[str, str], Any]
 """Method, URL, headers and body: what `param_serialize` returns and `call_api` takes."""
+
+UNAUTHORIZED = 401
+"""Status of an answer to credentials that are not valid, or not any more."""
 
 Result = TypeVar("Result")
 
@@ -73,8 +77,16 @@ class ThinAnswer:
 class ThinClient:
     """Requests with the credentials of a login, one after another."""
 
-    def __init__(self, login: Login) -> None:
-        """Set up connections with the login; BadSpec for a proxy that is none of HTTP."""
+    def __init__(self, login: Login, renew: Callable[[], Login] | None = None) -> None:
+        """Set up connections with the login; BadSpec for a proxy that is none of HTTP.
+
+        `renew` reads it anew where the server has accepted it and then does not any more.
+        """
+        self._renew = renew
+        self._is_accepted = False
+        self._connect(login)
+
+    def _connect(self, login: Login) -> None:
         self._login = login
         tls: dict[str, Any] = {"ssl_context": login.tls, "server_hostname": login.server_name}
         if login.tls is not None and login.tls.verify_mode == ssl.CERT_NONE:
@@ -122,9 +134,28 @@ class ThinClient:
     ) -> ThinAnswer:
         """Send one request; raises OSError, such as TimeoutError.
 
-        The limit of the whole request is one of each wait for the next bytes here.
+        The limit of the whole request is one of each wait for the next bytes here. A login that
+        has expired meanwhile is renewed once; Denied where it cannot be.
         """
-        limited = _request_timeout.total is not None
+        answer = self._send(method, url, headers, body, limit=_request_timeout)
+        # Never for the first answer: a plugin would ask its person twice for what is refused.
+        if answer.status == UNAUTHORIZED and self._is_accepted and self._renew is not None:
+            answer.close()
+            try:
+                self._connect(self._renew())
+            except (BadSpec, credentials.NeedsLibrary) as error:
+                raise errors.Denied(
+                    f"the login has expired, and there is no new one: {error}"
+                ) from error
+            headers = {**headers, **self._login.headers}
+            answer = self._send(method, url, headers, body, limit=_request_timeout)
+        self._is_accepted = answer.status != UNAUTHORIZED
+        return answer
+
+    def _send(
+        self, method: str, url: str, headers: Mapping[str, str], body: Any, *, limit: TimeLimit
+    ) -> ThinAnswer:
+        limited = limit.total is not None
         # The API server then compresses an answer of more than 128 KiB. Not a log, which would be
         # shown late.
         more = {"Accept-Encoding": "gzip"} if limited else {}
@@ -134,9 +165,7 @@ class ThinClient:
                 url,
                 headers={**headers, **more},
                 body=None if body is None else json.dumps(body),
-                timeout=urllib3.Timeout(
-                    connect=_request_timeout.connect, read=_request_timeout.total
-                ),
+                timeout=urllib3.Timeout(connect=limit.connect, read=limit.total),
                 # Whether to ask again is for the caller to know.
                 retries=False,
                 # An API server redirects nobody; what does may not be given the credentials.
@@ -176,7 +205,7 @@ def run(work: Work[Result], env: Mapping[str, str], *, context: str | None) -> R
         login = credentials.read_login(env, context)
     except credentials.NeedsLibrary:
         return _run_with_library(work, env, context)
-    client = ThinClient(login)
+    client = ThinClient(login, lambda: credentials.read_login(env, context))
 
     async def close_afterwards() -> Result:
         try:

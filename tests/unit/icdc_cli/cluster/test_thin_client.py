@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -204,3 +205,54 @@ def test_a_question_is_taken_back_by_ctrl_c(api: ApiStub, shop: Object) -> None:
     assert process.returncode == 130
     annotations = shop["metadata"]["annotations"]
     assert annotations[naming.ANNOTATION_ASK] is None
+
+
+@pytest.mark.parametrize(
+    ("accepted", "written", "tokens", "said"),
+    [
+        ("ab", "b", "aab", None),
+        ("a", "b", "aab", "status 401"),
+        ("a", None, "aa", "the login has expired, and there is no new one: the token file"),
+        # Refused from the start: that is not what a new login cures.
+        ("b", "b", "a", "status 401"),
+    ],
+)
+def test_a_login_that_expires_is_read_anew_once(
+    accepted: str, written: str | None, tokens: str, said: str | None, tmp_path: Path
+) -> None:
+    token, path = tmp_path / "token", tmp_path / "kubeconfig"
+    token.write_text("a")
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        asked = handler.headers["authorization"].removeprefix("Bearer ")
+        # The first token is good for one request.
+        if asked not in accepted or (asked == "a" and len(server.requests) > 1):
+            handler.send_response(401)
+            handler.send_header("content-length", "0")
+            handler.end_headers()
+        else:
+            send_pipeline(handler)
+
+    async def ask_twice(api: ClusterApi) -> None:
+        await api.get_pipeline("default", "shop")
+        if written is None:
+            token.unlink()
+        else:
+            token.write_text(written)
+        await api.get_pipeline("default", "shop")
+
+    with serve(answer) as server:
+        document = {
+            "clusters": [{"name": "c", "cluster": {"server": server.url}}],
+            "users": [{"name": "u", "user": {"tokenFile": "token"}}],
+            "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+        }
+        path.write_text(json.dumps(document))
+        run = partial(thin_client.run, ask_twice, {"KUBECONFIG": str(path)}, context="here")
+        if said is None:
+            run()
+        else:
+            with pytest.raises(errors.Denied, match=said):
+                run()
+        sent = [headers["authorization"][-1] for _, headers in server.requests]
+    assert "".join(sent) == tokens
