@@ -28,7 +28,8 @@ from icdc_operator.cluster.kube.kinds import Resource
 
 if TYPE_CHECKING:
     # Only for their types, see `_restart`.
-    from icdc_cli.cluster.awaiting import AwaitedRestart, AwaitedResync
+    from icdc_api.spec.pipeline import Retry
+    from icdc_cli.cluster.awaiting.requests import AwaitedRestart, AwaitedResync
 
 MAX_TRIES = 5
 """Times that a nonce is raised anew because somebody else wrote the pipeline in between."""
@@ -155,10 +156,17 @@ async def _restart(target: Target, arguments: argparse.Namespace) -> Exit:
     if not arguments.wait:
         return Exit.DONE
     # Here and not above, as in `_resync`: it brings what judges runs, which no other command needs.
-    from icdc_cli.cluster import awaiting
+    from icdc_api.spec.changelog import Trigger
+    from icdc_cli.cluster.awaiting import requests
 
     generation = pipeline["metadata"]["generation"]
-    request = awaiting.AwaitedRestart(_get_spec(pipeline)["restartNonce"], generation)
+    spec = _get_spec(pipeline)
+    request = requests.AwaitedRestart(
+        spec["restartNonce"],
+        generation,
+        continuous=(spec.get("changelog") or {}).get("trigger") == Trigger.CONTINUOUS,
+        policy=_read_retry(spec),
+    )
     return await _wait(target, request, arguments, generation=generation)
 
 
@@ -178,14 +186,15 @@ async def _resync(target: Target, arguments: argparse.Namespace) -> Exit:
     terminal.say(f"{target.name}: resync {nonce} of {of} is requested{later}")
     if not arguments.wait:
         return Exit.DONE
-    from icdc_cli.cluster import awaiting
+    from icdc_cli.cluster.awaiting import requests
 
     tables = (pipeline.get("status") or {}).get("tables") or ()
-    request = awaiting.AwaitedResync(
+    request = requests.AwaitedResync(
         nonce,
         arguments.mode,
         tuple(wanted),
         before={table["name"]: table.get("message") for table in tables},
+        policy=_read_retry(_get_spec(pipeline)),
     )
     generation = pipeline["metadata"]["generation"]
     return await _wait(target, request, arguments, generation=generation)
@@ -198,17 +207,24 @@ async def _wait(
     *,
     generation: int,
 ) -> Exit:
-    from icdc_cli.cluster import awaiting
+    from icdc_cli.cluster.awaiting import loop
 
     # Before what is written while it waits: the two streams are read apart.
     sys.stdout.flush()
     try:
-        return await awaiting.wait(
-            target, request, generation=generation, seconds=arguments.timeout
-        )
+        return await loop.wait(target, request, generation=generation, seconds=arguments.timeout)
     except KeyboardInterrupt:
         terminal.complain(f"{request.what} goes on in the cluster; see icdc status {target.name}")
         raise
+
+
+def _read_retry(spec: dict[str, Any]) -> "Retry":
+    """Return `spec.retry` as far as it says when a failure is one that somebody should know."""
+    from icdc_api.spec.pipeline import Retry
+
+    # Alone, as another version of the operator may have more fields.
+    attempts = (spec.get("retry") or {}).get("maxAttempts")
+    return Retry() if attempts is None else Retry(max_attempts=attempts)
 
 
 def _describe_delay(pipeline: Resource) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from icdc_cli.cluster import awaiting
+from icdc_cli.cluster.awaiting import loop
 from icdc_testing.kube.api_stub import ApiStub, Object, serving
 from icdc_testing.operator.deciding.pipelines import make_spec
 from icdc_testing.operator.resync_statuses import BEFORE
@@ -47,7 +47,7 @@ def play(
             shop["status"] = status
 
         api.after_patch = show_next
-        monkeypatch.setattr(awaiting, "_sleep", show_next)
+        monkeypatch.setattr(loop, "_sleep", show_next)
 
     return prepare
 

@@ -26,12 +26,45 @@ from icdc_testing.operator.resync_statuses import (
 
 pytestmark = pytest.mark.unit
 
+LATER = run("Succeeded", 60, plannedAt="2026-03-01T14:00:00Z")
+
 
 @pytest.mark.parametrize(
     ("mode", "statuses", "code", "said"),
     [
         # An export: of a run that ends, of one that goes on, of an empty table.
-        ("Export", [taken_up(OLD, **ENDED)], 0, "exported shop.orders (snapshot 8)"),
+        ("Export", [taken_up(DONE, **ENDED)], 0, "exported shop.orders (snapshot 9)"),
+        # A run that was asked to end before it came to the table has succeeded, too.
+        ("Export", [taken_up(OLD, **ENDED), taken_up(DONE, **ENDED)], 0, "(snapshot 9)"),
+        (
+            "Export",
+            [
+                taken_up(table("Stalled", **GAP), **ENDED, currentRun=run("Submitted", 51)),
+                taken_up(DONE, **ENDED),
+            ],
+            0,
+            "(snapshot 9)",
+        ),
+        # A rolling proof exports nothing.
+        (
+            "Export",
+            [
+                taken_up(recentRuns=[run("Succeeded", 51, kind="Verify")]),
+                taken_up(DONE, **ENDED),
+            ],
+            0,
+            "(snapshot 9)",
+        ),
+        # What the first run exported counts when the log has forgotten that run.
+        (
+            "Export",
+            [
+                taken_up(DONE, table("Exporting", "customers"), currentRun=run("Running")),
+                taken_up(DONE, table(name="customers"), recentRuns=[LATER]),
+            ],
+            0,
+            "shop.orders (snapshot 9), shop.customers (snapshot None)",
+        ),
         (
             "Export",
             [taken_up(OLD, currentRun=run("Running")), taken_up(DONE, currentRun=run("Running"))],
@@ -108,7 +141,7 @@ pytestmark = pytest.mark.unit
             "Export",
             [
                 taken_up(OLD, recentRuns=[run("Failed", 40)], conditions=[STALLED]),
-                taken_up(OLD, **ENDED),
+                taken_up(DONE, **ENDED),
             ],
             0,
             "has ended",
@@ -184,7 +217,7 @@ def test_the_progress_is_said_once_for_each_state(
     play(
         [
             unseen,
-            {**unseen, "currentRun": run("Running", 40)},
+            {**BEFORE, "currentRun": run("Running", 40)},
             {**BEFORE, "conditions": [condition("Suspended", "True")]},
             *(submitted, submitted, exporting, exporting),
             taken_up(DONE, **ENDED),

@@ -6,17 +6,20 @@ from types import SimpleNamespace
 import pytest
 
 from icdc_cli import main
-from icdc_cli.cluster import awaiting
+from icdc_cli.cluster.awaiting import loop
 from icdc_testing.kube.api_stub import ApiStub, Object
 from icdc_testing.kube.stored_pipelines import condition
 from icdc_testing.operator.resync_statuses import (
+    APPLIED,
     BEFORE,
     DONE,
     ENDED,
     FAILURE,
+    GAP,
     OLD,
     STALLED,
     run,
+    table,
     taken_up,
 )
 
@@ -27,7 +30,7 @@ pytestmark = pytest.mark.unit
     ("status", "seconds", "code", "said"),
     [
         ({}, 61.0, 3, "no operator has read generation 1 of shop within 61 s; action required"),
-        ({"currentRun": run("Running")}, 61.0, 3, "has not ended within 600 s and goes on"),
+        ({"currentRun": run("Running")}, 61.0, 3, "no operator has read generation 1 of shop"),
         (taken_up(currentRun=run("Running")), 601.0, 3, "the run shop-e50-1 is Running"),
         (
             {**BEFORE, "conditions": [condition("SpecValid", "False", message="no such field")]},
@@ -56,7 +59,7 @@ def test_what_cannot_end_well_is_not_waited_for(
     play([status] * 20)
     clock = iter(range(0, 10_000, int(seconds)))
     times = SimpleNamespace(monotonic=lambda: float(next(clock)))
-    monkeypatch.setattr(awaiting, "time", times)
+    monkeypatch.setattr(loop, "time", times)
     assert main.main(["resync", "shop", "--wait", "--timeout", "600"]) == code
     assert said in capsys.readouterr().err.splitlines()[-1]
 
@@ -81,12 +84,27 @@ def test_an_api_server_that_restarts_is_outlasted(
         fail()
 
     api.after_patch = then_fail
-    monkeypatch.setattr(awaiting, "_sleep", fail)
+    monkeypatch.setattr(loop, "_sleep", fail)
     assert main.main(["resync", "shop", "--wait"]) == 0
-    left += [1] * (awaiting.MAX_UNANSWERED + 1)
+    left += [1] * (loop.MAX_UNANSWERED + 1)
     api.after_patch = fail
     assert main.main(["resync", "shop", "--wait"]) == 3
     assert "not ready" in capsys.readouterr().err
+
+
+def test_a_login_that_is_refused_while_it_waits_ends_the_waiting_alone(
+    play: Callable[[Iterable[Object]], None],
+    api: ApiStub,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    play([taken_up(OLD, currentRun=run("Running"))])
+    monkeypatch.setattr(loop, "_sleep", lambda _: setattr(api, "failure", (401, "Unauthorized")))
+    assert main.main(["resync", "shop", "--wait"]) == 3
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith("icdc: resync 5 goes on in the cluster, but cannot be followed: ")
+    # With the login that was read anew, once.
+    assert len(api.asked) == 5
 
 
 def test_who_stops_waiting_leaves_the_request_as_it_is(
@@ -103,19 +121,78 @@ def test_who_stops_waiting_leaves_the_request_as_it_is(
     ]
 
 
+RETRIED = table("Stalled", reason="TargetUnavailable", message="down")
+ANOTHER = table("Stalled", "customers", **GAP)
+FAILED: Object = {
+    "recentRuns": [run("Failed", failure=FAILURE)],
+    "lastRun": run("Failed", failure=FAILURE),
+    "nextAttemptTime": APPLIED,
+    "conditions": [condition("Stalled", "True", reason="TableStalled", message="customers: Gap")],
+}
+
+
 @pytest.mark.parametrize(
-    ("statuses", "code", "said"),
+    ("mode", "statuses", "code", "said"),
     [
-        ([BEFORE, taken_up(**ENDED)], 0, "shop: the run shop-e50-1 has succeeded"),
+        # A stall of another table neither ends it at the first failure, nor hides the last one.
         (
+            "Export",
             [
-                taken_up(currentRun=run("Running")),
-                taken_up(currentRun=run("Running"), conditions=[condition("CaughtUp", "True")]),
+                taken_up(RETRIED, ANOTHER, **FAILED, consecutiveFailures=1),
+                taken_up(DONE, ANOTHER, **ENDED),
             ],
             0,
-            "shop: the run shop-e50-1 has caught up and goes on",
+            "exported shop.orders (snapshot 9)",
+        ),
+        ("Export", [taken_up(RETRIED, ANOTHER, **FAILED, consecutiveFailures=8)], 3, "down"),
+        ("Verify", [taken_up(table("Stalled", **GAP), **FAILED)], 3, "customers: Gap"),
+        ("Export", [taken_up(ANOTHER, **ENDED)], 2, "resync 5: the spec has lost shop.orders"),
+        ("Verify", [taken_up(ANOTHER, **ENDED)], 2, "resync 5: the spec has lost shop.orders"),
+        ("Export", [taken_up(**ENDED) | {"tables": []}], 2, "status.tables is empty"),
+    ],
+)
+def test_other_tables_than_those_asked_for_do_not_end_the_waiting(
+    mode: str,
+    statuses: list[Object],
+    code: int,
+    said: str,
+    play: Callable[[Iterable[Object]], None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    play(statuses)
+    asked = ["resync", "shop", "--table", "shop.orders", "--mode", mode, "--wait"]
+    assert main.main(asked) == code
+    printed = capsys.readouterr()
+    assert said in (printed.err if code else printed.out).splitlines()[-1]
+
+
+def caught_up(generation: int) -> Object:
+    """Return a status in which the new run is active, and a run of `generation` has reported."""
+    spec = condition("Reconciling", "False", reason="UpToDate", observedGeneration=generation)
+    return taken_up(currentRun=run("Running"), conditions=[spec, condition("CaughtUp", "True")])
+
+
+@pytest.mark.parametrize(
+    ("trigger", "statuses", "code", "said"),
+    [
+        ("OnCommit", [BEFORE, taken_up(**ENDED)], 0, "shop: the run shop-e50-1 has succeeded"),
+        # CaughtUp of the run before; and a run that ends by itself is waited for.
+        (
+            "Continuous",
+            [caught_up(0), taken_up(**ENDED)],
+            0,
+            "shop: the run shop-e50-1 has succeeded",
+        ),
+        ("OnCommit", [caught_up(1), taken_up(**ENDED)], 0, "the run shop-e50-1 has succeeded"),
+        ("Continuous", [caught_up(1)], 0, "shop: the run shop-e50-1 has caught up and goes on"),
+        (
+            "OnCommit",
+            [taken_up(recentRuns=[run("Succeeded", 51, kind="Verify")]), taken_up(**ENDED)],
+            0,
+            "the run shop-e50-1 has succeeded",
         ),
         (
+            "OnCommit",
             [
                 taken_up(
                     recentRuns=[run("Failed", failure=FAILURE)],
@@ -129,12 +206,15 @@ def test_who_stops_waiting_leaves_the_request_as_it_is(
     ],
 )
 def test_a_restart_is_waited_for(
+    trigger: str,
     statuses: list[Object],
     code: int,
     said: str,
+    shop: Object,
     play: Callable[[Iterable[Object]], None],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    shop["spec"]["changelog"] = {"trigger": trigger}
     play(statuses)
     assert main.main(["restart", "shop", "--wait"]) == code
     printed = capsys.readouterr()
