@@ -9,6 +9,7 @@ the command line's own parser, so no option is listed twice.
     re                                         restart, resume, resync
     status ""                                  names of pipelines
     resync shop --mode V                       Verify
+    resync shop --mode=V                       --mode=Verify
     run -f ""                                  files, by the shell
 
 It answers in the form of Cobra: a line `candidate<Tab>description` each, then `:0` where the shell
@@ -41,15 +42,33 @@ MAX_DESCRIPTION = 60
 _BASH = f"""\
 # source <(icdc completion bash)
 _icdc() {{
-  local line
+  local i line part rest marks last= cut= left=${{COMP_LINE:0:COMP_POINT}}
+  local -a words=()
+  # bash divides words at : and = too. What has no blank between is one word, up to the cursor.
+  for (( i = 0; i <= COMP_CWORD; i++ )); do
+    rest=${{left#"${{left%%[![:blank:]]*}}"}}
+    part=$rest
+    (( i == COMP_CWORD )) || part=${{COMP_WORDS[i]}}
+    if (( i > 1 )) && [[ $rest == "$left" && ( $part == [:=]* || $last == *[:=] ) ]]; then
+      words[${{#words[@]}}-1]+=$part
+    else
+      words+=("$part")
+    fi
+    left=${{rest#"$part"}}
+    last=$part
+  done
+  # It replaces only what is behind the last of them.
+  marks=${{COMP_WORDBREAKS//[^:=]/}}
+  part=${{words[${{#words[@]}}-1]}}
+  [[ -z $marks ]] || cut=${{part%"${{part##*[$marks]}}"}}
   COMPREPLY=()
   while IFS= read -r line; do
     case $line in
       :0) compopt -o default 2>/dev/null ;;
       :*) ;;
-      *) COMPREPLY+=("${{line%%$'\\t'*}}") ;;
+      *) line=${{line%%$'\\t'*}}; COMPREPLY+=("${{line#"$cut"}}") ;;
     esac
-  done < <({PROGRAM} "${{COMP_WORDS[@]:1:COMP_CWORD}}" 2>/dev/null)
+  done < <({PROGRAM} "${{words[@]:1}}" 2>/dev/null)
 }}
 complete -F _icdc icdc
 """
@@ -61,7 +80,7 @@ _icdc() {{
   local -a candidates
   while IFS= read -r line; do
     case $line in
-      :0) _files ;;
+      :0) compset -P '--*='; _files ;;
       :*) ;;
       *) candidates+=("${{${{line%%$'\\t'*}}//:/\\\\:}}:${{line#*$'\\t'}}") ;;
     esac
@@ -136,7 +155,7 @@ def _read_words(parser: argparse.ArgumentParser, words: Sequence[str]) -> TypedW
             typed.pending = None
         elif word.startswith("-"):
             name, equals, value = word.partition("=")
-            option = next((a for a in typed.parser._actions if name in a.option_strings), None)
+            option = _find_option(typed.parser, name)
             if option is not None and equals:
                 typed.values[option.dest] = value
             elif option is not None and option.nargs != 0:
@@ -146,6 +165,10 @@ def _read_words(parser: argparse.ArgumentParser, words: Sequence[str]) -> TypedW
         else:
             typed.positionals += 1
     return typed
+
+
+def _find_option(parser: argparse.ArgumentParser, name: str) -> argparse.Action | None:
+    return next((a for a in parser._actions if name in a.option_strings), None)
 
 
 def _find_commands(
@@ -161,7 +184,8 @@ def _list_candidates(typed: TypedWords, prefix: str) -> Iterator[tuple[str, str]
     if typed.pending is not None:
         return _list_values(typed.pending, typed)
     if prefix.startswith("-"):
-        return _list_options(typed.parser)
+        name, equals, _ = prefix.partition("=")
+        return _list_joined(name, typed) if equals else _list_options(typed.parser)
     commands = _find_commands(typed.parser)
     if commands is not None:
         return ((a.dest, _shorten(a.help)) for a in commands._choices_actions)
@@ -177,6 +201,15 @@ def _list_options(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
             # The short ones stand beside the long ones in --help, and are no shorter to complete.
             if name.startswith("--"):
                 yield name, _shorten(action.help)
+
+
+def _list_joined(name: str, typed: TypedWords) -> Iterator[tuple[str, str]] | None:
+    """Return the values of the option, each behind `name=`; None for files."""
+    option = _find_option(typed.parser, name)
+    if option is None or option.nargs == 0:
+        return iter(())
+    values = _list_values(option, typed)
+    return None if values is None else ((f"{name}={value}", text) for value, text in values)
 
 
 def _list_values(action: argparse.Action, typed: TypedWords) -> Iterator[tuple[str, str]] | None:

@@ -15,6 +15,8 @@ from icdc_testing.kube.api_stub import ApiStub, Object
 
 pytestmark = pytest.mark.unit
 
+VIEWS = ("text", "wide", "name", "json", "yaml", "jsonpath")
+
 
 def press_tab(*words: str) -> list[str]:
     """Return the candidates, without descriptions, and the directive behind them."""
@@ -30,9 +32,14 @@ def press_tab(*words: str) -> list[str]:
         (["dead-letters", ""], ["list", "replay", ":4"]),
         (["dead-letters", "list", "--doc"], ["--documents", ":4"]),
         (["status", "--a"], ["--all-namespaces", "--all", ":4"]),
-        (["status", "-o", ""], ["text", "wide", "name", "json", "yaml", "jsonpath", ":4"]),
+        (["status", "-o", ""], [*VIEWS, ":4"]),
         (["resync", "shop", "--mode", "R"], ["Repair", ":4"]),
         (["resync", "--mode=Verify", "--wait", "shop", "--ti"], ["--timeout", ":4"]),
+        (["resync", "shop", "--mode=R"], ["--mode=Repair", ":4"]),
+        (["status", "--output="], [*(f"--output={view}" for view in VIEWS), ":4"]),
+        (["status", "--all=t"], [":4"]),
+        (["status", "--nonsense="], [":4"]),
+        (["pause", "--kubeconfig=k"], [":0"]),
         (["status", "shop", ""], [":4"]),
         (["logs", "shop", "--tail", ""], [":4"]),
         (["run", "-f", ""], [":0"]),
@@ -98,26 +105,40 @@ def test_whoever_presses_tab_reads_no_error_and_does_not_wait(
     assert capsys.readouterr() == (":4\n", "")
 
 
-def test_bash_offers_what_the_program_answers(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_bash_completes_words_that_it_divides_itself(
+    api: ApiStub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    config = tmp_path / "kubeconfig"
+    config.write_text(config.read_text().replace('"there"', '"arn:aws::eks=1"'), encoding="utf-8")
     assert main.main(["completion", "bash"]) == 0
     script = tmp_path / "script"
-    script.write_text(capsys.readouterr().out, encoding="utf-8")
+    print_words = """icdc() { printf '%s ' "$@"; echo; } >>words"""
+    script.write_text(f"{capsys.readouterr().out}\n{print_words}\n", encoding="utf-8")
     program = tmp_path / completion.PROGRAM
     code = "from icdc_cli import main; main.complete()"
     text = f"#!/bin/sh\nexec {sys.executable} -c '{code}' \"$@\"\n"
     program.write_text(text, encoding="utf-8")
     program.chmod(0o755)
-    typed = 'COMP_WORDS=(icdc resync shop --mode ""); COMP_CWORD=4; _icdc'
-    shown = subprocess.run(
-        ["bash", "-c", f'source {script}; {typed}; printf "%s\\n" "${{COMPREPLY[@]}}"'],
-        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=True,
+    # Of a terminal, because bash divides what is typed and replaces a part of it only there.
+    ours, theirs = os.openpty()
+    typed = "resync --mode=V", "status --context arn:aws::e"
+    os.write(ours, "".join(f"icdc {line}\t\n" for line in typed).encode() + b"exit\n")
+    subprocess.run(
+        ["bash", "--noprofile", "--rcfile", str(script), "-i"],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "INPUTRC": os.devnull},
+        stdin=theirs,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        timeout=60,
     )
-    assert shown.stdout.split() == ["Export", "Verify", "Repair"]
+    os.close(ours)
+    os.close(theirs)
+    assert (tmp_path / "words").read_text().splitlines() == [
+        "resync --mode=Verify ",
+        "status --context arn:aws::eks=1 ",
+    ]
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
