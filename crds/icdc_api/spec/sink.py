@@ -62,6 +62,18 @@ class Bulk(ApiModel):
     do not fit into the memory that an executor has beside its heap."""
 
 
+class SinkLimits(ApiModel):
+    """What a pipeline may ask of the cluster."""
+
+    # None and not 0: as lingerSeconds in `changelog`.
+    documents_per_second: Count | None = None
+    """Documents that all tasks of a run together write or delete in a second, at most. Default 0:
+    no limit. Each executor has an equal share, by dynamicAllocation.maxExecutors or
+    executor.instances."""
+    bytes_per_second: Count | None = None
+    """Bytes of bulk requests in a second, as documentsPerSecond. Default 0: no limit."""
+
+
 class DeadLetters(ApiModel):
     """What is done with rows that the index refuses, such as a number out of range."""
 
@@ -124,6 +136,9 @@ class OpenSearch(ApiModel):
     change needs a new index, see changelog.onIncompatibleSchema."""
     bulk: Bulk = Bulk()
     """Size and number of the write requests."""
+    limits: SinkLimits | None = None
+    """What the pipeline may ask of the cluster. Default: no limits. A change takes effect with the
+    next batch, for which the run is replaced."""
     dead_letters: DeadLetters = DeadLetters()
     """What is done with rows that the index refuses."""
 

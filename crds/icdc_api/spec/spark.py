@@ -150,6 +150,12 @@ class Spark(ApiModel):
     disks that are already encrypted. Default true. Without effect in local runs, which are one
     process, on loopback."""
 
+    @property
+    def most_executors(self) -> int:
+        """The number of executors, at most."""
+        dynamic = self.dynamic_allocation
+        return self.executor.instances if dynamic is None else dynamic.max_executors
+
     @model_validator(mode="after")
     def _check_conf(self) -> Self:
         for key, value in self.conf.items():

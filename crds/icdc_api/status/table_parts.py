@@ -43,6 +43,9 @@ class LastBatch(ApiModel):
     """Milliseconds to read, compare and write."""
     waiting_millis: Count = 0
     """Milliseconds that all tasks together waited for answers of OpenSearch."""
+    limited_millis: Count | None = None
+    """Milliseconds that all tasks together waited for sink.opensearch.limits; absent where they
+    did not."""
 
 
 class ExportProgress(ApiModel):

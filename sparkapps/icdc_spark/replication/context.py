@@ -4,7 +4,7 @@ Built once per table and run. It must hold no progress: that is in the state doc
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -23,6 +23,7 @@ from icdc_spark.iceberg.table.tables import SnapshotInfo
 from icdc_spark.opensearch.bulk.sink import BatchResult, write
 from icdc_spark.opensearch.bulk.target import OWNER_SECONDS, BulkTarget
 from icdc_spark.opensearch.client.connection import Client, Connection, open_client
+from icdc_spark.opensearch.client.pace import build_rate
 from icdc_spark.opensearch.client.tasks import wait_until_quiet
 from icdc_spark.opensearch.stores.access import Access
 from icdc_spark.opensearch.stores.indices import Ownership
@@ -131,11 +132,6 @@ class TableContext:
         return self.spec.sink.opensearch
 
     @property
-    def index_settings(self) -> Mapping[str, Any]:
-        """The user's index settings."""
-        return self.opensearch.index_settings
-
-    @property
     def client(self) -> Client:
         """The driver's client; one per table, created at first use.
 
@@ -202,6 +198,8 @@ class TableContext:
             snapshot_id=intent.to or "",
             max_bytes=bulk.max_bytes,
             max_in_flight=bulk.max_in_flight,
+            limit=build_rate(self.opensearch.limits),
+            executors=self.spec.spark.most_executors,
             dead_letter_policy=dead_letters.policy,
             max_dead_letters=dead_letters.max_rows,
         )
@@ -248,7 +246,9 @@ class TableContext:
         failed_before = self.unsettled.is_set()
         self.unsettled.set()
         target = self.build_target(intent, version)
-        result = write(lines, target, is_superseded=self.is_superseded)
+        result = write(
+            lines, target, is_superseded=self.is_superseded, note_progress=self.note_progress
+        )
         # A request without an answer may be applied later, over what the next batch writes.
         if result.ambiguous or failed_before:
             self.outwait_own_requests()

@@ -153,7 +153,11 @@ def _record_intent(
     mapping = build_index_mapping(work.documents, table_uuid=work.table.uuid)
     with context.name_refusals():
         created = indices.create(
-            client, context.ownership, mapping, context.index_settings, above=state.last_number
+            client,
+            context.ownership,
+            mapping,
+            context.opensearch.index_settings,
+            above=state.last_number,
         )
     intent = Intent(
         kind=IntentKind.EXPORT,
@@ -250,7 +254,9 @@ def _complete(work: ExportWork, stored: Stored) -> tuple[Stored, str | None]:
     # the sequence numbers.
     now = identity.check_identity(context.client, intent.index, intent.index_uuid)
     stored = node_check.settle(context, stored, now)
-    documents = indices.finish_export(context.client, intent.index, context.index_settings)
+    documents = indices.finish_export(
+        context.client, intent.index, context.opensearch.index_settings
+    )
     refused = dead_letters.count(context.client, context.ownership, ordinal=intent.ordinal)
     duplicate_keys = duplicates.NO_DUPLICATES
     # Only where the counts differ: it reads the keys of the whole snapshot.

@@ -64,7 +64,7 @@ def report_batch(
 
     shop.orders: snapshot 77 to 78 in 1.42 s: 1,200 documents written, 3 deleted, 0 rows refused;
     files of 4.1 MB read; 0.4 MB sent in 12 requests, 1 repeated, 0 throttled, waited for 0.90 s
-    by all tasks; planning 0.12 s, writing 1.30 s
+    by all tasks, and 0.00 s because of limits; planning 0.12 s, writing 1.30 s
     """
     upserted = result.upserted + result.already_applied
     context.reporter.set(
@@ -83,12 +83,13 @@ def report_batch(
             planning_millis=round(1000 * effort.planning_seconds),
             writing_millis=round(1000 * effort.writing_seconds),
             waiting_millis=round(1000 * result.waiting_seconds),
+            limited_millis=round(1000 * result.limited_seconds) or None,
         )
     )
     LOG.info(
         "%s: %s in %.2f s: %s documents written, %s deleted, %s rows refused; files of %.1f MB "
         "read; %.1f MB sent in %s requests, %s repeated, %s throttled, waited for %.2f s by all "
-        "tasks; planning %.2f s, writing %.2f s",
+        "tasks, and %.2f s because of limits; planning %.2f s, writing %.2f s",
         context.table.name,
         f"snapshot {intent.from_} to {intent.to}" if intent.from_ else f"snapshot {intent.to}",
         effort.planning_seconds + effort.writing_seconds,
@@ -101,6 +102,7 @@ def report_batch(
         f"{result.retries:,}",
         f"{result.throttled:,}",
         result.waiting_seconds,
+        result.limited_seconds,
         effort.planning_seconds,
         effort.writing_seconds,
     )

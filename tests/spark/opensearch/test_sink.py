@@ -1,5 +1,6 @@
 """The driver's side through Spark: DataFrame in, BatchResult out."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -13,6 +14,7 @@ from icdc_spark.opensearch.bulk.sink import BatchResult
 from icdc_spark.opensearch.bulk.target import BulkTarget
 from icdc_spark.opensearch.client import scan
 from icdc_spark.opensearch.client.connection import Client
+from icdc_spark.opensearch.client.pace import SendRate
 from icdc_spark.opensearch.stores import indices
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_spark.protocol.state_document import compute_base_version
@@ -94,6 +96,21 @@ def test_an_empty_dataframe_is_a_batch_of_nothing(
 ) -> None:
     result = write(documents_of(spark, 0, 1), sink.target(clean_indices))
     assert (result.upserted, result.requests) == (0, 0)
+
+
+def test_tasks_together_send_no_more_in_a_second_than_allowed(
+    spark: SparkSession, clean_indices: str, index: PhysicalIndex
+) -> None:
+    """Each of four tasks has one request, which it would send at once by itself."""
+    lines = documents_of(spark, 400, 1).repartition(4)
+    target = sink.target(clean_indices, limit=SendRate(documents=200.0))
+    started = time.monotonic()
+    result = write(lines, target)
+    # The last request is sent when the time of those before it has passed.
+    assert time.monotonic() - started >= 300 / 200
+    assert (result.upserted, result.ambiguous) == (400, False)
+    # 0.5, 1 and 1.5 s, were it not for the time at which each task comes.
+    assert result.limited_seconds > 0
 
 
 def test_suspects_of_all_partitions_are_counted_and_sampled(

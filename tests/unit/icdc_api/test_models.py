@@ -31,6 +31,7 @@ EXAMPLES = {
     "changelog.lingerSeconds",
     "sink.opensearch.strings",
     "verify",
+    "sink.opensearch.limits",
 }
 
 

@@ -87,6 +87,9 @@ class BulkClient:
     """Seconds without progress after which a failure is final."""
     check_owner: Callable[[], None]
     """Raises Fenced where a newer run has taken over; called before each request."""
+    wait_turn: Callable[[Operations], float]
+    """Waits until the limits of the pipeline let the operations be sent, and returns the seconds;
+    raises an IcdcError where the task has ended meanwhile."""
     watched: frozenset[str] = frozenset()
     """Ids to report in `Delivery.written`."""
     outranked_is_foreign: bool = False
@@ -104,7 +107,9 @@ class BulkClient:
         queue = deque([_Request(operations)])
         delay = self._build_delay()
         while queue:
+            limited_before = into.result.limited_seconds
             attempt = self._attempt(index, queue.popleft(), into)
+            delay.extend(into.result.limited_seconds - limited_before)
             queue.extend(attempt.left)
             if attempt.progress:
                 self.progressed.set()
@@ -128,7 +133,8 @@ class BulkClient:
         into.result.bytes += len(request.operations.body)
         try:
             with self.concurrency.hold_slot():
-                # After the wait for a slot, which may be long: the owner may change meanwhile.
+                into.result.limited_seconds += self.wait_turn(request.operations)
+                # After both waits, which may be long: the owner may change meanwhile.
                 self.check_owner()
                 answer = self._send(index, request, into)
         except PassingError as unknown_owner:

@@ -37,9 +37,7 @@ def write_batches(
     try:
         with ThreadPoolExecutor(target.max_in_flight, thread_name_prefix="bulk") as pool:
             try:
-                yield from _send_all(
-                    _assemble_requests(batches, target.max_bytes), sender, pool, target
-                )
+                yield from _send_all(_assemble_requests(batches, target), sender, pool, target)
             finally:
                 # A task that is killed while it reads must not wait for the retries of others.
                 sender.stop()
@@ -75,8 +73,11 @@ def _send_all(
     yield result
 
 
-def _assemble_requests(batches: Iterator[pa.RecordBatch], max_bytes: int) -> Iterator[Operations]:
-    assembler = Assembler(max_bytes)
+def _assemble_requests(
+    batches: Iterator[pa.RecordBatch], target: BulkTarget
+) -> Iterator[Operations]:
+    max_operations, max_bytes = target.request_limits
+    assembler = Assembler(max_bytes, max_operations)
     for batch in batches:
         yield from assembler.add(batch)
     yield from assembler.take_rest()

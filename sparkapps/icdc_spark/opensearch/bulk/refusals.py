@@ -5,6 +5,8 @@ batch is refused for one reason the cause is probably not in the rows: an index 
 would be lost to its readers, so the batch stops with everything in place. It must not know Spark.
 """
 
+from collections.abc import Callable
+
 from icdc_api.errors import DeadLetterLimit, TargetInvalid
 from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.bulk.sender import Sender
@@ -16,11 +18,14 @@ MANY_SHARE = 0.5
 """Beyond MANY_ROWS, so large a share of a batch is taken for a fault of the target."""
 
 
-def finish_refused(total: PartitionResult, target: BulkTarget) -> None:
+def finish_refused(
+    total: PartitionResult, target: BulkTarget, note_progress: Callable[[], None] = lambda: None
+) -> None:
     """Remove older documents under the ids of the refused rows, once the batch is through.
 
     `total` is the result of all partitions; traffic is added to it. Raises its error, or
     TargetInvalid when too many rows were refused for one reason; then nothing is removed.
+    `note_progress` is called again and again while they are removed.
     """
     # Also where the limit of dead letters ended the batch: the share says more than the limit.
     if total.error is None or total.has_error(DeadLetterLimit):
@@ -29,7 +34,7 @@ def finish_refused(total: PartitionResult, target: BulkTarget) -> None:
     ids = [document_id for refused in total.refused.values() for document_id in refused]
     if not ids:
         return
-    sender = Sender(target)
+    sender = Sender(target, note_progress)
     try:
         total.merge(sender.remove_older(ids))
     finally:

@@ -68,6 +68,8 @@ class PartitionResult:
     """Answers with status 429, of a request or of items in it."""
     waiting_seconds: float = 0.0
     """Time for which threads waited for answers, in sum."""
+    limited_seconds: float = 0.0
+    """Time for which threads waited because of the limits of the pipeline, in sum."""
     ambiguous: bool = False
     """True if some request went unanswered and may be applied later."""
     error: tuple[str, str] | None = None

@@ -3,22 +3,22 @@
 The one place that knows both. It must not know Arrow, Spark or HTTP.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from threading import Event
 
-from icdc_api.errors import IcdcError
+from icdc_api.errors import IcdcError, TargetUnavailable
 from icdc_spark.opensearch.bulk.bulk_client import BulkClient
 from icdc_spark.opensearch.bulk.concurrency import ConcurrencyLimit
 from icdc_spark.opensearch.bulk.dead_letter_writer import DeadLetterWriter
 from icdc_spark.opensearch.bulk.delivery import Delivery
 from icdc_spark.opensearch.bulk.owner_watch import OwnerWatch
 from icdc_spark.opensearch.bulk.result import PartitionResult
-from icdc_spark.opensearch.bulk.target import BulkTarget
+from icdc_spark.opensearch.bulk.target import PROGRESS_SECONDS, BulkTarget
 from icdc_spark.opensearch.client.http import BulkEndpoint
 from icdc_spark.opensearch.client.tasks import build_opaque_id
 from icdc_spark.opensearch.wire.operations import (
     DELETE,
-    MAX_OPERATIONS,
     Operations,
     build_delete_entry,
     build_operations,
@@ -34,12 +34,15 @@ class Sender:
     batch: where most of it is refused, the fault is not in the rows and nothing may be removed.
     """
 
-    def __init__(self, target: BulkTarget) -> None:
+    def __init__(self, target: BulkTarget, note_progress: Callable[[], None] | None = None) -> None:
+        """`note_progress` is called while a request waits for its turn; default: `progressed`."""
         self._target = target
         self.progressed = Event()
         """Set whenever OpenSearch has applied or refused an operation."""
         # Shared by all clients of the task: one error ends the waits of all its threads.
         self._stopped = Event()
+        self._error: IcdcError | None = None
+        self._note_progress = note_progress or self.progressed.set
         self._endpoint = BulkEndpoint(
             target.connection,
             opaque_id=build_opaque_id(target.alias, target.epoch, target.ordinal),
@@ -63,6 +66,7 @@ class Sender:
                 self._dead_letters.remove(delivery.written, delivery.result)
         except IcdcError as error:
             delivery.result.fail(error)
+            self._error = self._error or error
             # The batch has failed: other threads of the task need not go on trying.
             self._stopped.set()
         return delivery.result
@@ -82,8 +86,9 @@ class Sender:
         result = PartitionResult()
         version = self._dead_letters.version
         # In parts, because the refused rows of a whole batch may be more than a request may hold.
-        for start in range(0, len(ids), MAX_OPERATIONS):
-            part = ids[start : start + MAX_OPERATIONS]
+        most, _ = self._target.request_limits
+        for start in range(0, len(ids), most):
+            part = ids[start : start + most]
             entries = [build_delete_entry(document_id, version) for document_id in part]
             extra = build_operations(entries, DELETE * len(entries))
             removed = self._deliver(self._build_bulk_client(), self._target.index, extra, result)
@@ -102,10 +107,27 @@ class Sender:
             progressed=self.progressed,
             retry_seconds=self._target.retry_seconds,
             check_owner=self._owner.check,
+            wait_turn=self._wait_turn,
             watched=watched,
             outranked_is_foreign=self._target.outranked_is_foreign,
             reports_conflicts=reports_conflicts,
         )
+
+    def _wait_turn(self, operations: Operations) -> float:
+        """Wait until the limits let the operations be sent; return the seconds.
+
+        Raise the error that ended the task meanwhile.
+        """
+        if self._target.pace is None:
+            return 0.0
+        seconds = self._target.pace.reserve(len(operations), len(operations.body))
+        sent_at = time.monotonic() + seconds
+        while (left := sent_at - time.monotonic()) > 0:
+            # It hangs nowhere, however long this takes.
+            self._note_progress()
+            if self._stopped.wait(min(left, PROGRESS_SECONDS)):
+                raise self._error or TargetUnavailable("The task was ended.")
+        return seconds
 
     def _deliver_extra(self, index: str, extra: Operations, result: PartitionResult) -> Delivery:
         """Deliver dead letters or their removals; conflicts are reported, not judged."""
@@ -123,5 +145,6 @@ class Sender:
             result.requests += traffic.requests
             result.bytes += traffic.bytes
             result.retries += traffic.retries
+            result.limited_seconds += traffic.limited_seconds
             result.ambiguous |= traffic.ambiguous
         return delivery

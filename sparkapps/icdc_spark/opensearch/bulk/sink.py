@@ -17,6 +17,7 @@ from icdc_spark.opensearch.bulk.result import PartitionResult, Samples
 from icdc_spark.opensearch.bulk.target import BulkTarget
 from icdc_spark.opensearch.bulk.worker_memory import fit
 from icdc_spark.opensearch.client.connection import open_client
+from icdc_spark.opensearch.client.pace import Pace, share_out
 from icdc_spark.opensearch.stores import dead_letters
 from icdc_spark.opensearch.stores.indices import Ownership
 
@@ -57,6 +58,8 @@ class BatchResult:
     """Answers with status 429, of a request or of items in it."""
     waiting_seconds: float = 0.0
     """Time for which all tasks waited for answers, in sum."""
+    limited_seconds: float = 0.0
+    """Time for which all tasks waited because of the limits of the pipeline, in sum."""
     ambiguous: bool = False
     """True if a request may still be applied: wait until the index is quiet before advancing."""
 
@@ -67,7 +70,11 @@ class BatchResult:
 
 
 def write(
-    lines: DataFrame, target: BulkTarget, *, is_superseded: Callable[[], bool]
+    lines: DataFrame,
+    target: BulkTarget,
+    *,
+    is_superseded: Callable[[], bool],
+    note_progress: Callable[[], None] = lambda: None,
 ) -> BatchResult:
     """Write every operation of `lines` (columns `line`, `expect`) to the target.
 
@@ -78,12 +85,15 @@ def write(
 
     `is_superseded` returns whether a newer run has taken over. It is asked when a document has a
     version above the batch's: without such a run somebody else wrote that document.
+    `note_progress` is called while the driver itself writes.
     """
     admin = open_client(target.connection)
     owner = Ownership(target.pipeline, target.alias)
     try:
         stored_ids = dead_letters.list_ids(admin, owner)
-        ready = replace(target, known_dead_letter_ids=target.known_dead_letter_ids | stored_ids)
+        of_tasks, of_driver = _share_out(target, lines)
+        known_ids = target.known_dead_letter_ids | stored_ids
+        ready = replace(target, known_dead_letter_ids=known_ids, pace=of_tasks)
         total = _run(lines, ready)
         if total.has_error(Fenced) and not is_superseded():
             # Once more, now that it is known whose the higher versions are. What the first pass
@@ -92,7 +102,7 @@ def write(
             total = _run(lines, ready)
             total.ambiguous = True
         # Before the count, and whatever the error: it raises that of the batch.
-        finish_refused(total, ready)
+        finish_refused(total, replace(ready, pace=of_driver), note_progress)
         # No request where there were none and none was added: most batches.
         any_left = bool(stored_ids) or total.dead_letters > 0
         dead_letters_total = dead_letters.count(admin, owner) if any_left else 0
@@ -105,6 +115,18 @@ def write(
             f"deadLetters.maxRows ({target.max_dead_letters})."
         )
     return _build_batch_result(total, dead_letters_total)
+
+
+def _share_out(target: BulkTarget, lines: DataFrame) -> tuple[Pace | None, Pace | None]:
+    """Return the share of the tasks of one executor, and that of the driver; None for no limit."""
+    if target.limit is None:
+        return None, None
+    context = lines.sparkSession.sparkContext
+    # Of a local run all tasks are in one process of Spark.
+    is_local = str(context.master).partition("[")[0] == "local"
+    of_executor, of_driver = share_out(target.limit, 1 if is_local else target.executors)
+    # The folder is one for all tables of the application, and Spark removes it at the end.
+    return Pace(of_executor), Pace(of_driver, str(context._temp_dir))
 
 
 def _run(lines: DataFrame, target: BulkTarget) -> PartitionResult:
@@ -151,5 +173,6 @@ def _build_batch_result(total: PartitionResult, dead_letters_total: int) -> Batc
         retries=total.retries,
         throttled=total.throttled,
         waiting_seconds=total.waiting_seconds,
+        limited_seconds=total.limited_seconds,
         ambiguous=total.ambiguous,
     )

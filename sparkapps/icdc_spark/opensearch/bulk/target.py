@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from icdc_api.spec.sink import DeadLetterPolicy
 from icdc_spark.opensearch.client.connection import Connection
+from icdc_spark.opensearch.client.pace import Pace, SendRate
+from icdc_spark.opensearch.wire.operations import MAX_OPERATIONS
 
 DEFAULT_MAX_BYTES = 8 * 1024 * 1024
 """The bytes of a bulk request, unless the spec says otherwise."""
@@ -46,6 +48,12 @@ class BulkTarget:
     """Bytes of a request; a single larger operation makes a request of its own."""
     max_in_flight: int = 2
     """Requests that a task may have under way."""
+    limit: SendRate | None = None
+    """What the whole application may send in a second; None for no limit."""
+    executors: int = 1
+    """Executors that the application may have, among which the limit is divided."""
+    pace: Pace | None = None
+    """The share of this executor, or of the driver; None for no limit."""
     retry_seconds: float = DEFAULT_RETRY_SECONDS
     """Seconds without progress after which a failure is final."""
     dead_letter_policy: DeadLetterPolicy = DeadLetterPolicy.INDEX
@@ -65,3 +73,10 @@ class BulkTarget:
     owned_at: float | None = None
     """The last time at which the driver knew that its run owns the index, in seconds since 1970;
     None for now."""
+
+    @property
+    def request_limits(self) -> tuple[int, int]:
+        """The operations and the bytes of a request, at most: also what a second allows."""
+        if self.pace is None:
+            return MAX_OPERATIONS, self.max_bytes
+        return self.pace.limit_request(MAX_OPERATIONS, self.max_bytes)

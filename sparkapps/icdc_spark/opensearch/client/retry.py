@@ -49,6 +49,11 @@ class RetryDelay:
     _random: random.Random = field(default_factory=random.Random)
     """A generator for each series, so that no two draw the same pauses."""
 
+    def extend(self, seconds: float) -> None:
+        """Put the end of a series that has begun off: an attempt had to wait for its turn."""
+        if self._deadline is not None:
+            self._deadline += seconds
+
     def wait(self, at_least: float = 0.0, *, reason: IcdcError | None = None) -> bool:
         """Wait before the next attempt; return False, without waiting, when the time is used up.
 
