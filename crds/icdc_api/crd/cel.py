@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from icdc_api import naming
 from icdc_api.key_patterns import build_pattern
 from icdc_api.spec.catalog import CATALOG_KIND_RULE
+from icdc_api.spec.export_window import WINDOW_RULE
 from icdc_api.spec.spark import LOCAL_VOLUME_RULE, MIN_MAX_RULE
 from icdc_api.spec.spark_conf import ALLOWED_TABLE, DOCUMENT, REFUSED_TABLE, TRUSTED_TABLE
 from icdc_api.spec.tables import APPEND_ONLY_RULE, START_FROM_RULE
@@ -135,6 +136,11 @@ RULES = (
             f"{path}.properties: {CATALOG_KIND_RULE}",
         )
         for path in ("spec.catalog", "spec.tables[].catalog")
+    ),
+    CelRule(
+        "spec.sink.opensearch.limits.exportWindow",
+        "self == '' || self.substring(0, 5) != self.substring(6)",
+        f"spec.sink.opensearch.limits.exportWindow: {WINDOW_RULE}",
     ),
     CelRule(
         "spec.spark.conf",

@@ -9,6 +9,12 @@ from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 from icdc_api.base import ApiModel, Count, Flag
 from icdc_api.problems import build_problem, build_refusal, find_first_duplicate, format_value
 from icdc_api.spec.catalog import SecretSource
+from icdc_api.spec.export_window import (
+    WINDOW_PATTERN,
+    WINDOW_RULE,
+    ExportWindow,
+    is_window,
+)
 from icdc_api.spec.index_settings import find_harmful, flatten_settings
 
 EMBEDDED = "embedded"
@@ -72,6 +78,23 @@ class SinkLimits(ApiModel):
     executor.instances."""
     bytes_per_second: Count | None = None
     """Bytes of bulk requests in a second, as documentsPerSecond. Default 0: no limit."""
+    export_window: (
+        Annotated[
+            str,
+            StringConstraints(max_length=11),
+            Field(json_schema_extra={"pattern": WINDOW_PATTERN}),
+        ]
+        | None
+    ) = None
+    """When exports may write, as HH:MM-HH:MM in UTC, such as 22:00-06:00; also those of
+    spec.resync. One that is under way waits for the next window, with what it has done. Tables that
+    are exported are followed all the time. Default empty: always."""
+
+    @model_validator(mode="after")
+    def _check_window(self) -> Self:
+        if self.export_window and not is_window(self.export_window):
+            raise build_refusal(self.export_window, WINDOW_RULE, "exportWindow")
+        return self
 
 
 class DeadLetters(ApiModel):
@@ -141,6 +164,12 @@ class OpenSearch(ApiModel):
     next batch, for which the run is replaced."""
     dead_letters: DeadLetters = DeadLetters()
     """What is done with rows that the index refuses."""
+
+    @property
+    def export_window(self) -> ExportWindow | None:
+        """When exports may write; None for always."""
+        text = self.limits and self.limits.export_window
+        return ExportWindow(text) if text else None
 
     @property
     def embedded(self) -> bool:

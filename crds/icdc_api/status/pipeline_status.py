@@ -161,6 +161,8 @@ class TableStatus(ApiModel):
     """Now minus the commit time of the oldest snapshot not yet applied; 0 when caught up."""
     export: ExportProgress | None = None
     """The running export, or the last one."""
+    export_waits: Flag | None = None
+    """True while an export of the table waits for `sink.opensearch.limits.exportWindow`."""
     rows_upserted: Count = 0
     """Documents written since the first export."""
     rows_deleted: Count = 0

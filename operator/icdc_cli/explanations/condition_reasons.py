@@ -140,6 +140,13 @@ _TEXTS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         NOT_NEEDED,
         ("kubectl get icdc --all-namespaces  # which pipelines have a run",),
     ),
+    (
+        "ExportWindow",
+        "RunActive",
+        "No run is active, and an export waits for sink.opensearch.limits.exportWindow.",
+        NOT_NEEDED,
+        (cures.edit("sink.opensearch.limits.exportWindow", "another time, or empty to begin now"),),
+    ),
     ("CaughtUp", "CaughtUp", "Every index equals the newest known snapshot.", NOT_NEEDED, ()),
     (
         "Behind",

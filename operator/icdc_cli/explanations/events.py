@@ -46,6 +46,11 @@ _TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         NOT_NEEDED,
         (),
     ),
+    "ExportWaits": (
+        "Nothing but exports is due, and they wait for sink.opensearch.limits.exportWindow.",
+        NOT_NEEDED,
+        (),
+    ),
     "ExportCompleted": ("All rows of a table are in its index.", NOT_NEEDED, ()),
     "TableStalled": (
         "A table does not advance; the message has its reason and who acts. The other tables go "

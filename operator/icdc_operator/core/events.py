@@ -54,6 +54,7 @@ def derive_events(before: PipelineStatus, after: PipelineStatus) -> list[Event]:
         *_of_ended_run(before, after),
         *_of_comparison(before, after),
         *_of_current_run(before, after),
+        *_of_export_window(before, after),
         *_of_deletion(before, after),
     ]
 
@@ -116,6 +117,17 @@ def _of_current_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[E
         yield Event("RunStarted", f"the driver of run {run.name} has started")
 
 
+def _of_export_window(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
+    """Yield an event where no run is active and exports begin to wait."""
+    was, now = (status.find_condition(ConditionType.RUN_ACTIVE) for status in (before, after))
+    if (
+        now is not None
+        and now.reason == "ExportWindow"
+        and (was is None or was.reason != now.reason)
+    ):
+        yield Event("ExportWaits", now.message)
+
+
 def _of_deletion(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
     """Yield the last event of a pipeline that is removed: what became of its indices."""
     was, now = (status.find_condition(ConditionType.READY) for status in (before, after))
@@ -157,7 +169,9 @@ def _of_table(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:
         yield Event("TableStalled", f"{new.name}:{reason} {new.message or ''}".strip(), True)
     if was == TableState.STALLED and new.state != TableState.STALLED:
         yield Event("TableResumed", f"{new.name} is no longer stalled")
-    if new.state == TableState.EXPORTING and was != TableState.EXPORTING:
+    was_waiting = old is not None and bool(old.export_waits)
+    begins = not new.export_waits and (was_waiting or was != TableState.EXPORTING)
+    if new.state == TableState.EXPORTING and begins:
         # With an applied snapshot there is an older index, which readers see meanwhile.
         if old is not None and old.applied_snapshot_id is not None:
             text = f"until it is complete, readers of {new.index} see the previous index"

@@ -6,6 +6,7 @@
     spec invalid, or suspended               rest
     the adapter is closing                   rest
     no run is due                            wait until one is, or until heads are read again
+    all tables wait for the export window    wait until it opens
     a run is due, a limit is reached         record since when, wait for the queue position
     a run is due                             plan it
 
@@ -18,9 +19,12 @@ from datetime import datetime
 from icdc_api.spec.pipeline import Mode, PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import ResyncMode, RunKind
-from icdc_operator.core import deletion, progress, run_log, schedule
+from icdc_operator.core import deletion, export_windows, progress, run_log, schedule
 from icdc_operator.core.asked import asks, comparisons, resyncs
 from icdc_operator.core.observed import Action, Observed
+
+HOLD_SECONDS = 3600.0
+"""Greatest wait for the export window at a time: the clock may be set meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,11 @@ def plan_next(status: PipelineStatus, observed: Observed, now: datetime) -> Draf
         # Its nextAttemptTime stays: the next start of the adapter goes on from there.
         return Draft(status, settled=True)
     due = schedule.find_next_due(status, observed, spec, now=now)
+    hold = export_windows.find_hold(status, spec, now=now)
+    if due.at is not None and due.proof is None and hold is not None and due.at <= hold:
+        held = status.model_copy(update={"next_attempt_time": hold})
+        seconds = (hold - now).total_seconds()
+        return Draft(held, requeue_after=min(seconds, HOLD_SECONDS), settled=True)
     if due.at is None or due.at > now:
         waits = [due.poll_after] if due.poll_after is not None else []
         if due.at is not None:
@@ -66,7 +75,8 @@ def plan_next(status: PipelineStatus, observed: Observed, now: datetime) -> Draf
     if observed.queued is not None:
         queued = schedule.mark_queued(status, now)
         return Draft(queued, requeue_after=observed.queued.poll_after)
-    kind = due.proof or comparisons.find_due(status, observed, spec) or _choose_kind(status, spec)
+    kind = due.proof or comparisons.find_due(status, observed, spec)
+    kind = kind or _choose_kind(status, spec, now=now)
     return _record_run(status, observed, spec, now=now, kind=kind)
 
 
@@ -85,8 +95,10 @@ def _plan_deletion(status: PipelineStatus, observed: Observed, now: datetime) ->
     return _record_run(status, observed, observed.spec, now=now, kind=RunKind.DELETION)
 
 
-def _choose_kind(status: PipelineStatus, spec: PipelineSpec) -> RunKind:
+def _choose_kind(status: PipelineStatus, spec: PipelineSpec, *, now: datetime) -> RunKind:
     """Return Export while a table is not exported or a re-export is requested, else Changelog."""
+    if export_windows.find_closed(spec, now=now) is not None:
+        return RunKind.CHANGELOG
     resync = resyncs.is_new(status, spec) and spec.resync.mode == ResyncMode.EXPORT
     # StreamOnly begins at tables[].startFrom and exports nothing unless a resync asks for it.
     if spec.mode == Mode.STREAM_ONLY and not resync:

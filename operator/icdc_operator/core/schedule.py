@@ -12,6 +12,7 @@
     a table is stalled until a person acts         after retry.maxSeconds, whatever else is due
     tags of applied snapshots grow old             after 10 days (`icdc_api.pins`)
     the last run ended in the future               now: the clock was set back since
+    an export waits for its window                 when that opens
     ExportOnly and complete                        never
 
 A stalled table is retried from time to time because its cause often lies outside of the pipeline,
@@ -29,7 +30,7 @@ from icdc_api.spec.changelog import Trigger
 from icdc_api.spec.pipeline import Mode, PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
 from icdc_api.status.runs import RunKind, RunState, RunStatus
-from icdc_operator.core import progress, retry
+from icdc_operator.core import export_windows, progress, retry
 from icdc_operator.core.asked import asks, comparisons, proofs, resyncs
 from icdc_operator.core.asked.proofs import ProofTimes
 from icdc_operator.core.observed import Observed, RunSeen
@@ -189,21 +190,22 @@ def _find_due_after_success(
     poll = float(spec.changelog.poll_interval_seconds)
     # First, because an index in mode ExportOnly is finished whatever the current snapshots are.
     complete = _is_complete(status.tables, spec)
+    opening = export_windows.find_next_run(status, finished, spec, now=now)
     if finished - now > CLOCK_TOLERANCE and (stalled or not complete):
         # The clock was ahead then. How long ago that was is not known, so waiting may take years.
         return Due(at=now, settled=True)
     if complete:
-        return Due(at=recheck, settled=True)
+        return Due(at=_find_earliest(recheck, opening), settled=True)
     if spec.changelog.trigger == Trigger.ON_COMMIT and observed.heads is not None:
         poll_after = max(poll, LOST_SECONDS) if observed.heads_watched else poll
         changed = _find_due_by_heads(
             status, finished, observed.heads, observed=observed, spec=spec, now=now
         )
-        at = _find_earliest(recheck, changed, _find_tag_renewal(status, finished))
+        at = _find_earliest(recheck, changed, _find_tag_renewal(status, finished), opening)
         return Due(at, settled=True, poll_after=poll_after)
     if observed.heads_watched:
         # Not read since the last run; the adapter reconciles as soon as they are.
-        at = _find_earliest(recheck, _find_tag_renewal(status, finished))
+        at = _find_earliest(recheck, _find_tag_renewal(status, finished), opening)
         return Due(at, settled=True, poll_after=max(poll, LOST_SECONDS))
     if all(table.state == TableState.STALLED for table in status.tables):
         return Due(at=recheck, settled=True)
@@ -236,7 +238,9 @@ def _find_due_by_heads(
     now: datetime,
 ) -> datetime | None:
     """Return when a run is due because of `heads`; None if every table is caught up."""
-    changed = progress.select_changed(status.tables, heads, spec)
+    is_closed = export_windows.find_closed(spec, now=now) is not None
+    tables = [t for t in status.tables if not (is_closed and export_windows.is_blocked(t, spec))]
+    changed = progress.select_changed(tables, heads, spec)
     if any(table.name not in observed.old_heads for table in changed):
         return now
     # The last run could have applied these heads and did not, or only runs can read the table.
@@ -245,7 +249,7 @@ def _find_due_by_heads(
     # Polled like tables whose catalog cannot be read: another run at once would do no more.
     unclear = [
         table
-        for table in status.tables
+        for table in tables
         if table.state not in (TableState.STALLED, done)
         and (table.name in news or table.name not in heads)
     ]

@@ -163,7 +163,7 @@ class TableFollower:
             if step is None:
                 continue
             self._failures = 0
-            is_settled = idle = step in (StepKind.IDLE, StepKind.COMPLETE)
+            is_settled = idle = step in (StepKind.IDLE, StepKind.COMPLETE, StepKind.WAIT)
             (self._linger.mark_idle if idle else self._linger.mark_busy)(context.table.name)
             stays = context.request.continuous or self._linger.must_stay()
             if step is StepKind.COMPLETE or (idle and not stays):

@@ -46,6 +46,8 @@ class StepKind(StrEnum):
     """Write the difference of two snapshots."""
     COMPLETE = "Complete"
     """Nothing to write ever again (ExportOnly)."""
+    WAIT = "Wait"
+    """Nothing may be written before exports may, see `export_wait`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +62,8 @@ class Step:
     """The snapshot that the index will equal; None for the empty table."""
     intent: Intent | None = None
     """The open intent to replay; None for any other step."""
+    export_waits: bool = False
+    """True if an export is due that may not write yet."""
     reason: str = ""
     """Why this and not the next cheaper one, as a clause for events and `icdc plan`."""
 

@@ -23,7 +23,6 @@ from icdc_spark.iceberg.table.tables import SnapshotInfo
 from icdc_spark.opensearch.bulk.sink import BatchResult, write
 from icdc_spark.opensearch.bulk.target import OWNER_SECONDS, BulkTarget
 from icdc_spark.opensearch.client.connection import Client, Connection, open_client
-from icdc_spark.opensearch.client.pace import build_rate
 from icdc_spark.opensearch.client.tasks import wait_until_quiet
 from icdc_spark.opensearch.stores.access import Access
 from icdc_spark.opensearch.stores.indices import Ownership
@@ -181,6 +180,11 @@ class TableContext:
             resync_id=None if reexport is None else reexport.id,
         )
 
+    def may_export(self) -> bool:
+        """Return whether exports may write now."""
+        window = self.opensearch.export_window
+        return window is None or window.is_open(datetime.now(tz=UTC))
+
     def build_target(self, intent: Intent, version: int) -> BulkTarget:
         """Return where and how the executors write a batch whose documents have `version`."""
         bulk, dead_letters = self.opensearch.bulk, self.opensearch.dead_letters
@@ -198,7 +202,7 @@ class TableContext:
             snapshot_id=intent.to or "",
             max_bytes=bulk.max_bytes,
             max_in_flight=bulk.max_in_flight,
-            limit=build_rate(self.opensearch.limits),
+            limits=self.opensearch.limits,
             executors=self.spec.spark.most_executors,
             dead_letter_policy=dead_letters.policy,
             max_dead_letters=dead_letters.max_rows,

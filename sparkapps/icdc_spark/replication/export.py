@@ -81,7 +81,8 @@ class ExportWork:
 def run(work: ExportWork, stored: Stored, step: Step) -> Stored:
     """Export the step's snapshot, or continue the open export; return the advanced state.
 
-    When the run is asked to stop, it returns between two Spark jobs, with the export still open.
+    When the run is asked to stop, or no export may write any more, it returns between two Spark
+    jobs, with the export still open.
     """
     context, planned = work.context, _plan_step(work, stored, step)
     if step.kind is not StepKind.REPLAY:
@@ -208,7 +209,7 @@ def _write_chunks(work: ExportWork, stored: Stored, planned: ExportPlan | None) 
     begun = identity.check_identity(context.client, intent.index, intent.index_uuid)
     context.nodes.see(begun)
     chunks = planned.iterate_chunks(intent.chunks_done) if planned else iter(())
-    while not context.stop.is_set():
+    while not context.stop.is_set() and context.may_export():
         # One chunk for each task: all cores are busy, and progress shows after each wave.
         wave = list(islice(chunks, count_tasks(work.session)))
         if not wave:

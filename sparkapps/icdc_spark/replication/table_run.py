@@ -49,8 +49,14 @@ class TableRun:
     def advance(self) -> StepKind:
         """Do the next step and return its kind. TableError, PassingError or Fenced if it fails."""
         observation = self._observe_claimed()
+        if not self.context.may_export():
+            observation = replace(observation, step=observation.meanwhile)
+        self.context.reporter.set(export_waits=observation.step.export_waits or None)
         # Before the step, which may take an hour.
         progress.report_observation(self.context.reporter, observation)
+        if observation.step.kind is StepKind.WAIT:
+            self._report_wait()
+            return StepKind.WAIT
         if not _is_export(observation.step):
             # An export moves the alias itself, to an index whose shards it records.
             observation = self._check_index(observation)
@@ -135,6 +141,11 @@ class TableRun:
         # A complete table is never read again from there on.
         if applied is not None and not is_complete:
             pins.pin(self.context, observation.table, applied.snapshot_id)
+
+    def _report_wait(self) -> None:
+        window = self.context.opensearch.export_window
+        self.context.reporter.mark_working(TableState.EXPORTING)
+        self.context.reporter.set(message=window.describe() if window else None)
 
     def _create_state(self, observation: TableObservation) -> Stored:
         """Store the first state document; AliasTaken if the alias is somebody else's."""

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from icdc_api.errors import DeadLetterLimit, Fenced, Gap, TargetInvalid, TargetReadOnly
+from icdc_api.spec.sink import SinkLimits
 from icdc_spark.iceberg.jvm.session import mark_jobs
 from icdc_spark.iceberg.jvm.table_jobs import TableJobs
 from icdc_spark.opensearch.bulk import sink as spark_sink
@@ -14,7 +15,6 @@ from icdc_spark.opensearch.bulk.sink import BatchResult
 from icdc_spark.opensearch.bulk.target import BulkTarget
 from icdc_spark.opensearch.client import scan
 from icdc_spark.opensearch.client.connection import Client
-from icdc_spark.opensearch.client.pace import SendRate
 from icdc_spark.opensearch.stores import indices
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_spark.protocol.state_document import compute_base_version
@@ -103,7 +103,7 @@ def test_tasks_together_send_no_more_in_a_second_than_allowed(
 ) -> None:
     """Each of four tasks has one request, which it would send at once by itself."""
     lines = documents_of(spark, 400, 1).repartition(4)
-    target = sink.target(clean_indices, limit=SendRate(documents=200.0))
+    target = sink.target(clean_indices, limits=SinkLimits(documents_per_second=200))
     started = time.monotonic()
     result = write(lines, target)
     # The last request is sent when the time of those before it has passed.

@@ -66,7 +66,7 @@ def can_answer(ask: Ask, status: PipelineStatus, run: RunStatus, seen: RunSeen |
         return False
     asked = [table for table in status.tables if ask.tables is None or table.name in ask.tables]
     # An export is one step, which may take hours; between two of its chunks the run can be stopped.
-    if any(table.state is TableState.EXPORTING for table in asked):
+    if any(table.state is TableState.EXPORTING and not table.export_waits for table in asked):
         return False
     before = status.observed_ask
     return before is None or before.id != ask.id or before.run == run.name

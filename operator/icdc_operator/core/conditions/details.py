@@ -42,6 +42,8 @@ def claim_run_active(view: PipelineView) -> Claim:
         return Claim(run.state != RunState.PLANNED, run.state.value, text)
     if view.queue_position:
         return Claim(False, "Queued", view.queue_position)
+    if view.export_wait:
+        return Claim(False, "ExportWindow", view.export_wait)
     return Claim(False, "NoRun")
 
 

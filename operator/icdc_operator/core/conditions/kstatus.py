@@ -54,7 +54,8 @@ def claim_ready(view: PipelineView) -> Claim:
         return Claim(False, reconciling.reason, reconciling.message)
     states = {table.state for table in view.status.tables}
     reason = "Complete" if states == {TableState.COMPLETE} else "Streaming"
-    text = join_clauses(view.queue_position, _describe_duplicates(view.status.tables))
+    duplicates = _describe_duplicates(view.status.tables)
+    text = join_clauses(view.queue_position, view.export_wait, duplicates)
     return Claim(True, reason, text)
 
 

@@ -12,7 +12,7 @@ from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, TableStatus
 from icdc_api.status.runs import Failure, RunState, RunStatus
-from icdc_operator.core import progress, retry, run_log
+from icdc_operator.core import export_windows, progress, retry, run_log
 from icdc_operator.core.observed import Observed
 
 
@@ -115,10 +115,15 @@ class PipelineView:
         return self.observed.queued.text or last or "active runs are being counted first"
 
     @property
+    def export_wait(self) -> str:
+        """What exports wait for; empty where none does."""
+        return export_windows.describe_wait(self.status, self.spec, now=self.now)
+
+    @property
     def hindrance(self) -> str:
         """A suffix for messages about work that does not go on; empty if nothing hinders it."""
         failure = self.blocking_failure
-        text = self.queue_position if failure is None else failure.message
+        text = failure.message if failure else self.queue_position or self.export_wait
         return f": {text}" if text else ""
 
     @property

@@ -17,7 +17,7 @@ from icdc_spark.opensearch.bulk.result import PartitionResult, Samples
 from icdc_spark.opensearch.bulk.target import BulkTarget
 from icdc_spark.opensearch.bulk.worker_memory import fit
 from icdc_spark.opensearch.client.connection import open_client
-from icdc_spark.opensearch.client.pace import Pace, share_out
+from icdc_spark.opensearch.client.pace import Pace, build_rate, share_out
 from icdc_spark.opensearch.stores import dead_letters
 from icdc_spark.opensearch.stores.indices import Ownership
 
@@ -119,12 +119,13 @@ def write(
 
 def _share_out(target: BulkTarget, lines: DataFrame) -> tuple[Pace | None, Pace | None]:
     """Return the share of the tasks of one executor, and that of the driver; None for no limit."""
-    if target.limit is None:
+    limit = build_rate(target.limits)
+    if limit is None:
         return None, None
     context = lines.sparkSession.sparkContext
     # Of a local run all tasks are in one process of Spark.
     is_local = str(context.master).partition("[")[0] == "local"
-    of_executor, of_driver = share_out(target.limit, 1 if is_local else target.executors)
+    of_executor, of_driver = share_out(limit, 1 if is_local else target.executors)
     # The folder is one for all tables of the application, and Spark removes it at the end.
     return Pace(of_executor), Pace(of_driver, str(context._temp_dir))
 

@@ -5,9 +5,9 @@ It must not know rows, nor anything that only the driver may know.
 
 from dataclasses import dataclass
 
-from icdc_api.spec.sink import DeadLetterPolicy
+from icdc_api.spec.sink import DeadLetterPolicy, SinkLimits
 from icdc_spark.opensearch.client.connection import Connection
-from icdc_spark.opensearch.client.pace import Pace, SendRate
+from icdc_spark.opensearch.client.pace import Pace
 from icdc_spark.opensearch.wire.operations import MAX_OPERATIONS
 
 DEFAULT_MAX_BYTES = 8 * 1024 * 1024
@@ -48,10 +48,10 @@ class BulkTarget:
     """Bytes of a request; a single larger operation makes a request of its own."""
     max_in_flight: int = 2
     """Requests that a task may have under way."""
-    limit: SendRate | None = None
+    limits: SinkLimits | None = None
     """What the whole application may send in a second; None for no limit."""
     executors: int = 1
-    """Executors that the application may have, among which the limit is divided."""
+    """Executors that the application may have, among which the limits are divided."""
     pace: Pace | None = None
     """The share of this executor, or of the driver; None for no limit."""
     retry_seconds: float = DEFAULT_RETRY_SECONDS

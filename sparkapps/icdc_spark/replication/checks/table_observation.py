@@ -27,6 +27,7 @@ from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
 from icdc_spark.opensearch.stores import indices
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol import next_step
+from icdc_spark.protocol.export_wait import choose_meanwhile
 from icdc_spark.protocol.next_step import Step, StepInputs
 from icdc_spark.protocol.state_document import StateDocument
 from icdc_spark.readers.choose import open_reader
@@ -50,6 +51,8 @@ class TableObservation:
     """The state document; None if the table was never exported."""
     step: Step
     """What is to be done next."""
+    meanwhile: Step
+    """What is to be done instead while no export may write."""
     index: IndexCheck
     """How the index compares with the state document."""
     added_fields: tuple[str, ...] = ()
@@ -120,12 +123,14 @@ class TableObserver:
             readable=frozenset(str(snapshot_id) for snapshot_id in table.snapshots),
             index_loss=index.loss,
         )
+        step = next_step.choose_step(inputs, policies)
         return TableObservation(
             table=table,
             current=current,
             documents=documents,
             stored=stored,
-            step=next_step.choose_step(inputs, policies),
+            step=step,
+            meanwhile=choose_meanwhile(step, inputs, policies),
             index=index,
             added_fields=added_fields,
         )

@@ -1,12 +1,14 @@
 """The modes of a pipeline, what a raised nonce does, and tables without a key."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_api.status.pipeline_status import TableStatus
+from icdc_api.status.pipeline_status import TableState, TableStatus
+from icdc_spark.replication.context import TableContext
 from icdc_testing.lake.lake import MERGE_ON_READ, Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
@@ -198,3 +200,59 @@ def test_an_append_only_table_brings_each_appended_row_once(
     applied = states(harness)["events"].applied_snapshot_id
     assert applied == str(snapshots(lake, events)[-1][0])
     assert list_appended(proxy, "events") == []
+
+
+def set_window(harness: Harness, *, opens_in: int) -> str:
+    """Let exports write for two hours of each day, from so many hours from now on."""
+    start = datetime.now(tz=UTC) + timedelta(hours=opens_in)
+    text = f"{start:%H:%M}-{start + timedelta(hours=2):%H:%M}"
+    harness.resource["spec"]["sink"]["opensearch"]["limits"] = {"exportWindow": text}
+    return f"waiting for the export window {text} UTC"
+
+
+def list_writes(proxy: FaultProxy) -> list[Any]:
+    return list_operations(document_writes(proxy.writes(), "windowed"))
+
+
+def test_exports_write_in_their_window_alone_and_changes_at_any_time(
+    spark: SparkSession,
+    lake: Lake,
+    proxy: FaultProxy,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = table_of(lake, 2)
+    harness = Harness(spark, proxy.url, tmp_path, [entry(name, "windowed")])
+    message = set_window(harness, opens_in=3)
+    table = harness.sync()
+    assert (table.state, table.export_waits, table.message) == (
+        TableState.EXPORTING,
+        True,
+        message,
+    )
+    assert list_writes(proxy) == []
+    # It closes before the first chunk is written: what is open waits as well.
+    set_window(harness, opens_in=-1)
+    with monkeypatch.context() as patch:
+        answers = iter([True, False])
+        patch.setattr(TableContext, "may_export", lambda _: next(answers, False))
+        table = harness.sync()
+    assert (table.state, table.export_waits) == (TableState.EXPORTING, True)
+    assert table.export is not None
+    assert (table.export.chunks_done, table.export.chunks_total) == (0, 1)
+    assert list_writes(proxy) == []
+    table = harness.sync()
+    assert (table.state, table.export_waits) == (TableState.STREAMING, None)
+    assert list_writes(proxy) == [row(1), row(2)]
+    # A re-export waits, and meanwhile the table is followed.
+    set_window(harness, opens_in=3)
+    harness.resource["spec"]["resync"] = {"nonce": 1}
+    insert(lake, name, 3)
+    proxy.clear()
+    table = harness.sync()
+    assert (table.state, table.export_waits) == (TableState.STREAMING, True)
+    assert list_writes(proxy) == [row(3)]
+    set_window(harness, opens_in=-1)
+    proxy.clear()
+    assert harness.sync().export_waits is None
+    assert list_writes(proxy) == [row(1), row(2), row(3)]

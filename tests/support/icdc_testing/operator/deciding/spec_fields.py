@@ -27,6 +27,7 @@ VALUES: Mapping[str, Any] = {
     "spark.driver.template": {"metadata": {"labels": {"team": "data"}}},
     "spark.executor.template": {"spec": {"priorityClassName": "other"}},
     "sink.opensearch.indexSettings": {"number_of_shards": 2},
+    "sink.opensearch.limits.exportWindow": "08:00-20:00",
 }
 """Good values that the schema does not tell."""
 

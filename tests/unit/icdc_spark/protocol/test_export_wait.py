@@ -1,0 +1,103 @@
+"""What a table does outside of the window in which exports may write."""
+
+from dataclasses import replace
+
+import pytest
+
+from icdc_spark.protocol.export_wait import choose_meanwhile
+from icdc_spark.protocol.next_step import Step, StepKind, choose_step
+from icdc_spark.protocol.state_document import StateDocument
+from icdc_testing.target.step_cases import (
+    EXPIRED,
+    IDLE,
+    NOW,
+    REBUILDING,
+    RESYNC,
+    STOPPING,
+    STREAM_ONLY,
+    batch,
+    exporting,
+    fresh,
+    replay,
+    state,
+    view,
+)
+
+pytestmark = pytest.mark.unit
+
+CHANGES = Step(kind=StepKind.CHANGELOG, from_id="7", to_id="9")
+
+
+def wait(reason: str) -> Step:
+    return Step(kind=StepKind.WAIT, reason=reason, export_waits=True)
+
+
+def begun(chunks_done: int) -> StateDocument:
+    """Return the state of an export of three chunks."""
+    intent = exporting().model_copy(update={"chunks_total": 3})
+    document = fresh().with_intent(intent, now=NOW)
+    for number in range(chunks_done):
+        document = document.complete_chunk(number, rows=1, now=NOW)
+    return document
+
+
+def replay_of(document: StateDocument) -> Step:
+    assert document.intent is not None
+    return replay(document.intent, "an export was under way")
+
+
+def owing(step: Step) -> Step:
+    return replace(step, export_waits=True)
+
+
+CASES = {
+    "a first export waits": (view(None), REBUILDING, wait("the table was never exported")),
+    "an export of nothing does not": (
+        view(None, head=None),
+        REBUILDING,
+        Step(kind=StepKind.EXPORT, reason="the table was never exported"),
+    ),
+    "nor does a begin of StreamOnly": (
+        view(None),
+        STREAM_ONLY,
+        Step(kind=StepKind.BEGIN, to_id="6", reason="the mode is StreamOnly"),
+    ),
+    "changes are applied": (view(state("7")), REBUILDING, CHANGES),
+    "an open batch is repeated": (
+        view(state("7", batch())),
+        REBUILDING,
+        replay(batch(), "a batch was under way"),
+    ),
+    "an open export waits": (
+        view(begun(2)),
+        REBUILDING,
+        wait("an export was under way"),
+    ),
+    "a complete one is served": (
+        view(begun(3)),
+        REBUILDING,
+        replay_of(begun(3)),
+    ),
+    "a gap waits": (
+        view(state("7"), **EXPIRED),
+        REBUILDING,
+        wait("gap: snapshot 7 has expired or was removed"),
+    ),
+    "a re-export that was asked for waits, and changes are applied": (
+        view(state("7")),
+        RESYNC,
+        owing(CHANGES),
+    ),
+    "and nothing is done where nothing was committed": (view(state("9")), RESYNC, owing(IDLE)),
+    "and a gap waits although it would stop the table": (
+        view(state("7"), **EXPIRED),
+        replace(STOPPING, resync_nonce=1),
+        wait("gap: snapshot 7 has expired or was removed"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_meanwhile(case: str) -> None:
+    inputs, policies, wanted = CASES[case]
+    assert choose_meanwhile(choose_step(inputs, policies), inputs, policies) == wanted
