@@ -1,4 +1,4 @@
-"""The time of the day in which exports may write, as `sink.opensearch.limits.exportWindow`.
+"""The time of the day in which exports may write, as sink.opensearch.limits.exportWindow in a spec.
 
     22:00-06:00     open at 23:15 and at 05:59, not at 06:00; the next opening is at 22:00
 

@@ -162,7 +162,7 @@ class TableStatus(ApiModel):
     export: ExportProgress | None = None
     """The running export, or the last one."""
     export_waits: Flag | None = None
-    """True while an export of the table waits for `sink.opensearch.limits.exportWindow`."""
+    """True while an export of the table waits for sink.opensearch.limits.exportWindow."""
     rows_upserted: Count = 0
     """Documents written since the first export."""
     rows_deleted: Count = 0

@@ -123,7 +123,6 @@ class Metrics:
             "Tables whose current snapshot the operator cannot read; runs poll them.",
             *_OF_PIPELINE,
         )
-
         self.open_sessions = self._create_gauge(
             "icdc_open_sessions",
             "Tables that have a session open in the pipeline's run, by its last report.",
@@ -148,6 +147,11 @@ class Metrics:
             "icdc_dead_letters_limit",
             "Dead letters above which a table is stalled; absent if the first dead letter stalls "
             "it.",
+            *_OF_PIPELINE,
+        )
+        self.limited = self._create_gauge(
+            "icdc_limited_seconds",
+            "Time that all tasks of a last batch waited for sink.opensearch.limits; largest.",
             *_OF_PIPELINE,
         )
         self.pinned_tables = self._create_gauge(
@@ -209,15 +213,15 @@ class Metrics:
     def show(self, key: PipelineKey, status: PipelineStatus) -> None:
         """Set the gauges of a pipeline from its status."""
         summary = status.summary
-        lag = None if summary is None else summary.lag_seconds
-        behind = None if summary is None else summary.snapshots_behind
-        _set(self.lag, key, lag)
-        _set(self.snapshots_behind, key, behind)
+        _set(self.lag, key, None if summary is None else summary.lag_seconds)
+        _set(self.snapshots_behind, key, None if summary is None else summary.snapshots_behind)
         succeeded = run_log.find_last_success(status)
         # None: it is longer ago than `recentRuns` reaches, so the last value stays.
         if succeeded is not None:
             _set(self.last_success, key, succeeded.timestamp())
         _set(self.failures, key, status.consecutive_failures)
+        waited = [t.last_batch.limited_millis or 0 for t in status.tables if t.last_batch]
+        _set(self.limited, key, max(waited) / 1000 if any(waited) else None)
         for kind in _SHOWN_CONDITIONS:
             self.conditions.labels(*key, kind.value).set(status.holds(kind))
         self._count_phase(key, status.phase)
@@ -225,7 +229,7 @@ class Metrics:
     def forget(self, key: PipelineKey) -> None:
         """Remove the gauges of a deleted pipeline."""
         gauges = (self.lag, self.snapshots_behind, self.last_success, self.failures)
-        limits = (self.dead_letters, self.dead_letters_limit, self.pinned_tables)
+        limits = (self.dead_letters, self.dead_letters_limit, self.limited, self.pinned_tables)
         proofs = (self.oldest_proof, self.proof_limit)
         for gauge in (*gauges, *limits, *proofs, self.open_sessions):
             _set(gauge, key, None)

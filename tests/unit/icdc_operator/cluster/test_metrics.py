@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from icdc_api.errors import OutOfMemory
-from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.pipeline_status import LastBatch, PipelineStatus
 from icdc_api.status.runs import Failure, RunState
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey, WorkQueue
@@ -55,6 +55,17 @@ def test_a_pipeline_shows_where_it_stands(metrics: Metrics) -> None:
     assert value(metrics, "icdc_last_success_timestamp_seconds", **OF_SHOP) == NOW.timestamp()
     assert value(metrics, "icdc_pipeline_condition", type="Ready", **OF_SHOP) == 1
     assert value(metrics, "icdc_pipelines", phase="Suspended") == 1
+
+
+def test_the_longest_wait_for_limits_is_shown_while_there_is_one(metrics: Metrics) -> None:
+    waited = [
+        caught_up(str(millis), last_batch=LastBatch(at=NOW, limited_millis=millis))
+        for millis in (None, 1_500, 200)
+    ]
+    metrics.show(SHOP, status(tables=waited))
+    assert value(metrics, "icdc_limited_seconds", **OF_SHOP) == 1.5
+    metrics.show(SHOP, status(tables=waited[:1]))
+    assert value(metrics, "icdc_limited_seconds", **OF_SHOP) is None
 
 
 def test_phases_are_counted_once_for_each_pipeline(metrics: Metrics) -> None:
