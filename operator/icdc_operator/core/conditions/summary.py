@@ -81,8 +81,8 @@ def _describe_exports(status: PipelineStatus) -> str | None:
         return None
     done = sum(export.chunks_done for export in exports)
     parts = [f"{done}/{sum(export.chunks_total for export in exports)}"]
-    if status.current_run is None:
-        # Suspended, or between two attempts: when it ends nobody knows.
+    if status.current_run is None or any(table.export_waits for table in exporting):
+        # Suspended, waiting, or between two attempts: when it ends nobody knows.
         return parts[0]
     rate = sum(export.rows_per_second or 0 for export in exports)
     if rate:

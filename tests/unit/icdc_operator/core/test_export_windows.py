@@ -7,10 +7,17 @@ from typing import Any
 import pytest
 
 from icdc_api.status.conditions import ConditionType
-from icdc_api.status.pipeline_status import PipelineStatus, TableReason, TableState, TableStatus
+from icdc_api.status.pipeline_status import (
+    ExportProgress,
+    PipelineStatus,
+    TableReason,
+    TableState,
+    TableStatus,
+)
 from icdc_api.status.runs import RunKind, RunState
 from icdc_api.status.triggers import ObservedTriggers
 from icdc_operator.core import events, schedule
+from icdc_operator.core.conditions.summary import summarise
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Observed
 from icdc_testing.operator.deciding.pipelines import (
@@ -96,6 +103,31 @@ def test_it_is_said_once_and_in_the_conditions() -> None:
     reconciling = first.find_condition(ConditionType.RECONCILING)
     assert reconciling is not None
     assert reconciling.message == f"the first export is not finished: {TEXT}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reasons"),
+    [
+        (pending(), waiting(), []),
+        (waiting(), waiting(export_waits=None), ["ExportStarted"]),
+        (waiting(export_waits=None), waiting(), []),
+        (caught_up(), waiting(applied_snapshot_id="7"), []),
+        (caught_up(export_waits=True), waiting(export_waits=None), ["Reexporting"]),
+    ],
+)
+def test_an_export_starts_when_it_writes(
+    before: TableStatus, after: TableStatus, reasons: list[str]
+) -> None:
+    found = events.derive_events(PipelineStatus(tables=(before,)), PipelineStatus(tables=(after,)))
+    assert [event.reason for event in found] == reasons
+
+
+def test_an_export_that_waits_has_no_estimate() -> None:
+    progress = ExportProgress(chunks_total=4, chunks_done=1, rows_per_second=9, estimated_end=NOW)
+    running = PipelineStatus(tables=(waiting(export=progress),), current_run=run_record())
+    summary = summarise(running).summary
+    assert summary is not None
+    assert summary.export == "1/4"
 
 
 def test_a_table_that_is_exported_is_followed_while_another_waits() -> None:
