@@ -35,6 +35,7 @@ BY_RULE = {
     "conf-with-a-field": "spec.spark.conf: properties are refused if they are set",
     "executors-order": "spec.spark.dynamicAllocation: ",
     "export-only-continuous": "spec.changelog.trigger: Continuous is excluded by spec.mode",
+    "export-window": "spec.sink.opensearch.limits.exportWindow: it must be HH:MM-HH:MM",
     "identifier-twice": "spec.tables[].identifierColumns: columns must be unique",
     "index-bytes": "spec.tables[].index: an index name is in lower case",
     "index-character": "spec.tables[].index: an index name is in lower case",
