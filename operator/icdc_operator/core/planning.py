@@ -5,8 +5,8 @@
     a question has no answer                 plan the run that answers it
     spec invalid, or suspended               rest
     the adapter is closing                   rest
-    no run is due                            wait until one is, or until heads are read again
     all tables wait for the export window    wait until it opens
+    no run is due                            wait until one is, or until heads are read again
     a run is due, a limit is reached         record since when, wait for the queue position
     a run is due                             plan it
 
@@ -59,16 +59,11 @@ def plan_next(status: PipelineStatus, observed: Observed, now: datetime) -> Draf
         # Its nextAttemptTime stays: the next start of the adapter goes on from there.
         return Draft(status, settled=True)
     due = schedule.find_next_due(status, observed, spec, now=now)
-    hold = export_windows.find_hold(status, spec, now=now)
-    if due.at is not None and due.proof is None and hold is not None and due.at <= hold:
-        held = status.model_copy(update={"next_attempt_time": hold})
-        seconds = (hold - now).total_seconds()
-        return Draft(held, requeue_after=min(seconds, HOLD_SECONDS), settled=True)
+    held = _wait_for_window(status, due, spec, now)
+    if held is not None:
+        return held
     if due.at is None or due.at > now:
-        waits = [due.poll_after] if due.poll_after is not None else []
-        if due.at is not None:
-            waits.append((due.at - now).total_seconds())
-        return Draft(status, requeue_after=min(waits, default=None), settled=due.settled)
+        return _wait_until_due(status, due, now)
     if observed.queued is not None and due.proof is not None:
         # As above: replication may be due before it.
         return Draft(status, requeue_after=observed.queued.poll_after)
@@ -78,6 +73,25 @@ def plan_next(status: PipelineStatus, observed: Observed, now: datetime) -> Draf
     kind = due.proof or comparisons.find_due(status, observed, spec)
     kind = kind or _choose_kind(status, spec, now=now)
     return _record_run(status, observed, spec, now=now, kind=kind)
+
+
+def _wait_for_window(
+    status: PipelineStatus, due: schedule.Due, spec: PipelineSpec, now: datetime
+) -> Draft | None:
+    """Return the step of a pipeline of which only exports are due, outside of their window."""
+    hold = export_windows.find_hold(status, spec, now=now)
+    if hold is None or due.proof is not None or due.at is None or due.at > hold:
+        return None
+    held = status.model_copy(update={"next_attempt_time": hold})
+    seconds = (hold - now).total_seconds()
+    return Draft(held, requeue_after=min(seconds, HOLD_SECONDS), settled=True)
+
+
+def _wait_until_due(status: PipelineStatus, due: schedule.Due, now: datetime) -> Draft:
+    waits = [due.poll_after] if due.poll_after is not None else []
+    if due.at is not None:
+        waits.append((due.at - now).total_seconds())
+    return Draft(status, requeue_after=min(waits, default=None), settled=due.settled)
 
 
 def _plan_deletion(status: PipelineStatus, observed: Observed, now: datetime) -> Draft:
