@@ -43,7 +43,7 @@ def read_index(reader: SnapshotReader, scan: Scan) -> DataFrame:
     numbers = reader.session.range(0, scan.slices, 1, scan.slices)
     stored = reader.persist(numbers.mapInArrow(build_digest_task(scan), ID_AND_DIGEST))
     with translate_source_errors(reader.table_name):
-        # Frames are lazy: only an action reads, and the scan is closed before the next one.
+        # Frames are lazy: only an action reads, and the scan may have expired before the next one.
         stored.count()
     return stored
 

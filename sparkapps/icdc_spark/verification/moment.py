@@ -15,10 +15,10 @@ should hold.
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from icdc_api.errors import Gap
+from icdc_api.errors import Gap, PassingError
 from icdc_spark.opensearch.client.scan import Scan, close_scan, open_scan
 from icdc_spark.opensearch.stores import dead_letters, indices
 from icdc_spark.opensearch.stores.state_store import Stored
@@ -109,7 +109,9 @@ def open_moment(
                 yield IndexMoment(stored, scan, documents, refused_ids)
                 return
         finally:
-            close_scan(context.client, scan)
+            # It expires by itself, and a comparison that has its answer must not lose it.
+            with suppress(PassingError):
+                close_scan(context.client, scan)
     raise NotSettledError
 
 
