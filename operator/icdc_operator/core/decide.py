@@ -113,7 +113,7 @@ def _merge_observations(observed: Observed, now: datetime) -> PipelineStatus:
     if observed.spec is None:
         tables = before.tables
     else:
-        tables = progress.match_tables(observed.spec, before.tables)
+        tables = progress.match_tables(observed.spec, before.tables, now=now)
     seen = observed.find_run(before.current_run)
     if before.current_run is not None and seen is not None and seen.report is not None:
         tables = progress.apply_report(tables, seen.report, before.current_run, now=now)

@@ -13,7 +13,7 @@ reads no report file and no catalog.
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from icdc_api.job.run_files import RunReport
 from icdc_api.spec.pipeline import Mode, PipelineSpec
@@ -34,11 +34,16 @@ _APPLIED_FIELDS = (
 )
 """Fields that a run does not know before it has read the state document."""
 
+CLOCK_TOLERANCE = timedelta(seconds=60)
+"""Clocks of two hosts, or of one that was set, differ by less where they are synchronised."""
+
 _NOT_THERE = (TableReason.TABLE_NOT_FOUND, TableReason.BRANCH_NOT_FOUND)
 """Reasons that any head refutes: the table, or its branch, exists by now."""
 
 
-def match_tables(spec: PipelineSpec, tables: Iterable[TableStatus]) -> tuple[TableStatus, ...]:
+def match_tables(
+    spec: PipelineSpec, tables: Iterable[TableStatus], *, now: datetime
+) -> tuple[TableStatus, ...]:
     """Return one entry for each table of the spec, in its order; a new table is Pending."""
     by_name = {table.name: table for table in tables}
     entries: list[TableStatus] = []
@@ -47,7 +52,7 @@ def match_tables(spec: PipelineSpec, tables: Iterable[TableStatus]) -> tuple[Tab
         # Another index is another replica, to which nothing has been applied.
         same = old is not None and old.index == table.index_name
         entries.append(
-            old
+            _forget_future(old, spec, now)
             if old is not None and same
             else TableStatus(name=table.name, index=table.index_name)
         )
@@ -123,6 +128,17 @@ def is_behind(table: TableStatus) -> bool:
 def is_reported(table: TableStatus) -> bool:
     """Return whether any run has reported the table."""
     return table.state != TableState.PENDING
+
+
+def _forget_future(table: TableStatus, spec: PipelineSpec, now: datetime) -> TableStatus:
+    """Return `table` without a comparison after `now`, where `spec.verify` promises the next one.
+
+    Its clock was ahead. How long ago it was is not known, so waiting for the next may take years.
+    """
+    last, promised = table.verification, spec.verify is not None and spec.verify.interval
+    if not promised or last is None or last.at - now <= CLOCK_TOLERANCE:
+        return table
+    return table.model_copy(update={"verification": None})
 
 
 def _merge_report(old: TableStatus, new: TableStatus, run: RunStatus, now: datetime) -> TableStatus:
@@ -241,9 +257,11 @@ def find_proof(table: TableStatus) -> datetime | None:
 def find_oldest_proof(status: PipelineStatus) -> datetime | None:
     """Return when the table was compared whose comparison is the oldest.
 
-    For a table without a result it is when the condition Verified ceased to hold.
+    For one without a result it is when the condition Verified ceased to hold. A table that was
+    never compared is left out: that may have been promised only now.
     """
     verified = status.find_condition(ConditionType.VERIFIED)
     since = None if verified is None else verified.last_transition_time
-    proofs = [find_proof(table) or since for table in status.tables]
+    compared = (table for table in status.tables if table.verification is not None)
+    proofs = [find_proof(table) or since for table in compared]
     return min((moment for moment in proofs if moment is not None), default=None)

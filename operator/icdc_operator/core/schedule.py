@@ -42,9 +42,6 @@ LOST_SECONDS = 7200.0
 """Seconds between two reconciles where the adapter watches heads. Only a safety net for a lost
 change: the adapter has one of its own, and many idle pipelines must not cost requests."""
 
-CLOCK_TOLERANCE = timedelta(seconds=60)
-"""Clocks of two hosts, or of one that was set, differ by less where they are synchronised."""
-
 
 @dataclass(frozen=True)
 class Due:
@@ -67,6 +64,11 @@ def find_next_due(
     last = comparisons.find_last_replication(status)
     if last is None or _is_requested(status, last, observed, spec):
         return Due(at=now)
+    proof = _find_proof_times(status, spec)
+    has_failed = last.state != RunState.SUCCEEDED or status.consecutive_failures > 0
+    # Before a run's turn in the queue, or the rest of one that made room for it.
+    if proof is not None and proof.latest <= now and not has_failed:
+        return Due(at=now, proof=proofs.choose_kind(spec))
     # Before everything that depends on success: the backoff of a failure is never shortened.
     if status.next_attempt_time is not None:
         return Due(at=status.next_attempt_time, settled=_is_stalled(status, last, spec))
@@ -81,11 +83,14 @@ def find_next_due(
     # After the failures: what is compared must be as the spec asks, see `comparisons`.
     if comparisons.find_due(status, observed, spec) is not None:
         return Due(at=now)
-    proof = proofs.find_times_of_run(status, spec)
-    if proof is not None and proof.latest <= now:
-        return Due(at=now, proof=proofs.choose_kind(spec))
     due = _find_due_after_success(status, last.finished_at, observed, spec, now=now)
     return due if proof is None else _give_way(due, proof, observed, spec, now=now)
+
+
+def _find_proof_times(status: PipelineStatus, spec: PipelineSpec) -> ProofTimes | None:
+    """Return when a comparison by `spec.verify` is due; None while a requested one is not made."""
+    requested = comparisons.find_requested(status, spec) is not None
+    return None if requested else proofs.find_times_of_run(status, spec)
 
 
 def _give_way(
@@ -191,7 +196,7 @@ def _find_due_after_success(
     # First, because an index in mode ExportOnly is finished whatever the current snapshots are.
     complete = _is_complete(status.tables, spec)
     opening = export_windows.find_next_run(status, finished, spec, now=now)
-    if finished - now > CLOCK_TOLERANCE and (stalled or not complete):
+    if finished - now > progress.CLOCK_TOLERANCE and (stalled or not complete):
         # The clock was ahead then. How long ago that was is not known, so waiting may take years.
         return Due(at=now, settled=True)
     if complete:

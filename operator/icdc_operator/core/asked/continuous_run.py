@@ -11,6 +11,12 @@ again with each decision until the answer is in its report.
     2     its report: complete         a1 (of the annotation)       verifiedNonce 4; observedAsk a1
     3     its report: complete         a1                           observedAsk a1 finished
 
+What `spec.verify` promises is asked for one table after the other, and last of all: it gives way to
+a person's question although the run has begun it.
+
+    proof-4-1700000000000-2000    the fifth table of the spec, since that moment, in the run of
+                                  epoch 2000: asked until it is answered, whatever the table's state
+
 Refused documents alone are answered by a run of its own: the answer holds values of rows, which
 would stand in the annotation of a pod that stays for months.
 
@@ -18,6 +24,7 @@ Each question is tried so once. Where that run ends without the answer, whatever
 of its own answers: what ends a driver must not end it again and again, while all tables wait.
 """
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -31,6 +38,9 @@ from icdc_api.status.runs import Failure, ResyncMode, RunKind, RunState, RunStat
 from icdc_api.status.triggers import Ask, ObservedAsk
 from icdc_operator.core.asked import asks, comparisons, proofs, resyncs, verification
 from icdc_operator.core.observed import AskRun, Observed, RunSeen
+
+_PROOF = re.compile(r"proof-([0-9]{1,6})-([0-9]{1,16})-([0-9]{1,16})")
+"""Id of a question for `spec.verify`: position of the table, moment in milliseconds, epoch."""
 
 
 def adopt_generation(status: PipelineStatus, observed: Observed) -> PipelineStatus:
@@ -96,7 +106,7 @@ def advance(
         return status, ()
     status, withdrawn = _read_ask(status, run, seen, observed)
     status = _read_comparison(status, run, seen, spec, now=now)
-    status = _read_proof(status, run, seen, spec, now=now)
+    status = _read_proof(status, run, seen, now=now)
     question = _choose(status, run, seen, observed=observed, spec=spec, now=now)
     if question is None:
         # Until the report holds no question, nor its answer: the driver keeps that for a minute.
@@ -119,13 +129,12 @@ def _choose(
 ) -> RunQuestion | None:
     """Return the question that the run has to answer now: what it has begun comes first."""
     asked, compared = _build_asked(status, run, seen, observed), _build_compared(status, run, spec)
-    compared = compared or _build_proof(status, run, spec, now=now)
     begun = status.observed_ask
     if asked is not None and begun is not None and (begun.id, begun.run) == (asked.id, run.name):
         return asked
     if compared is not None and _get_answer(seen)["question"] == compared.id:
         return compared
-    return asked or compared
+    return asked or compared or _build_proof(status, run, seen, spec, now=now)
 
 
 def _build_asked(
@@ -157,15 +166,41 @@ def _build_comparison_id(status: PipelineStatus, run: RunStatus, spec: PipelineS
 
 
 def _build_proof(
-    status: PipelineStatus, run: RunStatus, spec: PipelineSpec, *, now: datetime
+    status: PipelineStatus, run: RunStatus, seen: RunSeen, spec: PipelineSpec, *, now: datetime
 ) -> RunQuestion | None:
     """Return the comparison by `spec.verify`, once it is due; the same until it is answered."""
-    moment = proofs.find_question_time(status, run, spec, now=now)
-    if moment is None:
+    if spec.verify is None or spec.verify.interval is None:
         return None
-    tables = proofs.list_tables(status, spec, moment)
-    identity = f"proof-{moment.timestamp() * 1000:.0f}-{run.epoch}"
-    return RunQuestion(id=identity, mode=RunMode.of(proofs.choose_kind(spec)), tables=tables)
+    begun = _find_begun_proof(status, run, seen, now=now)
+    if begun is not None:
+        return _ask_proof(spec, begun, str(_get_answer(seen)["question"]))
+    due = proofs.find_next_table(status, run, spec, now=now)
+    if due is None:
+        return None
+    table, moment = due
+    identity = f"proof-{status.tables.index(table)}-{moment.timestamp() * 1000:.0f}-{run.epoch}"
+    return _ask_proof(spec, table, identity)
+
+
+def _ask_proof(spec: PipelineSpec, table: TableStatus, identity: str) -> RunQuestion:
+    mode = RunMode.of(proofs.choose_kind(spec))
+    return RunQuestion.model_validate({"id": identity, "mode": mode, "tables": (table.name,)})
+
+
+def _find_begun_proof(
+    status: PipelineStatus, run: RunStatus, seen: RunSeen, *, now: datetime
+) -> TableStatus | None:
+    """Return the table that the driver compares for `spec.verify`; None once that is recorded."""
+    # Only the question says it: what is due next changes with the state of each table.
+    match = _PROOF.fullmatch(str(_get_answer(seen)["question"]))
+    if match is None:
+        return None
+    position, moment, epoch = map(int, match.groups())
+    if epoch != run.epoch or position >= len(status.tables):
+        return None
+    table = status.tables[position]
+    recorded = 0.0 if table.verification is None else table.verification.at.timestamp() * 1000
+    return table if recorded < moment <= now.timestamp() * 1000 else None
 
 
 def _read_ask(
@@ -200,13 +235,13 @@ def _read_comparison(
 
 
 def _read_proof(
-    status: PipelineStatus, run: RunStatus, seen: RunSeen, spec: PipelineSpec, *, now: datetime
+    status: PipelineStatus, run: RunStatus, seen: RunSeen, *, now: datetime
 ) -> PipelineStatus:
     """Return the status with the results of a comparison by `spec.verify`."""
-    question = _build_proof(status, run, spec, now=now)
-    if question is None or not _is_answered(seen, question.id):
+    table = _find_begun_proof(status, run, seen, now=now)
+    if table is None or _get_answer(seen)["complete"] is not True:
         return status
-    tables = _read_answers(status, run, seen, question.tables or (), nonce=None, now=now)
+    tables = _read_answers(status, run, seen, (table.name,), nonce=None, now=now)
     return status.model_copy(update={"tables": tables})
 
 

@@ -1,18 +1,21 @@
 """The rolling proof of `spec.verify`: which tables are to be compared again, and when. Pure.
 
 A table is due again after eight tenths of `every`, as soon as no run replicates or is due; after
-nine tenths it comes before replication. So a comparison has a tenth of the time to end in. One that
-gave no result is repeated after a tenth, so a fault costs at most ten runs within the time; a table
-that was never compared is due at once. Example, `every: 10h`, compared at 0:00:
+nine tenths it comes before replication. So a comparison has a tenth of the time to end in. Where a
+passing fault prevented a result it is repeated after a tenth, so that costs at most ten runs
+within the time; a table that was never compared is due at once. Both come before replication after
+nine tenths, too: since that attempt, or since Verified is Unknown. Example, `every: 10h`, compared
+at 0:00:
 
     time     trigger OnCommit                       trigger Continuous
     8:00     a run of its own, if nothing is due    the run that follows the tables is asked,
     9:00     a run of its own, before replication   if it has run for an hour
     10:00    condition Verified: Overdue; alert     the same
 
-Tables that are due within a tenth of `every` share a run. No table is compared while its index is
-incomplete. What is asked depends on the status and on one moment alone, which the record of a run
-holds, or the id of a question: so each decision finds the same tables.
+Tables that are due within a tenth of `every` share a run. What it compares depends on the status,
+which a comparison changes only at its end, and on the moment that the record of the run holds: so
+each decision finds the same tables. A run that follows tables is asked for one after the other. No
+table is compared while its index is incomplete.
 """
 
 from collections.abc import Iterable
@@ -22,9 +25,16 @@ from datetime import UTC, datetime, timedelta
 from icdc_api.spec.changelog import Trigger
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.spec.proof import DEFAULT_MAX_CPU, OnDifference
-from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import (
+    PipelineStatus,
+    TableReason,
+    TableState,
+    TableStatus,
+    Verification,
+)
 from icdc_api.status.runs import RunKind, RunStatus
-from icdc_operator.core import progress
+from icdc_operator.core import progress, retry
 
 _PARTS = 10
 _SOFT, _HARD = 8, 9
@@ -32,6 +42,8 @@ _SOFT, _HARD = 8, 9
 
 _NOT_READY = (TableState.PENDING, TableState.EXPORTING, TableState.STALLED)
 """States of a table whose index is not complete yet, or waits for a person: it is not compared."""
+_LASTING = frozenset(TableReason) - retry.PASSING_REASONS
+"""Reasons for no result that another attempt does not change, such as an expired snapshot."""
 _AT_ONCE = datetime(1970, 1, 1, tzinfo=UTC)
 """When a table was due that was never compared."""
 
@@ -52,9 +64,12 @@ def find_times(status: PipelineStatus, spec: PipelineSpec) -> ProofTimes | None:
     ready = list(_select_ready(status))
     if interval is None or not ready:
         return None
+    verified = status.find_condition(ConditionType.VERIFIED)
+    since = _AT_ONCE if verified is None else verified.last_transition_time
+    attempts = [since if table.verification is None else table.verification.at for table in ready]
     return ProofTimes(
-        at=min(_find_due(table, interval, _SOFT) for table in ready),
-        latest=min(_find_due(table, interval, _HARD) for table in ready),
+        at=min(_find_due(table, interval) for table in ready),
+        latest=min(attempts) + interval * _HARD / _PARTS,
     )
 
 
@@ -89,25 +104,24 @@ def list_tables(
     if interval is None or moment is None:
         return ()
     until = moment + interval / _PARTS
-    due = {
-        table.name for table in _select_ready(status) if _find_due(table, interval, _SOFT) <= until
-    }
+    due = {table.name for table in _select_ready(status) if _find_due(table, interval) <= until}
     return tuple(table.name for table in spec.tables if table.name in due)
 
 
-def find_question_time(
+def find_next_table(
     status: PipelineStatus, run: RunStatus, spec: PipelineSpec, *, now: datetime
-) -> datetime | None:
-    """Return since when a continuous run has a table to compare; None while it has none.
+) -> tuple[TableStatus, datetime] | None:
+    """Return the table that a continuous run has to compare, and since when; None without one.
 
     A run that has just started is not asked: where comparing ends drivers, one is lost each tenth
     of the time, and no more.
     """
-    interval, times = _get_interval(spec), find_times(status, spec)
-    if interval is None or times is None or run.started_at is None:
+    interval, ready = _get_interval(spec), list(_select_ready(status))
+    if interval is None or not ready or run.started_at is None:
         return None
-    moment = max(times.at, run.started_at + interval / _PARTS)
-    return moment if moment <= now else None
+    table = min(ready, key=lambda one: _find_due(one, interval))
+    moment = max(_find_due(table, interval), run.started_at + interval / _PARTS)
+    return (table, moment) if moment <= now else None
 
 
 def list_unproven(status: PipelineStatus, spec: PipelineSpec) -> list[TableStatus]:
@@ -147,12 +161,16 @@ def _format(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%MZ}"
 
 
-def _find_due(table: TableStatus, interval: timedelta, parts: int) -> datetime:
+def _find_due(table: TableStatus, interval: timedelta) -> datetime:
     last = table.verification
     if last is None:
         return _AT_ONCE
-    # Without a result it is tried again much sooner, but never at once: a fault may last.
-    return last.at + interval * (1 if last.equal is None else parts) / _PARTS
+    # After a passing fault it is tried again much sooner, but never at once: it may last.
+    return last.at + interval * (1 if _has_passing_fault(last) else _SOFT) / _PARTS
+
+
+def _has_passing_fault(last: Verification) -> bool:
+    return last.equal is None and last.reason not in _LASTING
 
 
 def _select_ready(status: PipelineStatus) -> Iterable[TableStatus]:

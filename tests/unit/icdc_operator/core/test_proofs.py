@@ -1,60 +1,27 @@
 """`spec.verify`: tables are compared again in time, and replication comes first for most of it."""
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from icdc_api.errors import Bug, OutOfMemory
 from icdc_api.spec.cautions import find_cautions
-from icdc_api.status.conditions import ConditionType
-from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus, Verification
+from icdc_api.status.conditions import Condition, ConditionStatus, ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
 from icdc_api.status.runs import Failure, RunKind, RunStatus
-from icdc_api.status.triggers import ObservedTriggers
-from icdc_operator.core import events, progress
-from icdc_operator.core.asked import comparisons
+from icdc_operator.core import progress
+from icdc_operator.core.asked import comparisons, resyncs
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import CreateRun, Decision, Observed, Queued, StopRun
 from icdc_operator.core.usage import Used, measure
-from icdc_testing.operator.deciding.comparing import ITEMS, ORDERS, ComparingWorld, verdict
-from icdc_testing.operator.deciding.pipelines import NOW, caught_up, make_observed, make_spec
+from icdc_testing.operator.deciding.comparing import ITEMS, ORDERS, ComparingWorld, asking, verdict
+from icdc_testing.operator.deciding.pipelines import NOW, caught_up, make_spec
 
-from .followed_pipeline import EQUAL, LAST, RUN, TABLES, asked_of, following, resync, seen
+from .followed_pipeline import RUN, TABLES, following, seen
+from .proven_pipeline import EVERY, compared, hours, idle, planned
 
 pytestmark = pytest.mark.unit
-
-EVERY: dict[str, Any] = {"verify": {"every": "10h"}}
-
-
-def hours(number: float) -> timedelta:
-    return timedelta(hours=number)
-
-
-def compared(name: str, age: float, *, equal: bool | None = True, **more: Any) -> TableStatus:
-    """Return a table that was compared `age` hours ago."""
-    result = Verification(at=NOW - hours(age), equal=equal)
-    return caught_up(name, verification=result, **more)
-
-
-def idle(*tables: TableStatus, head: str = "7", **spec: Any) -> Observed:
-    """Return a pipeline of which no run is active."""
-    names = [table.name for table in tables]
-    last = LAST.model_copy(update={"finished_at": NOW - timedelta(minutes=5)})
-    status = PipelineStatus(
-        observed_generation=1,
-        tables=tables,
-        last_run=last,
-        recent_runs=(last,),
-        observed_triggers=ObservedTriggers(),
-    )
-    world = make_observed(make_spec(*names, **(EVERY | spec)), status)
-    return replace(world, heads=dict.fromkeys(names, head), heads_watched=True)
-
-
-def planned(decision: Decision) -> RunKind | None:
-    run = decision.status.current_run
-    return None if run is None else run.kind
 
 
 def created(world: Observed, decision: Decision) -> CreateRun:
@@ -91,6 +58,8 @@ def test_a_table_is_compared_again_after_eight_tenths_of_the_time(
         (compared(ITEMS, 30, state=TableState.EXPORTING), (ORDERS,)),
         (compared(ITEMS, 30, state=TableState.STALLED), (ORDERS,)),
         (compared(ITEMS, 0.9, equal=None), (ORDERS, ITEMS)),
+        (compared(ITEMS, 0.9, equal=None, reason="SourceUnavailable"), (ORDERS, ITEMS)),
+        (compared(ITEMS, 6.9, equal=None, reason="Gap"), (ORDERS,)),
         (compared(ITEMS, 0.0, equal=None), (ORDERS, ITEMS)),
         (compared(ITEMS, 0.0, equal=False), (ORDERS,)),
     ],
@@ -126,6 +95,73 @@ def test_a_comparison_that_is_queued_does_not_change_when_replication_is_due() -
     assert decision.status.next_attempt_time is None
 
 
+@pytest.mark.parametrize(
+    ("table", "head", "since", "kind"),
+    [
+        (caught_up(ORDERS), "7", 0.0, RunKind.VERIFY),
+        (caught_up(ORDERS), "8", 8.9, RunKind.CHANGELOG),
+        (caught_up(ORDERS), "8", 9.0, RunKind.VERIFY),
+        (compared(ORDERS, 8.9, equal=None), "8", 30.0, RunKind.CHANGELOG),
+        (compared(ORDERS, 9.0, equal=None), "8", 30.0, RunKind.VERIFY),
+    ],
+)
+def test_replication_comes_first_where_there_is_no_result_too(
+    table: TableStatus, head: str, since: float, kind: RunKind
+) -> None:
+    """`since`: for how many hours the condition Verified has been Unknown."""
+    world = idle(table, head=head)
+    verified = Condition(
+        type=ConditionType.VERIFIED,
+        status=ConditionStatus.UNKNOWN,
+        reason="NotVerified",
+        message="",
+        last_transition_time=NOW - hours(since),
+    )
+    status = world.status.model_copy(update={"conditions": (verified,)})
+    assert planned(decide(replace(world, status=status), NOW)) == kind
+
+
+@pytest.mark.parametrize(
+    ("ahead", "every", "reason", "kind"),
+    [
+        (61, "10h", "NotVerified", RunKind.VERIFY),
+        (60, "10h", "Equal", None),
+        (61, "", "Equal", None),
+    ],
+)
+def test_a_comparison_in_the_future_is_no_proof(
+    ahead: int, every: str, reason: str, kind: RunKind | None
+) -> None:
+    decision = decide(idle(compared(ORDERS, -ahead / 3600), verify={"every": every}), NOW)
+    verified = decision.status.find_condition(ConditionType.VERIFIED)
+    assert verified is not None
+    assert (verified.reason, planned(decision)) == (reason, kind)
+
+
+@pytest.mark.parametrize(
+    ("update", "kind"),
+    [
+        # The rest of a run that made room, or a turn in the queue.
+        ({"next_attempt_time": NOW}, RunKind.VERIFY),
+        ({"next_attempt_time": NOW, "consecutive_failures": 1}, RunKind.CHANGELOG),
+    ],
+)
+def test_nothing_but_a_failure_goes_before_a_comparison_in_the_end(
+    update: dict[str, Any], kind: RunKind
+) -> None:
+    world = idle(compared(ORDERS, 9), head="8")
+    decision = decide(replace(world, status=world.status.model_copy(update=update)), NOW)
+    assert planned(decision) == kind
+
+
+def test_a_request_whose_tables_are_not_complete_is_not_answered_by_a_proof() -> None:
+    exporting = caught_up(ITEMS, state=TableState.EXPORTING)
+    world = idle(compared(ORDERS, 9), exporting, head="8", **asking())
+    triggers = resyncs.record_triggers(world.status, make_spec(**asking()), epoch=5)
+    status = world.status.model_copy(update={"observed_triggers": triggers})
+    assert planned(decide(replace(world, status=status), NOW)) == RunKind.CHANGELOG
+
+
 @pytest.mark.parametrize(("age", "ends"), [(8.5, False), (9.0, True)])
 def test_a_run_that_lingers_makes_room_in_the_end(age: float, ends: bool) -> None:
     world = following(changelog={"lingerSeconds": 60}, **EVERY)
@@ -134,63 +170,6 @@ def test_a_run_that_lingers_makes_room_in_the_end(age: float, ends: bool) -> Non
     world = replace(world, status=world.status.model_copy(update={"tables": tables}))
     decision = decide(replace(world, runs=(report,)), NOW)
     assert (decision.actions == (StopRun(RUN.name, graceful=True),)) == ends
-
-
-def continuous(age: float, *, started: float = 2, **spec: Any) -> Observed:
-    """Return a pipeline whose continuous run follows two tables."""
-    return _of_age(following(**(EVERY | spec)), age, started=started)
-
-
-def _of_age(world: Observed, age: float, *, started: float) -> Observed:
-    run = RUN.model_copy(update={"started_at": NOW - hours(started)})
-    tables = tuple(compared(name, age) for name in TABLES)
-    update = {"current_run": run, "tables": tables}
-    return replace(world, status=world.status.model_copy(update=update))
-
-
-@pytest.mark.parametrize(("age", "started"), [(7.9, 30), (30, 0.9)])
-def test_a_continuous_run_is_asked_once_it_is_due_and_has_run_for_a_tenth(
-    age: float, started: float
-) -> None:
-    assert decide(continuous(age, started=started), NOW).actions == ()
-
-
-def test_with_the_trigger_continuous_no_run_of_its_own_compares() -> None:
-    world = idle(compared(ORDERS, 30), changelog={"trigger": "Continuous"})
-    decision = decide(replace(world, heads=None, heads_watched=False), NOW)
-    assert planned(decision) == RunKind.CHANGELOG
-
-
-def test_a_continuous_run_compares_beside_its_tables_and_its_answer_counts() -> None:
-    world = continuous(8.5, verify={"every": "10h", "onDifference": "Repair"})
-    question = asked_of(decide(world, NOW))
-    assert question is not None
-    assert (question.mode, question.tables) == ("repair", TABLES)
-    later = NOW + timedelta(minutes=20)
-    assert asked_of(decide(world, later)) == question, "it is the same until it is answered"
-
-    differs = {"count": 1, "samples": ["7"]}
-    entries = [EQUAL[0], EQUAL[1] | {"equal": False, "missing": differs}]
-    answer = {"question": question.id, "complete": True, "tables": entries}
-    world = replace(world, runs=(seen(result=answer),))
-    decision = decide(world, later)
-    assert asked_of(decision) is None
-    first, second = decision.status.tables
-    results = [table.verification for table in (first, second)]
-    assert [(one.equal, one.at, one.nonce) for one in results if one] == [
-        (True, later, None),
-        (False, later, None),
-    ]
-    found = [one.reason for one in events.derive_events(world.status, decision.status)]
-    assert found == ["Verified", "DifferencesFound"]
-
-
-def test_what_a_person_requests_comes_before() -> None:
-    world = _of_age(resync(**EVERY), 30, started=30)
-    adopted = decide(world, NOW)
-    question = asked_of(decide(replace(world, status=adopted.status), NOW))
-    assert question is not None
-    assert question.id.startswith("resync-1-")
 
 
 @pytest.fixture
@@ -279,6 +258,9 @@ def test_the_age_is_measured_beside_its_limit() -> None:
     )
     only = status.model_copy(update={"tables": status.tables[1:]})
     assert progress.find_oldest_proof(only) == NOW
+    # That it is compared may have been promised only now.
+    never = status.model_copy(update={"tables": (caught_up(ITEMS),)})
+    assert progress.find_oldest_proof(never) is None
     assert measure(idle(caught_up(), suspend=True), PipelineStatus(), None).proof == Used()
 
 
