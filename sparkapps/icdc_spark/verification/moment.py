@@ -9,16 +9,19 @@ ended in between, and the scan may take as long as it likes.
     77 applied                   78 applied       closed, and opened again
     77 applied, 78 under way     the same         of each document, that of 77 or that of 78
 
+An export that replaces the index moves the alias, deletes dead letters, and records the new index.
+What fails meanwhile is tried again with the index that the state names then.
+
 A moment between two batches is waited for, because it proves more. It must not know what documents
 should hold.
 """
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
-from icdc_api.errors import Gap, PassingError
+from icdc_api.errors import Gap, IcdcError, PassingError
 from icdc_spark.opensearch.client.scan import Scan, close_scan, open_scan
 from icdc_spark.opensearch.stores import dead_letters, indices
 from icdc_spark.opensearch.stores.state_store import Stored
@@ -84,35 +87,74 @@ def open_moment(
     """Open a scan of the index at a known state, in about `slices` slices; close it at the end.
 
     `check` raises where an index is not the one that the state names, or is hidden in part; it is
-    called once for each index. NotSettledError where the state never stays for an instant.
+    called once for each index, and again while an export may replace it. NotSettledError where the
+    state never stays for an instant.
     """
     # Of a planned comparison, and in the thread that follows the table, nothing else writes.
     alone = context.request.tables is not None or context.request.continuous
     began, checked = time.monotonic(), None
     while time.monotonic() < began + MOMENT_SECONDS:
         stored = require_exported(context, load())
-        state, index = stored.document, stored.document.index or ""
+        state = stored.document
         may_wait = not alone and time.monotonic() < began + QUIET_SECONDS
         if find_batch(state) is not None and may_wait:
             context.stop.wait(_POLL_SECONDS)
             continue
-        if checked != state.index_uuid:
-            check(state)
-            checked = state.index_uuid
-        # Refreshed, because a scan reads refreshed documents only.
-        documents = indices.refresh_and_count(context.client, index)
-        scan = open_scan(context.client, index, slices)
         try:
-            refused_ids = dead_letters.list_ids(context.client, context.ownership)
-            after = load()
-            if after is not None and describes_same(state, after.document):
-                yield IndexMoment(stored, scan, documents, refused_ids)
-                return
+            if checked != state.index_uuid:
+                check(state)
+                checked = state.index_uuid
+            moment = _open_at(context, load, None if alone else check, stored, slices)
+        except IcdcError:
+            # An export moves the alias before it records the new index: soon the state says so.
+            is_swapped = may_wait and state.intent is not None
+            if not is_swapped and not _is_replaced(state, load()):
+                raise
+            context.stop.wait(_POLL_SECONDS)
+            continue
+        if moment is None:
+            continue
+        try:
+            yield moment
         finally:
-            # It expires by itself, and a comparison that has its answer must not lose it.
-            with suppress(PassingError):
-                close_scan(context.client, scan)
+            _close(context, moment.scan)
+        return
     raise NotSettledError
+
+
+def _open_at(
+    context: TableContext,
+    load: Callable[[], Stored | None],
+    check: Callable[[StateDocument], None] | None,
+    stored: Stored,
+    slices: int,
+) -> IndexMoment | None:
+    """Return the moment at which the state is as `stored`; None where it has changed meanwhile."""
+    state, index = stored.document, stored.document.index or ""
+    # Refreshed, because a scan reads refreshed documents only.
+    documents = indices.refresh_and_count(context.client, index)
+    scan = open_scan(context.client, index, slices)
+    with ExitStack() as unless_used:
+        unless_used.callback(_close, context, scan)
+        refused_ids = dead_letters.list_ids(context.client, context.ownership)
+        if check is not None and state.intent is not None:
+            # An export deletes the dead letters of this index once it has moved the alias.
+            check(state)
+        after = load()
+        if after is None or not describes_same(state, after.document):
+            return None
+        unless_used.pop_all()
+    return IndexMoment(stored, scan, documents, refused_ids)
+
+
+def _close(context: TableContext, scan: Scan) -> None:
+    # It expires by itself, and a comparison that has its answer must not lose it.
+    with suppress(PassingError):
+        close_scan(context.client, scan)
+
+
+def _is_replaced(state: StateDocument, after: Stored | None) -> bool:
+    return after is not None and after.document.index_uuid != state.index_uuid
 
 
 def _list_marks(state: StateDocument) -> tuple[object, ...]:

@@ -1,11 +1,12 @@
 """The moment of a comparison: what is under way at it, and how its scan ends."""
 
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from icdc_api.errors import TargetUnavailable
+from icdc_api.errors import TargetInvalid, TargetUnavailable
 from icdc_spark.opensearch.stores import dead_letters, indices
 from icdc_spark.protocol.next_step import StepKind
 from icdc_spark.protocol.state_document import IntentKind
@@ -22,11 +23,11 @@ CONTEXT: Any = SimpleNamespace(
 )
 
 
-def stored(kind: IntentKind | None = None) -> Any:
+def stored(kind: IntentKind | None = None, uuid: str = "u") -> Any:
     """Return a state document with an open intent of this kind."""
     intent = None if kind is None else SimpleNamespace(kind=kind)
     applied = SimpleNamespace(snapshot_id="77")
-    marks = {"index": "things-1", "index_uuid": "u", "last_ordinal": 5}
+    marks = {"index": "things-1", "index_uuid": uuid, "last_ordinal": 5}
     return SimpleNamespace(document=SimpleNamespace(applied=applied, intent=intent, **marks))
 
 
@@ -54,10 +55,59 @@ def test_a_comparison_has_its_answer_where_its_scan_cannot_be_closed(
     def fail(*_: object) -> None:
         raise TargetUnavailable("no answer")
 
-    monkeypatch.setattr(moment, "open_scan", lambda *_: None)
+    _play_opensearch(monkeypatch)
     monkeypatch.setattr(moment, "close_scan", fail)
-    monkeypatch.setattr(indices, "refresh_and_count", lambda *_: 3)
-    monkeypatch.setattr(dead_letters, "list_ids", lambda *_: frozenset())
     with moment.open_moment(CONTEXT, stored, lambda _: None, slices=1) as opened:
         documents = opened.documents
     assert documents == 3
+
+
+OLD, NEW = stored(IntentKind.EXPORT, "old"), stored(uuid="new")
+
+
+@pytest.mark.parametrize(
+    ("states", "fails_at", "found"),
+    [
+        # The alias has moved before the first check, or after it: the state says so soon.
+        ((OLD, OLD, NEW), 0, "new"),
+        ((OLD, OLD, NEW), 1, "new"),
+        # The index is not there, and the state names another one by now.
+        ((stored(uuid="old"), NEW), 0, "new"),
+        # Nothing replaces the index: the failure is of this very index.
+        ((stored(uuid="old"),), 0, None),
+        ((OLD,), 0, None),
+    ],
+)
+def test_an_index_that_an_export_replaces_meanwhile_is_opened_as_the_new_one(
+    monkeypatch: pytest.MonkeyPatch, states: tuple[Any, ...], fails_at: int, found: str | None
+) -> None:
+    left, checks = list(states), []
+
+    def load() -> Any:
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    def check(state: Any) -> None:
+        checks.append(state)
+        if state.index_uuid == "old" and len(checks) > fails_at:
+            raise TargetInvalid("readers do not see it")
+
+    monkeypatch.setattr(moment, "QUIET_SECONDS", 0.05)
+    monkeypatch.setattr(moment, "_POLL_SECONDS", 0.001)
+    _play_opensearch(monkeypatch)
+    request = SimpleNamespace(tables=None, continuous=False)
+    context: Any = SimpleNamespace(**vars(CONTEXT) | {"request": request, "stop": Event()})
+    opening = moment.open_moment(context, load, check, slices=1)
+    if found is None:
+        with pytest.raises(TargetInvalid), opening:
+            pass
+        assert (len(checks) > 1) == (OLD in states)
+        return
+    with opening as opened:
+        assert opened.stored.document.index_uuid == found
+
+
+def _play_opensearch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moment, "open_scan", lambda *_: None)
+    monkeypatch.setattr(moment, "close_scan", lambda *_: None)
+    monkeypatch.setattr(indices, "refresh_and_count", lambda *_: 3)
+    monkeypatch.setattr(dead_letters, "list_ids", lambda *_: frozenset())
