@@ -1,23 +1,19 @@
 """The one tree of errors, shared by the operator and the Spark application.
 
-Every failure that a user can meet is one class here, and says how it is retried, whether that can
-help, and who must act next. Foreign errors (py4j, Spark, OpenSearch, files) are mapped to this tree
-at one border each; nothing else raises them. This module knows no foreign library.
+Every failure that a user can meet is one class here, and says how it is retried and who must act.
+Foreign errors (py4j, Spark, OpenSearch, files) are mapped to this tree at one border each.
 
     IcdcError
       BadSpec                 the pipeline is wrong by itself
       Fenced                  a newer run owns the index
       Bug                     an unexpected error; of one table it stalls only that table
-      PassingError            may pass by itself
-        SourceUnavailable  TargetUnavailable  Throttled  NoProgress
-      TableError              stalls one table, the others go on
-        Gap  IncompatibleSchema  AliasTaken  TableNotFound  BranchNotFound  ColumnNotFound
-        FilterInvalid  UnsupportedType  NoIdentifier  NotAppendOnly  DataFileMissing
-        FileUnreadable  DeadLetterLimit  TargetReadOnly  TargetInvalid  StateCorrupt
-        Unauthorized  CatalogInvalid  MappingInvalid
+      PassingError            SourceUnavailable  TargetUnavailable  Throttled  NoProgress
+      TableError              stalls one table, the others go on: Gap  IncompatibleSchema
+        AliasTaken  TableNotFound  BranchNotFound  ColumnNotFound  FilterInvalid  FieldInvalid
+        UnsupportedType  NoIdentifier  NotAppendOnly  DataFileMissing  FileUnreadable  Unauthorized
+        DeadLetterLimit  TargetReadOnly  TargetInvalid  StateCorrupt  CatalogInvalid  MappingInvalid
       RunError                the run itself, before or beside its tables
         Submission  ImagePull  Unschedulable  StartTimeout  OutOfMemory  DiskFull  NodeLost
-          DriverLost          no table of the run can go on
 """
 
 from enum import StrEnum
@@ -169,6 +165,10 @@ class ColumnNotFound(TableError):
 
 class FilterInvalid(TableError):
     """`rowFilter` cannot be evaluated on the table."""
+
+
+class FieldInvalid(TableError):
+    """An entry of `fields` does not fit the table, or fails on most rows of a batch."""
 
 
 class UnsupportedType(TableError):

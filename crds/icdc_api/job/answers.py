@@ -14,7 +14,7 @@ validates first: `run_files.TableComparison`.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, TypedDict, TypeVar, cast
+from typing import Any, Final, Literal, NotRequired, TypedDict, TypeVar, cast
 
 BATCH_UNDER_WAY: Final = "BatchUnderWay"
 """As the `reason` of an entry: a batch was open, which has to be finished first, or was partly in
@@ -161,7 +161,9 @@ class PreviewDocument(TypedDict):
     _id: str
     """The document's id."""
     _source: dict[str, Any]
-    """The document."""
+    """The document; where there is none, the columns that it would be made of."""
+    failed: NotRequired[str]
+    """The field whose expression fails on the row: it becomes a dead letter, and no document."""
 
 
 class PreviewEntry(TableEntry, total=False):

@@ -15,7 +15,7 @@ from icdc_api.spec.export_window import (
     ExportWindow,
     is_window,
 )
-from icdc_api.spec.index_settings import find_harmful, flatten_settings
+from icdc_api.spec.indices.index_settings import find_harmful, flatten_settings
 
 EMBEDDED = "embedded"
 # Without user:password@, which would be readable for all who may get pipelines.

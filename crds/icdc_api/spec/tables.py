@@ -3,7 +3,7 @@
 import re
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import (
     AfterValidator,
@@ -19,6 +19,13 @@ from icdc_api.base import INT64_MAX, ApiModel, Flag
 from icdc_api.errors import BadSpec
 from icdc_api.problems import build_problem, build_refusal, find_first_duplicate
 from icdc_api.spec.catalog import Catalog
+from icdc_api.spec.indices.fields import (
+    FIELDS_RULE,
+    ColumnName,
+    FieldMapping,
+    Fields,
+    check_entries,
+)
 from icdc_api.spec.sink import Strings
 
 _RFC3339 = re.compile(
@@ -69,7 +76,6 @@ IndexName = Annotated[
     StringConstraints(min_length=1, max_length=naming.MAX_INDEX_BYTES),
     AfterValidator(_check_index),
 ]
-ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 START_FROM_RULE = "set exactly one of position, snapshotId and timestamp"
 APPEND_ONLY_RULE = "identifierColumns is excluded by appendOnly: such a table has no key"
 
@@ -103,13 +109,6 @@ class StartFrom(ApiModel):
         ):
             raise build_problem(START_FROM_RULE)
         return self
-
-
-# Open, because OpenSearch has too many mapping parameters to list; it refuses wrong ones itself.
-FieldMapping = Annotated[
-    dict[str, Any],
-    Field(max_length=64, json_schema_extra={"x-kubernetes-preserve-unknown-fields": True}),
-]
 
 
 class Table(ApiModel):
@@ -152,7 +151,12 @@ class Table(ApiModel):
         | None
     ) = None
     """Columns in the documents. Default: all. A change needs a new index, see
-    changelog.onIncompatibleSchema."""
+    changelog.onIncompatibleSchema. Excluded by fields."""
+    fields: Fields | None = None
+    """Fields of the documents, in any order: "*" (every column that no other entry names), {name,
+    from: column}, {name, expression: Spark SQL over the row alone}, {exclude: column}. Dots in
+    names build objects; mapping in an entry is as below. Default: columns. Excludes columns. A
+    change needs a new index, see changelog.onIncompatibleSchema."""
     row_filter: Annotated[str, StringConstraints(min_length=1, max_length=4096)] | None = None
     """Spark SQL predicate; only rows for which it is true are in the index, and a row that leaves
     the filter is deleted from it. It must depend on nothing but the row: not on the time, the user,
@@ -193,6 +197,10 @@ class Table(ApiModel):
                 raise build_refusal(twice[1], "columns are unique", field, twice[0])
         if self.append_only and self.identifier_columns:
             raise build_problem(APPEND_ONLY_RULE, "identifierColumns")
+        if self.fields and self.columns:
+            raise build_problem(FIELDS_RULE, "columns")
+        check_entries(self.fields or ())
+        self._check_mapping_once()
         # Here and not when it is used: a table without a usable name for its index is a mistake in
         # the spec, and the author should hear of it at once.
         if self.index is None:
@@ -201,3 +209,9 @@ class Table(ApiModel):
             except BadSpec as error:
                 raise build_problem(error.message, "index") from error
         return self
+
+    def _check_mapping_once(self) -> None:
+        for position, entry in enumerate(self.fields or ()):
+            if entry.mapping is not None and entry.name in self.mapping:
+                text = f"tables[].mapping has the field `{entry.name}` too: write it once"
+                raise build_problem(text, "fields", position, "mapping")

@@ -92,6 +92,8 @@ class TableReason(StrEnum):
     """The spec names a column that the table lacks. The author corrects it."""
     FILTER_INVALID = "FilterInvalid"
     """`rowFilter` cannot be evaluated on the table. The author corrects it."""
+    FIELD_INVALID = "FieldInvalid"
+    """An entry of `fields` cannot be made of the table. The author corrects it."""
     UNSUPPORTED_TYPE = "UnsupportedType"
     """A column cannot be indexed, or not be part of an id. The author leaves it out."""
     NO_IDENTIFIER = "NoIdentifier"

@@ -81,7 +81,9 @@ def _format_table(entry: PreviewEntry) -> Iterator[str]:
         yield f"{entry['reason']}: {entry['message']}"
         return
     for document in entry["documents"]:
-        yield f"_id {document['_id']}"
+        failed = document.get("failed")
+        problem = f"   no document: the expression of the field `{failed}` fails on this row"
+        yield f"_id {document['_id']}{problem if failed else ''}"
         yield json.dumps(document["_source"], indent=2, ensure_ascii=False)
     if not entry["documents"]:
         yield "no row has a document"

@@ -68,6 +68,10 @@ CURES: dict[str, tuple[str, ...]] = {
     "BranchNotFound": (edit("tables[].branch", "a branch of the table"),),
     "ColumnNotFound": (EDIT,),
     "FilterInvalid": (edit("tables[].rowFilter", "a condition on columns of the table"),),
+    "FieldInvalid": (
+        edit("tables[].fields", "as the message says; icdc preview -f shows the documents"),
+        f"{DEAD_LETTERS}  # if an expression fails on many rows: the field that fails",
+    ),
     "UnsupportedType": (edit("tables[].columns", "all but the column that the message names"),),
     "NoIdentifier": (edit("tables[].identifierColumns", "the columns that identify a row"),),
     "NotAppendOnly": (

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
-from icdc_spark.diff.operation_lines import EXPECT, add_expect
+from icdc_spark.diff.operation_lines import add_expect
 from icdc_spark.diff.row_sets import (
     BROADCAST_IDS,
     HAS_DUPLICATES,
@@ -31,6 +31,7 @@ from icdc_spark.diff.row_sets import (
     pick_row_per_id,
 )
 from icdc_spark.diff.rows import (
+    EXPECT,
     FINGERPRINT,
     ID,
     compute_row_fingerprint,

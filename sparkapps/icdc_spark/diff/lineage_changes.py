@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff import key_bitmaps
-from icdc_spark.diff.operation_lines import EXPECT, add_expect
+from icdc_spark.diff.operation_lines import add_expect
 from icdc_spark.diff.row_sets import (
     BROADCAST_IDS,
     OLD_ID,
@@ -30,7 +30,14 @@ from icdc_spark.diff.row_sets import (
     count_duplicates,
     pick_row_per_id,
 )
-from icdc_spark.diff.rows import ID, group_by_key, replace_keys_by_ids, select_cells, select_keys
+from icdc_spark.diff.rows import (
+    EXPECT,
+    ID,
+    group_by_key,
+    replace_keys_by_ids,
+    select_cells,
+    select_keys,
+)
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.expect import Expect
 from icdc_spark.iceberg.scan.planning import FileGroup

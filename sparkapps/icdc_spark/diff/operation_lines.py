@@ -6,6 +6,7 @@ For the sink a frame of two columns:
 |---|---|
 | `{"index":{"version":..,"_id":"7"}}\\n{"name":"a"}\\n` | `c` |
 | `{"delete":{"version":..,"_id":"8"}}\\n` | `d` |
+| `{"index":{"version":..,"_id":"9","failed":"total"}}\\n{"name":"c"}\\n` | `r` |
 
 The sink knows these columns and nothing of tables; nothing here knows the sink.
 """
@@ -15,13 +16,20 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
-from icdc_spark.diff.rows import ID, build_document
+from icdc_spark.diff.rows import EXPECT, ID
+from icdc_spark.diff.shaping import (
+    build_document,
+    build_raw_document,
+    evaluate_expressions,
+    name_failed_field,
+)
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.expect import Expect
-from icdc_spark.documents.serialise import build_delete_line, build_index_line
-
-EXPECT = "expect"
-"""The column of `Expect` values."""
+from icdc_spark.documents.serialise import (
+    build_delete_line,
+    build_index_line,
+    build_refused_line,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,14 +77,20 @@ def serialise_operations(
     keys_seen: Observation | None = None,
 ) -> OperationLines:
     """Serialise rows in the shape of `select_cells` with `expect`; deletes need only ids."""
+    operations = evaluate_expressions(operations, spec)
     is_delete = F.col(EXPECT) == Expect.DELETED
     source, non_finite = build_document(spec)
-    line = F.when(is_delete, build_delete_line(F.col(ID), version=version)).otherwise(
-        build_index_line(F.col(ID), source, version=version)
-    )
+    line = F.when(is_delete, build_delete_line(F.col(ID), version=version))
+    expect = F.col(EXPECT)
+    if spec.expressions:
+        failed = name_failed_field(spec)
+        refused = build_refused_line(F.col(ID), build_raw_document(spec), failed, version=version)
+        line = line.when(failed.isNotNull(), refused)
+        expect = F.when(failed.isNotNull(), Expect.REFUSED).otherwise(expect).alias(EXPECT)
+    line = line.otherwise(build_index_line(F.col(ID), source, version=version))
     # A delete has no document in which a number could be lost; its cells may come from a join.
     lost = F.when(is_delete, F.lit(0)).otherwise(non_finite)
-    lines = operations.select(line.alias("line"), F.col(EXPECT), lost.alias("non_finite"))
+    lines = operations.select(line.alias("line"), expect, lost.alias("non_finite"))
     written = Observation()
     counted = lines.observe(
         written, F.count(F.lit(1)).alias("lines"), F.sum("non_finite").alias("non_finite")

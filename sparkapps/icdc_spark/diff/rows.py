@@ -4,7 +4,7 @@
 |---|---|---|
 | ids | `id`, and columns of the caller | `select_ids` |
 | keys | `k0`, `k1` .. , the identifier columns, and columns of the caller | `select_keys` |
-| cells | `id`, `fingerprint`, and `c0`, `c1` .. , the columns of the document | `select_cells` |
+| cells | `id`, `fingerprint`, and `c0`, `c1` .. , what fields are made of | `select_cells` |
 
 Columns have names of our own, because a table may have columns called anything.
 
@@ -19,12 +19,15 @@ from pyspark.sql import functions as F  # noqa: N812
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.fingerprint import compute_fingerprint
 from icdc_spark.documents.ids import build_id, join_key, read_cell
-from icdc_spark.documents.serialise import Cells, count_non_finite, serialise_document
+from icdc_spark.documents.serialise import Cells
 from icdc_spark.iceberg.jvm.errors import translate_filter_errors
 from icdc_spark.iceberg.jvm.row_conditions import check_condition
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 
 ID, FINGERPRINT = "id", "fingerprint"
+
+EXPECT = "expect"
+"""The column of `Expect` values, where rows have become operations."""
 
 ROW_POSITION = ("_file", "_pos")
 """The metadata columns that name one row of a data file."""
@@ -128,18 +131,8 @@ def select_cells(
     return indexed.select(
         build_id(indexed, spec).alias(ID),
         *([compute_fingerprint(cells, salt=salt).alias(FINGERPRINT)] if compared else []),
-        *[value.alias(_name_cell(number)) for number, (_, value) in enumerate(cells)],
+        *[value.alias(name_cell(number)) for number, (_, value) in enumerate(cells)],
     )
-
-
-def build_document(spec: DocumentSpec) -> tuple[Column, Column]:
-    """Return two expressions over rows in the shape of `select_cells`.
-
-    The first is the document as JSON text, the second the count of its NaN and infinities, which
-    become null.
-    """
-    cells = [(entry, F.col(_name_cell(number))) for number, entry in enumerate(spec.columns)]
-    return serialise_document(cells), count_non_finite(cells)
 
 
 def check_filter(reader: SnapshotReader, spec: DocumentSpec) -> None:
@@ -158,5 +151,6 @@ def _read_cells(rows: DataFrame, spec: DocumentSpec) -> Cells:
     return [(entry, read_cell(rows, (entry,))) for entry in spec.columns]
 
 
-def _name_cell(number: int) -> str:
+def name_cell(number: int) -> str:
+    """Return the name of the column with the cells of one of `DocumentSpec.columns`."""
     return f"c{number}"

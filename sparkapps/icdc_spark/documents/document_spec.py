@@ -1,34 +1,35 @@
 """Check the document settings of a pipeline against the schema of its table.
 
-The one place where a column is accepted or refused, and where two versions of a table's documents
-are compared. For an index whose documents were written with `id` and `name`:
-
-| the table now | documents | what follows |
-|---|---|---|
-| `id int` became `id bigint` | the same | the index is written on |
-| a column `age` was added | the same, with a new field | `age` goes into the mapping |
-| `age` was added with a default | differ: old rows show it as well | a new export |
-| `name` was renamed or dropped | differ | a new export |
-
-Pure: it knows Iceberg types by name and neither Spark nor a running OpenSearch.
+The one place where a column is accepted or refused. Pure: it knows Iceberg types by name and
+neither Spark nor a running OpenSearch; what an expression gives is asked of its caller.
 """
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from icdc_api.errors import ColumnNotFound, NoIdentifier, UnsupportedType
+from icdc_api.errors import Bug, ColumnNotFound, NoIdentifier, UnsupportedType
+from icdc_api.spec.indices.fields import EVERY, FieldEntry
 from icdc_api.spec.sink import Strings
+from icdc_spark.documents.compatibility import Compatibility, compare_stored
+from icdc_spark.documents.fields import (
+    Analyse,
+    Analysis,
+    DocumentField,
+    Expression,
+    build_tree,
+    list_columns_read,
+    list_left_out,
+    resolve_fields,
+    take_columns,
+)
 from icdc_spark.documents.forms import name_form, refuse_bad_name, refuse_undocumentable
-from icdc_spark.documents.schema import Field, Primitive, Schema, walk_fields
+from icdc_spark.documents.schema import Field, Primitive, Schema, describe_columns, walk_fields
 
 CONTRACT_VERSION = 1
 """Incremented when the same row would give another document than before."""
-
-_MERGED = (None, "keyword", "text", "object", "nested")
-"""Types in a mapping of the user's beside which something of the derived one may stay."""
 
 _NOT_IN_IDS = frozenset({"float", "double", "variant"})
 """Types whose equal values have no single text: 0.0 and -0.0, NaN, objects in any order."""
@@ -41,7 +42,9 @@ class DocumentWishes:
     identifier_columns: tuple[str, ...] = ()
     """Paths of the key's columns, in the order of the id; empty for the table's own identifier."""
     columns: tuple[str, ...] = ()
-    """Top-level columns of the document; empty for all."""
+    """Top-level columns of the document; empty for all, or where there are `fields`."""
+    fields: tuple[FieldEntry, ...] = ()
+    """The fields of the document; empty where they are columns under their own names."""
     row_filter: str | None = None
     """Spark SQL; rows for which it is not true have no document."""
     append_only: bool = False
@@ -63,9 +66,14 @@ class DocumentSpec:
     identifiers: tuple[tuple[Field, ...], ...]
     """One path of fields, top-level column first, per identifier column; empty if append-only."""
     columns: tuple[Field, ...]
-    """The top-level columns of the document, in the order of the schema."""
+    """The top-level columns that fields are made of, in the order of the schema: they are read, and
+    rows are compared by them."""
+    fields: tuple[DocumentField, ...]
+    """The fields of the document, each made of a column or by an expression."""
     all_columns: bool
-    """True if the user named no columns, so that new ones are added to the documents."""
+    """True if new columns of the table are added to the documents."""
+    excluded: tuple[Field, ...]
+    """The columns that other entries of `fields` take from `"*"`, and that no field is whole."""
     row_filter: str | None
     """See `DocumentWishes.row_filter`."""
     append_only: bool
@@ -76,16 +84,40 @@ class DocumentSpec:
     """See `DocumentWishes.mapping`."""
 
     @property
+    def document(self) -> tuple[Field, ...]:
+        """The top-level fields of the document; dots in the names of fields have become objects."""
+        return build_tree(self.fields)
+
+    @property
+    def expressions(self) -> tuple[tuple[DocumentField, Expression], ...]:
+        """The fields that expressions make, each with its expression, in the order of `fields`."""
+        return tuple(
+            (made, made.source) for made in self.fields if isinstance(made.source, Expression)
+        )
+
+    @property
     def stored(self) -> dict[str, Any]:
         """Everything that shapes a document, by field ids, as JSON, for the mapping's `_meta`.
 
         Types that look the same to a reader of the index are the same here: int and long, decimals
         of one scale within the same mapping, a required and an optional column.
         """
-        # The default is left out: indices of earlier versions, which had no other, are still right.
-        is_default = self.strings is Strings.KEYWORD_AND_TEXT
+        taken = [made.entry for made in self.fields if not isinstance(made.source, Expression)]
+        if self.fields != take_columns(self.columns):
+            # The order in which a user wrote fields shapes no document.
+            taken.sort(key=lambda entry: entry.name)
+        # Left out where they say what earlier versions, which knew nothing else, always meant:
+        # their indices are still right.
+        rare = {
+            "strings": None if self.strings is Strings.KEYWORD_AND_TEXT else self.strings.value,
+            "allColumns": None if self.all_columns else False,
+            "excluded": sorted(
+                entry.id for column in self.excluded for _, entry in walk_fields(column)
+            ),
+            "expressions": sorted(_store_expression(*made) for made in self.expressions),
+        }
         return {
-            **({} if is_default else {"strings": self.strings.value}),
+            **{name: value for name, value in rare.items() if value not in (None, [])},
             "contractVersion": CONTRACT_VERSION,
             "appendOnly": self.append_only,
             "rowFilter": self.row_filter,
@@ -94,7 +126,7 @@ class DocumentSpec:
             "identifiers": [[path[-1].id, name_form(path[-1].type)] for path in self.identifiers],
             "columns": [
                 [entry.id, ".".join(path), name_form(entry.type)]
-                for column in self.columns
+                for column in taken
                 for path, entry in walk_fields(column)
             ],
         }
@@ -115,81 +147,60 @@ class DocumentSpec:
             return frozenset()
         return frozenset(path[-1].id for path in self.identifiers)
 
-    def compare_with_stored(self, stored: Mapping[str, Any]) -> "Compatibility":
+    def compare_with_stored(self, stored: Mapping[str, Any]) -> Compatibility:
         """Compare documents written under an earlier `stored` with those of this spec."""
-        now = self.stored
-        for key, description in _PARTS.items():
-            if stored.get(key) != now[key]:
-                return Compatibility(reason=f"{description} changed")
-        if stored.get("strings") != now.get("strings") and self._has_plain_string(stored):
-            return Compatibility(reason="the mapping of strings changed")
-        # By field id: a renamed column is not one dropped and another added.
-        before = {entry[0]: (entry[1], entry[2]) for entry in stored["columns"]}
-        after = {entry[0]: (entry[1], entry[2]) for entry in now["columns"]}
-        return _compare(before, after, self._with_default())
-
-    def _has_plain_string(self, stored: Mapping[str, Any]) -> bool:
-        """Return whether a string of the index is mapped as the spec says of all strings.
-
-        One whose own mapping has another type than strings can have is not, nor is one in a map.
-        """
-        own = {name for name, wish in self.mapping.items() if wish.get("type") not in _MERGED}
-        forms = {path: form for _, path, form in stored["columns"]}
-        own |= {path for path, form in forms.items() if form == "map"}
-        return any(
-            form == "string" and own.isdisjoint(_list_ancestors(path))
-            for path, form in forms.items()
-        )
-
-    def _with_default(self) -> frozenset[int]:
         # A required field that is missing in older rows needs a default, or is unreadable.
-        return frozenset(
+        with_default = {
             entry.id
             for column in self.columns
             for _, entry in walk_fields(column)
             if entry.has_default
-        )
+        }
+        return compare_stored(stored, self.stored, with_default)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Compatibility:
-    """The result of comparing two versions of a table's documents."""
-
-    reason: str | None = None
-    """Why documents would differ; None if they would not."""
-    added: tuple[str, ...] = ()
-    """Paths of the new fields, which the mapping of the index does not have yet."""
+def _refuse_expressions(schema: Schema, name: str, text: str) -> Analysis:
+    raise Bug(f"nobody analyses the expression `{text}` of field `{name}`")
 
 
-# In this order: the first part that differs is the reason that the user reads.
-_PARTS = {
-    "contractVersion": "the contract version of documents",
-    "appendOnly": "appendOnly",
-    "rowFilter": "rowFilter",
-    "identifiers": "the identifier columns",
-    "mapping": "the mapping overrides",
-}
+def resolve_spec(
+    table: str, schema: Schema, wishes: DocumentWishes, analyse: Analyse = _refuse_expressions
+) -> DocumentSpec:
+    """Return the document spec of a table.
 
-
-def resolve_spec(table: str, schema: Schema, wishes: DocumentWishes) -> DocumentSpec:
-    """Return the document spec of a table; ColumnNotFound, UnsupportedType or NoIdentifier."""
-    columns = _resolve_columns(table, schema, wishes.columns)
-    for column in columns:
-        refuse_bad_name(table, column)
-        refuse_undocumentable(table, column)
-    _check_overrides(table, columns, wishes.mapping)
+    ColumnNotFound, FieldInvalid, UnsupportedType or NoIdentifier where the wishes do not fit it.
+    """
+    if wishes.fields:
+        fields = resolve_fields(table, schema, wishes.fields, analyse)
+    else:
+        fields = take_columns(_resolve_columns(table, schema, wishes.columns))
+        for made in fields:
+            refuse_bad_name(table, made.entry)
+            refuse_undocumentable(table, made.entry)
+    own = {entry.name: entry.mapping for entry in wishes.fields if entry.name and entry.mapping}
+    mapping = {**wishes.mapping, **own}
+    _check_overrides(table, build_tree(fields), mapping)
+    read = {column.id for made in fields for column in list_columns_read(made)}
     return DocumentSpec(
         table=table,
         schema_id=schema.id,
         identifiers=() if wishes.append_only else _resolve_identifiers(table, schema, wishes),
-        columns=columns,
-        all_columns=not wishes.columns,
+        columns=tuple(column for column in schema.fields if column.id in read),
+        fields=fields,
+        all_columns=_takes_all(wishes),
+        excluded=list_left_out(schema, fields) if wishes.fields and _takes_all(wishes) else (),
         # An empty filter is no filter.
         row_filter=wishes.row_filter or None,
         append_only=wishes.append_only,
         strings=wishes.strings,
-        mapping=wishes.mapping,
+        mapping=mapping,
     )
+
+
+def _takes_all(wishes: DocumentWishes) -> bool:
+    if wishes.fields:
+        return any(entry.name == EVERY for entry in wishes.fields)
+    return not wishes.columns
 
 
 def _resolve_columns(table: str, schema: Schema, wanted: Iterable[str]) -> tuple[Field, ...]:
@@ -200,7 +211,7 @@ def _resolve_columns(table: str, schema: Schema, wanted: Iterable[str]) -> tuple
             hint = (
                 f"name the whole column `{name.split('.')[0]}`"
                 if schema.find(name)
-                else _describe_columns(schema)
+                else describe_columns(schema)
             )
             raise ColumnNotFound(
                 f"{table}: columns names `{name}`, which is not a top-level column; {hint}"
@@ -232,7 +243,7 @@ def _resolve_identifier(table: str, schema: Schema, name: str) -> tuple[Field, .
     if path is None:
         raise ColumnNotFound(
             f"{table}: identifierColumns names `{name}`, which is not a column; "
-            f"{_describe_columns(schema)}"
+            f"{describe_columns(schema)}"
         )
     return path
 
@@ -256,42 +267,25 @@ def _check_overrides(
         if document.find(name) is None:
             raise ColumnNotFound(
                 f"{table}: mapping names `{name}`, which is not a field of the documents; "
-                f"{_describe_columns(document)}"
+                f"{describe_columns(document)}"
             )
 
 
-def _compare(
-    before: Mapping[int, tuple[str, str]],
-    after: Mapping[int, tuple[str, str]],
-    with_default: frozenset[int],
-) -> Compatibility:
-    for number, (path, kind) in before.items():
-        if number not in after:
-            return Compatibility(reason=f"column `{path}` no longer exists")
-        new_path, new_kind = after[number]
-        if new_path != path:
-            return Compatibility(reason=f"column `{path}` is now called `{new_path}`")
-        if new_kind != kind:
-            return Compatibility(reason=f"column `{path}` changed from {kind} to {new_kind}")
-    added = [number for number in after if number not in before]
-    for number in added:
-        if number in with_default:
-            return Compatibility(
-                reason=f"column `{after[number][0]}` was added with a default value, which earlier "
-                "rows have too"
-            )
-    return Compatibility(added=tuple(after[number][0] for number in added))
+def _store_expression(made: DocumentField, expression: Expression) -> list[Any]:
+    """Return name, text, forms of what is made, and ids and types of what is read.
 
-
-def _list_ancestors(path: str) -> Iterator[str]:
-    """Yield `a`, `a.b` and `a.b.c` for `a.b.c`."""
-    names = path.split(".")
-    for end in range(1, len(names) + 1):
-        yield ".".join(names[:end])
-
-
-def _describe_columns(schema: Schema) -> str:
-    return "the columns are " + ", ".join(f"`{column.name}`" for column in schema.fields)
+    The types are exact: an expression may tell an int from a long, which have one form.
+    """
+    return [
+        made.entry.name,
+        expression.text,
+        [[".".join(path), name_form(entry.type)] for path, entry in walk_fields(made.entry)],
+        [
+            [entry.id, ".".join(path), str(entry.type)]
+            for column in expression.reads
+            for path, entry in walk_fields(column)
+        ],
+    ]
 
 
 def _dump_canonical(value: Any) -> str:

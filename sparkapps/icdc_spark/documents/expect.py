@@ -15,6 +15,7 @@ class Expect(StrEnum):
     | no row | a row | index | `c` | 200, updated: another row may have this id |
     | a row | a row | index | `u` | none |
     | a row | no row | delete | `d` | none; 404 means that it was deleted before |
+    | any | a row without a document | none | `r` | not sent: a dead letter |
     """
 
     CREATED = "c"
@@ -23,3 +24,5 @@ class Expect(StrEnum):
     """An index operation; a row of this id was seen in the earlier snapshot."""
     DELETED = "d"
     """A delete operation."""
+    REFUSED = "r"
+    """No operation: the expression of a field fails on the row, which is a dead letter at once."""

@@ -16,6 +16,7 @@ Pure; it must not know Spark.
 from collections.abc import Mapping, Set
 
 from icdc_api.errors import UnsupportedType
+from icdc_api.spec.indices.fields import RESERVED_FIELDS
 from icdc_spark.documents.schema import Field, ListOf, MapOf, Primitive, Struct, Type, walk_fields
 
 EXACT_SCALED_FLOAT_DIGITS = 15
@@ -46,33 +47,6 @@ READ_AS_TEXT = frozenset({"time", "timestamp_ns", "timestamptz_ns"})
 WITHOUT_FORM = frozenset({"geometry", "geography", "unknown"})
 """Types without a document form: no text of their values is agreed upon."""
 
-# Names of metadata fields, of any version: a document may not have them at its top level.
-_RESERVED = frozenset(
-    {
-        "_id",
-        "_index",
-        "_source",
-        "_routing",
-        "_type",
-        "_version",
-        "_seq_no",
-        "_primary_term",
-        "_field_names",
-        "_ignored",
-        "_nested_path",
-        "_data_stream_timestamp",
-        "_doc_count",
-        "_meta",
-        "_size",
-        "_tier",
-        "_all",
-        "_parent",
-        "_timestamp",
-        "_ttl",
-        "_uid",
-    }
-)
-
 
 def name_form(kind: Type) -> str:
     """Return the form's name; equal names mean equal documents and an equal mapping."""
@@ -100,35 +74,47 @@ def has_type(column: Field, names: Set[str]) -> bool:
 
 def refuse_undocumentable(table: str, column: Field, *, name: str | None = None) -> None:
     """Raise UnsupportedType if the column or a field inside it has no document form."""
+    found = find_undocumentable(column)
+    if found:
+        raise UnsupportedType(
+            f"{table}: column `{found[0] if name is None else name}` has the type {found[1]}, "
+            "which is not supported; leave it out by naming the other columns in `columns`"
+        )
+
+
+def find_undocumentable(column: Field) -> tuple[str, Type] | None:
+    """Return path and type of the first field, from the column down, without a document form."""
     for path, entry in walk_fields(column):
         kind = entry.type
         if isinstance(kind, Primitive) and kind.name not in _FORMS and kind.name != "decimal":
-            shown = ".".join(path) if name is None else name
-            raise UnsupportedType(
-                f"{table}: column `{shown}` has the type {kind}, which is not supported; "
-                "leave it out by naming the other columns in `columns`"
-            )
+            return ".".join(path), kind
+    return None
 
 
 def refuse_bad_name(table: str, column: Field) -> None:
-    """Raise UnsupportedType if OpenSearch would refuse the name of a field.
+    """Raise UnsupportedType if OpenSearch would refuse the name of a field."""
+    found = find_bad_name(column)
+    if found:
+        raise UnsupportedType(
+            f"{table}: column `{found[0]}` cannot become a field: {found[1]}; rename it in the "
+            "table, or leave it out by naming the other columns in `columns`"
+        )
+
+
+def find_bad_name(column: Field) -> tuple[str, str] | None:
+    """Return the path of the first name that OpenSearch would refuse, and why it would.
 
     Keys of maps and variants are data, not names: they are not checked.
     """
-    if column.name in _RESERVED:
-        raise UnsupportedType(
-            _describe_bad_name(table, shown=column.name, why="OpenSearch reserves the name")
-        )
+    if column.name in RESERVED_FIELDS:
+        return column.name, "OpenSearch reserves the name"
     for path, entry in _list_named_fields(column, ()):
         if not entry.name.strip():
-            raise UnsupportedType(
-                _describe_bad_name(table, shown=".".join(path), why="its name is empty")
-            )
+            return ".".join(path), "its name is empty"
         # OpenSearch would make an object of it: `a.b` becomes `{"a": {"b": ..}}`.
         if "." in entry.name:
-            raise UnsupportedType(
-                _describe_bad_name(table, shown=".".join(path), why="its name holds a dot")
-            )
+            return ".".join(path), "its name holds a dot"
+    return None
 
 
 def _list_named_fields(
@@ -150,10 +136,3 @@ def _list_named_fields(
                 # Both become one field, whatever is inside.
                 pass
     return named
-
-
-def _describe_bad_name(table: str, *, shown: str, why: str) -> str:
-    return (
-        f"{table}: column `{shown}` cannot become a field: {why}; rename it in the table, or leave "
-        "it out by naming the other columns in `columns`"
-    )

@@ -56,11 +56,16 @@ def join_key(parts: Sequence[tuple[Column, Field]]) -> Column:
 
 def read_cell(rows: DataFrame, path: Sequence[Field]) -> Column:
     """Return the expression that reads a field by its path."""
-    # Quoted, because a column name may hold dots; a backtick inside is doubled.
-    column = rows[f"`{path[0].name.replace('`', '``')}`"]
+    column = rows[quote_name(path[0].name)]
     for entry in path[1:]:
         column = column.getField(entry.name)
     return column
+
+
+def quote_name(name: str) -> str:
+    """Return the name of a column as Spark takes it, whatever it holds."""
+    # A name may hold dots; a backtick inside is doubled.
+    return f"`{name.replace('`', '``')}`"
 
 
 def _escape(value: Column, entry: Field) -> Column:

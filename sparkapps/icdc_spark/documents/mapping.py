@@ -58,7 +58,7 @@ def build_index_mapping(spec: DocumentSpec, *, table_uuid: str) -> dict[str, Any
         # A field that is not in the mapping is a mistake of ours: refused, not guessed.
         "dynamic": "strict",
         "_meta": build_mapping_meta(spec, table_uuid=table_uuid),
-        "properties": _build_properties(spec.columns, "", spec),
+        "properties": _build_properties(spec.document, "", spec),
     }
 
 
@@ -70,8 +70,10 @@ def build_mapping_meta(spec: DocumentSpec, *, table_uuid: str) -> dict[str, Any]
         "schemaId": spec.schema_id,
         "fieldIds": {
             ".".join(path): entry.id
-            for column in spec.columns
-            for path, entry in walk_fields(column)
+            for made in spec.fields
+            for path, entry in walk_fields(made.entry)
+            # What an expression makes has no id in the table.
+            if entry.id
         },
         "documentSpec": spec.stored,
     }

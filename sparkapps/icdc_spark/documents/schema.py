@@ -125,6 +125,11 @@ def has_names_differing_by_case(fields: Iterable[Field]) -> bool:
     return any(has_names_differing_by_case(list_children(field.type)) for field in siblings)
 
 
+def describe_columns(schema: Schema) -> str:
+    """Return the names of the top-level columns, as a part of a message."""
+    return "the columns are " + ", ".join(f"`{column.name}`" for column in schema.fields)
+
+
 def parse_schema(text: str) -> Schema:
     """Parse the JSON text that `SchemaParser.toJson` writes."""
     raw: Mapping[str, Any] = json.loads(text)

@@ -45,10 +45,9 @@ Cells = Sequence[tuple[Field, Column]]
 
 
 def serialise_document(cells: Cells) -> Column:
-    """Return the `_source` of a row as JSON text."""
-    return serialise_columns(
-        [to_canonical(cell, entry.type).alias(entry.name) for entry, cell in cells]
-    )
+    """Return the `_source` of a row as JSON text; dots in names of fields make objects."""
+    values = [(entry.name, to_canonical(cell, entry.type)) for entry, cell in cells]
+    return serialise_columns([value.alias(name) for name, value in _nest(values)])
 
 
 def serialise_columns(columns: Sequence[Column]) -> Column:
@@ -60,6 +59,14 @@ def build_index_line(identifier: Column, source: Column, *, version: int) -> Col
     """Return two NDJSON lines, as bytes, that write `source` at this external version."""
     line = F.concat(_build_action("index", identifier, version), F.lit("\n"), source, F.lit("\n"))
     return line.cast("binary")
+
+
+def build_refused_line(
+    identifier: Column, source: Column, failed: Column, *, version: int
+) -> Column:
+    """Return the lines of a row that is not sent, with the name of its `failed` field."""
+    action = _build_action("index", identifier, version, failed.alias("failed"))
+    return F.concat(action, F.lit("\n"), source, F.lit("\n")).cast("binary")
 
 
 def build_delete_line(identifier: Column, *, version: int) -> Column:
@@ -118,12 +125,29 @@ def count_non_finite(cells: Cells) -> Column:
     return reduce(lambda one, other: one + other, counts, F.lit(0))
 
 
-def _build_action(kind: str, identifier: Column, version: int) -> Column:
+def _nest(values: Sequence[tuple[str, Column]]) -> list[tuple[str, Column]]:
+    """Return the values by their top-level names; an object without any value is null."""
+    below: dict[str, list[tuple[str, Column]]] = {}
+    for name, value in values:
+        head, _, rest = name.partition(".")
+        below.setdefault(head, []).append((rest, value))
+    return [
+        (name, parts[0][1] if not parts[0][0] else _build_object(_nest(parts)))
+        for name, parts in below.items()
+    ]
+
+
+def _build_object(parts: Sequence[tuple[str, Column]]) -> Column:
+    has_value = reduce(Column.__or__, [value.isNotNull() for _, value in parts])
+    return F.when(has_value, F.struct(*(value.alias(name) for name, value in parts)))
+
+
+def _build_action(kind: str, identifier: Column, version: int, *more: Column) -> Column:
     # The version as text: as a number it would be part of the code that Spark generates for a plan,
     # and each batch would compile its own.
     fixed = f'{{"{kind}":{{"version":{version},"version_type":"external",'
     # `to_json` escapes the id; its opening brace is cut off, and the fixed part has one.
-    named = F.to_json(F.struct(identifier.alias("_id")))
+    named = F.to_json(F.struct(identifier.alias("_id"), *more))
     return F.concat(F.lit(fixed), F.substr(named, F.lit(2)), F.lit("}"))
 
 

@@ -157,6 +157,7 @@ class TableContext:
         return DocumentWishes(
             identifier_columns=table.identifier_columns or (),
             columns=table.columns or (),
+            fields=table.fields or (),
             row_filter=table.row_filter,
             append_only=table.append_only,
             strings=table.strings or self.spec.sink.opensearch.strings or Strings.KEYWORD_AND_TEXT,
@@ -222,8 +223,7 @@ class TableContext:
         begin another request. They check who owns the index every OWNER_SECONDS. Nodes of that
         batch that have left the cluster are noted in `nodes`.
         """
-        # Not remembered in the document: that it names this run is no proof that this run has
-        # waited, because the wait may have failed after the claim was stored.
+        # Not remembered in the document: the wait may have failed after the claim was stored.
         if not self.outwaited.is_set():
             expected = state.intent.nodes if state and state.intent else {}
             absent = wait_until_quiet(

@@ -22,8 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.export_plan import Chunk
 from icdc_spark.diff.id_lookup import look_up_ids
-from icdc_spark.diff.operation_lines import EXPECT
-from icdc_spark.diff.rows import ID
+from icdc_spark.diff.rows import EXPECT, ID
 from icdc_spark.diff.strategies import build_export_lines
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.expect import Expect

@@ -21,6 +21,8 @@ from icdc_spark.opensearch.client.scan import Scan, read_slice
 DIGEST = "digest"
 ID_AND_DIGEST = "id string, digest string"
 """The columns of both row sets of a comparison."""
+_NONE = "none"
+"""In place of the digest of a row on which an expression fails: no document equals it."""
 _PAGE = 1000
 """Documents that become one Arrow batch."""
 
@@ -51,8 +53,9 @@ def digest_lines(batches: Batches) -> Iterator[pa.RecordBatch]:
         for line in batch.column("line").to_pylist():
             action, _, document = line.partition(b"\n")
             # Only the document is compared: the action carries a version, which differs.
-            ids.append(json.loads(action)["index"]["_id"])
-            digests.append(digest(document))
+            index = json.loads(action)["index"]
+            ids.append(index["_id"])
+            digests.append(_NONE if "failed" in index else digest(document))
         yield pa.RecordBatch.from_pydict({ID: ids, DIGEST: digests})
 
 

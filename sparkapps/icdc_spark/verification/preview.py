@@ -10,6 +10,9 @@ Example, the entry of a table with one row:
     {"name": "shop.orders", "index": "orders", "snapshotId": "77",
      "documents": [{"_id": "7", "_source": {"order_id": 7, "status": "paid"}}],
      "mapping": {"dynamic": "strict", "properties": {"order_id": {"type": "long"}, …}}}
+
+A row on which the expression of a field fails has `failed`, the name of the field, beside what its
+document would be made of.
 """
 
 import json
@@ -95,4 +98,8 @@ def _read_documents(
 def _parse_line(line: bytes) -> PreviewDocument:
     # Iceberg does not say that strings of its files are valid UTF-8.
     action, source = line.decode(errors="replace").rstrip("\n").split("\n")
-    return {"_id": json.loads(action)["index"]["_id"], "_source": json.loads(source)}
+    index = json.loads(action)["index"]
+    shown: PreviewDocument = {"_id": index["_id"], "_source": json.loads(source)}
+    if "failed" in index:
+        shown["failed"] = index["failed"]
+    return shown

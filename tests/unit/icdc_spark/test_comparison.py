@@ -2,11 +2,12 @@
 
 import json
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icdc_spark.verification.digests import digest
+from icdc_spark.verification.digests import digest, digest_lines
 
 pytestmark = pytest.mark.unit
 
@@ -49,3 +50,15 @@ def test_the_same_document_written_differently_has_one_digest(one: str, other: s
 def test_digests_are_equal_only_for_equal_values(one: object, other: object) -> None:
     texts = [json.dumps(value, sort_keys=True) for value in (one, other)]
     assert (digest(texts[0]) == digest(texts[1])) == (texts[0] == texts[1])
+
+
+def test_no_document_equals_a_row_on_which_an_expression_fails() -> None:
+    lines = [
+        b'{"index":{"version":1,"_id":"1"}}\n{"a":1}\n',
+        b'{"index":{"version":1,"_id":"2","failed":"total"}}\n{"a":1}\n',
+    ]
+    (made,) = digest_lines([pa.record_batch({"line": pa.array(lines, pa.binary())})])
+    assert made.to_pydict()["id"] == ["1", "2"]
+    first, second = made.to_pydict()["digest"]
+    assert first == digest('{"a":1}')
+    assert second != first

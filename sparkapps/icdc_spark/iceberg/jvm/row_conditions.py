@@ -1,7 +1,8 @@
-"""Refuse row filters that depend on more than the row: the time, the user, chance, other tables.
+"""Refuse conditions that depend on more than the row: the time, the user, chance, other tables.
 
 Suppose that a filter accepts a row today and refuses it tomorrow, without a commit. The row is in
-no changed file, so it would stay in the index for ever. So a filter may depend on the row alone.
+no changed file, so it would stay in the index for ever. So a filter may depend on the row alone,
+and so may the expression of a field (`table.expressions`), for the same reason.
 
 Checked is Spark's analysed plan of the filter, not its text: functions have many names. Two steps:
 
@@ -71,12 +72,12 @@ def check_condition(frame: DataFrame, table: str, row_filter: str) -> None:
     `row_filter` is the condition as the user wrote it. Reads no row.
     """
     with translate_source_errors(table):
-        problem = _find_dependency(Bridge(frame.sparkSession), frame, row_filter)
+        problem = find_dependency(Bridge(frame.sparkSession), frame, row_filter)
     if problem:
         raise FilterInvalid(f"{table}: rowFilter `{row_filter}` {problem}. {_INSTEAD}.")
 
 
-def _find_dependency(bridge: Bridge, frame: DataFrame, row_filter: str) -> str:
+def find_dependency(bridge: Bridge, frame: DataFrame, row_filter: str) -> str:
     """Return a clause that says what the condition depends on; empty if on the row alone."""
     if _TYPED_NOW.search(row_filter):
         return "depends on the time of the run"
@@ -85,8 +86,8 @@ def _find_dependency(bridge: Bridge, frame: DataFrame, row_filter: str) -> str:
     plan = bridge.get_statics(_RULES + "ReplaceExpressions").apply(analysed)
     condition = plan.expressions().head()
     # Before and after the replacement: `version()` is replaced by a call of any static method.
-    before = _list_classes(bridge, analysed.expressions().head())
-    classes = before | _list_classes(bridge, condition)
+    before = list_classes(bridge, analysed.expressions().head())
+    classes = before | list_classes(bridge, condition)
     foreign = sorted(name for name in classes if not _is_row_expression(bridge, name))
     if foreign:
         names = ", ".join(name.rpartition(".")[2] for name in foreign)
@@ -102,7 +103,7 @@ def _find_dependency(bridge: Bridge, frame: DataFrame, row_filter: str) -> str:
     return ""
 
 
-def _list_classes(bridge: Bridge, expression: Any) -> set[str]:
+def list_classes(bridge: Bridge, expression: Any) -> set[str]:
     """Return the names of the classes of an expression and of all expressions inside it."""
     distinct = expression.map(
         bridge.build_scala_function("java.lang.Object", "getClass")

@@ -7,10 +7,11 @@ would be lost to its readers, so the batch stops with everything in place. It mu
 
 from collections.abc import Callable
 
-from icdc_api.errors import DeadLetterLimit, TargetInvalid
+from icdc_api.errors import DeadLetterLimit, FieldInvalid, TargetInvalid
 from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.bulk.sender import Sender
 from icdc_spark.opensearch.bulk.target import BulkTarget
+from icdc_spark.opensearch.wire.item_outcome import FIELD_FAILED
 
 MANY_ROWS = 100
 """Rows that may be refused for one reason, whatever the size of the batch."""
@@ -24,8 +25,8 @@ def finish_refused(
     """Remove older documents under the ids of the refused rows, once the batch is through.
 
     `total` is the result of all partitions; traffic is added to it. Raises its error, or
-    TargetInvalid when too many rows were refused for one reason; then nothing is removed.
-    `note_progress` is called again and again while they are removed.
+    TargetInvalid or FieldInvalid when too many rows were refused for one reason; then nothing is
+    removed. `note_progress` is called again and again while they are removed.
     """
     # Also where the limit of dead letters ended the batch: the share says more than the limit.
     if total.error is None or total.has_error(DeadLetterLimit):
@@ -47,6 +48,13 @@ def _check_share(total: PartitionResult, target: BulkTarget) -> None:
     rows = total.upserted + total.already_applied + total.foreign_edits.count + refused
     for kind, ids in total.refused.items():
         if len(ids) > MANY_ROWS and len(ids) > MANY_SHARE * rows:
+            if kind == FIELD_FAILED:
+                raise FieldInvalid(
+                    f"{target.table}: an expression in fields fails on {len(ids)} of {rows} rows "
+                    "of a batch, so the cause is probably not in the rows. Nothing was removed. "
+                    "Read in the dead letters which field it is, and write it so that it works "
+                    "for such values, for example with try_cast, try_divide or nullif."
+                )
             raise TargetInvalid(
                 f"Index {target.index!r} refused {len(ids)} of {rows} rows of a batch for one "
                 f"reason ({kind}), so the cause is probably not in the rows. Nothing was "

@@ -11,12 +11,13 @@ from icdc_api.errors import IcdcError, TargetUnavailable
 from icdc_spark.opensearch.bulk.bulk_client import BulkClient
 from icdc_spark.opensearch.bulk.concurrency import ConcurrencyLimit
 from icdc_spark.opensearch.bulk.dead_letter_writer import DeadLetterWriter
-from icdc_spark.opensearch.bulk.delivery import Delivery
+from icdc_spark.opensearch.bulk.delivery import Delivery, RefusedOperation
 from icdc_spark.opensearch.bulk.owner_watch import OwnerWatch
 from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.bulk.target import PROGRESS_SECONDS, BulkTarget
 from icdc_spark.opensearch.client.http import BulkEndpoint
 from icdc_spark.opensearch.client.tasks import build_opaque_id
+from icdc_spark.opensearch.wire.item_outcome import FIELD_FAILED, ItemAnswer
 from icdc_spark.opensearch.wire.operations import (
     DELETE,
     Operations,
@@ -58,7 +59,10 @@ class Sender:
         delivery = Delivery()
         try:
             rows = self._build_bulk_client(watched=self._target.known_dead_letter_ids)
-            rows.deliver(self._target.index, requested, delivery)
+            sent, refused = requested.take_out_refused()
+            delivery.refused.extend(map(_build_refused, refused))
+            if len(sent):
+                rows.deliver(self._target.index, sent, delivery)
             if delivery.refused:
                 self._dead_letters.store(delivery.refused, delivery.result)
             # After the rows: removed before, a crash between would lose the only trace of a row.
@@ -148,3 +152,9 @@ class Sender:
             result.limited_seconds += traffic.limited_seconds
             result.ambiguous |= traffic.ambiguous
         return delivery
+
+
+def _build_refused(operation: Operations) -> RefusedOperation:
+    # Without the error of Spark, which quotes values: the document of the letter has them.
+    reason = f"the expression of the field `{operation.get_failed_field(0)}` fails on this row"
+    return RefusedOperation(operation, ItemAnswer(400, FIELD_FAILED, reason))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from icdc_api.errors import TargetInvalid
-from icdc_api.spec.index_settings import GC_DELETES, find_harmful
+from icdc_api.spec.indices.index_settings import GC_DELETES, find_harmful
 from icdc_spark.opensearch.client.acknowledgements import require_acknowledged
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.errors import repeats

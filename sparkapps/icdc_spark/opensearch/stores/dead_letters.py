@@ -184,7 +184,9 @@ _NO_VALUES = re.compile(
     r"|mapping set to strict, dynamic introduction of \[[^\]]*\] within \[[^\]]*\]"
     r"|Document contains at least one immense term in field=\"[^\"]*\""
     r"|object mapping for \[[^\]]*\] tried to parse field \[[^\]]*\]"
-    r"|Limit of (?:total fields|mapping depth) \[[^\]]*\])"
+    r"|Limit of (?:total fields|mapping depth) \[[^\]]*\]"
+    # Our own, of a row that was never sent: the whole of it.
+    r"|the expression of the field `.*` fails on this row$)"
 )
 """Beginnings of reasons that name fields, before they quote what is in them."""
 

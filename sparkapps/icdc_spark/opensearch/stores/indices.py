@@ -14,7 +14,7 @@ from opensearchpy.exceptions import NotFoundError, RequestError
 
 from icdc_api import naming
 from icdc_api.errors import Gap, IcdcError, MappingInvalid, TargetUnavailable
-from icdc_api.spec.index_settings import GC_DELETES, flatten_settings
+from icdc_api.spec.indices.index_settings import GC_DELETES, flatten_settings
 from icdc_spark.opensearch.client.acknowledgements import require_acknowledged
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.errors import maps_errors, parse_error_type, repeats

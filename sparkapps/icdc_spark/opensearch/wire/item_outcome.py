@@ -23,6 +23,8 @@ from icdc_spark.protocol.state_document import FIXUP_OFFSET, VERSIONS_PER_ORDINA
 
 DROPPED = "dropped by an ingest pipeline"
 """Stands for the error type of an item that the server answered with success and did not write."""
+FIELD_FAILED = "field_expression_failed"
+"""Stands for the error type of a row that is never sent, since it has no document."""
 _KINDS_OF_THE_TARGET = frozenset(
     {DROPPED, "routing_missing_exception", "strict_dynamic_mapping_exception"}
 )

@@ -19,6 +19,7 @@ MAX_OPERATIONS = 50_000
 """Operations in one request, however small they are: bounds the server's answer."""
 
 CREATE, DELETE = Expect.CREATED.encode(), Expect.DELETED.encode()
+_REFUSED = Expect.REFUSED.encode()
 
 Offsets = npt.NDArray[np.int64]
 
@@ -49,6 +50,11 @@ class Operations:
         (fields,) = action.values()
         return str(fields["_id"])
 
+    def get_failed_field(self, position: int) -> str:
+        """Return the field whose expression fails, of a row that is refused."""
+        action = json.loads(self.get_entry(position).partition(b"\n")[0])
+        return str(action["index"]["failed"])
+
     def get_document(self, position: int) -> bytes:
         """Return the `_source` text of an index operation, empty for a delete."""
         return self.get_entry(position).partition(b"\n")[2].rstrip(b"\n")
@@ -68,6 +74,15 @@ class Operations:
             [self.get_entry(position) for position in positions],
             b"".join(self.expects[position : position + 1] for position in positions),
         )
+
+    def take_out_refused(self) -> tuple["Operations", Sequence["Operations"]]:
+        """Return what is to be sent, and each row that is refused before, by itself."""
+        if _REFUSED not in self.expects:
+            return self, ()
+        is_refused = np.frombuffer(self.expects, dtype="S1") == _REFUSED
+        refused = np.flatnonzero(is_refused).tolist()
+        sent = self.pick(np.flatnonzero(~is_refused).tolist())
+        return sent, [self.pick_range(position, position + 1) for position in refused]
 
     def split_in_half(self) -> tuple["Operations", "Operations"]:
         """Return both halves of at least two operations."""

@@ -23,6 +23,7 @@ from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
 from icdc_spark.documents.schema import Schema, has_names_differing_by_case
 from icdc_spark.iceberg.jvm.session import make_case_sensitive
 from icdc_spark.iceberg.table.cached_table import CachedTable
+from icdc_spark.iceberg.table.expressions import build_analyser
 from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
 from icdc_spark.opensearch.stores import indices
 from icdc_spark.opensearch.stores.state_store import Stored
@@ -69,6 +70,7 @@ class TableObserver:
         self.context = context
         self._opened = context.open_session()
         self._names_by_case = False
+        self._documents: dict[Schema, DocumentSpec] = {}
         # Between two observations it keeps the metadata that has not changed.
         self._table = CachedTable(self.session, context.catalog, context.table.name)
 
@@ -171,7 +173,12 @@ class TableObserver:
         if not self._names_by_case and has_names_differing_by_case(schema.fields):
             self._names_by_case = True
             make_case_sensitive(self.session)
-        return resolve_spec(self.context.table.name, schema, self.context.build_wishes())
+        # The same wishes in each observation: only another schema makes other documents.
+        if schema not in self._documents:
+            name, wishes = self.context.table.name, self.context.build_wishes()
+            analyse = build_analyser(self.session, name)
+            self._documents[schema] = resolve_spec(name, schema, wishes, analyse)
+        return self._documents[schema]
 
     def _compare_spec(
         self, state: StateDocument | None, documents: DocumentSpec, *, is_intact: bool

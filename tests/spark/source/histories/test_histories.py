@@ -1,16 +1,22 @@
 """Random histories: after any commits, the batch between two snapshots makes one the other.
 
-The oracle is independent of the diff: both snapshots are collected and compared in Python.
+The oracle is independent of the diff: both snapshots are collected and compared in Python, where
+the fields of documents are worked out too.
 """
 
 import json
 import random
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
 
 from icdc_spark.diff.strategies import Strategy
 from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Lake, apply_batch
+from icdc_testing.tables.fields import by, fields, taken
+from icdc_testing.tables.histories.checking import to_canonical_json
+from icdc_testing.target.oracle import fields as drop_nulls
 
 pytestmark = pytest.mark.spark
 
@@ -18,7 +24,44 @@ COLUMNS = ("p", "a", "b")
 STEPS = 5
 HISTORIES_PER_TABLE = 1
 
-Rows = dict[str, str]
+Rows = dict[str, str | None]
+"""Documents by id, as JSON; None for a row that has none, since an expression fails on it."""
+
+Values = Mapping[str, Any]
+Shape = list[tuple[Any, Callable[[Values], Any]]]
+"""Entries of `fields`, each with the same field worked out in Python."""
+
+
+def _invert(row: Values) -> float | None:
+    return None if row["p"] is None else 1 / row["p"]
+
+
+FIELDS: Shape = [
+    (taken("who.name", "a"), lambda row: row["a"]),
+    (taken("who.part", "p"), lambda row: row["p"]),
+    (taken("b", "b"), lambda row: row["b"]),
+    (by("twice", "p * 2"), lambda row: None if row["p"] is None else row["p"] * 2),
+    (by("size", "length(a)"), lambda row: None if row["a"] is None else len(row["a"])),
+    (
+        by("text", "concat_ws('|', a, id)"),
+        lambda row: "|".join(str(row[name]) for name in ("a", "id") if row[name] is not None),
+    ),
+    (
+        by("pair", "named_struct('p', p, 'b', b)"),
+        lambda row: drop_nulls({"p": row["p"], "b": row["b"]}),
+    ),
+    (by("list", "array(p, id)"), lambda row: [row["p"], row["id"]]),
+    (by("map", "map('key', a)"), lambda row: {"key": row["a"]}),
+    (by("flag", "p = 1 and a is not null"), lambda row: _both(row["p"], row["a"])),
+    # It fails where p is 0.
+    (by("inverse", "1 / p"), _invert),
+]
+
+
+def _both(p: int | None, a: str | None) -> bool | None:
+    if a is None:
+        return False
+    return None if p is None else p == 1
 
 
 @pytest.mark.parametrize(
@@ -38,27 +81,48 @@ def test_any_history_leads_from_one_snapshot_to_the_other(
     for _ in range(STEPS):
         history.step()
     until = lake.head(history.name)
-    after = documents(lake, history.name, until)
-    for since in history.rng.sample(history.snapshots, k=2):
-        before = documents(lake, history.name, since)
-        check(lake, history, since, before, after)
+    plain, shaped = history.rng.sample(history.snapshots, k=2)
+    check(lake, history, (plain, until), [])
+    check(lake, history, (shaped, until), history.rng.sample(FIELDS, k=4))
 
 
-def check(lake: Lake, history: "KeyedHistory", since: int, before: Rows, after: Rows) -> None:
+def check(lake: Lake, history: "KeyedHistory", snapshots: tuple[int, int], shape: Shape) -> None:
     """Check that every strategy makes one snapshot the other, without sending unchanged rows."""
-    changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
-    for strategy, batch in lake.ways(history.name, since).items():
-        context = f"{history.log} since {since} by {strategy}"
-        assert apply_batch(before, batch) == after, context
+    before, after = (list_documents(lake, history.name, at, shape) for at in snapshots)
+    changed, unlike = list_changed(before, after), list_changed(before, after)
+    if shape:
+        unlike = list_changed(*(list_documents(lake, history.name, at, []) for at in snapshots))
+    wishes = {"fields": fields(*(entry for entry, _ in shape))}
+    for strategy, batch in lake.ways(history.name, snapshots[0], **wishes).items():
+        names = [entry["name"] for entry, _ in shape]
+        context = f"{history.log} since {snapshots[0]} by {strategy} with {names}"
+        made = [op._replace(doc=to_canonical_json(op.doc)) for op in batch.ops]
+        index = apply_batch(list_indexed(before), batch._replace(ops=made))
+        assert index == list_indexed(after), context
         sent = {op.id for op in batch.ops}
         assert changed <= sent, context
         for op in batch.ops:
-            assert op.expect == ("c" if op.id not in before else "u" if op.id in after else "d"), (
-                context
-            )
+            usual = "c" if op.id not in before else "u" if op.id in after else "d"
+            expected = "r" if op.id in after and after[op.id] is None else usual
+            assert op.expect == expected, context
         generous = (Strategy.STREAM, Strategy.LINEAGE)  # they may send rows that are as before
         if history.mode == COPY_ON_WRITE and strategy not in generous:
-            assert sent == changed, context
+            # A field may be as before though what it reads is not.
+            assert changed <= sent <= unlike, context
+
+
+def list_changed(before: Rows, after: Rows) -> set[str]:
+    """Return the ids of rows that came, went, or have another document."""
+    return {
+        key
+        for key in before.keys() | after.keys()
+        if (key in before, before.get(key)) != (key in after, after.get(key))
+    }
+
+
+def list_indexed(rows: Rows) -> dict[str, str]:
+    """Return the documents of the rows that have one."""
+    return {key: text for key, text in rows.items() if text is not None}
 
 
 class KeyedHistory:
@@ -162,15 +226,26 @@ class KeyedHistory:
         return self.rng.choice([f"id = {one}", f"id % 3 = {one % 3}", "p = 1", "a is null"])
 
 
-def documents(lake: Lake, name: str, snapshot_id: int) -> Rows:
-    """Return document texts by id, computed in Python."""
+def list_documents(lake: Lake, name: str, snapshot_id: int, shape: Shape) -> Rows:
+    """Return documents by id, worked out in Python; without a shape all columns."""
     documents_by_id: Rows = {}
     for row in lake.sql(f"select * from lake.{name} version as of {snapshot_id}"):
-        values = {
-            key: value
-            for key, value in row.asDict().items()
-            if value is not None and value == value  # NaN is not equal to itself
-        }
         assert str(row["id"]) not in documents_by_id
-        documents_by_id[str(row["id"])] = json.dumps(values, separators=(",", ":"))
+        documents_by_id[str(row["id"])] = work_out(row.asDict(), shape)
     return documents_by_id
+
+
+def work_out(values: Values, shape: Shape) -> str | None:
+    """Return the document of a row; None where a field fails on it."""
+    try:
+        made = {entry["name"]: make(values) for entry, make in shape} if shape else values
+    except ZeroDivisionError:
+        return None
+    document: dict[str, Any] = {}
+    for name, value in drop_nulls(made).items():
+        *above, last = name.split(".")
+        position = document
+        for part in above:
+            position = position.setdefault(part, {})
+        position[last] = value
+    return json.dumps(document, sort_keys=True)

@@ -9,7 +9,8 @@ import pytest
 
 from icdc_spark.diff import key_bitmaps
 from icdc_spark.diff.export_plan import plan_export
-from icdc_spark.diff.rows import FINGERPRINT, build_document, select_cells
+from icdc_spark.diff.rows import FINGERPRINT, select_cells
+from icdc_spark.diff.shaping import build_document
 from icdc_spark.diff.strategies import Strategy
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.table.tables import IcebergTable

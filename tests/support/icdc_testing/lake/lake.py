@@ -19,6 +19,7 @@ from icdc_spark.diff.strategies import (
 )
 from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
 from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.table.expressions import build_analyser
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.snapshot_reader import SnapshotReader
@@ -114,7 +115,10 @@ class Lake:
         """Return the document spec; the key is the column `id` unless said otherwise."""
         if not wishes.get("append_only"):
             wishes.setdefault("identifier_columns", ("id",))
-        return resolve_spec(name, self.table(name).read_schema(at), DocumentWishes(**wishes))
+        schema = self.table(name).read_schema(at)
+        return resolve_spec(
+            name, schema, DocumentWishes(**wishes), build_analyser(self.session, name)
+        )
 
     def export(
         self, name: str, *, target_bytes: int = 1 << 30, **wishes: Any
@@ -205,7 +209,8 @@ def _op(line: bytes, expect: str) -> Op:
     action, *source = line.decode().removesuffix("\n").split("\n")
     ((verb, details),) = json.loads(action).items()
     assert verb == ("delete" if expect == "d" else "index")
-    assert details.keys() == {"_id", "version", "version_type"}
+    assert details.keys() == {"_id", "version", "version_type"} | ({"failed"} & {*details})
+    assert ("failed" in details) == (expect == "r")
     assert (details["version"], details["version_type"]) == (VERSION, "external")
     assert len(source) == (0 if verb == "delete" else 1)
     return Op(expect, details["_id"], source[0] if source else None)
@@ -219,7 +224,8 @@ def apply_batch(index: dict[str, str], batch: BatchOperations) -> dict[str, str]
 
 
 def _list_applied(index: dict[str, str], batch: BatchOperations) -> Iterator[tuple[str, str]]:
-    written = {op.id: op.doc for op in batch.ops}
+    # Of a row that is refused the older document is removed.
+    written = {op.id: None if op.expect == "r" else op.doc for op in batch.ops}
     for key, doc in {**index, **written}.items():
         if doc is not None:
             yield key, doc

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from icdc_api.spec.index_settings import flatten_settings
+from icdc_api.spec.indices.index_settings import flatten_settings
 from icdc_api.spec.sink import OpenSearch
 
 pytestmark = pytest.mark.unit

@@ -27,6 +27,10 @@ pytestmark = pytest.mark.unit
         ("object mapping for [a] tried to parse field [b] as object, but found secret",
          "object mapping for [a] tried to parse field [b]"),
         ("Limit of total fields [1000] has been exceeded", "Limit of total fields [1000]"),
+        (
+            "the expression of the field `a` fails on this row",
+            "the expression of the field `a` fails on this row",
+        ),
         ("failed to parse date field [secret] with format [x]", ""),
         ("Value [1e400] is out of range for a long", ""),
         ("", ""),

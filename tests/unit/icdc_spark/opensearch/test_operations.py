@@ -96,3 +96,20 @@ def test_ids_and_documents_are_read_back(key: str) -> None:
     )
     assert [made.get_document_id(n) for n in range(2)] == [key, key]
     assert [made.get_document(n) for n in range(2)] == [b"", b'{"v":1}']
+
+
+def test_rows_that_are_refused_before_are_taken_out_with_their_fields() -> None:
+    def write(number: int, more: str = "") -> bytes:
+        return f'{{"index":{{"version":7,"_id":"{number}"{more}}}}}\n{{"n":{number}}}\n'.encode()
+
+    lines = [write(1), write(2, ',"failed":"a.b"'), write(3), write(4, ',"failed":"c"')]
+    requested = build_operations(lines, b"crur")
+    sent, refused = requested.take_out_refused()
+    assert (sent.body, sent.expects) == (lines[0] + lines[2], b"cu")
+    assert [(one.get_document_id(0), one.get_failed_field(0)) for one in refused] == [
+        ("2", "a.b"),
+        ("4", "c"),
+    ]
+    assert refused[0].get_document(0) == b'{"n":2}'
+    assert sent.take_out_refused() == (sent, ())
+    assert len(build_operations(lines[1:2], b"r").take_out_refused()[0]) == 0

@@ -18,6 +18,7 @@ Node = dict[str, Any]
 
 VALUES: Mapping[str, Any] = {
     "tables[].name": "shop.returns",
+    "tables[].fields": ["*"],
     "tables[].mapping": {"status": {"type": "keyword"}},
     "tables[].startFrom.timestamp": "2026-03-01T12:00:00Z",
     "resync.tables": ["shop.orders"],
@@ -36,6 +37,7 @@ _TEXTS = ("other", "/other", "3g", "3Gi", "https://other:9200")
 
 _EXCLUDED_BY: Mapping[str, Mapping[str, Any]] = {
     "tables[].startFrom": {"mode": "StreamOnly"},
+    "tables[].fields": {"tables[].columns": None},
     "tables[].appendOnly": {"tables[].identifierColumns": None},
 }
 """What a field requires of others: they are so before it is changed, too. None: absent."""

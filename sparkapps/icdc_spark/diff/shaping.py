@@ -1,0 +1,112 @@
+"""Make documents of the cells of rows, where a diff ends.
+
+Rows are compared by the columns that fields are made of, and only those that are written get here.
+So the expression of a field is evaluated once for each document that is sent, however many rows
+were read. An example, where `total` is `price / n`:
+
+| operation | price | n | `total` | what is sent |
+|---|---|---|---|---|
+| index 1 | 6.0 | 2 | 3.0 | a document with `"total": 3.0` |
+| index 2 | 6.0 | null | null | a document without `total` |
+| index 3 | 6.0 | 0 | fails | nothing: the row is refused, for the field `total` |
+| delete 4 | | | not evaluated | a delete |
+
+Export, changelog, lookups, verify and preview all come through here. It must not know what becomes
+of a row that is refused.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from icdc_spark.diff.rows import EXPECT, ID, name_cell
+from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.documents.expect import Expect
+from icdc_spark.documents.fields import DocumentField, Expression
+from icdc_spark.documents.ids import quote_name
+from icdc_spark.documents.serialise import count_non_finite, serialise_document
+from icdc_spark.iceberg.table.expressions import VALUE, evaluate
+
+
+def evaluate_expressions(operations: DataFrame, spec: DocumentSpec) -> DataFrame:
+    """Return rows in the shape of `select_cells` with `expect`, and a column for each expression.
+
+    It has the struct of `evaluate`. Expressions of deletes, which may have no cells, are not
+    evaluated.
+    """
+    if not spec.expressions:
+        return operations
+    names = [column.name for column in spec.columns]
+    own_id, own_expect = _choose_free_names(names)
+    cells = {name_cell(number): name for number, name in enumerate(names)}
+    # An expression names columns as the table does: cells have these names while it is evaluated.
+    named = operations.select(
+        F.col(ID).alias(own_id),
+        F.col(EXPECT).alias(own_expect),
+        *(F.col(cell).alias(name) for cell, name in cells.items()),
+    )
+    # What two expressions share Spark evaluates once, before both, where no failure is caught; but
+    # not what is in a branch. The second condition, true of all ids, is one that it cannot fold:
+    # of an export it would see that every row is written, and take the branch away.
+    is_written = (F.col(own_expect) != Expect.DELETED) & (F.length(own_id) >= 0)
+    values = [
+        F.when(is_written, evaluate(operations.sparkSession, expression.text))
+        for _, expression in spec.expressions
+    ]
+    return named.select(
+        F.col(own_id).alias(ID),
+        F.col(own_expect).alias(EXPECT),
+        *(F.col(quote_name(name)).alias(cell) for cell, name in cells.items()),
+        *(value.alias(_name_value(number)) for number, value in enumerate(values)),
+    )
+
+
+def build_document(spec: DocumentSpec) -> tuple[Column, Column]:
+    """Return two expressions over rows in the shape of `evaluate_expressions`.
+
+    The first is the document as JSON text, the second the count of its NaN and infinities, which
+    become null.
+    """
+    numbers = {made: number for number, (made, _) in enumerate(spec.expressions)}
+    cells = [(made.entry, _read_field(made, spec, numbers)) for made in spec.fields]
+    return serialise_document(cells), count_non_finite(cells)
+
+
+def build_raw_document(spec: DocumentSpec) -> Column:
+    """Return the JSON text of the columns that fields are made of, for a row that is refused."""
+    return serialise_document(
+        [(column, F.col(name_cell(number))) for number, column in enumerate(spec.columns)]
+    )
+
+
+def name_failed_field(spec: DocumentSpec) -> Column:
+    """Return the name of the first field whose expression fails on the row; null if none does."""
+    is_written = F.col(EXPECT) != Expect.DELETED
+    return F.coalesce(
+        F.lit(None).cast("string"),
+        *(
+            F.when(is_written & F.col(_name_value(number)).isNull(), F.lit(made.entry.name))
+            for number, (made, _) in enumerate(spec.expressions)
+        ),
+    )
+
+
+def _read_field(
+    made: DocumentField, spec: DocumentSpec, numbers: dict[DocumentField, int]
+) -> Column:
+    if isinstance(made.source, Expression):
+        return F.col(_name_value(numbers[made])).getField(VALUE)
+    top, *inner = made.source
+    cell = F.col(name_cell(spec.columns.index(top)))
+    for entry in inner:
+        cell = cell.getField(entry.name)
+    return cell
+
+
+def _choose_free_names(taken: list[str]) -> tuple[str, str]:
+    """Return names for id and `expect` that no column has, in any case."""
+    length = max((len(name) for name in taken), default=0) + 1
+    return "i" * length, "e" * length
+
+
+def _name_value(number: int) -> str:
+    return f"f{number}"

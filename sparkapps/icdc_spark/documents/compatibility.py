@@ -1,0 +1,154 @@
+"""Compare two versions of a table's documents: those written, and those of the present spec.
+
+Both are `DocumentSpec.stored`, the form in which an index has them in the `_meta` of its mapping.
+For an index whose documents were written with `id` and `name`:
+
+| the table now | documents | what follows |
+|---|---|---|
+| `id int` became `id bigint` | the same | the index is written on |
+| a column `age` was added | the same, with a new field | `age` goes into the mapping |
+| `age` was added with a default | differ: old rows show it as well | a new export |
+| `name` was renamed or dropped | differ | a new export |
+
+An expression may tell an int from a long, so what it reads is compared by exact types. Pure.
+"""
+
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from typing import Any
+
+Stored = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compatibility:
+    """The result of comparing two versions of a table's documents."""
+
+    reason: str | None = None
+    """Why documents would differ; None if they would not."""
+    added: tuple[str, ...] = ()
+    """Paths of the new fields, which the mapping of the index does not have yet."""
+
+
+# In this order: the first part that differs is the reason that the user reads.
+_PARTS = {
+    "contractVersion": "the contract version of documents",
+    "appendOnly": "appendOnly",
+    "rowFilter": "rowFilter",
+    "identifiers": "the identifier columns",
+    "mapping": "the mapping overrides",
+}
+
+_MERGED = (None, "keyword", "text", "object", "nested")
+"""Types in a mapping of the user's beside which something of the derived one may stay."""
+
+_Forms = dict[int, list[tuple[str, str]]]
+"""Path and form of the fields that are made of a column, by its id: mostly one."""
+
+
+def compare_stored(before: Stored, now: Stored, with_default: Set[int]) -> Compatibility:
+    """Compare documents written under `before` with those of `now`.
+
+    `with_default` are the ids of columns that rows of before them show a value in.
+    """
+    for key, description in _PARTS.items():
+        if before.get(key) != now[key]:
+            return Compatibility(reason=f"{description} changed")
+    if before.get("strings") != now.get("strings") and _has_plain_string(before, now["mapping"]):
+        return Compatibility(reason="the mapping of strings changed")
+    expressions = _find_changed_expression(before, now)
+    if expressions:
+        return Compatibility(reason=expressions)
+    return _compare_columns(before, now, with_default)
+
+
+def _find_changed_expression(before: Stored, now: Stored) -> str | None:
+    """Return the reason why a field that is made by an expression differs; None if none does."""
+    earlier, later = (
+        {entry[0]: entry[1:] for entry in stored.get("expressions", ())} for stored in (before, now)
+    )
+    for name in sorted(earlier.keys() | later.keys()):
+        if name not in later:
+            return f"field `{name}` is no longer made by an expression"
+        if name not in earlier:
+            return f"field `{name}` is made by an expression now"
+        if earlier[name][0] != later[name][0]:
+            return f"the expression of field `{name}` changed"
+        if earlier[name] != later[name]:
+            return f"a column that the expression of field `{name}` reads changed"
+    return None
+
+
+def _compare_columns(before: Stored, now: Stored, with_default: Set[int]) -> Compatibility:
+    # By field id: a renamed column is not one dropped and another added.
+    earlier, later = _group_by_id(before), _group_by_id(now)
+    for number, forms in earlier.items():
+        reason = _find_difference(forms, later.get(number, []))
+        if reason:
+            return Compatibility(reason=reason)
+    added = [
+        (number, path) for number in later if number not in earlier for path, _ in later[number]
+    ]
+    for number, path in added:
+        if number in with_default:
+            return Compatibility(
+                reason=f"column `{path}` was added with a default value, which earlier rows have "
+                "too"
+            )
+        # A field inside a column that was there is new in the table, whoever names the column.
+        is_inside = any(above in _list_paths(before) for above in list(_list_ancestors(path))[:-1])
+        if not is_inside and not _is_new_in_table(number, before):
+            return Compatibility(reason=f"`{path}` was added to the documents by the spec")
+    return Compatibility(added=tuple(path for _, path in added))
+
+
+def _find_difference(earlier: list[tuple[str, str]], later: list[tuple[str, str]]) -> str | None:
+    """Return why the fields that are made of one column differ; None if they do not."""
+    left = [entry for entry in earlier if entry not in later]
+    new = [entry for entry in later if entry not in earlier]
+    if not new:
+        return f"column `{left[0][0]}` no longer exists" if left else None
+    if not left:
+        return f"`{new[0][0]}` was added to the documents by the spec"
+    (path, kind), (new_path, new_kind) = left[0], new[0]
+    if path != new_path:
+        return f"column `{path}` is now called `{new_path}`"
+    return f"column `{path}` changed from {kind} to {new_kind}"
+
+
+def _is_new_in_table(number: int, before: Stored) -> bool:
+    """Return whether documents of before would have had the column, had it been there."""
+    return before.get("allColumns", True) and number not in before.get("excluded", ())
+
+
+def _group_by_id(stored: Stored) -> _Forms:
+    forms: _Forms = {}
+    for number, path, form in stored["columns"]:
+        forms.setdefault(number, []).append((path, form))
+    return forms
+
+
+def _list_paths(stored: Stored) -> frozenset[str]:
+    return frozenset(path for _, path, _ in stored["columns"])
+
+
+def _has_plain_string(stored: Stored, mapping: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Return whether a string of the index is mapped as the spec says of all strings.
+
+    One whose own mapping has another type than strings can have is not, nor is one in a map.
+    """
+    own = {name for name, wish in mapping.items() if wish.get("type") not in _MERGED}
+    forms = {path: form for _, path, form in stored["columns"]}
+    for _, _, made, _ in stored.get("expressions", ()):
+        forms |= dict(made)
+    own |= {path for path, form in forms.items() if form == "map"}
+    return any(
+        form == "string" and own.isdisjoint(_list_ancestors(path)) for path, form in forms.items()
+    )
+
+
+def _list_ancestors(path: str) -> Iterator[str]:
+    """Yield `a`, `a.b` and `a.b.c` for `a.b.c`."""
+    names = path.split(".")
+    for end in range(1, len(names) + 1):
+        yield ".".join(names[:end])

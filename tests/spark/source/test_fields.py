@@ -1,0 +1,216 @@
+"""Documents of `fields`: what becomes of expressions, of their failures, and of rows they need not.
+
+Documents are worked out by hand here; random ones in `histories`.
+"""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from icdc_api.errors import FieldInvalid
+from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Lake, Op
+from icdc_testing.tables.fields import by, fields, taken
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = (
+    "id int, name string, price decimal(9,2), n int, day date, "
+    "address struct<zip:string,no:int>, tags array<string>"
+)
+ROWS = (
+    "(1, 'a', 6.00, 2, date '2024-03-15', named_struct('zip', '1011', 'no', 7), array('p','q')), "
+    "(2, null, 6.00, 0, null, null, null), (3, 'c', null, null, null, null, array())"
+)
+
+
+def list_documents(lake: Lake, name: str, **wishes: Any) -> dict[str, Any]:
+    """Return the documents of an export by id; for a refused row, its field."""
+    (batch,) = lake.export(name, **wishes)
+    return {op.id: json.loads(op.doc or "null") if op.expect != "r" else op for op in batch.ops}
+
+
+@pytest.fixture
+def table(lake: Lake) -> str:
+    name = lake.create(COLUMNS)
+    lake.sql(f"insert into lake.{name} values {ROWS}")
+    return name
+
+
+def test_fields_are_named_nested_worked_out_and_left_out(lake: Lake, table: str) -> None:
+    wanted = fields(
+        "*",
+        taken("customer.name", "name"),
+        by("customer.initial", "upper(left(name, 1))"),
+        taken("zip", "address.zip"),
+        by("total", "price * n"),
+        by("parts", "transform(tags, t -> named_struct('tag', t, 'size', length(t)))"),
+        {"exclude": "day"},
+        {"exclude": "price"},
+    )
+    assert list_documents(lake, table, fields=wanted) == {
+        "1": {
+            "id": 1,
+            "n": 2,
+            "address": {"zip": "1011", "no": 7},
+            "tags": ["p", "q"],
+            "customer": {"name": "a", "initial": "A"},
+            "zip": "1011",
+            "total": "12.00",
+            "parts": [{"tag": "p", "size": 1}, {"tag": "q", "size": 1}],
+        },
+        "2": {"id": 2, "n": 0, "total": "0.00"},
+        "3": {"id": 3, "tags": [], "customer": {"name": "c", "initial": "C"}, "parts": []},
+    }
+
+
+@pytest.mark.usefixtures("whole_stage_codegen")
+def test_a_row_on_which_an_expression_fails_is_refused_and_others_are_not(
+    lake: Lake, table: str
+) -> None:
+    # The same part twice: it must not be evaluated once for both, where nothing catches it.
+    wanted = fields(
+        taken("id", "id"),
+        by("ratio", "cast(price / n as int)"),
+        by("more.next", "cast(price / n as int) + 1"),
+        by("near", "(price / n) between 1 and nullif(price / n, 9)"),
+    )
+    (batch,) = lake.export(table, fields=wanted)
+    assert batch.ops == [
+        Op("c", "1", '{"id":1,"ratio":3,"more":{"next":4},"near":true}'),
+        Op("c", "3", '{"id":3}'),
+        Op("r", "2", '{"id":2,"price":"6.00","n":0}'),
+    ]
+    assert batch.counts.lines == 3
+
+
+@pytest.mark.parametrize("mode", [COPY_ON_WRITE, MERGE_ON_READ])
+def test_rows_are_compared_by_what_fields_read_and_deletes_are_not_worked_out(
+    lake: Lake, mode: str
+) -> None:
+    name = lake.create("id int, price int, n int, notes string", mode=mode)
+    lake.sql(
+        f"insert into lake.{name} values (1, 6, 2, ''), (2, 6, 3, ''), (3, 6, 0, ''), (4, 1, 1, '')"
+    )
+    since = lake.head(name)
+    lake.sql(f"update lake.{name} set notes = 'x' where id = 1")
+    lake.sql(f"update lake.{name} set n = 6 where id = 2")
+    lake.sql(f"delete from lake.{name} where id >= 3")
+    # It fails on a row without values, as the other side of a join has them for deletes.
+    wanted = fields(by("ratio", "price / n"), by("sure", "assert_true(n is not null) is null"))
+    for strategy, batch in lake.ways(name, since, fields=wanted).items():
+        ops = [op for op in batch.ops if op.id != "1"]
+        assert ops == [
+            Op("d", "3", None),
+            Op("d", "4", None),
+            Op("u", "2", '{"ratio":1.0,"sure":true}'),
+        ], strategy
+        if mode == COPY_ON_WRITE:
+            assert ops == batch.ops, "nothing that a field reads has changed in row 1"
+
+
+@pytest.mark.usefixtures("whole_stage_codegen")
+def test_an_expression_is_evaluated_for_written_rows_alone(lake: Lake) -> None:
+    name = lake.create("id int, n int")
+    lake.sql(f"insert into lake.{name} select id, id from range(0, 1000, 1, 1)")
+    since = lake.head(name)
+    lake.sql(f"update lake.{name} set n = -1 where id < 3")
+    # Were it evaluated for the other rows, it would fail on each of them.
+    wanted = fields(by("n", "if(n >= 0, raise_error('evaluated'), n)"))
+    for strategy, batch in lake.ways(name, since, fields=wanted).items():
+        assert [op.expect for op in batch.ops] == ["u"] * 3, strategy
+
+
+COLUMN_CALLED = ("id", "expect", "c0", "f0", "a.b", "a b", "iii`", "Id2")
+
+
+def test_columns_may_be_called_as_our_own_ones(lake: Lake) -> None:
+    columns = ", ".join(f"`{name.replace('`', '``')}` int" for name in COLUMN_CALLED)
+    name = lake.create(columns)
+    lake.sql(f"insert into lake.{name} values ({', '.join(map(str, range(len(COLUMN_CALLED))))})")
+    wanted = fields(
+        *(
+            by(f"x{number}", f"`{column.replace('`', '``')}` + 1")
+            for number, column in enumerate(COLUMN_CALLED)
+        ),
+        by("lower", "id2 + C0"),
+        taken("dotted", "a.b"),
+    )
+    assert list_documents(lake, name, fields=wanted) == {
+        "0": {**{f"x{n}": n + 1 for n in range(len(COLUMN_CALLED))}, "lower": 9, "dotted": 4}
+    }
+
+
+REFUSED = [
+    ("totl * 2", "Did you mean one of the following? [`total`"),
+    ("total +", "cannot be evaluated"),
+    ("*", "has a star"),
+    ("struct(*)", "has a star"),
+    ("sum(total)", "cannot be evaluated"),
+    ("row_number() over (order by total)", "cannot be evaluated"),
+    ("explode(array(total))", "cannot be evaluated"),
+    ("(select max(total) from {t})", "depends on more than the row"),
+    ("total + rand()", "not deterministic"),
+    ("uuid()", "depends on more than the row"),
+    ("current_date", "depends on more than the row"),
+    ("date 'today'", "depends on the time"),
+    ("current_user()", "depends on more than the row"),
+    ("input_file_name()", "depends on more than the row"),
+    ("reflect('java.util.UUID', 'randomUUID')", "not deterministic"),
+    ("_file", "cannot be evaluated"),
+    ("null", "has the type void"),
+    ("interval 1 day", "has the type interval day"),
+    ("named_struct('a.b', 1)", "its name holds a dot"),
+    ("named_struct('a', total, 'a', 2)", "two fields of the same name"),
+    ("1", "no field reads a column"),
+]
+
+
+@pytest.mark.parametrize(("expression", "words"), REFUSED)
+def test_an_expression_that_is_no_function_of_the_row_is_refused(
+    lake: Lake, expression: str, words: str
+) -> None:
+    name = "db.refusing"
+    lake.sql("create namespace if not exists lake.db")
+    lake.sql(f"create table if not exists lake.{name} (total int) using iceberg")
+    expression = expression.format(t=f"lake.{name}")
+    with pytest.raises(FieldInvalid, match=re.escape(words)) as caught:
+        lake.spec(name, identifier_columns=("total",), fields=fields(by("made", expression)))
+    assert name in caught.value.message
+    assert "made" in caught.value.message or "no field" in words
+
+
+TYPES = [
+    ("cast(1 as tinyint)", "long", 1),
+    ("true", "boolean", True),
+    ("id / 2", "double", 0.5),
+    ("double('nan')", "double", None),
+    ("float(0.5)", "float", 0.5),
+    ("cast(id as decimal(20, 1))", "keyword", "1.0"),
+    ("cast(id as decimal(5, 1))", "scaled_float", "1.0"),
+    ("date '2024-03-15'", "date", "2024-03-15"),
+    ("timestamp '2024-03-15 14:30:00Z'", "date", "2024-03-15T14:30:00.000000Z"),
+    ("timestamp_ntz '2024-03-15 14:30:00'", "date", "2024-03-15T14:30:00.000000"),
+    ("c collate UNICODE_CI", "keyword", "a"),
+    ("x'ff'", "binary", "/w=="),
+    ("map(id, c)", "flat_object", {"1": "a"}),
+    ("array(id, null)", "long", [1, None]),
+    ("parse_json('[1]')", "flat_object", {"value": [1]}),
+    ("named_struct('lat', 1.5D, 'lon', null)", None, {"lat": 1.5}),
+]
+
+
+def test_types_of_expressions_have_the_forms_of_columns(lake: Lake) -> None:
+    from icdc_spark.documents.mapping import build_index_mapping
+
+    name = lake.create("id int, c string")
+    lake.sql(f"insert into lake.{name} values (1, 'a')")
+    wanted = fields(
+        taken("id", "id"), *(by(f"x{n}", text) for n, (text, _, _) in enumerate(TYPES[:-1]))
+    )
+    properties = build_index_mapping(lake.spec(name, fields=wanted), table_uuid="u")["properties"]
+    (document,) = list_documents(lake, name, fields=wanted).values()
+    for number, (text, kind, value) in enumerate(TYPES[:-1]):
+        assert properties[f"x{number}"].get("type") == kind, text
+        assert document.get(f"x{number}") == value, text
