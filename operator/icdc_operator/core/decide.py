@@ -176,7 +176,7 @@ def _handle_planned_run(
     replicates = run.kind != RunKind.DELETION and not run.kind.inspects
     changelog = observed.spec.changelog
     # A comparison starts when the run before it has ended, so that run must not stay.
-    stays = replicates and comparisons.find_requested(status, observed.spec) is None
+    stays = replicates and not comparisons.can_begin(status, observed.spec)
     continuous = stays and changelog.trigger == Trigger.CONTINUOUS
     create = CreateRun(
         run,

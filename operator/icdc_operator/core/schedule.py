@@ -160,7 +160,7 @@ def must_end_lingering(
     return (
         observed.others_wait
         or asks.find_pending(status, observed) is not None
-        or comparisons.find_requested(status, spec) is not None
+        or comparisons.can_begin(status, spec)
         or proofs.must_end_lingering(status, spec, now)
         or _is_requested(status, run, observed, spec)
     )

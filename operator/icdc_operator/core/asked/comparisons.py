@@ -86,6 +86,15 @@ def is_ready(status: PipelineStatus, spec: PipelineSpec) -> bool:
     return not any(table.name in names and table.state in _NOT_READY for table in status.tables)
 
 
+def can_begin(status: PipelineStatus, spec: PipelineSpec) -> bool:
+    """Return whether a requested comparison waits for nothing but the end of a replicating run.
+
+    Not where a table waits, such as for the export window: a run that ends for it, and then the
+    next one, would bring it no nearer.
+    """
+    return find_requested(status, spec) is not None and is_ready(status, spec)
+
+
 def find_last_replication(status: PipelineStatus) -> RunStatus | None:
     """Return the last ended run that replicated tables; None if there was none."""
     runs = status.recent_runs if status.last_run is None else (status.last_run, *status.recent_runs)

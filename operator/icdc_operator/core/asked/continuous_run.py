@@ -90,8 +90,9 @@ def must_make_room(status: PipelineStatus, observed: Observed, run: RunStatus) -
         return False
     if ask is not None:
         return not can_answer(ask, status, run, seen)
-    # The run has been adopted for the comparison that it cannot be asked for.
-    is_deaf = seen is not None and seen.deaf
+    # It has been adopted, or stayed, for the comparison that it cannot be asked for. The driver of
+    # an older image says so in its reports; before the first one nobody knows.
+    is_deaf = seen is not None and (seen.deaf or bool(seen.report and not seen.takes_questions))
     return is_deaf and _build_compared(status, run, spec) is not None
 
 

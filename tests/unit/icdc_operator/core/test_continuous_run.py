@@ -12,6 +12,7 @@ from icdc_api.status.runs import ResyncMode, RunKind, RunState
 from icdc_api.status.triggers import Ask, ObservedResync, ObservedTriggers
 from icdc_operator.core.decide import decide
 from icdc_operator.core.events import derive_events
+from icdc_operator.core.observed import StopRun
 from icdc_testing.operator.deciding.pipelines import NOW, caught_up
 
 from .followed_pipeline import (
@@ -127,6 +128,17 @@ def test_a_comparison_waits_until_its_tables_are_exported(state: TableState) -> 
     assert not decision.actions
     ready = decide(after(world, decision, runs=(seen(),)), NOW)
     assert asked_of(ready) is not None
+
+
+def test_a_driver_that_takes_no_questions_makes_room_once_the_tables_are_exported() -> None:
+    """It was started to stay while a table waited, and is of an older image."""
+    world = resync("Verify", "shop.users")
+    world = after(world, decide(world, NOW), runs=(seen(takes_questions=False),))
+    assert decide(world, NOW).actions == (StopRun(RUN.name, graceful=True),)
+    exporting = (caught_up("shop.orders"), caught_up("shop.users", state=TableState.EXPORTING))
+    status = world.status.model_copy(update={"tables": exporting})
+    unready = seen(takes_questions=False, tables=exporting)
+    assert not decide(replace(world, status=status, runs=(unready,)), NOW).actions
 
 
 def test_what_was_begun_first_is_answered_first() -> None:

@@ -19,7 +19,7 @@ from icdc_api.status.triggers import ObservedTriggers
 from icdc_operator.core import events, schedule
 from icdc_operator.core.conditions.summary import summarise
 from icdc_operator.core.decide import decide
-from icdc_operator.core.observed import Observed
+from icdc_operator.core.observed import CreateRun, Observed
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
     caught_up,
@@ -174,6 +174,21 @@ def test_a_table_that_waits_for_a_person_is_no_reason_to_hold_the_others() -> No
     stalled = waiting(ITEMS, state=TableState.STALLED, reason=TableReason.GAP, export_waits=None)
     behind = caught_up(applied_snapshot_id="6")
     assert decide(idle(CLOSED, behind, stalled), NOW).status.current_run is not None
+
+
+@pytest.mark.parametrize(("waits", "stays"), [(True, True), (False, False)])
+def test_no_run_ends_for_a_comparison_that_waits_for_the_window(waits: bool, stays: bool) -> None:
+    """Another one would start after each pollInterval, until the window opens."""
+    changelog, verify = {"trigger": "Continuous"}, {"nonce": 1, "mode": "Verify"}
+    tables = (caught_up(), waiting(ITEMS) if waits else caught_up(ITEMS))
+    world = idle(CLOSED, *tables, changelog=changelog, resync=verify)
+    run = run_record(state=RunState.PLANNED, kind=RunKind.CHANGELOG)
+    asked = ObservedTriggers(resync_nonce=1)
+    begun = {"current_run": run, "observed_triggers": asked}
+    world = replace(world, status=world.status.model_copy(update=begun))
+    (create,) = decide(world, NOW).actions
+    assert isinstance(create, CreateRun)
+    assert create.continuous is stays
 
 
 def _get_spec(world: Observed) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from icdc_api.status.pipeline_status import TableStatus
+from icdc_api.status.pipeline_status import TableState, TableStatus
 from icdc_api.status.runs import RunState
 from icdc_api.status.triggers import Ask, ObservedTriggers
 from icdc_operator.core.decide import decide
@@ -64,6 +64,16 @@ def test_a_run_that_lingers_ends_when_something_else_is_due(due: str) -> None:
     if not decision.actions:  # a new generation is adopted first, and acted on then
         decision = decide(after(DUE[due], decision), NOW)
     assert decision.actions == (StopRun(RUN.name, graceful=True),)
+
+
+def test_a_run_that_lingers_goes_on_while_a_comparison_waits_for_an_export() -> None:
+    world = lingering(resync={"nonce": 1, "mode": "Verify"})
+    first, second = world.status.tables
+    waits = second.model_copy(update={"state": TableState.EXPORTING, "export_waits": True})
+    update = {"tables": (first, waits), "observed_triggers": ObservedTriggers(resync_nonce=1)}
+    status = world.status.model_copy(update=update)
+    report = seen(takes_questions=False, lingers=True, tables=(first, waits))
+    assert decide(replace(world, status=status, runs=(report,)), NOW).actions == ()
 
 
 @pytest.mark.parametrize("due", DUE)
