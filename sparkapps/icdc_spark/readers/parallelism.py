@@ -25,7 +25,8 @@ than documents are made and indexed. With 16 cores:
 It must not know what is done with the rows.
 """
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from pyspark.sql import SparkSession
@@ -53,6 +54,11 @@ _QUERY_OPEN_BYTES = 4 * 1024 * 1024
 more, for further cores may come while tasks wait."""
 
 
+WAVE_SECONDS = 60.0
+"""Time of a job of an export whose writes are limited, about: what is lost with a run, and what is
+still written after the export window."""
+
+
 class Packing(NamedTuple):
     """How files are packed into tasks."""
 
@@ -60,6 +66,33 @@ class Packing(NamedTuple):
     """A task reads so many at most; a file with more is cut where its format allows it."""
     file_bytes: int
     """A file counts so many at least, and each of its delete files as well."""
+
+
+class Waves:
+    """Says how many chunks of an export the next job writes."""
+
+    def __init__(self, executors: int | None, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin; `executors` divide the limits of the writes among them, None without limits."""
+        self._executors, self._clock = executors, clock
+        self._last: tuple[int, float] | None = None
+
+    def count_chunks(self, tasks: int) -> int:
+        """Return the chunks of the job that begins now, at most `tasks`; the last one has ended.
+
+        Example, two executors, 16 tasks: 2 chunks, which take 20 s; 6, which take 60 s; 6.
+        """
+        # One chunk for each task: all cores are busy, and progress shows after each job.
+        if self._executors is None:
+            return tasks
+        now, count = self._clock(), 0
+        if self._last is not None:
+            before, began = self._last
+            # By the clock: how many bytes a row has in the index is not known beforehand.
+            count = int(before * WAVE_SECONDS / max(now - began, 1.0))
+        # With fewer than executors a job takes as long: what is allowed is divided among them.
+        count = min(tasks, max(self._executors, count))
+        self._last = count, now
+        return count
 
 
 def count_tasks(session: SparkSession) -> int:

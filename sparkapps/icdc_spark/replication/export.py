@@ -32,6 +32,7 @@ from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.mapping import build_index_mapping
 from icdc_spark.iceberg.scan.planning import merge_groups, release_groups
 from icdc_spark.iceberg.table.tables import IcebergTable
+from icdc_spark.opensearch.client.pace import build_rate
 from icdc_spark.opensearch.stores import aliases, dead_letters, identity, indices
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.next_step import Step, StepKind
@@ -44,7 +45,7 @@ from icdc_spark.protocol.state_document import (
 )
 from icdc_spark.protocol.state_parts import MAX_MISCOUNTS
 from icdc_spark.readers.choose import open_reader
-from icdc_spark.readers.parallelism import count_tasks
+from icdc_spark.readers.parallelism import Waves, count_tasks
 from icdc_spark.replication import duplicates, export_swap, pins, progress
 from icdc_spark.replication.checks import node_check
 from icdc_spark.replication.checks.alias_check import list_recorded_indices
@@ -209,9 +210,10 @@ def _write_chunks(work: ExportWork, stored: Stored, planned: ExportPlan | None) 
     begun = identity.check_identity(context.client, intent.index, intent.index_uuid)
     context.nodes.see(begun)
     chunks = planned.iterate_chunks(intent.chunks_done) if planned else iter(())
+    is_limited = build_rate(context.opensearch.limits) is not None
+    waves = Waves(context.spec.spark.most_executors if is_limited else None)
     while not context.stop.is_set() and context.may_export():
-        # One chunk for each task: all cores are busy, and progress shows after each wave.
-        wave = list(islice(chunks, count_tasks(work.session)))
+        wave = list(islice(chunks, waves.count_chunks(count_tasks(work.session))))
         if not wave:
             break
         stored = _write_wave(work, stored, wave)

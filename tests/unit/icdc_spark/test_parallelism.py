@@ -5,6 +5,7 @@ import pytest
 from icdc_spark.readers.parallelism import (
     OPEN_BYTES,
     Packing,
+    Waves,
     compute_packing,
     compute_task_count,
 )
@@ -38,6 +39,31 @@ def test_more_tasks_than_cores_wait_only_where_cores_may_come(
     cores: int, conf: dict[str, str], expected: int
 ) -> None:
     assert compute_task_count(cores, conf) == expected
+
+
+@pytest.mark.parametrize(
+    ("executors", "tasks", "seconds", "counts"),
+    [
+        # Without limits all tasks are busy, however long it takes.
+        (None, 16, [4000, 4000], [16, 16, 16]),
+        # What is left to write when the window closes takes a minute.
+        (1, 16, [10, 60, 120, 1, 1], [1, 6, 6, 3, 16, 16]),
+        (2, 16, [20, 60], [2, 6, 6]),
+        # One chunk takes longer, and fewer chunks than executors would take as long.
+        (4, 16, [1000, 1000], [4, 4, 4]),
+        (4, 2, [1000, 0], [2, 2, 2]),
+    ],
+)
+def test_a_job_of_a_limited_export_takes_about_a_minute(
+    executors: int | None, tasks: int, seconds: list[float], counts: list[int]
+) -> None:
+    now = [0.0]
+    waves = Waves(executors, clock=lambda: now[0])
+    found = [waves.count_chunks(tasks)]
+    for spent in seconds:
+        now[0] += spent
+        found.append(waves.count_chunks(tasks))
+    assert found == counts
 
 
 MIB = 1024 * 1024
