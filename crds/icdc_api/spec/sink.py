@@ -88,7 +88,8 @@ class SinkLimits(ApiModel):
     ) = None
     """When exports may write, as HH:MM-HH:MM in UTC, such as 22:00-06:00; also those of
     spec.resync. One that is under way waits for the next window, with what it has done. Tables that
-    are exported are followed all the time. Default empty: always."""
+    are exported are followed, unless a re-export has begun, or a gap or schema change needs one.
+    Default empty: always."""
 
     @model_validator(mode="after")
     def _check_window(self) -> Self:
