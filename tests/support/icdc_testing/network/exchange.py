@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
@@ -46,6 +47,7 @@ class Exchange:
     def __init__(self, request: HttpRequest, send: Send) -> None:
         self._send = send
         self.request = request
+        self.arrived = time.monotonic()
         self.forwarded = False
         self.fault = ""
         self.status = 0

@@ -35,6 +35,8 @@ class Seen:
     forwarded: bool
     fault: str
     status: int
+    arrived: float
+    """When the whole request was here, by the monotonic clock, in seconds."""
 
     def json(self) -> object:
         """Return the body as JSON; None where there is none."""
@@ -228,6 +230,7 @@ class FaultProxy:
             done.forwarded,
             done.fault,
             done.status,
+            done.arrived,
         )
         with self._lock:
             self._seen.append(seen)
