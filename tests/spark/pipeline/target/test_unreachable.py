@@ -213,6 +213,7 @@ def test_a_read_only_index_stalls_the_table_and_the_batch_is_repeated_afterwards
     assert (compared["equal"], compared["repaired"], compared["message"]) == (
         None,
         None,
+        "not settled: the pipeline wrote meanwhile (1 documents); "
         "a batch is under way: run the pipeline, then ask again",
     )
     assert proxy.writes() == []
