@@ -82,7 +82,8 @@ REFUSED: Mapping[Refusal, str] = {
         spark.authenticate spark.network.crypto.* spark.network.sasl.* spark.io.encryption.*
         spark.io.crypto.*""",
     Refusal.CATALOG: "spark.sql.catalog.*",
-    Refusal.DOCUMENTS: """spark.sql.ansi.enabled spark.sql.caseSensitive
+    Refusal.DOCUMENTS: """spark.sql.ansi.* spark.sql.caseSensitive spark.sql.parser.*
+        spark.sql.mapKeyDedupPolicy spark.sql.decimalOperations.* spark.sql.timestampType
         spark.sql.jsonGenerator.ignoreNullFields spark.sql.jsonGenerator.writeNullIfWithDefaultValue
         spark.sql.session.timeZone spark.sql.variable.substitute spark.sql.legacy.*""",
     Refusal.SPECULATION: "spark.speculation*",

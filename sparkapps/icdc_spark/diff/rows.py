@@ -144,7 +144,7 @@ def check_filter(reader: SnapshotReader, spec: DocumentSpec) -> None:
         return
     # Without the metadata columns: which file a row is in changes with a compaction.
     empty = reader.read(reader.empty_group)
-    check_condition(filter_rows(empty, spec), spec.table, spec.row_filter)
+    check_condition(empty, filter_rows(empty, spec), spec.table, spec.row_filter)
 
 
 def _read_cells(rows: DataFrame, spec: DocumentSpec) -> Cells:

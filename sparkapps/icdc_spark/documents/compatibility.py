@@ -28,7 +28,13 @@ class Compatibility:
     """Why documents would differ; None if they would not."""
     added: tuple[str, ...] = ()
     """Paths of the new fields, which the mapping of the index does not have yet."""
+    is_meta_old: bool = False
+    """True if `_meta` must be written before the next document, though none differs: what the spec
+    leaves out is known from there alone."""
 
+
+SAME = Compatibility()
+"""The result where nothing differs, or nothing was written yet."""
 
 # In this order: the first part that differs is the reason that the user reads.
 _PARTS = {

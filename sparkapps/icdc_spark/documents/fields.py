@@ -188,7 +188,8 @@ def _refuse_form(table: str, field: DocumentField) -> None:
                 "out"
             )
     for path, entry in walk_fields(field.entry):
-        inside = [child.name for child in list_children(entry.type)]
+        # Also those that differ by case only: Spark, which reads them by name, knows no difference.
+        inside = [child.name.lower() for child in list_children(entry.type)]
         if len(set(inside)) < len(inside):
             shown = ".".join(path)
             raise FieldInvalid(f"{table}: fields: `{shown}` has two fields of the same name inside")

@@ -8,7 +8,7 @@ Example, snapshot 78 updates row 1 and deletes row 2; the applied one is 77, the
 
     pin        tag `…-next` on 78, so that a repetition can read it
     intent     {kind: Changelog, from: 77, to: 78, ordinal: 5} in the state document
-    mapping    fields of new columns, if 78 has any
+    mapping    fields of new columns, if 78 has any, and `_meta`, if the spec is another
     write      index 1, version 5 · 2^20; delete 2, version 5 · 2^20
     (crash)    the next run reads the intent and repeats from "mapping"; document 1 has version
                5 · 2^20 already, so OpenSearch refuses it, and it counts as already applied
@@ -28,6 +28,7 @@ from icdc_api.errors import Bug, DataFileMissing
 from icdc_spark.diff.change_plan import ChangePlan, choose_planner
 from icdc_spark.diff.id_lookup import look_up_ids
 from icdc_spark.diff.strategies import build_change_lines, list_changed_ids
+from icdc_spark.documents.compatibility import SAME, Compatibility
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.mapping import build_index_mapping
 from icdc_spark.iceberg.table.tables import IcebergTable
@@ -67,8 +68,8 @@ class Batch:
     """The table's metadata, in which both snapshots are retained."""
     documents: DocumentSpec
     """The documents in the schema of the later snapshot."""
-    added_fields: tuple[str, ...] = ()
-    """Fields that the mapping gains before the batch is written."""
+    compatibility: Compatibility = SAME
+    """What the mapping gains before the batch is written."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +195,8 @@ def _build_intent(batch: Batch, state: StateDocument, step: Step) -> Intent:
 
 def _extend_mapping(batch: Batch, intent: Intent) -> None:
     # Before the first document that has the new fields, so that they are mapped as the spec says.
-    if batch.added_fields:
+    # With them, or without: what the spec leaves out of documents of now on is known from `_meta`.
+    if batch.compatibility.is_meta_old:
         context = batch.context
         mapping = build_index_mapping(batch.documents, table_uuid=batch.table.uuid)
         with context.name_refusals():
@@ -203,7 +205,7 @@ def _extend_mapping(batch: Batch, intent: Intent) -> None:
                 intent.index,
                 mapping,
                 context.ownership,
-                added=batch.added_fields,
+                added=batch.compatibility.added,
             )
 
 

@@ -185,7 +185,7 @@ class TableRun:
             session=session,
             table=observation.table,
             documents=documents,
-            added_fields=observation.added_fields,
+            compatibility=observation.compatibility,
         )
         try:
             return changelog.run(batch, stored, observation.step)

@@ -102,7 +102,7 @@ def _plan(context: TableContext) -> PlanEntry:
             "fromSnapshotId": step.from_id,
             "toSnapshotId": step.to_id,
             "why": step.reason,
-            "mappingChanges": list(observation.added_fields),
+            "mappingChanges": list(observation.compatibility.added),
             **_measure_files(observation),
         }
 

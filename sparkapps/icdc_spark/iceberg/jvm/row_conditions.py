@@ -18,6 +18,7 @@ Example:
     rand() < 0.5                 Rand                            refused: not deterministic
     id in (select id from t)     a PlanExpression                refused: another table
     day > 'yesterday'            a text cast to a date           refused: depends on the time
+    window(at, '1 day') …        a Project below the Filter      refused: Spark changes the rows
 """
 
 import re
@@ -51,11 +52,17 @@ _REWRITTEN = frozenset({"CommonExpressionDef", "With"})
 All other expressions that cannot be evaluated stand for what is set when the query starts, such as
 the time."""
 
-_TYPED_NOW = re.compile(
-    r"\b(date|time|timestamp(_ltz|_ntz)?)\s*r?['\"]\s*(now|today|tomorrow|yesterday)\b",
-    re.IGNORECASE,
+_TOKEN = re.compile(
+    r"(?P<skipped>\s+|--[^\n]*|/\*.*?\*/)"
+    r"|(?P<text>r'[^']*'|r\"[^\"]*\"|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
+    r"|`[^`]*`|\w+|.",
+    re.IGNORECASE | re.DOTALL,
 )
-"""Literals such as `date 'today'`: the parser turns them into plain days."""
+_TIME_TYPE = re.compile(r"date|time|timestamp(_ltz|_ntz)?", re.IGNORECASE)
+_FIXED_TIME = re.compile(r"r?['\"]\s*([+-]?\d|epoch)", re.IGNORECASE)
+
+_RANDOM = frozenset({"AesEncrypt"})
+"""Functions that draw random bytes, but that Spark takes for deterministic."""
 
 _VERSION_OF_ICEBERG = "IcebergVersionFunction"
 
@@ -66,23 +73,30 @@ _INSTEAD = (
 )
 
 
-def check_condition(frame: DataFrame, table: str, row_filter: str) -> None:
+def check_condition(rows: DataFrame, filtered: DataFrame, table: str, row_filter: str) -> None:
     """Raise FilterInvalid if the condition of a filtered frame depends on more than the row.
 
     `row_filter` is the condition as the user wrote it. Reads no row.
     """
     with translate_source_errors(table):
-        problem = find_dependency(Bridge(frame.sparkSession), frame, row_filter)
+        problem = find_dependency(Bridge(rows.sparkSession), rows, filtered, row_filter)
     if problem:
         raise FilterInvalid(f"{table}: rowFilter `{row_filter}` {problem}. {_INSTEAD}.")
 
 
-def find_dependency(bridge: Bridge, frame: DataFrame, row_filter: str) -> str:
-    """Return a clause that says what the condition depends on; empty if on the row alone."""
-    if _TYPED_NOW.search(row_filter):
+def find_dependency(bridge: Bridge, rows: DataFrame, filtered: DataFrame, row_filter: str) -> str:
+    """Return a clause that says what the condition depends on; empty if on the row alone.
+
+    `filtered` is the rows for which the condition holds.
+    """
+    if _has_typed_now(row_filter):
         return "depends on the time of the run"
     # Not the optimised plan: there Spark has put today's date in the place of `curdate()`.
-    analysed = frame._jdf.queryExecution().analyzed()
+    analysed = filtered._jdf.queryExecution().analyzed()
+    # For `window` and its like Spark drops rows or multiplies them below the condition, which then
+    # reads the result as if it were a column.
+    if not analysed.children().head().fastEquals(rows._jdf.queryExecution().analyzed()):
+        return "stands for several rows or none, as window() does"
     plan = bridge.get_statics(_RULES + "ReplaceExpressions").apply(analysed)
     condition = plan.expressions().head()
     # Before and after the replacement: `version()` is replaced by a call of any static method.
@@ -92,7 +106,8 @@ def find_dependency(bridge: Bridge, frame: DataFrame, row_filter: str) -> str:
     if foreign:
         names = ", ".join(name.rpartition(".")[2] for name in foreign)
         return f"depends on more than the row ({names})"
-    if not condition.deterministic():
+    is_random = any(name.rpartition(".")[2] in _RANDOM for name in before)
+    if is_random or not condition.deterministic():
         return "is not deterministic: it may give two answers for one row"
     # This rule replaces a text that is compared with a time, such as `day > 'yesterday'`.
     if not bridge.get_statics(_RULES + "SpecialDatetimeValues").apply(plan).fastEquals(plan):
@@ -101,6 +116,21 @@ def find_dependency(bridge: Bridge, frame: DataFrame, row_filter: str) -> str:
     if _VERSION_OF_ICEBERG in str(condition.toString()):
         return "depends on the version of Iceberg"
     return ""
+
+
+def _has_typed_now(text: str) -> bool:
+    """Return whether a text has a literal such as `date 'today'`, which is a plain day once parsed.
+
+    Only those count as fixed that begin with a digit: words may be written with escapes.
+    """
+    previous = ""
+    for token in _TOKEN.finditer(text):
+        if token["skipped"]:
+            continue
+        if token["text"] and _TIME_TYPE.fullmatch(previous) and not _FIXED_TIME.match(token[0]):
+            return True
+        previous = token[0]
+    return False
 
 
 def list_classes(bridge: Bridge, expression: Any) -> set[str]:

@@ -31,6 +31,13 @@ APPLICATION_CONF: Mapping[str, str] = {
     # Documents hold timestamps in UTC and decimals in plain notation: both depend on these two.
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    # Expressions and filters mean the same in every run. These are Spark's own defaults.
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
     # Or `${env:NAME}` in a row filter would be the driver's environment, Secrets included.
     "spark.sql.variable.substitute": "false",
     # Otherwise a null would be written, not left out, where its column has a default value.

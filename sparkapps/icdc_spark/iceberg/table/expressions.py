@@ -84,7 +84,7 @@ def build_analyser(session: SparkSession, table: str) -> Analyse:
             rows = session.createDataFrame([], _build_struct(schema.fields))
             # As a condition: there Spark refuses aggregates, windows and generators by itself.
             condition = rows.where(F.expr(text).isNotNull())
-            problem = find_dependency(bridge, condition, text)
+            problem = find_dependency(bridge, rows, condition, text)
             if problem:
                 raise FieldInvalid(
                     f"{shown} {problem}. A document may change only when its row changes: let the "
@@ -115,7 +115,11 @@ def evaluate(session: SparkSession, text: str) -> Column:
 def _has_star(bridge: Bridge, text: str) -> bool:
     """Return whether a star in the text would stand for all columns, ours among them."""
     parsed = bridge.java_session.sessionState().sqlParser().parseExpression(text)
-    return any(name.endswith(".UnresolvedStar") for name in list_classes(bridge, parsed))
+    # Each form of it, as `* except (…)` and a name that is a pattern, has a class of its own.
+    return any(
+        name.rpartition(".")[2].startswith(("UnresolvedStar", "UnresolvedRegex"))
+        for name in list_classes(bridge, parsed)
+    )
 
 
 def _list_references(condition: DataFrame) -> frozenset[str]:

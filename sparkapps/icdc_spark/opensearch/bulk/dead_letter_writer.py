@@ -35,6 +35,7 @@ from icdc_spark.opensearch.client.connection import Client, open_client
 from icdc_spark.opensearch.stores import dead_letters
 from icdc_spark.opensearch.stores.dead_letters import Origin, StoredDeadLetter
 from icdc_spark.opensearch.stores.indices import Ownership
+from icdc_spark.opensearch.wire.item_outcome import FIELD_FAILED
 from icdc_spark.opensearch.wire.operations import (
     CREATE,
     DELETE,
@@ -203,11 +204,13 @@ class DeadLetterWriter:
             self._new_ids += sum(row.document_id not in known_ids for row in refused)
             total = len(known_ids) + self._new_ids
         last = refused[-1]
-        which = f"document {json.dumps(last.document_id)} ({last.answer.kind})"
+        shown = json.dumps(last.document_id)
+        # It never came to the index. The reason is ours, and names the field.
+        is_ours = last.answer.kind == FIELD_FAILED
+        which = f"document {shown} ({last.answer.reason if is_ours else last.answer.kind})"
         if target.dead_letter_policy is DeadLetterPolicy.STOP:
-            raise DeadLetterLimit(
-                f"Index {target.index!r} refused {which}, and deadLetters.policy is Stop."
-            )
+            who = f"{target.table} cannot make" if is_ours else f"Index {target.index!r} refused"
+            raise DeadLetterLimit(f"{who} {which}, and deadLetters.policy is Stop.")
         if total > target.max_dead_letters:
             raise DeadLetterLimit(
                 f"Index {target.index!r} refused more rows than deadLetters.maxRows "

@@ -226,7 +226,7 @@ def extend_mapping(
     *,
     added: Sequence[str] = (),
 ) -> None:
-    """Add new fields. `mapping` is the whole new mapping: `_meta` is replaced as one.
+    """Add new fields, if there are any. `mapping` is the whole new mapping: `_meta` is replaced.
 
     Raises MappingInvalid, which names `added`, where the server refuses it.
     """
@@ -236,8 +236,9 @@ def extend_mapping(
     except RequestError as error:
         names = ", ".join(f"`{name}`" for name in added[:SHOWN_FIELDS])
         more = f" and {len(added) - SHOWN_FIELDS} more" if len(added) > SHOWN_FIELDS else ""
+        refused = f"the fields {names}{more}" if added else "the mapping"
         raise MappingInvalid(
-            f"OpenSearch refused the fields {names}{more} for index {index!r}: "
+            f"OpenSearch refused {refused} for index {index!r}: "
             f"{_describe_refusal(error)}; see the settings of the index, such as "
             "index.mapping.total_fields.limit, and "
             "tables[].mapping"

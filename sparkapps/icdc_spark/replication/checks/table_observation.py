@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from icdc_api.errors import SourceUnavailable, StateCorrupt, TargetReadOnly, TargetUnavailable
 from icdc_spark.diff.rows import check_filter
+from icdc_spark.documents.compatibility import SAME, Compatibility
 from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
 from icdc_spark.documents.schema import Schema, has_names_differing_by_case
 from icdc_spark.iceberg.jvm.session import make_case_sensitive
@@ -56,8 +57,8 @@ class TableObservation:
     """What is to be done instead while no export may write."""
     index: IndexCheck
     """How the index compares with the state document."""
-    added_fields: tuple[str, ...] = ()
-    """Fields that the mapping gains, in a way that changes no document already written."""
+    compatibility: Compatibility = SAME
+    """How the documents already written compare with those of the present spec."""
 
 
 class TableObserver:
@@ -101,13 +102,12 @@ class TableObserver:
         context = self.context
         table, current, documents = self.read_table()
         state, policies = stored.document if stored else None, context.build_policies()
-        index, change = IndexCheck(loss=None), None
-        added_fields: tuple[str, ...] = ()
+        index, compatibility = IndexCheck(loss=None), SAME
         try:
             if compare_index:
                 index = index_check.compare_with_index(context.client, stored)
             is_intact = index.loss is None
-            change, added_fields = self._compare_spec(state, documents, is_intact=is_intact)
+            compatibility = self._compare_spec(state, documents, is_intact=is_intact)
         except (StateCorrupt, TargetReadOnly, TargetUnavailable) as error:
             # A re-export that is asked for is how a person answers, and builds on nothing of it.
             if state is None or not policies.owe_reexport(state):
@@ -121,7 +121,7 @@ class TableObserver:
             last_sequence_number=table.last_sequence_number,
             start=find_stream_start(table, current, context.table),
             document_spec=documents.hash,
-            spec_change=change,
+            spec_change=compatibility.reason,
             readable=frozenset(str(snapshot_id) for snapshot_id in table.snapshots),
             index_loss=index.loss,
         )
@@ -134,7 +134,7 @@ class TableObserver:
             step=step,
             meanwhile=choose_meanwhile(step, inputs, policies),
             index=index,
-            added_fields=added_fields,
+            compatibility=compatibility,
         )
 
     def read_table(self) -> tuple[IcebergTable, SnapshotInfo | None, DocumentSpec]:
@@ -182,25 +182,23 @@ class TableObserver:
 
     def _compare_spec(
         self, state: StateDocument | None, documents: DocumentSpec, *, is_intact: bool
-    ) -> tuple[str | None, tuple[str, ...]]:
-        """Return why documents already written would differ, and the fields that are only new.
+    ) -> Compatibility:
+        """Compare the documents already written with those of the present spec.
 
-        The reason is None where they would not. StateCorrupt where the index does not say what its
-        documents were made of.
+        StateCorrupt where the index does not say what its documents were made of.
         """
         # An open export writes another index than the one that is served.
         written = (state.intent or state) if state else None
         if state is None or written is None or written.index is None or not is_intact:
-            return None, ()
+            return SAME
         # A request less for an idle table. With an intent open it is asked: the intent may have
         # been recorded under another spec than the document names.
         if state.intent is None and state.document_spec == documents.hash:
-            return None, ()
+            return SAME
         meta = indices.read_mapping(self.context.client, written.index).get("_meta", {})
         if "documentSpec" not in meta:
             raise StateCorrupt(
                 f"Index {written.index} no longer says in its mapping's _meta what its documents "
                 "were made of. Raise spec.resync.nonce to export the table again."
             )
-        compatibility = documents.compare_with_stored(meta["documentSpec"])
-        return compatibility.reason, compatibility.added
+        return documents.compare_with_stored(meta["documentSpec"])

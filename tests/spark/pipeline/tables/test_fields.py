@@ -112,6 +112,8 @@ def test_a_change_of_fields_is_a_new_index_and_another_order_or_a_new_column_is_
     lake.sql(f"delete from lake.{table} where id = 0")
     harness.sync()
     reshape(harness, *reversed(FIELDS))
+    harness.sync()
+    assert read_serving(clean_indices) == f"{ALIAS}-000001"
     lake.sql(f"alter table lake.{table} add column extra int")
     # Renamed, which the entry follows.
     lake.sql(f"alter table lake.{table} rename column name to label")
@@ -121,9 +123,23 @@ def test_a_change_of_fields_is_a_new_index_and_another_order_or_a_new_column_is_
     assert read_serving(clean_indices) == f"{ALIAS}-000001"
     documents = oracle.read_index(clean_indices, ALIAS)
     assert documents == {"1": {**document(1, "c1", 6.0), "extra": 7}, "2": document(2, "c2", 3.0)}
-    reshape(harness, taken("id", "id"), by("each", "try_divide(price, n)"))
+    # The same columns by name: documents are the same, but a new column is no longer taken ...
+    label = taken("customer.name", "label")
+    rest = [one for one in FIELDS[2:] if one.get("exclude") is None]
+    reshape(harness, taken("id", "id"), taken("extra", "extra"), label, *rest)
+    lake.sql(f"alter table lake.{table} add column more int")
+    lake.sql(f"update lake.{table} set more = 8 where id = 1")
+    harness.sync()
+    assert read_serving(clean_indices) == f"{ALIAS}-000001"
+    assert oracle.read_index(clean_indices, ALIAS) == documents
+    # ... so that all documents lack it where the star is back.
+    reshape(harness, label, *(one for one in FIELDS if one != FIELDS[1]))
     harness.sync()
     assert read_serving(clean_indices) == f"{ALIAS}-000002"
+    assert oracle.read_index(clean_indices, ALIAS)["1"] == {**documents["1"], "more": 8}
+    reshape(harness, taken("id", "id"), by("each", "try_divide(price, n)"))
+    harness.sync()
+    assert read_serving(clean_indices) == f"{ALIAS}-000003"
     assert oracle.read_index(clean_indices, ALIAS)["2"] == {"id": 2, "each": 3.0}
     assert harness.inspect(RunMode.VERIFY)["equal"] is True
 

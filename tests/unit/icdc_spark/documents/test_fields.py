@@ -177,6 +177,7 @@ def test_which_fields_make_documents_differ(
     assert (reason or "") in (verdict.reason or "")
     assert (verdict.reason is None) == (reason is None)
     assert (found.hash == spec(*before).hash) == (reason is None)
+    assert not verdict.is_meta_old
 
 
 def change(**columns: tuple[int, Any] | None) -> dict[str, tuple[int, Any]]:
@@ -218,6 +219,43 @@ def test_which_changes_of_the_table_make_documents_differ(
         assert found.added == (("added",) if before == ALL else ())
     if before == INNER:
         assert found.added == ("a.x",)
+    assert found.is_meta_old == bool(found.added)
+
+
+COLUMNS_OF_ALL = tuple(taken(name, name) for name in ("id", "name", "price", "address"))
+
+
+@pytest.mark.parametrize(
+    ("before", "between", "columns", "after"),
+    [
+        (ALL, COLUMNS_OF_ALL, change(added=(9, "int")), ALL),
+        (
+            (*ALL, {"exclude": "address"}),
+            (*ALL, {"exclude": "address"}),
+            change(address=(4, MORE)),
+            (*ALL, {"exclude": "address"}, taken("x", "address.x")),
+        ),
+        (
+            (*ALL, {"exclude": "price"}),
+            (*ALL, {"exclude": "price"}),
+            change(price=(9, "int")),
+            ALL,
+        ),
+        # As earlier versions stored it: that only some columns were taken was not said.
+        (None, (taken("id", "id"),), COLUMNS, (taken("id", "id"), taken("name", "name"))),
+    ],
+)
+def test_what_is_left_out_is_stored_before_more_rows_are_written(
+    before: tuple[Any, ...] | None,
+    between: tuple[Any, ...],
+    columns: dict[str, tuple[int, Any]],
+    after: tuple[Any, ...],
+) -> None:
+    made = spec(*between, columns=columns)
+    known = {name: value for name, value in made.stored.items() if name != "allColumns"}
+    verdict = made.compare_with_stored(spec(*before).stored if before else known)
+    assert (verdict.reason, verdict.added, verdict.is_meta_old) == (None, (), True)
+    assert spec(*after, columns=columns).compare_with_stored(made.stored).reason
 
 
 def test_an_expression_on_a_dropped_column_names_it() -> None:
