@@ -14,6 +14,7 @@ Pure; `terminal.say` writes it.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from icdc_api.job.answers import (
@@ -190,12 +191,14 @@ def align(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def format_duration(seconds: int) -> str:
+def format_duration(seconds: int | None) -> str:
     """Return `seconds` as an age, in one unit and rounded down.
 
     A unit serves until twice the next one, so that an age is never wrong by more than a third: 119
-    gives 119s, 120 gives 2m, 7199 gives 119m, 7200 gives 2h.
+    gives 119s, 120 gives 2m, 7199 gives 119m, 7200 gives 2h, None gives `-`.
     """
+    if seconds is None:
+        return NONE
     if seconds < 2 * _MINUTE:
         return f"{seconds}s"
     if seconds < 2 * _HOUR:
@@ -203,6 +206,12 @@ def format_duration(seconds: int) -> str:
     if seconds < 2 * _DAY:
         return f"{seconds // _HOUR}h"
     return f"{seconds // _DAY}d"
+
+
+def format_age(moment: datetime | None, now: datetime) -> str:
+    """Return how long ago `moment` was; None gives `-`."""
+    # Clocks differ: what lies ahead happened just now.
+    return format_duration(None if moment is None else max(0, int((now - moment).total_seconds())))
 
 
 def _build_status_row(table: TableStatus) -> tuple[str, ...]:
@@ -218,7 +227,7 @@ def _build_status_row(table: TableStatus) -> tuple[str, ...]:
         state,
         table.applied_snapshot_id or NONE,
         _format_cell(table.snapshots_behind),
-        NONE if table.lag_seconds is None else format_duration(table.lag_seconds),
+        format_duration(table.lag_seconds),
         str(table.rows_upserted),
         f"{table.reason.value}: {message}" if table.reason is not None else message,
     )

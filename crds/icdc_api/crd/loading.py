@@ -87,6 +87,14 @@ def parse_pipeline(document: Mapping[str, Any], *, source: str) -> Pipeline:
     return pipeline
 
 
+def parse_stored(resource: Mapping[str, Any], *, source: str) -> Pipeline:
+    """Return the pipeline of an object as the API server gives it; or BadSpec, see above."""
+    document = {key: resource.get(key) for key in ("apiVersion", "kind", "spec")}
+    # Kubernetes may add metadata fields that the strict models do not know.
+    metadata = {key: resource["metadata"].get(key) for key in ("name", "namespace")}
+    return parse_pipeline({**document, "metadata": metadata}, source=source)
+
+
 def _read_text(path: Path) -> str:
     try:
         data = path.read_bytes()

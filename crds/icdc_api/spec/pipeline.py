@@ -5,6 +5,7 @@ so each rule here is either in the schema or has an equal CEL rule in `cel`. The
 say, such as about derived names, are reported by the operator in the condition SpecValid.
 """
 
+from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
@@ -155,6 +156,11 @@ class PipelineSpec(ApiModel):
         if catalog is None:
             raise Bug(f"the table {table.name!r} was accepted without a catalog")
         return catalog
+
+    @property
+    def proof_interval(self) -> timedelta | None:
+        """The time within which each table is compared again; None for never."""
+        return None if self.verify is None else self.verify.interval
 
     @model_validator(mode="after")
     def _check_all(self) -> Self:

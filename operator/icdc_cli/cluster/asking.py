@@ -106,14 +106,7 @@ async def _ask(target: Target, question: Ask, *, seconds: float) -> ClusterAnswe
 
 def _parse_spec(target: Target, resource: Resource) -> PipelineSpec:
     """Return the spec. BadSpec for a pipeline that can answer nothing."""
-    document = {
-        "apiVersion": resource.get("apiVersion"),
-        "kind": resource.get("kind"),
-        # Kubernetes may give metadata fields that we have never heard of.
-        "metadata": {"name": target.name, "namespace": target.namespace},
-        "spec": resource.get("spec"),
-    }
-    pipeline = loading.parse_pipeline(document, source=f"{naming.SINGULAR}/{target.name}")
+    pipeline = loading.parse_stored(resource, source=f"{naming.SINGULAR}/{target.name}")
     if resource["metadata"].get("deletionTimestamp"):
         raise BadSpec(f"{target.name} is being deleted and no longer answers questions")
     return pipeline.spec

@@ -84,6 +84,11 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         metavar="NAMESPACE",
         help="namespace of the pipeline (default: that of the context)",
     )
+    add_context(parser)
+
+
+def add_context(parser: argparse.ArgumentParser) -> None:
+    """Add `--context` and `--kubeconfig`, which choose a cluster."""
     parser.add_argument(
         "--context", metavar="CONTEXT", help="context of the kubeconfig (default: the current one)"
     )

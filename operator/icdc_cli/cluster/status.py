@@ -195,7 +195,7 @@ def describe_pipeline(
             condition.type.value,
             condition.status.value,
             condition.reason,
-            _format_age(condition.last_transition_time, now),
+            text_tables.format_age(condition.last_transition_time, now),
             " ".join(condition.message.split()),
         )
         for condition in status.conditions
@@ -230,9 +230,9 @@ def _build_row(
         status.phase.value if seen else text_tables.NONE,
         summary.tables if summary else text_tables.NONE,
         text_tables.NONE if behind is None else str(behind),
-        text_tables.NONE if lag is None else text_tables.format_duration(lag),
+        text_tables.format_duration(lag),
         run.name if run else text_tables.NONE,
-        _format_age(_parse_creation_time(resource), now),
+        text_tables.format_age(_parse_creation_time(resource), now),
         *(further if wide else ()),
     )
 
@@ -267,10 +267,3 @@ def _list_notes(resource: Resource, status: PipelineStatus, now: datetime) -> It
 def _parse_creation_time(resource: Resource) -> datetime | None:
     created: Any = resource["metadata"].get("creationTimestamp")
     return datetime.fromisoformat(created) if isinstance(created, str) else None
-
-
-def _format_age(moment: datetime | None, now: datetime) -> str:
-    # Clocks differ: what lies ahead happened just now.
-    if moment is None:
-        return text_tables.NONE
-    return text_tables.format_duration(max(0, int((now - moment).total_seconds())))

@@ -64,11 +64,9 @@ def plan_next(status: PipelineStatus, observed: Observed, now: datetime) -> Draf
         return held
     if due.at is None or due.at > now:
         return _wait_until_due(status, due, now)
-    if observed.queued is not None and due.proof is not None:
-        # As above: replication may be due before it.
-        return Draft(status, requeue_after=observed.queued.poll_after)
     if observed.queued is not None:
-        queued = schedule.mark_queued(status, now)
+        # Not marked for a proof, as above: replication may be due before it.
+        queued = schedule.mark_queued(status, now) if due.proof is None else status
         return Draft(queued, requeue_after=observed.queued.poll_after)
     kind = due.proof or comparisons.find_due(status, observed, spec)
     kind = kind or _choose_kind(status, spec, now=now)

@@ -135,8 +135,8 @@ def _forget_future(table: TableStatus, spec: PipelineSpec, now: datetime) -> Tab
 
     Its clock was ahead. How long ago it was is not known, so waiting for the next may take years.
     """
-    last, promised = table.verification, spec.verify is not None and spec.verify.interval
-    if not promised or last is None or last.at - now <= CLOCK_TOLERANCE:
+    last = table.verification
+    if spec.proof_interval is None or last is None or last.at - now <= CLOCK_TOLERANCE:
         return table
     return table.model_copy(update={"verification": None})
 

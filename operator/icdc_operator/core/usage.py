@@ -66,9 +66,8 @@ def _measure_proof(spec: PipelineSpec | None, status: PipelineStatus) -> Used:
     oldest = progress.find_oldest_proof(status)
     used = None if oldest is None else int(oldest.timestamp())
     # A pipeline that is suspended compares nothing, which is no fault.
-    if spec is None or spec.verify is None or spec.verify.interval is None or spec.suspend:
-        return Used(used)
-    return Used(used, int(spec.verify.interval.total_seconds()))
+    interval = None if spec is None or spec.suspend else spec.proof_interval
+    return Used(used) if interval is None else Used(used, int(interval.total_seconds()))
 
 
 def _get_dead_letters_limit(spec: PipelineSpec | None) -> int | None:

@@ -170,10 +170,14 @@ def build_age(moment: datetime | None, now: datetime, *, after: str = "") -> Chi
     """Return how long ago `moment` was, with the moment itself under the pointer."""
     if moment is None:
         return NONE
-    seconds = int((now - moment).total_seconds())
-    text = f"{text_tables.format_duration(max(0, seconds))}{after}"
+    text = f"{text_tables.format_age(moment, now)}{after}"
     exact = format_moment(moment)
     return make("time", text, datetime=moment.astimezone(UTC).isoformat(), title=exact)
+
+
+def capitalise(text: str) -> str:
+    """Return the text with its first letter as a capital, as a sentence begins."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def format_moment(moment: datetime) -> str:
@@ -184,11 +188,6 @@ def format_moment(moment: datetime) -> str:
 def format_number(value: int | None) -> str:
     """Return a number with its thousands apart."""
     return NONE if value is None else f"{value:,}"
-
-
-def format_seconds(seconds: int | None) -> str:
-    """Return a lag or a duration."""
-    return NONE if seconds is None else text_tables.format_duration(seconds)
 
 
 def format_millis(millis: int) -> str:

@@ -1,16 +1,15 @@
 """`icdc ui`: starts the page, says where it is, and serves it until Ctrl-C."""
 
 import argparse
-import os
 import secrets
 import sys
 import threading
-import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from icdc_api.errors import BadSpec
 from icdc_cli import options, terminal
+from icdc_cli.cluster import session
 from icdc_cli.exits import Exit
 
 if TYPE_CHECKING:
@@ -47,12 +46,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     scope.add_argument(
         "--state-dir", type=Path, metavar="DIR", help="a local run: the directory of icdc run"
     )
-    parser.add_argument(
-        "--context", metavar="CONTEXT", help="context of the kubeconfig (default: the current one)"
-    )
-    parser.add_argument(
-        "--kubeconfig", metavar="FILE", help="the kubeconfig (default: KUBECONFIG, ~/.kube/config)"
-    )
+    session.add_context(parser)
     parser.add_argument(
         "--port",
         type=options.build_number_type(0, 65535),
@@ -68,6 +62,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(arguments: argparse.Namespace) -> int:
     """Carry out the command; return the exit code. BadSpec where nothing can be served."""
     # Here and not above, see TYPE_CHECKING.
+    import webbrowser
+
     from icdc_cli.commands.ui.server import HOST, PageServer
     from icdc_cli.commands.ui.site import PageSite
 
@@ -100,9 +96,7 @@ def choose_reader(arguments: argparse.Namespace) -> "PipelineReader":
 
     if arguments.state_dir is not None:
         return LocalReader(arguments.state_dir)
-    env = dict(os.environ)
-    if arguments.kubeconfig:
-        env["KUBECONFIG"] = arguments.kubeconfig
+    env = session.choose_environment(arguments)
     context = kubeconfig.choose_context(env, arguments.context)
     if context.name is None and not kubeconfig.is_in_pod(env):
         raise kubeconfig.refuse_no_context(env)

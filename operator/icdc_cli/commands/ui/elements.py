@@ -55,6 +55,11 @@ def render(child: Child) -> str:
     return "".join(_render(child))
 
 
+def render_document(root: Element) -> str:
+    """Return the text of a whole page."""
+    return f"<!doctype html>\n{render(root)}\n"
+
+
 def _render(child: Child) -> Iterator[str]:
     if child is None:
         return

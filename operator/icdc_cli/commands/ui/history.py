@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunState, RunStatus
 from icdc_api.status.table_parts import LastBatch
+from icdc_cli import text_tables
 from icdc_cli.commands.ui import cells, plots
 from icdc_cli.commands.ui.cells import Frame, PageColumn, Tone
 from icdc_cli.commands.ui.elements import Child, Element, make
 from icdc_cli.commands.ui.plots import Bar
 from icdc_cli.commands.ui.readers import PageReading
-from icdc_cli.text_tables import format_bytes
 
 MAX_BATCHES = 40
 """Of one pipeline: as many as a plot can show."""
@@ -99,8 +99,12 @@ def build_batches(frame: Frame, batches: Sequence[SeenBatch]) -> Element | None:
     rows = [_build_batch_row(frame, seen) for seen in newest]
     figures = (
         _build_figure("Rows", batches, _count_rows, cells.format_number),
-        _build_figure("Read", batches, lambda seen: seen.batch.files_bytes, format_bytes),
-        _build_figure("Sent", batches, lambda seen: seen.batch.request_bytes, format_bytes),
+        _build_figure(
+            "Read", batches, lambda seen: seen.batch.files_bytes, text_tables.format_bytes
+        ),
+        _build_figure(
+            "Sent", batches, lambda seen: seen.batch.request_bytes, text_tables.format_bytes
+        ),
         _build_figure("Time", batches, lambda seen: seen.millis, cells.format_millis),
     )
     return cells.build_section(
@@ -151,8 +155,8 @@ def _build_batch_row(frame: Frame, seen: SeenBatch) -> list[Child]:
         cells.format_number(batch.upserted),
         cells.format_number(batch.deleted),
         cells.format_number(batch.refused),
-        format_bytes(batch.files_bytes),
-        format_bytes(batch.request_bytes),
+        text_tables.format_bytes(batch.files_bytes),
+        text_tables.format_bytes(batch.request_bytes),
         make("span", cells.format_number(batch.requests), note),
         cells.format_millis(batch.planning_millis),
         cells.format_millis(batch.writing_millis),
@@ -169,10 +173,10 @@ def build_runs(frame: Frame, status: PipelineStatus) -> Element | None:
     figure = None
     if len(timed) > 1:
         bars = [
-            Bar(seconds, f"{run.name}: {cells.format_seconds(seconds)}", _choose_tone(run))
+            Bar(seconds, f"{run.name}: {text_tables.format_duration(seconds)}", _choose_tone(run))
             for run, seconds in timed
         ]
-        most = cells.format_seconds(max(seconds for _, seconds in timed))
+        most = text_tables.format_duration(max(seconds for _, seconds in timed))
         figure = make(
             "figure",
             make("figcaption", make("b", "Time of runs"), f" longest {most}"),
@@ -211,6 +215,6 @@ def _build_run_row(frame: Frame, run: RunStatus) -> list[Child]:
         f"{run.kind.value}{attempt}",
         cells.build_state(run.state.value, _choose_tone(run)),
         cells.build_age(run.started_at or run.planned_at, frame.now, after=" ago"),
-        cells.format_seconds(_measure(run)),
+        text_tables.format_duration(_measure(run)),
         failure,
     ]

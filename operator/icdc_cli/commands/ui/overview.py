@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from icdc_api.status.pipeline_status import Phase, TableStatus
+from icdc_cli import text_tables
 from icdc_cli.commands.ui import cells
 from icdc_cli.commands.ui.cells import Frame, PageColumn, Tone
 from icdc_cli.commands.ui.elements import Child, Element, make
@@ -65,7 +66,7 @@ def build_read(frame: Frame, reading: PageReading) -> Element:
     verb = "saved" if reading.local else "read"
     moment = make("time", cells.format_moment(reading.at), datetime=reading.at.isoformat())
     rest = "." if frame.paused else f", refreshed every {cells.REFRESH_SECONDS} s."
-    return make("span", f"{reading.scope[:1].upper()}{reading.scope[1:]}; {verb} ", moment, rest)
+    return make("span", f"{cells.capitalise(reading.scope)}; {verb} ", moment, rest)
 
 
 def build_refusals(refusals: tuple[ReadRefusal, ...]) -> Element | None:
@@ -108,16 +109,15 @@ def summarize_proof(tables: tuple[TableStatus, ...]) -> Proof:
     if not made:
         return Proof("never", Tone.CALM)
     oldest = min(result.at for result in made)
-    results = Counter(verification.classify(one) for one in made)
-    if different := results[ComparisonResult.DIFFERENT]:
-        verb = "differs" if different == 1 else "differ"
-        return Proof(f"{different} {verb}", Tone.BAD, oldest)
-    if unknown := results[ComparisonResult.NOT_VERIFIED]:
-        return Proof(f"{unknown} not compared", Tone.WARN, oldest)
+    result, worst = verification.find_worst(tables)
+    if result is ComparisonResult.DIFFERENT:
+        verb = "differs" if len(worst) == 1 else "differ"
+        return Proof(f"{len(worst)} {verb}", Tone.BAD, oldest)
+    if result is ComparisonResult.NOT_VERIFIED:
+        return Proof(f"{len(worst)} not compared", Tone.WARN, oldest)
     if len(made) < len(tables):
         return Proof(f"{len(made)} of {len(tables)} equal", Tone.CALM, oldest)
-    word = "repaired" if results[ComparisonResult.REPAIRED] else "equal"
-    return Proof(word, Tone.GOOD, oldest)
+    return Proof(result.value.lower(), Tone.GOOD, oldest)
 
 
 def build_proof(frame: Frame, tables: tuple[TableStatus, ...]) -> Element:
@@ -169,7 +169,7 @@ def _build_row(frame: Frame, pipeline: SeenPipeline) -> list[Child]:
         choose_state(pipeline),
         summary.tables if summary and summary.tables else cells.NONE,
         cells.format_number(summary.snapshots_behind if summary else None),
-        cells.format_seconds(summary.lag_seconds if summary else None),
+        text_tables.format_duration(summary.lag_seconds if summary else None),
         cells.format_number(_count_dead_letters(pipeline)),
         build_proof(frame, status.tables),
         cells.NONE if run is None else f"{run.kind.value}, {run.state.value}",

@@ -73,11 +73,11 @@ def _build_facts(frame: Frame, reading: PageReading, pipeline: SeenPipeline) -> 
     facts: list[tuple[str, Child]] = [
         ("Namespace", pipeline.namespace),
         ("Tables in place", summary.tables if summary and summary.tables else cells.NONE),
-        ("Greatest lag", cells.format_seconds(summary.lag_seconds if summary else None)),
+        ("Greatest lag", text_tables.format_duration(summary.lag_seconds if summary else None)),
         ("Last proof", overview.build_proof(frame, status.tables)),
         ("Run", _describe_run(run) if run else "none"),
     ]
-    step = "" if reading.local else _explain_next_step(frame, pipeline)
+    step = "" if reading.local or pipeline.problem else _explain_next_step(frame, pipeline)
     facts += [("Next", step)] if step else []
     return make(
         "dl",
@@ -88,20 +88,14 @@ def _build_facts(frame: Frame, reading: PageReading, pipeline: SeenPipeline) -> 
 
 def _explain_next_step(frame: Frame, pipeline: SeenPipeline) -> str:
     """Return what the operator does next; empty where the spec cannot be read."""
-    document = {
-        "apiVersion": pipeline.resource.get("apiVersion"),
-        "kind": pipeline.resource.get("kind"),
-        "metadata": {"name": pipeline.name, "namespace": pipeline.namespace},
-        "spec": pipeline.resource.get("spec"),
-    }
+    source = f"{naming.SINGULAR}/{pipeline.name}"
     try:
-        parsed = loading.parse_pipeline(document, source=f"{naming.SINGULAR}/{pipeline.name}")
+        parsed = loading.parse_stored(pipeline.resource, source=source)
     except BadSpec:
         return ""  # SpecValid says so, or another version knows more fields
-    step = explain_next.explain_next_step(
+    return explain_next.explain_next_step(
         pipeline.resource, pipeline.status, parsed.spec, now=frame.now
     )
-    return "" if pipeline.problem else step
 
 
 def _describe_run(run: RunStatus) -> str:
@@ -203,7 +197,7 @@ def _build_table_row(frame: Frame, table: TableStatus) -> list[Child]:
         # The eye compares two long numbers badly.
         "the same" if current == applied and current else _build_snapshot(current),
         cells.format_number(table.snapshots_behind),
-        cells.format_seconds(table.lag_seconds),
+        text_tables.format_duration(table.lag_seconds),
         cells.format_number(table.rows_upserted),
         cells.format_number(table.rows_deleted),
         cells.format_number(table.dead_letters),

@@ -19,7 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from icdc_api.errors import WhoActs
-from icdc_cli.commands.ui.elements import STYLE, make, render
+from icdc_cli.commands.ui.elements import STYLE, make, render_document
 from icdc_cli.commands.ui.site import Page, PageSite
 
 HOST = "127.0.0.1"
@@ -133,4 +133,4 @@ def _refuse(status: HTTPStatus, *sentences: str) -> Page:
     text = (make("p", sentence) for sentence in sentences)
     body = make("body", make("main", make("h1", status.phrase), *text))
     document = make("html", make("head", make("title", "icdc"), make("style")), body, lang="en")
-    return Page(status, f"<!doctype html>\n{render(document)}\n")
+    return Page(status, render_document(document))

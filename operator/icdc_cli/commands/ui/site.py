@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from icdc_cli.commands.ui import cells, overview, pipeline_page
 from icdc_cli.commands.ui.cells import Frame, PageColumn
-from icdc_cli.commands.ui.elements import Element, make, render
+from icdc_cli.commands.ui.elements import Element, make, render_document
 from icdc_cli.commands.ui.history import BatchMemory
 from icdc_cli.commands.ui.readers import PageReading, PipelineReader
 from icdc_cli.explanations import lookup
@@ -63,10 +63,10 @@ class PageSite:
             case ["pipelines", namespace, name]:
                 return self._build_pipeline(frame, namespace, name)
             case ["words"]:
-                return Page(200, _render_page(build_words(frame)))
+                return Page(200, render_document(build_words(frame)))
             case ["words", word] if found := lookup.find(word):
-                return Page(200, _render_page(build_word_page(frame, found)))
-        return Page(404, _render_page(build_message(frame, "There is no such page.")))
+                return Page(200, render_document(build_word_page(frame, found)))
+        return Page(404, render_document(build_message(frame, "There is no such page.")))
 
     def _read(self) -> PageReading:
         # Under the lock: who comes second waits for the answer to the first, and does not ask.
@@ -80,7 +80,9 @@ class PageSite:
     def _build_overview(self, frame: Frame) -> Page:
         reading = self._read()
         failed = bool(reading.refusals) and not reading.pipelines
-        return Page(502 if failed else 200, _render_page(overview.build_overview(frame, reading)))
+        return Page(
+            502 if failed else 200, render_document(overview.build_overview(frame, reading))
+        )
 
     def _build_pipeline(self, frame: Frame, namespace: str, name: str) -> Page:
         reading = self._read()
@@ -88,11 +90,11 @@ class PageSite:
             if (pipeline.namespace, pipeline.name) == (namespace, name):
                 seen = self._memory.find(namespace, name)
                 page = pipeline_page.build_pipeline_page(frame, reading, pipeline, seen)
-                return Page(200, _render_page(page))
+                return Page(200, render_document(page))
         # With what could not be read, as it may be among that.
         text = f"There is no pipeline {name} in the namespace {namespace} among those shown here."
         refusals = overview.build_refusals(reading.refusals)
-        return Page(404, _render_page(build_message(frame, text, refusals)))
+        return Page(404, render_document(build_message(frame, text, refusals)))
 
 
 def build_message(frame: Frame, text: str, *more: Element | None) -> Element:
@@ -117,7 +119,7 @@ def _build_family(frame: Frame, family: str, entries: Iterable[Explanation]) -> 
     rows = [
         [cells.build_word(frame, entry.word), entry.meaning, entry.who_acts] for entry in entries
     ]
-    title = _capitalize(family)
+    title = cells.capitalise(family)
     table = cells.build_table(title, columns, rows)
     return cells.build_section(title, table, name=family.replace(" ", "-"))
 
@@ -127,7 +129,7 @@ def build_word_page(frame: Frame, entries: Iterable[Explanation]) -> Element:
     found = list(entries)
     parts = [
         cells.build_section(
-            _capitalize(entry.family.value),
+            cells.capitalise(entry.family.value),
             make("p", entry.meaning),
             *cells.build_advice(entry, entry.cure),
             name=f"meaning-{number}",
@@ -137,11 +139,3 @@ def build_word_page(frame: Frame, entries: Iterable[Explanation]) -> Element:
     word = found[0].word
     static = replace(frame, is_static=True)
     return cells.build_page(static, word, make("h1", word), *parts, read=_EXPLAIN)
-
-
-def _capitalize(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
-
-
-def _render_page(root: Element) -> str:
-    return f"<!doctype html>\n{render(root)}\n"

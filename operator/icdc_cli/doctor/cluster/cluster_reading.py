@@ -100,16 +100,11 @@ async def _read_pipelines(
 
 
 def _parse_spec(resource: Resource) -> PipelineSpec | BadSpec:
-    metadata = resource["metadata"]
-    document = {
-        "apiVersion": naming.API_VERSION,
-        "kind": naming.KIND,
-        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
-        "spec": resource.get("spec"),
-    }
-    source = f"{naming.SINGULAR}/{metadata['name']}"
+    # Without the two where it comes from a list.
+    typed = {**resource, "apiVersion": naming.API_VERSION, "kind": naming.KIND}
+    source = f"{naming.SINGULAR}/{resource['metadata']['name']}"
     try:
-        return loading.parse_pipeline(document, source=source).spec
+        return loading.parse_stored(typed, source=source).spec
     except BadSpec as error:
         return error
 

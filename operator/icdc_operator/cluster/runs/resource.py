@@ -42,17 +42,10 @@ def read_spec(
     pipeline: Resource, settings: InstallSettings
 ) -> tuple[PipelineSpec | None, str | None]:
     """Return the spec, or None and why it is wrong: each field, its value, what is allowed."""
-    metadata = pipeline["metadata"]
-    document = {
-        "apiVersion": pipeline.get("apiVersion"),
-        "kind": pipeline.get("kind"),
-        # Kubernetes may add metadata fields that the strict models do not know.
-        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
-        "spec": pipeline.get("spec"),
-    }
     try:
-        spec = loading.parse_pipeline(document, source=_SOURCE).spec
-        refused_values.check(spec.spark, trusted=settings.trusts(metadata["namespace"]))
+        spec = loading.parse_stored(pipeline, source=_SOURCE).spec
+        trusted = settings.trusts(pipeline["metadata"]["namespace"])
+        refused_values.check(spec.spark, trusted=trusted)
         _check_room(spec, measure_status_room(pipeline))
     except BadSpec as error:
         lines = (line.removeprefix(f"{_SOURCE}: ") for line in error.message.splitlines())

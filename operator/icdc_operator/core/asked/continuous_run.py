@@ -170,7 +170,7 @@ def _build_proof(
     status: PipelineStatus, run: RunStatus, seen: RunSeen, spec: PipelineSpec, *, now: datetime
 ) -> RunQuestion | None:
     """Return the comparison by `spec.verify`, once it is due; the same until it is answered."""
-    if spec.verify is None or spec.verify.interval is None:
+    if spec.proof_interval is None:
         return None
     begun = _find_begun_proof(status, run, seen, now=now)
     if begun is not None:

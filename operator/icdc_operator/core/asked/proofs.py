@@ -60,7 +60,7 @@ class ProofTimes:
 
 def find_times(status: PipelineStatus, spec: PipelineSpec) -> ProofTimes | None:
     """Return when the first table is due; None where no table is ever."""
-    interval = _get_interval(spec)
+    interval = spec.proof_interval
     ready = list(_select_ready(status))
     if interval is None or not ready:
         return None
@@ -100,7 +100,7 @@ def list_tables(
     status: PipelineStatus, spec: PipelineSpec, moment: datetime | None
 ) -> tuple[str, ...]:
     """Return the tables that are compared where one was due at `moment`, in the spec's order."""
-    interval = _get_interval(spec)
+    interval = spec.proof_interval
     if interval is None or moment is None:
         return ()
     until = moment + interval / _PARTS
@@ -116,7 +116,7 @@ def find_next_table(
     A run that has just started is not asked: where comparing ends drivers, one is lost each tenth
     of the time, and no more.
     """
-    interval, ready = _get_interval(spec), list(_select_ready(status))
+    interval, ready = spec.proof_interval, list(_select_ready(status))
     if interval is None or not ready or run.started_at is None:
         return None
     table = min(ready, key=lambda one: _find_due(one, interval))
@@ -126,14 +126,14 @@ def find_next_table(
 
 def list_unproven(status: PipelineStatus, spec: PipelineSpec) -> list[TableStatus]:
     """Return the tables that were never compared, although the spec promises it."""
-    if _get_interval(spec) is None:
+    if spec.proof_interval is None:
         return []
     return [table for table in status.tables if table.verification is None]
 
 
 def list_overdue(status: PipelineStatus, spec: PipelineSpec, *, now: datetime) -> list[TableStatus]:
     """Return the tables whose last result is older than the spec promises."""
-    interval = _get_interval(spec)
+    interval = spec.proof_interval
     if interval is None:
         return []
     proofs = [(table, progress.find_proof(table)) for table in status.tables]
@@ -151,9 +151,9 @@ def describe_table(table: TableStatus) -> str:
 def describe_age(status: PipelineStatus, spec: PipelineSpec) -> str:
     """Return how old the oldest comparison is, as the end of a message; empty without a promise."""
     oldest = progress.find_oldest_proof(status)
-    if _get_interval(spec) is None or spec.verify is None or oldest is None:
+    every = spec.verify and spec.verify.every
+    if not every or oldest is None:
         return ""
-    every = spec.verify.every
     return f"; the oldest comparison is of {_format(oldest)}, and is repeated within {every}"
 
 
@@ -175,7 +175,3 @@ def _has_passing_fault(last: Verification) -> bool:
 
 def _select_ready(status: PipelineStatus) -> Iterable[TableStatus]:
     return (table for table in status.tables if table.state not in _NOT_READY)
-
-
-def _get_interval(spec: PipelineSpec) -> timedelta | None:
-    return None if spec.verify is None else spec.verify.interval
