@@ -16,11 +16,12 @@ It must not know what a comparison is for.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from icdc_api.errors import FilterInvalid
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.fingerprint import compute_fingerprint
 from icdc_spark.documents.ids import build_id, join_key, read_cell
 from icdc_spark.documents.serialise import Cells
-from icdc_spark.iceberg.jvm.errors import translate_filter_errors
+from icdc_spark.iceberg.jvm.errors import translate_analysis_errors
 from icdc_spark.iceberg.jvm.row_conditions import check_condition
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 
@@ -52,7 +53,8 @@ def filter_rows(rows: DataFrame, spec: DocumentSpec) -> DataFrame:
     """Return the rows that belong into the index; FilterInvalid where `rowFilter` does not fit."""
     if spec.row_filter is None:
         return rows
-    with translate_filter_errors(spec.table, spec.row_filter):
+    shown = f"{spec.table}: rowFilter `{spec.row_filter}`"
+    with translate_analysis_errors(spec.table, FilterInvalid, shown):
         return rows.where(F.expr(spec.row_filter))
 
 

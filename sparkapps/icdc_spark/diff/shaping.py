@@ -67,7 +67,8 @@ def build_document(spec: DocumentSpec) -> tuple[Column, Column]:
     become null.
     """
     numbers = {made: number for number, (made, _) in enumerate(spec.expressions)}
-    cells = [(made.entry, _read_field(made, spec, numbers)) for made in spec.fields]
+    columns = {column.id: name_cell(number) for number, column in enumerate(spec.columns)}
+    cells = [(made.entry, _read_field(made, columns, numbers)) for made in spec.fields]
     return serialise_document(cells), count_non_finite(cells)
 
 
@@ -91,12 +92,12 @@ def name_failed_field(spec: DocumentSpec) -> Column:
 
 
 def _read_field(
-    made: DocumentField, spec: DocumentSpec, numbers: dict[DocumentField, int]
+    made: DocumentField, columns: dict[int, str], numbers: dict[DocumentField, int]
 ) -> Column:
     if isinstance(made.source, Expression):
         return F.col(_name_value(numbers[made])).getField(VALUE)
     top, *inner = made.source
-    cell = F.col(name_cell(spec.columns.index(top)))
+    cell = F.col(columns[top.id])
     for entry in inner:
         cell = cell.getField(entry.name)
     return cell

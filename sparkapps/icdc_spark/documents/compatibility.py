@@ -105,7 +105,7 @@ def _compare_columns(before: Stored, now: Stored, with_default: Set[int]) -> Com
         is_inside = any(above in _list_paths(before) for above in list(_list_ancestors(path))[:-1])
         if not is_inside and not _is_new_in_table(number, before):
             return Compatibility(reason=f"`{path}` was added to the documents by the spec")
-    return Compatibility(added=tuple(path for _, path in added))
+    return Compatibility(added=tuple(path for _, path in added), is_meta_old=before != now)
 
 
 def _find_difference(earlier: list[tuple[str, str]], later: list[tuple[str, str]]) -> str | None:

@@ -7,7 +7,7 @@ neither Spark nor a running OpenSearch; what an expression gives is asked of its
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from icdc_api.errors import Bug, ColumnNotFound, NoIdentifier, UnsupportedType
@@ -156,8 +156,7 @@ class DocumentSpec:
             for _, entry in walk_fields(column)
             if entry.has_default
         }
-        found = compare_stored(stored, self.stored, with_default)
-        return replace(found, is_meta_old=found.reason is None and stored != self.stored)
+        return compare_stored(stored, self.stored, with_default)
 
 
 def _refuse_expressions(schema: Schema, name: str, text: str) -> Analysis:

@@ -26,6 +26,7 @@ from icdc_spark.documents.schema import (
     Struct,
     Type,
     describe_columns,
+    have_one_name,
     list_children,
     walk_fields,
 )
@@ -188,9 +189,7 @@ def _refuse_form(table: str, field: DocumentField) -> None:
                 "out"
             )
     for path, entry in walk_fields(field.entry):
-        # Also those that differ by case only: Spark, which reads them by name, knows no difference.
-        inside = [child.name.lower() for child in list_children(entry.type)]
-        if len(set(inside)) < len(inside):
+        if have_one_name(list_children(entry.type)):
             shown = ".".join(path)
             raise FieldInvalid(f"{table}: fields: `{shown}` has two fields of the same name inside")
 

@@ -11,7 +11,7 @@ It must know neither Spark nor OpenSearch, so that those decisions can be tested
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,11 +116,16 @@ class Schema:
         return None
 
 
+def have_one_name(siblings: Sequence[Field]) -> bool:
+    """Return whether two of these fields have names equal but for case."""
+    # Spark looks names up without case by default, and finds two columns for one.
+    return len({field.name.lower() for field in siblings}) < len(siblings)
+
+
 def has_names_differing_by_case(fields: Iterable[Field]) -> bool:
     """Return whether two fields of one struct, at any depth, have names equal but for case."""
     siblings = list(fields)
-    # Spark looks names up without case by default, and finds two columns for one.
-    if len({field.name.lower() for field in siblings}) < len(siblings):
+    if have_one_name(siblings):
         return True
     return any(has_names_differing_by_case(list_children(field.type)) for field in siblings)
 

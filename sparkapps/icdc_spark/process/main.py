@@ -20,10 +20,9 @@ from types import FrameType
 
 from pyspark.sql import SparkSession
 
-from icdc_api import authorities
 from icdc_api.errors import IcdcError
 from icdc_api.job.run_files import QUESTION_VARIABLE, RunRequest
-from icdc_api.spec.secrets import load_catalog_properties
+from icdc_api.spec.secrets import pick_authority, read_secret
 from icdc_spark.iceberg.jvm import session
 from icdc_spark.iceberg.jvm.trust import trust_authority
 from icdc_spark.process.pipeline_run import PipelineRun
@@ -85,13 +84,14 @@ def trust_catalogs(spark: SparkSession, request: RunRequest) -> None:
     that of the first table would refuse the store of another. What is wrong with a Secret is left
     to its tables to report.
     """
-    spec, folder = request.parse_pipeline().spec, request.secrets_dir
+    spec = request.parse_pipeline().spec
+    folder = Path(request.secrets_dir) if request.secrets_dir else None
+    secrets = {spec.get_catalog(table).authority_secret for table in spec.tables}
     certificates = set()
-    for catalog in map(spec.get_catalog, spec.tables):
-        if catalog.authority_secret is not None:
+    for name in secrets:
+        if name is not None:
             with suppress(IcdcError):
-                properties = load_catalog_properties(catalog, Path(folder) if folder else None)
-                certificates.add(properties[authorities.PROPERTY])
+                certificates.add(pick_authority(read_secret(folder, name), name))
     for one in sorted(certificates):
         trust_authority(spark, one)
 

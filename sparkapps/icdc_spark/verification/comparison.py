@@ -243,7 +243,7 @@ def _find_kinds(compared: _Compared, reader: SnapshotReader, spec: DocumentSpec)
     state, moment = compared.state, compared.moment
     table = differences.read_table(reader, spec, has_duplicates=state.duplicates is not None)
     index = differences.read_index(reader, moment.scan)
-    kinds = reader.persist(differences.compare(table, index, spec))
+    kinds = differences.compare(table, index, spec)
     to = moment.batch.to if moment.batch is not None else None
     # Where the batch ends at no snapshot, or at one that was expired, nothing more is known.
     if to is not None and int(to) in compared.observation.table.snapshots:
@@ -264,6 +264,7 @@ def _compare_with_end_of_batch(
     """
     spec = compared.resolve(to)
     with compared.open_reader(to, spec) as later, translate_source_errors(reader.table_name):
+        kinds = reader.persist(kinds)
         if kinds.where(F.col(KIND) != EQUAL).isEmpty():
             return kinds
         again = reader.persist(differences.compare_again(later, kinds, index, spec))

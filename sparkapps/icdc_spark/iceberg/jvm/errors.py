@@ -28,7 +28,6 @@ from icdc_api.errors import (
     CatalogInvalid,
     DataFileMissing,
     DriverLost,
-    FilterInvalid,
     IcdcError,
     SourceUnavailable,
     TableNotFound,
@@ -196,14 +195,12 @@ def translate_catalog_errors(table: str) -> Iterator[None]:
 
 
 @contextmanager
-def translate_filter_errors(table: str, row_filter: str) -> Iterator[None]:
-    """Like `translate_source_errors`, where only `rowFilter` can fail the analysis."""
+def translate_analysis_errors(table: str, kind: type[IcdcError], sql: str) -> Iterator[None]:
+    """Like `translate_source_errors`, where only the SQL that is shown as `sql` can be at fault."""
     try:
         yield
     except AnalysisException as error:
-        raise FilterInvalid(
-            f"{table}: rowFilter `{row_filter}` cannot be evaluated: {find_error_line(str(error))}"
-        ) from error
+        raise kind(f"{sql} cannot be evaluated: {find_error_line(str(error))}") from error
     except FOREIGN_ERRORS as error:
         raise translate_error(table, error) from error
 

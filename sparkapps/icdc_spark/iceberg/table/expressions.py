@@ -13,7 +13,6 @@ An expression may fail on a row, as 1 / n does where n is 0. `evaluate` gives nu
 struct everywhere else: a plain null is a value, and so is told from a failure.
 """
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
@@ -24,8 +23,7 @@ from icdc_api.errors import FieldInvalid
 from icdc_spark.documents.fields import Analyse, Analysis
 from icdc_spark.documents.schema import Field, ListOf, MapOf, Primitive, Schema, Struct, Type
 from icdc_spark.iceberg.jvm.bridge import Bridge
-from icdc_spark.iceberg.jvm.error_signs import find_error_line
-from icdc_spark.iceberg.jvm.errors import FOREIGN_ERRORS, translate_error
+from icdc_spark.iceberg.jvm.errors import translate_analysis_errors
 from icdc_spark.iceberg.jvm.row_conditions import find_dependency, list_classes
 
 VALUE = "value"
@@ -78,7 +76,7 @@ def build_analyser(session: SparkSession, table: str) -> Analyse:
         short = shorten(text, _SHOWN)
         shown = f"{table}: fields: the expression `{short}` of field `{field}`"
         bridge = Bridge(session)
-        try:
+        with translate_analysis_errors(table, FieldInvalid, shown):
             if _has_star(bridge, text):
                 raise FieldInvalid(f"{shown} has a star, and not one value: name the columns")
             rows = session.createDataFrame([], _build_struct(schema.fields))
@@ -92,12 +90,6 @@ def build_analyser(session: SparkSession, table: str) -> Analyse:
                 )
             (made,) = rows.select(F.expr(text).alias(VALUE)).schema.fields
             return Analysis(_convert(made.dataType), _list_references(condition))
-        except AnalysisException as error:
-            raise FieldInvalid(
-                f"{shown} cannot be evaluated: {find_error_line(str(error))}"
-            ) from error
-        except FOREIGN_ERRORS as error:
-            raise translate_error(table, error) from error
 
     return analyse
 
