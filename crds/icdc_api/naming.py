@@ -25,6 +25,7 @@ LABEL_PIPELINE = f"{LABEL_PREFIX}pipeline"
 LABEL_RUN = f"{LABEL_PREFIX}run"
 MANAGED_BY = "iceberg-cdc-operator"
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
+LABEL_VERSION = "app.kubernetes.io/version"
 RESERVED_KEYS = (LABEL_PREFIX, LABEL_MANAGED_BY, "sparkoperator.k8s.io/")
 """Prefixes of the labels and annotations by which runs and their pods are found."""
 

@@ -3,7 +3,7 @@
 The only module that reads credentials. It never puts a value into a message.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -62,6 +62,11 @@ def load_catalog_properties(catalog: Catalog, secrets_dir: Path | None) -> dict[
         values = read_secret(secrets_dir, authority)
         result[authorities.PROPERTY] = pick_authority(values, authority)
     return result
+
+
+def has_credentials(keys: Collection[str]) -> bool:
+    """Return whether a Secret with these keys opens OpenSearch: by AWS, or by name and password."""
+    return "awsRegion" in keys or ("username" in keys and "password" in keys)
 
 
 def pick_authority(values: Mapping[str, str], secret: str) -> str:

@@ -103,18 +103,19 @@ def _find_driver(drivers: list[Resource], run: str) -> Resource:
     if not pods_of_run:
         runs_left = ", ".join(sorted(filter(None, map(_get_run, drivers)))) or "none"
         raise BadSpec(f"--run {run}: its driver no longer exists; runs with a driver: {runs_left}")
-    return _sort_by_age(pods_of_run)[-1]
+    return sort_by_age(pods_of_run)[-1]
 
 
 def _find_newest(drivers: list[Resource], run: str | None) -> Resource | None:
     """Return the driver of the current run, or the newest of all when no run is active."""
     candidates = drivers if run is None else [pod for pod in drivers if _get_run(pod) == run]
-    return _sort_by_age(candidates)[-1] if candidates else None
+    return sort_by_age(candidates)[-1] if candidates else None
 
 
 # Times of Kubernetes are in UTC and of one width, so their texts sort as they do. By time and not
 # by name, in which run 10 stands before run 9.
-def _sort_by_age(drivers: list[Resource]) -> list[Resource]:
+def sort_by_age(drivers: list[Resource]) -> list[Resource]:
+    """Return the pods, the oldest first."""
     return sorted(drivers, key=lambda pod: str(pod["metadata"].get("creationTimestamp", "")))
 
 

@@ -29,8 +29,6 @@ from icdc_operator.cluster.kube.api import ClusterApi
 SECONDS = 3.0
 """How long the cluster is waited for, the login of a credential plugin included."""
 
-_VERSION_LABEL = "app.kubernetes.io/version"
-
 
 class VersionAsked(Exception):  # noqa: N818 - it is no failure: `main` runs the command
     """`--version` stands before the command, which is not read."""
@@ -107,7 +105,7 @@ async def _read_versions(api: ClusterApi, namespace: str) -> dict[str, Any]:
         crd = await api.get(kinds.CRD, None, naming.CRD_NAME)
         labels = {} if crd is None else crd["metadata"].get("labels") or {}
         served = [v["name"] for v in crd["spec"]["versions"] if v["served"]] if crd else []
-        versions["crd"] = {"served": served, "release": labels.get(_VERSION_LABEL)}
+        versions["crd"] = {"served": served, "release": labels.get(naming.LABEL_VERSION)}
     except errors.Denied as error:
         versions["crdProblem"] = error.message
     return versions

@@ -69,10 +69,10 @@ below another pyspark have, that none is started and that one's JVM is used."""
 LOCAL_PACKAGES = ("pyspark", "rich")
 """What a run on this host needs beyond the extra `cli`: Spark, and the live table of `icdc run`."""
 
-_INSTALL = (
-    "pip install 'iceberg-cdc-operator[operator,spark]' (a pipeline in a cluster needs neither: "
-    "icdc plan NAME)"
-)
+INSTALL = "pip install 'iceberg-cdc-operator[operator,spark]'"
+"""What installs them."""
+
+_INSTALL = f"{INSTALL} (a pipeline in a cluster needs neither: icdc plan NAME)"
 
 
 @dataclass(frozen=True)
@@ -143,12 +143,17 @@ def find_main_file() -> Path:
     raise Submission(f"the Spark application (package icdc_spark) is not installed; {_INSTALL}")
 
 
-def require_spark() -> None:
-    """Raise Submission where the packages of a local run are not installed.
+def list_missing_packages() -> tuple[str, ...]:
+    """Return the packages of a local run that are not installed.
 
     Find them without importing: pyspark takes its time, and no caller needs it in this process.
     """
-    missing = [name for name in LOCAL_PACKAGES if importlib.util.find_spec(name) is None]
+    return tuple(name for name in LOCAL_PACKAGES if importlib.util.find_spec(name) is None)
+
+
+def require_spark() -> None:
+    """Raise Submission where the packages of a local run are not installed."""
+    missing = list_missing_packages()
     if missing:
         raise Submission(f"a run on this host needs {' and '.join(missing)}: {_INSTALL}")
 

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import yaml
 
 from icdc_api.errors import BadSpec
+from icdc_cli.cluster import logs
 from icdc_cli.cluster.session import Target
 from icdc_cli.doctor import findings
 from icdc_cli.doctor.bundle.masking import Masker
@@ -110,10 +111,7 @@ class Collector:
         pods = await self._try(
             f"drivers of {pipeline}", self._api.list_driver_pods(namespace, pipeline)
         )
-        youngest = sorted(
-            pods or (), key=lambda pod: str(pod["metadata"].get("creationTimestamp"))
-        )[-MAX_DRIVERS:]
-        for pod in youngest:
+        for pod in logs.sort_by_age(pods or [])[-MAX_DRIVERS:]:
             name = pod["metadata"]["name"]
             self._objects[f"{folder}/{name}.pod.yaml"] = trim_pod(pod)
             await self._collect_log(f"{folder}/{name}.log", pod, Role.DRIVER.container)

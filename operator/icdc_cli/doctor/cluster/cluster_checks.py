@@ -25,7 +25,6 @@ INSTALL_SPARK = (
     "helm install spark-operator spark-operator --repo "
     "https://kubeflow.github.io/spark-operator --namespace spark-operator --create-namespace"
 )
-_VERSION_LABEL = "app.kubernetes.io/version"
 
 Check = Callable[[ClusterFacts], Iterator[Finding]]
 
@@ -112,7 +111,7 @@ def _judge_operator(deployment: Resource, facts: ClusterFacts) -> Iterator[Findi
     found = describe_readiness(deployment)
     if found is not None:
         yield blame(check, found, pods)
-    version = (metadata.get("labels") or {}).get(_VERSION_LABEL)
+    version = (metadata.get("labels") or {}).get(naming.LABEL_VERSION)
     if version != facts.client_version:
         text = f"is of version {version or 'unknown'}, this icdc of {facts.client_version}"
         yield warn(check, text, f"pip install 'iceberg-cdc-operator[cli]=={version}'")

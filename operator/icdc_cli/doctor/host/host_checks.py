@@ -13,12 +13,10 @@ from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.spec.tables import Table
 from icdc_cli.doctor.findings import Finding, blame, confirm, skip, warn
 from icdc_cli.doctor.secret_keys import describe_missing_keys
-from icdc_cli.local.application import LOCAL_PACKAGES
+from icdc_cli.local.application import INSTALL, LOCAL_PACKAGES
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.heads.table_facts import TableFacts
 from icdc_operator.manifests.secret_names import list_secret_fields
-
-INSTALL = "pip install 'iceberg-cdc-operator[operator,spark]'"
 
 
 @dataclass(frozen=True)

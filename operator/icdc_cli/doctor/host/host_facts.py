@@ -5,7 +5,6 @@ Secret is missing too. Imports pyiceberg and the client of OpenSearch where they
 takes one that is not installed for a fact as well.
 """
 
-import importlib.util
 import platform
 import shutil
 import threading
@@ -40,9 +39,7 @@ def read_host(path: Path, secrets_dir: Path | None) -> HostFacts:
     return HostFacts(
         source=str(path),
         python=platform.python_version(),
-        missing_packages=tuple(
-            name for name in application.LOCAL_PACKAGES if importlib.util.find_spec(name) is None
-        ),
+        missing_packages=application.list_missing_packages(),
         java=_read_java(),
         jars={name: jars.is_fetched(name) for name in application.list_jar_sets(parsed)},
         can_fetch=shutil.which("mvn") is not None,

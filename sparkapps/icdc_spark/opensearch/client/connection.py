@@ -16,9 +16,10 @@ import urllib3
 from opensearchpy import OpenSearch
 from opensearchpy.helpers.signer import AWSV4Signer
 
+from icdc_api import authorities
 from icdc_api.errors import BadSpec, Unauthorized
 from icdc_api.spec import sink
-from icdc_api.spec.secrets import read_secret
+from icdc_api.spec.secrets import has_credentials, read_secret
 from icdc_spark.opensearch.client.retry import DRIVER_SECONDS
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
@@ -60,7 +61,7 @@ def from_spec(spec: sink.OpenSearch, secrets_dir: Path | None) -> Connection:
     """
     secret = spec.credentials_from.secret_ref.name if spec.credentials_from else None
     keys = read_secret(secrets_dir, secret) if secret else {}
-    if secret and "awsRegion" not in keys and not {"username", "password"} <= keys.keys():
+    if secret and not has_credentials(keys):
         raise Unauthorized(
             f"Secret {secret!r} (sink.opensearch.credentialsFrom) has neither the keys "
             "'username' and 'password' nor 'awsRegion'."
@@ -114,9 +115,11 @@ def _read_authority(tls: sink.Tls, secrets_dir: Path | None) -> str | None:
     if tls.ca_from is None or tls.insecure_skip_verify:
         return None
     name = tls.ca_from.secret_ref.name
-    authority = read_secret(secrets_dir, name).get("ca.crt")
+    authority = read_secret(secrets_dir, name).get(authorities.KEY)
     if not authority:
-        raise Unauthorized(f"Secret {name!r} (sink.opensearch.tls.caFrom) has no key 'ca.crt'.")
+        raise Unauthorized(
+            f"Secret {name!r} (sink.opensearch.tls.caFrom) has no key {authorities.KEY!r}."
+        )
     return authority
 
 
