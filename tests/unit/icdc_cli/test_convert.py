@@ -189,7 +189,10 @@ def test_what_has_a_counterpart_needs_no_note() -> None:
 
 
 def test_no_credential_is_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    names = ("token", "credential", "s3.secret-access-key", "s3.access-key-id", "jdbc.password")
+    names = (
+        *("token", "credential", "s3.secret-access-key", "s3.access-key-id", "jdbc.password"),
+        *("adls.connection-string.lake", "gcs.encryption-key"),
+    )
     properties = dict.fromkeys(names, "hunter2") | {"other": "${{aws_secrets:hunter2:key}}"}
     harmless = {"token-refresh-enabled": "true", "client.credentials-provider": "a.B"}
     document = write_pipeline(

@@ -13,6 +13,7 @@ from typing import Any
 from icdc_api import naming
 from icdc_api.crd import loading
 from icdc_api.errors import BadSpec
+from icdc_api.redaction import SECRET_NAMES
 from icdc_cli import options
 from icdc_cli.commands.data_prepper import remarks, sinks
 from icdc_cli.commands.data_prepper.sections import Section
@@ -20,12 +21,9 @@ from icdc_cli.commands.data_prepper.sinks import ConvertedSink
 
 _DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.I)
 _SHORT_DURATION = re.compile(r"(\d+)(ms|s)")
-_CREDENTIAL = re.compile(
-    r"secret|password|credential(?!s-provider)|(^|[.-])token$|access-key|account-key|sas-token"
-    r"|authorization|session-token",
-    re.I,
-)
-"""Names of catalog properties whose values are credentials."""
+_SECRET = re.compile(SECRET_NAMES)
+_NO_SECRET = re.compile(r"(?i)credentials-provider|token-(refresh|exchange|expires)")
+"""What that expression finds in names of properties that say how secrets are got, and are none."""
 
 
 @dataclass(frozen=True)
@@ -216,7 +214,7 @@ def _convert_catalog(section: Section, given: Any, secret: str) -> dict[str, Any
     for key, value in given.items():
         text = str(value).lower() if isinstance(value, bool) else str(value)
         # A reference to AWS Secrets Manager is resolved by Data Prepper alone.
-        if _CREDENTIAL.search(str(key)) or "${{" in text:
+        if _is_secret(str(key)) or "${{" in text:
             hidden.append(str(key))
         else:
             plain[str(key)] = text
@@ -226,6 +224,10 @@ def _convert_catalog(section: Section, given: Any, secret: str) -> dict[str, Any
         literals = " ".join(f"--from-literal={key}=…" for key in hidden)
         section.note("catalog", f"kubectl create secret generic {secret} {literals}")
     return catalog
+
+
+def _is_secret(name: str) -> bool:
+    return _SECRET.search(name) is not None and _NO_SECRET.search(name) is None
 
 
 def _parse_seconds(section: Section, value: Any) -> int:
