@@ -4,13 +4,18 @@ import base64
 import http.client
 import json
 import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+from icdc_testing.waiting import wait
 
 _TIMEOUT_SECONDS = 60.0
 _PAGE = 10_000
 _BLOCKS = ("index.blocks.metadata", "index.blocks.read_only")
 """Settings that keep an index from being deleted."""
+_PASSING = (429, 503)
+"""Answers of a node that is short of memory, or has no copy of a shard just now."""
 _AT_ONCE = 20
 """Names of indices that fit into the first line of a request, which OpenSearch limits to 4 kB."""
 
@@ -68,20 +73,56 @@ def call(
 
 
 def documents(url: str, index: str) -> dict[str, tuple[int, object]]:
-    """Return every document of an index that fits into memory: id -> (version, source)."""
+    """Return every document of an index that fits into memory: id -> (version, source).
+
+    A node that is short of memory or has no copy of a shard yet is asked again from the start:
+    part of a scroll says nothing about the rest. Any other refusal is an AssertionError.
+    """
+    found: dict[str, tuple[int, object]] = {}
+    refusals: list[bytes] = []
+
+    def is_read() -> bool:
+        found.clear()
+        return all(_add_page(answer, found, refusals) for answer in _pages(url, index))
+
+    try:
+        wait.until(is_read, f"the documents of {index}")
+    except AssertionError as error:
+        raise AssertionError(f"{error}; last answer: {refusals[-1:]}") from error
+    return found
+
+
+def _add_page(
+    answer: NodeAnswer, found: dict[str, tuple[int, object]], refusals: list[bytes]
+) -> bool:
+    """Add the documents of a page; False, and its body with the refusals, where it is not whole."""
+    assert answer.status in (200, *_PASSING), (answer.status, answer.body)
+    page = json.loads(answer.body)
+    if answer.status != 200 or page["timed_out"] or page["_shards"]["failed"]:
+        refusals.append(answer.body[:1000])
+        return False
+    found |= {hit["_id"]: (hit["_version"], hit["_source"]) for hit in page["hits"]["hits"]}
+    return True
+
+
+def _pages(url: str, index: str) -> Iterator[NodeAnswer]:
+    """Scroll through an index; the last answer has less than a page, or none."""
     call(url, "POST", f"/{index}/_refresh")
     query = {"size": _PAGE, "version": True, "query": {"match_all": {}}}
     answer = call(url, "POST", f"/{index}/_search?scroll=1m", query)
-    result: dict[str, tuple[int, object]] = {}
-    while True:
-        page = json.loads(answer.body)
-        hits = page["hits"]["hits"]
-        result |= {hit["_id"]: (hit["_version"], hit["_source"]) for hit in hits}
-        more = {"scroll_id": page["_scroll_id"]}
-        if len(hits) < _PAGE:
-            call(url, "DELETE", "/_search/scroll", more)
-            return result
-        answer = call(url, "POST", "/_search/scroll", {**more, "scroll": "1m"})
+    scrolls: set[str] = set()
+    try:
+        while True:
+            yield answer
+            page = json.loads(answer.body)
+            scrolls.add(page["_scroll_id"])
+            if len(page["hits"]["hits"]) < _PAGE:
+                return
+            more = {"scroll_id": page["_scroll_id"], "scroll": "1m"}
+            answer = call(url, "POST", "/_search/scroll", more)
+    finally:
+        if scrolls:
+            call(url, "DELETE", "/_search/scroll", {"scroll_id": sorted(scrolls)})
 
 
 def clean_indices(url: str) -> None:
