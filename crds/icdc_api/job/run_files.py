@@ -10,7 +10,6 @@ All are JSON files that appear whole or not at all. This module knows neither Sp
 import json
 import os
 import tempfile
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -28,59 +27,16 @@ from icdc_api.base import (
     Timestamp,
 )
 from icdc_api.errors import BadSpec
+from icdc_api.job.modes import MAX_PREVIEW_ROWS, RunMode
 from icdc_api.spec.pipeline import Pipeline
 from icdc_api.status.pipeline_status import TableStatus
-from icdc_api.status.runs import Failure, RunKind
+from icdc_api.status.runs import Failure
 from icdc_api.status.triggers import MAX_ASKED_IDS
 
 # Not a field of the request: an older image refuses a field that it does not know.
 QUESTION_VARIABLE = "ICDC_QUESTION_FILE"
 """Environment variable with the path of the file in which a RunQuestion appears, is replaced and
 disappears while a continuous run goes on; not set where none will."""
-
-
-PREVIEW_ROWS = 5
-"""Rows of a table that a preview shows where nobody says how many."""
-
-MAX_PREVIEW_ROWS = 1000
-"""More would be read by nobody, and are in the memory of three processes at once."""
-
-
-class RunMode(StrEnum):
-    """What the application is asked to do."""
-
-    # Words on the wire between an operator and an image that may be of different versions: they
-    # stay, as `letters`, when our word for the thing changes.
-    RUN = "run"
-    """Export or replicate, as each table needs."""
-    PLAN = "plan"
-    """Report what RUN would do, and write nothing."""
-    VERIFY = "verify"
-    """Compare index and table, and change nothing."""
-    REPAIR = "repair"
-    """Compare, and correct the documents that differ."""
-    DELETE = "delete"
-    """Delete all that the pipeline has created."""
-    DEAD_LETTERS = "letters"
-    """List the rows that indices refused."""
-    REPLAY = "replay"
-    """Write the refused rows again."""
-    PREVIEW = "preview"
-    """Show the documents of some rows; OpenSearch is not asked."""
-
-    @classmethod
-    def of(cls, kind: RunKind) -> "RunMode":
-        """Return the mode in which the application runs for a run of `kind`."""
-        # An export and a changelog are one mode: the application finds out what each table needs.
-        modes = {
-            RunKind.PLAN: cls.PLAN,
-            RunKind.VERIFY: cls.VERIFY,
-            RunKind.REPAIR: cls.REPAIR,
-            RunKind.DEAD_LETTERS: cls.DEAD_LETTERS,
-            RunKind.REPLAY: cls.REPLAY,
-            RunKind.DELETION: cls.DELETE,
-        }
-        return modes.get(kind, cls.RUN)
 
 
 class _JsonFile(ApiModel):

@@ -15,7 +15,7 @@ from typing import Any
 
 from icdc_api.errors import BadSpec
 from icdc_api.job.answers import ReplayEntry, fill
-from icdc_api.job.run_files import RunMode
+from icdc_api.job.modes import RunMode
 from icdc_api.status.runs import Failure, RunKind
 from icdc_api.status.triggers import MAX_ASKED_IDS, AskedKind
 from icdc_cli import options, text_tables

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from icdc_api.errors import BadSpec
 from icdc_api.job.answers import BATCH_UNDER_WAY, ComparisonEntry, RunAnswer, fill
-from icdc_api.job.run_files import RunMode
+from icdc_api.job.modes import RunMode
 from icdc_api.status.runs import Failure, RunKind
 from icdc_cli import exits, options, terminal, text_tables
 from icdc_cli.cluster import session

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from icdc_api.job.answers import PreviewEntry, RunAnswer, fill
-from icdc_api.job.run_files import MAX_PREVIEW_ROWS, PREVIEW_ROWS, RunMode
+from icdc_api.job.modes import MAX_PREVIEW_ROWS, PREVIEW_ROWS, RunMode
 from icdc_cli import options
 from icdc_cli.commands import plan_verify
 from icdc_cli.text_tables import NONE

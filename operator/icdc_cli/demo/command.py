@@ -23,7 +23,7 @@ import yaml
 
 from icdc_api.errors import Bug, IcdcError
 from icdc_api.job.answers import ComparisonEntry, RunAnswer, fill
-from icdc_api.job.run_files import RunMode
+from icdc_api.job.modes import RunMode
 from icdc_cli import live, terminal, text_tables
 from icdc_cli.demo import scenario
 from icdc_cli.demo.scenario import Change

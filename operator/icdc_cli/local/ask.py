@@ -21,7 +21,8 @@ from typing import Any
 
 from icdc_api.base import MAX_COUNT
 from icdc_api.errors import Bug
-from icdc_api.job.run_files import RunMode, RunReport, RunRequest
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import RunReport, RunRequest
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import Failure
 from icdc_cli.local.application import Application

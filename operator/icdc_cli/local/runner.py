@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from icdc_api import naming
-from icdc_api.job.run_files import RunMode, RunRequest
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import RunRequest
 from icdc_api.spec.pipeline import Mode
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_cli.local.resource import LocalPipeline, recall

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from icdc_api import naming
-from icdc_api.job.run_files import RunMode, RunQuestion, RunRequest
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import RunQuestion, RunRequest
 from icdc_operator.manifests import metadata
 from icdc_operator.manifests.launch import Launch
 from icdc_operator.manifests.pods import pod_paths

@@ -24,7 +24,8 @@ from pyspark.sql import SparkSession
 
 from icdc_api.errors import AliasTaken, Bug, Fenced, IcdcError
 from icdc_api.job.answers import RunAnswer, TableEntry
-from icdc_api.job.run_files import RunMode, RunRequest
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import RunRequest
 from icdc_api.spec.secrets import load_catalog_properties
 from icdc_api.spec.tables import Table
 from icdc_api.status.pipeline_status import TableStatus
@@ -174,8 +175,7 @@ class PipelineRun:
         entries: dict[str, TableEntry] = {}
 
         def handle(context: TableContext) -> None:
-            is_planned = request.tables is not None
-            if is_planned and self.stop.is_set():
+            if request.tables is not None and self.stop.is_set():
                 return
             with context.step(), translate_errors(context.table.name):
                 entries[context.table.name] = handler(context)

@@ -27,7 +27,8 @@ from pydantic import TypeAdapter, ValidationError
 from icdc_api.base import MAX_TEXT, ShortText, shorten
 from icdc_api.errors import BadSpec, IcdcError, PassingError
 from icdc_api.job.answers import RunAnswer, TableEntry
-from icdc_api.job.run_files import RunMode, RunQuestion
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import RunQuestion
 from icdc_spark.process.step_watch import Jobs
 
 LOG = logging.getLogger(__name__)

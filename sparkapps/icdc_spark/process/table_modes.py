@@ -16,7 +16,7 @@ It must not know how the tables of a run are scheduled.
 from collections.abc import Callable, Mapping
 
 from icdc_api.job.answers import TableEntry
-from icdc_api.job.run_files import RunMode
+from icdc_api.job.modes import RunMode
 from icdc_spark.replication import deletion
 from icdc_spark.replication.context import TableContext
 from icdc_spark.verification import inspection, preview

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from icdc_api.job.answers import PreviewDocument, PreviewEntry, TableEntry
-from icdc_api.job.run_files import PREVIEW_ROWS
+from icdc_api.job.modes import PREVIEW_ROWS
 from icdc_spark.diff.export_plan import Chunk
 from icdc_spark.diff.strategies import build_export_lines
 from icdc_spark.documents.document_spec import DocumentSpec

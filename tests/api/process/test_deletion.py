@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from icdc_api import naming
-from icdc_api.job.run_files import RunMode, RunRequest
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import RunRequest
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, TableStatus, parse_status
 from icdc_operator.manifests.pods import pod_paths

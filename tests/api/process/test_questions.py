@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from icdc_api import naming
-from icdc_api.job.run_files import RunMode, RunRequest
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import RunRequest
 from icdc_api.status.pipeline_status import parse_status
 from icdc_api.status.runs import RunStatus
 from icdc_cli import main

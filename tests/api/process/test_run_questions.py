@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from icdc_api import naming
-from icdc_api.job.run_files import QUESTION_VARIABLE, RunMode, RunQuestion
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import QUESTION_VARIABLE, RunQuestion
 from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_api.status.runs import RunState
 from icdc_cli import main

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import FailureClass
-from icdc_api.job.run_files import RunMode
+from icdc_api.job.modes import RunMode
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Hold
 from icdc_testing.runs.harness import Harness

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_api.job.run_files import RunMode
+from icdc_api.job.modes import RunMode
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import EndAfterApply, Reset
 from icdc_testing.runs.harness import Harness

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_api.job.run_files import RunMode
+from icdc_api.job.modes import RunMode
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
 from icdc_testing.runs.kill_points import (

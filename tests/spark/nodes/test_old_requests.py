@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from icdc_api.errors import FailureClass
-from icdc_api.job.run_files import RunMode
+from icdc_api.job.modes import RunMode
 from icdc_spark.opensearch.client.connection import Connection, open_client
 from icdc_spark.opensearch.client.tasks import wait_until_quiet
 from icdc_testing.network.faultproxy import FaultProxy

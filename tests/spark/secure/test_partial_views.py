@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from icdc_api.job.run_files import RunMode, RunReport
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import RunReport
 from icdc_testing.target.secure.site import ROLE, SecureSite
 
 pytestmark = pytest.mark.spark

@@ -30,7 +30,8 @@ from datetime import datetime
 
 from icdc_api.errors import Bug, NodeLost
 from icdc_api.job.answers import RunAnswer, fill
-from icdc_api.job.run_files import RunMode, RunQuestion
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import RunQuestion
 from icdc_api.spec.changelog import Trigger
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus

@@ -10,7 +10,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from icdc_api.job.run_files import RunMode, RunQuestion, RunReport
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import RunQuestion, RunReport
 from icdc_api.status.pipeline_status import TableState
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.lake import Lake

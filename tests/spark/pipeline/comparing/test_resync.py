@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_api.job.run_files import RunMode
+from icdc_api.job.modes import RunMode
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_cli import exits
 from icdc_cli.exits import Exit

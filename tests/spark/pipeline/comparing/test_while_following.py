@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_api.job.run_files import RunMode
+from icdc_api.job.modes import RunMode
 from icdc_api.status.pipeline_status import TableState
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_api.job.run_files import RunMode, RunReport
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import RunReport
 from icdc_spark.iceberg.jvm.session import SessionClosedError, open_table_session
 from icdc_spark.iceberg.table.cached_table import CachedTable
 from icdc_spark.process import table_follower

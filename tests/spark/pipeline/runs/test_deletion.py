@@ -9,7 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import FailureClass
-from icdc_api.job.run_files import RunMode, RunReport
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import RunReport
 from icdc_spark.opensearch.client.connection import Connection, open_client
 from icdc_spark.opensearch.stores import dead_letters, indices
 from icdc_spark.opensearch.stores.indices import Ownership

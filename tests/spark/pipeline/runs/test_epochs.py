@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from icdc_api.base import MAX_COUNT
 from icdc_api.errors import FailureClass
-from icdc_api.job.run_files import RunMode
+from icdc_api.job.modes import RunMode
 from icdc_api.status.conditions import ConditionType
 from icdc_cli.local import resource
 from icdc_cli.local.runner import LocalRunner

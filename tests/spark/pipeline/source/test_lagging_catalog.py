@@ -18,7 +18,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import FailureClass
-from icdc_api.job.run_files import RunMode, RunReport
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import RunReport
 from icdc_api.status.pipeline_status import TableStatus
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.catalogs import rest_catalog

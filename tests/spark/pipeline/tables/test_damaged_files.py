@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from icdc_api.job.run_files import RunMode
+from icdc_api.job.modes import RunMode
 from icdc_testing.lake.damage import (
     ADDED,
     DELETES,

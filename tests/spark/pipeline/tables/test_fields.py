@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_api.job.run_files import RunMode
+from icdc_api.job.modes import RunMode
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.tables.fields import by, taken

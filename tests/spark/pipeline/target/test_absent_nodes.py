@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_api.job.run_files import RunMode
+from icdc_api.job.modes import RunMode
 from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.client import tasks as bulk_tasks
 from icdc_spark.replication import context as contexts

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_api.job.run_files import RunMode, RunReport
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import RunReport
 from icdc_api.naming import STATE_INDEX
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.lake import Lake

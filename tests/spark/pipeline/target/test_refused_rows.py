@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_api.job.run_files import RunMode
+from icdc_api.job.modes import RunMode
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_spark.protocol.state_document import Intent, IntentKind

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_api.job.run_files import RunMode
+from icdc_api.job.modes import RunMode
 from icdc_api.status.pipeline_status import TableStatus
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_spark.replication.checks import node_check

@@ -11,7 +11,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from icdc_api.job.run_files import RunMode, RunReport, RunRequest
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import RunReport, RunRequest
 from icdc_api.spec.pipeline import Pipeline
 from icdc_api.status.pipeline_status import PipelineStatus, TableStatus
 from icdc_operator.core.asked import resyncs

@@ -154,7 +154,7 @@ def _replace_spark() -> None:
     vars(pipeline_run)["CallWatch"] = _NoWatch
     vars(pipeline_run)["StepWatch"] = _NoStepWatch
     vars(pipeline_run)["session"] = _Sessions
-    from icdc_api.job.run_files import RunMode
+    from icdc_api.job.modes import RunMode
     from icdc_testing.simulation import questions
 
     vars(pipeline_run)["RunQuestions"] = questions.BroughtQuestions

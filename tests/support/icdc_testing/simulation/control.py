@@ -10,7 +10,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from icdc_api.errors import NodeLost
-from icdc_api.job.run_files import RunMode, RunQuestion, RunReport, RunRequest
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import RunQuestion, RunReport, RunRequest
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import Failure
 from icdc_operator.cluster.runs import resource as resources

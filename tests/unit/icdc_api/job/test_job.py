@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from icdc_api.errors import BadSpec, Fenced
-from icdc_api.job.run_files import RunMode, RunReport, RunRequest
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import RunReport, RunRequest
 from icdc_api.status.pipeline_status import TableStatus
 from icdc_api.status.runs import Failure
 

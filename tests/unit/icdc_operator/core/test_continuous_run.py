@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from icdc_api.job.run_files import RunMode, RunQuestion
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import RunQuestion
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import TableState
 from icdc_api.status.runs import ResyncMode, RunKind, RunState

@@ -10,7 +10,8 @@ import pytest
 
 from icdc_api.base import MAX_TABLES
 from icdc_api.crd import loading
-from icdc_api.job.run_files import Reexport, RunMode, RunRequest
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import Reexport, RunRequest
 from icdc_api.json_size import measure_stored
 from icdc_api.spec.limits import MAX_SPEC_BYTES
 from icdc_api.status.runs import RunKind

@@ -9,7 +9,8 @@ import pytest
 from icdc_api.base import MAX_TEXT
 from icdc_api.errors import SourceUnavailable
 from icdc_api.job.answers import ComparisonEntry, RunAnswer, TableEntry
-from icdc_api.job.run_files import RunMode, RunQuestion
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import RunQuestion
 from icdc_spark.iceberg.jvm.table_jobs import JobProgress
 from icdc_spark.process.question_file import ATTEMPTS, RunQuestions
 from icdc_testing.waiting.wait import until

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from icdc_api.job.run_files import RunMode, RunRequest
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import RunRequest
 from icdc_spark.process import main
 from icdc_testing.network.tls import Authority
 from icdc_testing.operator.deciding.pipelines import make_spec

@@ -10,7 +10,8 @@ from enum import StrEnum
 from typing import Any
 
 from icdc_api.errors import SourceUnavailable
-from icdc_api.job.run_files import RunMode, RunReport, RunRequest
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import RunReport, RunRequest
 from icdc_api.spec.pipeline import Mode, PipelineSpec
 from icdc_api.spec.tables import Table
 from icdc_api.status.pipeline_status import TableState, TableStatus

@@ -12,7 +12,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from icdc_api.job.run_files import RunMode, RunReport
+from icdc_api.job.modes import RunMode
+from icdc_api.job.run_files import RunReport
 from icdc_api.status.pipeline_status import TableState, TableStatus
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing import ROOT
