@@ -95,6 +95,7 @@ rooms: setup ## print the import graph: rooms, floors, arrows; ARGS='icdc_spark'
 docs-check:
 	$(BIN)/python tools/checks/check_links.py
 	$(BIN)/python tools/generated/spark_properties.py --check
+	$(BIN)/python tools/generated/fields_page.py --check
 	PYTHONPATH=tests/support $(BIN)/python tools/generated/guard_table.py --check
 	$(BIN)/python tools/generated/words_page.py --check
 
@@ -218,6 +219,7 @@ images-parts: setup ## print what the bytes of both images are for, in MB
 crds: setup ## regenerate the CRD from the models, and what charts and docs have of it
 	$(BIN)/python -m icdc_api.crd --write
 	$(BIN)/python tools/generated/spark_properties.py --write
+	$(BIN)/python tools/generated/fields_page.py --write
 	@$(MAKE) --no-print-directory charts
 
 guard-table: setup ## write the table of guards in docs/testing.md

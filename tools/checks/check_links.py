@@ -13,22 +13,27 @@ from pathlib import Path
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 PAGES = ("*.md", "docs/**/*.md", "charts/*/README.md")
 HEADING = re.compile(r"^#+\s+(.*)$", re.MULTILINE)
+CODE = re.compile(r"`[^`\n]*`")
+ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 
 def list_anchors(text: str) -> set[str]:
-    """Return the anchors that a Markdown renderer makes from the headings of a page.
+    """Return the anchors that a Markdown renderer makes from the headings of a page, and its own.
 
     ## A test for each guard      a-test-for-each-guard
     ### `spark.conf`, in short    sparkconf-in-short
+    | <a id="spec.mode"></a>      spec.mode
     """
     plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in HEADING.findall(text))
-    return {heading.strip().replace(" ", "-") for heading in plain}
+    made = {heading.strip().replace(" ", "-") for heading in plain}
+    return made | set(ANCHOR.findall(text))
 
 
 def find_broken_links(page: Path) -> Iterator[str]:
     """Yield a sentence for each link of the page to a file or heading that does not exist."""
-    for target in LINK.findall(page.read_text(encoding="utf-8")):
+    # Without code, in which a pattern may look like a link.
+    for target in LINK.findall(CODE.sub("", page.read_text(encoding="utf-8"))):
         if re.match(r"[a-z]+:", target):
             continue  # Another site, or mailto:
         # `#anchor` alone is a heading of this page.

@@ -173,7 +173,7 @@ class Table(ApiModel):
     """Where to begin, only with mode StreamOnly. Default: position Latest. A change has no
     effect once a snapshot was applied."""
     strings: Strings | None = None
-    """KeywordAndText, Keyword or Text, in place of sink.opensearch.strings. Default: that one."""
+    """KeywordAndText, Keyword or Text, for this table. Default: sink.opensearch.strings."""
     mapping: Annotated[dict[ColumnName, FieldMapping], Field(max_length=1000)] = Field(
         default_factory=dict
     )
