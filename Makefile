@@ -19,6 +19,8 @@ HISTORIES ?= 1000
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Helm packs nothing from outside of a chart's folder, so the chart has a copy of the CRD.
 CHART_CRD := charts/iceberg-cdc-operator/files/icebergcdcpipelines.icebergcdc.dev.yaml
+# Tools that write the pages in docs/reference.
+REFERENCE := fields_page commands_page metrics_page
 
 # ICDC_TEST_KUBECONFIG names another cluster (kind, k3s) for the tests to use.
 ARCHIVES := .icdc/images
@@ -29,7 +31,7 @@ CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.real_cluster.c
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes words prose shape rooms crds crds-check charts \
-        charts-check docs-check lock guards guard-table words-page pod-template images images-check images-parts test test-unit test-api test-spark test-cluster cluster-up cluster-down \
+        charts-check docs-check lock guards guard-table words-page reference pod-template images images-check images-parts test test-unit test-api test-spark test-cluster cluster-up cluster-down \
         soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index bench-operator bench-cli bench-planning bench-file-counts bench-idle bench-changelog \
         bench-encryption bench-latency bench-lingering bench-isolation bench-memory bench-partitions bench-tables demo cluster-demo clean caches clean-caches
 
@@ -95,9 +97,9 @@ rooms: setup ## print the import graph: rooms, floors, arrows; ARGS='icdc_spark'
 docs-check:
 	$(BIN)/python tools/checks/check_links.py
 	$(BIN)/python tools/generated/spark_properties.py --check
-	$(BIN)/python tools/generated/fields_page.py --check
 	PYTHONPATH=tests/support $(BIN)/python tools/generated/guard_table.py --check
 	$(BIN)/python tools/generated/words_page.py --check
+	@for page in $(REFERENCE); do $(BIN)/python tools/generated/$$page.py --check || exit 1; done
 
 test: setup ## every test that CI runs, all levels that this host can; ICDC_REQUIRE_ALL=1: or fail
 	$(PYTEST) $(PARALLEL) --ignore tests/cluster tests
@@ -219,14 +221,16 @@ images-parts: setup ## print what the bytes of both images are for, in MB
 crds: setup ## regenerate the CRD from the models, and what charts and docs have of it
 	$(BIN)/python -m icdc_api.crd --write
 	$(BIN)/python tools/generated/spark_properties.py --write
-	$(BIN)/python tools/generated/fields_page.py --write
-	@$(MAKE) --no-print-directory charts
+	@$(MAKE) --no-print-directory charts reference
 
 guard-table: setup ## write the table of guards in docs/testing.md
 	PYTHONPATH=tests/support $(BIN)/python tools/generated/guard_table.py --write
 
 words-page: setup ## write docs/words.md from the explanations of `icdc explain`
 	$(BIN)/python tools/generated/words_page.py --write
+
+reference: setup ## write the pages in docs/reference from code
+	@for page in $(REFERENCE); do $(BIN)/python tools/generated/$$page.py --write || exit 1; done
 
 pod-template: setup ## regenerate the types that pod templates are checked against, from a cluster
 	kubectl get --raw /openapi/v3/api/v1 | $(BIN)/python tools/generated/pod_template_types.py --write

@@ -1,13 +1,7 @@
 """Exit codes, once: what a script may rely on.
 
 A scheduler that calls `icdc` must decide by the code alone whether to go on, to call a person or to
-call again later. So the codes say who acts, and not which module failed:
-
-0  done, a requested suspend included
-1  a table stalled, or verify found differences
-2  bad usage, or a spec that is wrong by itself
-3  a passing fault outlasted the retries, verify met a batch under way, or this host cannot run the
-   application
+call again later. So the codes say who acts, and not which module failed, see `Exit`.
 
     status of a pipeline, or error                              code
     every table Streaming, Verified=False: 3 documents differ   1
@@ -28,20 +22,23 @@ from icdc_api.status.runs import Failure
 
 
 class Exit(IntEnum):
-    """See the module."""
+    """The codes; the page of all commands has these texts."""
 
     DONE = 0
-    """Nobody has to act."""
+    """Done, a requested suspend included: nobody has to act."""
     STALLED = 1
-    """A person has to act on a table, an index or a defect of ours; calling again changes
-    nothing."""
+    """A table is stalled, `verify` found differences, or `doctor` a problem: a person has to act on
+    a table, an index or a defect of ours. Calling again changes nothing."""
     USAGE = 2
-    """The author of the command line or of the pipeline has to change it."""
+    """Bad usage, or a spec that is wrong by itself: the author of the command line or of the
+    pipeline has to change it."""
     OUTLASTED = 3
-    """Calling again later, or on another host, may be enough."""
+    """A passing fault outlasted the retries, `verify` met a batch under way, or this host cannot
+    run the application: calling again later, or on another host, may be enough."""
     INTERRUPTED = 130
-    """By Ctrl-C, as shells have it (128 and the number of SIGINT, 2), where nothing could be
-    finished first. `icdc run` ends with its status instead, since it lets a batch finish."""
+    """Interrupted by Ctrl-C, as shells have it (128 and the number of SIGINT, 2), where nothing
+    could be finished first. `icdc run` ends with its status instead, since it lets a batch
+    finish."""
 
 
 _HOST_CLASSES = frozenset(

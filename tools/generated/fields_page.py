@@ -10,10 +10,10 @@ says of a field in one text stands in columns here:
 The default is read from the description, as fields that are newer than the first version have none
 in the CRD. Objects that are the same in several shown_at are shown once.
 
-`--check` fails where a page differs, `--write` writes both.
+`--check` fails where a page differs, `--write` writes both (`pages`).
 """
 
-import argparse
+import functools
 import json
 import re
 import sys
@@ -26,10 +26,9 @@ from icdc_api.crd.generator import build_root_schema
 from icdc_api.crd.schema import Schema, build_structural_schema, find_node
 from icdc_api.spec.indices.fields import FieldEntry
 from icdc_api.spec.spark_conf import DOCUMENT
+from pages import REFERENCE, escape_cell, write_or_check
 
-FOLDER = Path(__file__).parents[2] / "docs" / "reference"
-
-_TOP = "<!-- Made from the models in crds/icdc_api by `make crds`. Do not edit. -->\n"
+_TOP = "<!-- Made from the models in crds/icdc_api by `make reference`. Do not edit. -->\n"
 _SPEC = """\
 # Fields of the spec
 
@@ -66,7 +65,7 @@ class FieldsPage(NamedTuple):
 
     @property
     def path(self) -> Path:
-        return FOLDER / f"{self.field}.md"
+        return REFERENCE / f"{self.field}.md"
 
 
 PAGES = (FieldsPage("spec", _SPEC, True), FieldsPage("status", _STATUS, False))
@@ -214,33 +213,11 @@ def _build_anchor(path: str) -> str:
 
 
 def _escape(text: str) -> str:
-    """Return a text of a model as a cell of a table: bars and stars as they are, no HTML."""
-    parts = text.split("`")
-    for position in range(0, len(parts), 2):
-        parts[position] = parts[position].replace("*", "\\*").replace("<", "&lt;")
-        link = f"[{DOCUMENT}](../{DOCUMENT.removeprefix('docs/')})"
-        parts[position] = parts[position].replace(DOCUMENT, link)
-    # A bar would end the cell, also inside of backticks.
-    return "`".join(parts).replace("|", "\\|")
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Write or check; 1 when a page differs."""
-    parser = argparse.ArgumentParser(description="writes the pages of the fields")
-    action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--write", action="store_true", help="write the pages")
-    action.add_argument("--check", action="store_true", help="fail when a page differs")
-    options = parser.parse_args(arguments)
-    problems = 0
-    for page in PAGES:
-        wanted = render_page(page)
-        if options.write:
-            page.path.write_text(wanted, encoding="utf-8")
-        elif not page.path.is_file() or page.path.read_text(encoding="utf-8") != wanted:
-            sys.stderr.write(f"{page.path} differs from the models: run `make crds`\n")
-            problems += 1
-    return 1 if problems else 0
+    """Return a text of a model as a cell of a table, with a link to the page that some name."""
+    link = f"[{DOCUMENT}](../{DOCUMENT.removeprefix('docs/')})"
+    return escape_cell(text).replace(DOCUMENT, link)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    made = {page.path: functools.partial(render_page, page) for page in PAGES}
+    sys.exit(write_or_check(made, "reference"))

@@ -6,15 +6,11 @@ read it in the page and in the message of a refusal.
 `--check` fails where the page differs, `--write` writes it.
 """
 
-import argparse
 import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from icdc_api.spec import spark_conf
-
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / spark_conf.DOCUMENT
+from pages import ROOT, write_or_check
 
 _TOP = """\
 <!-- Made from crds/icdc_api/spec/spark_conf.py by `make crds`. Do not edit. -->
@@ -82,20 +78,5 @@ def _render_rows(entries: Mapping[spark_conf.Why, str]) -> Iterator[str]:
         yield f"| {shown} | {why} |\n"
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Write or check; 1 when the page differs."""
-    parser = argparse.ArgumentParser(description="writes the page about Spark properties")
-    action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--write", action="store_true", help="write the page")
-    action.add_argument("--check", action="store_true", help="fail when the page differs")
-    options = parser.parse_args(arguments)
-    if options.write:
-        PAGE.write_text(render_page(), encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != render_page():
-        sys.stderr.write(f"{spark_conf.DOCUMENT} differs from the tables: run `make crds`\n")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check({ROOT / spark_conf.DOCUMENT: render_page}, "crds"))

@@ -4,23 +4,23 @@ A heading stands above each alert alone: `runbook_url` leads there. `--check` fa
 differs from the explanations, `--write` writes it.
 """
 
-import argparse
 import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 
 from icdc_cli.explanations import lookup, sources
 from icdc_cli.explanations.alerts import ALERTS
 from icdc_cli.explanations.entry import PLACEHOLDERS, Explanation, Family
+from pages import ROOT, escape_bars, write_or_check
 
-PAGE = Path(__file__).parents[2] / "docs" / "words.md"
+PAGE = ROOT / "docs" / "words.md"
 _TOP = """\
 <!-- Made from operator/icdc_cli/explanations by `make words-page`. Do not edit. -->
 # What each word means
 
-Every reason, failure class, condition, Event, alert and metric: what it means, who acts, and the
-cure. `icdc explain WORD` says the same without a network. A word may stand in several tables, such
-as `DeadLetters`, which is a condition and an Event.
+Every reason, failure class, condition, Event and alert: what it means, who acts, and the cure.
+`icdc explain WORD` says the same without a network, and explains
+[metrics](reference/metrics.md#metrics-of-the-operator) too. A word may stand in several tables,
+such as `DeadLetters`, which is a condition and an Event.
 
 What Kubernetes writes into a pod that it removes, such as `Evicted`, is passed on as the reason of
 the failure, with the class `NodeLost`. That set is open, so the page does not have it.
@@ -38,15 +38,15 @@ _TITLES = {
     Family.CONDITION_REASON: "Reasons of conditions",
     Family.EVENT: "Events",
     Family.ALERT: "Alerts",
-    Family.METRIC: "Metrics",
 }
+"""Of the families on this page: metrics have one of their own, `metrics_page`."""
 _HEAD = "| word | meaning | who acts | cure |\n|---|---|---|---|\n"
 
 
 def render_page() -> str:
     """Return the whole page: one part for each family, in the order of `icdc explain`."""
     placeholders = "".join(f"| {name} | {text} |\n" for name, text in PLACEHOLDERS.items())
-    return "".join((_TOP, placeholders, *(part for one in Family for part in _render_part(one))))
+    return "".join((_TOP, placeholders, *(part for one in _TITLES for part in _render_part(one))))
 
 
 def _render_part(family: Family) -> Iterator[str]:
@@ -73,25 +73,8 @@ def _render_row(entry: Explanation) -> str:
     commands = (f"`{command}`" for command in entry.cure)
     cure = "<br>".join((*((entry.advice,) if entry.advice else ()), *commands))
     cells = (f"`{entry.word}`", entry.meaning, entry.who_acts, cure)
-    # A bar would end the cell, also inside of backticks.
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Write or check; 1 when the page differs."""
-    parser = argparse.ArgumentParser(description="writes the page of words")
-    action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--write", action="store_true", help="write the page")
-    action.add_argument("--check", action="store_true", help="fail when the page differs")
-    options = parser.parse_args(arguments)
-    wanted = render_page()
-    if options.write:
-        PAGE.write_text(wanted, encoding="utf-8")
-    elif not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != wanted:
-        sys.stderr.write("docs/words.md differs from the explanations: run `make words-page`\n")
-        return 1
-    return 0
+    return f"| {' | '.join(map(escape_bars, cells))} |\n"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check({PAGE: render_page}, "words-page"))

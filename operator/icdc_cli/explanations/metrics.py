@@ -6,6 +6,7 @@ A metric by itself needs nobody; where an alert watches it, that alert says who 
 from icdc_cli.explanations import sources
 from icdc_cli.explanations.alerts import ALERTS
 from icdc_cli.explanations.entry import NOT_NEEDED, Explanation, Family
+from icdc_cli.explanations.sources import MetricText
 
 _PATHS = ("cluster/metrics.py", "cluster/process.py")
 _SUFFIXES = ("_total", "_created", "_bucket", "_sum", "_count")
@@ -14,10 +15,15 @@ _SUFFIXES = ("_total", "_created", "_bucket", "_sum", "_count")
 
 def list_metrics() -> list[Explanation]:
     """Return all metrics of the operator, by name."""
-    found: dict[str, str] = {}
+    return [_explain(name, metric.text) for name, metric in read_metrics().items()]
+
+
+def read_metrics() -> dict[str, MetricText]:
+    """Return what the source says of all metrics of the operator, by name."""
+    found: dict[str, MetricText] = {}
     for path in _PATHS:
         found |= sources.read_metrics("icdc_operator", path)
-    return [_explain(name, found[name]) for name in sorted(found)]
+    return dict(sorted(found.items()))
 
 
 def trim_suffix(name: str) -> str:

@@ -64,7 +64,7 @@ class Options:
 
 def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> Options:
     """Parse a command line; ends the process with code 2 if it is wrong."""
-    parser = _build_parser(os.environ if environ is None else environ)
+    parser = build_parser(os.environ if environ is None else environ)
     given = parser.parse_args(argv)
     if given.all_namespaces and given.namespace:
         parser.error("--all-namespaces and --namespace exclude each other")
@@ -99,7 +99,8 @@ def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None =
     )
 
 
-def _build_parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
+def build_parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
+    """Build the command line; defaults are those of the variables in `environ`."""
     parser = argparse.ArgumentParser(
         prog="icdc-operator",
         description="Runs the pipelines of a Kubernetes cluster. The cluster is that of the pod, "

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from prometheus_client.metrics import MetricWrapperBase
 
 import icdc_api
 import icdc_cli
@@ -20,7 +21,7 @@ from icdc_api.job.answers import BATCH_UNDER_WAY
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import TableReason
 from icdc_api.status.runs import RunState
-from icdc_cli.explanations import alerts, lookup, sources
+from icdc_cli.explanations import alerts, lookup, metrics, sources
 from icdc_cli.explanations.alerts import Alert
 from icdc_cli.explanations.entry import NAMED, NOT_NEEDED, Explanation, Family
 from icdc_operator.cluster import process, runs
@@ -174,6 +175,20 @@ def test_every_metric_is_explained_with_its_help_and_no_other() -> None:
     # Those that show a part of the process are created by it alone.
     text = Path(str(process.__file__)).read_text(encoding="utf-8")
     assert set(explained) - set(created) == set(re.findall(r'"(icdc_[a-z_]+)"', text))
+
+
+def test_type_and_labels_of_a_metric_are_read_as_the_client_library_has_them() -> None:
+    read = metrics.read_metrics()
+    created = [one for one in vars(Metrics()).values() if isinstance(one, MetricWrapperBase)]
+    assert len(created) > 20
+    for one in created:
+        (family,) = one.describe()
+        ending = "_total" if family.type == "counter" else ""
+        assert read[f"{family.name}{ending}"] == (
+            family.documentation,
+            family.type,
+            one._labelnames,
+        )
 
 
 def test_no_other_module_creates_a_metric() -> None:
