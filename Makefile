@@ -9,7 +9,8 @@ PYTEST := $(BIN)/python -m pytest
 # Test processes side by side, each with a Spark and an OpenSearch node of its own (about 4 GB). A
 # file stays in one process, for what its tests share; files start in their order, slow ones first.
 WORKERS ?= 2
-# The parts of the lock, one for each image and one for building them, have the versions of the whole.
+# The parts of the lock, for each image, for building both and for the command line, have the versions
+# of the whole.
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
   --no-header --no-annotate
 # With ICDC_SOAK every fault at every call of these stories; without it a fortieth of them.
@@ -27,11 +28,14 @@ ARCHIVES := .icdc/images
 # BuildKit, which `docker build` is, treats a Dockerfile differently from buildah.
 BUILDKIT = PATH="$$(PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries --path buildkitd buildctl):$$PATH" \
   $(BIN)/python tools/images/images.py
+# From Go modules in pinned versions: another Helm packs other bytes.
+RELEASE = PATH="$$(PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries --path helm crane):$$PATH" \
+  PYTHONPATH=tools/images:tools/generated $(BIN)/python tools/release/release.py "$(VERSION)" --registry "$(REGISTRY)"
 CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.real_cluster.command
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes words prose shape rooms crds crds-check charts \
-        charts-check docs-check lock guards guard-table words-page reference pod-template images images-check images-parts test test-unit test-api test-spark test-cluster cluster-up cluster-down \
+        charts-check docs-check lock guards guard-table words-page reference pod-template images images-check images-parts release test test-unit test-api test-spark test-cluster cluster-up cluster-down \
         soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index bench-operator bench-cli bench-planning bench-file-counts bench-idle bench-changelog \
         bench-encryption bench-latency bench-lingering bench-isolation bench-memory bench-partitions bench-tables demo cluster-demo clean caches clean-caches
 
@@ -113,7 +117,7 @@ test-unit: setup ## the pure level: seconds
 
 test-api: setup ## a real Kubernetes API server; the first time builds it, with Go, in minutes
 	@PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries
-	@PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries helm gitops
+	@PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries helm gitops crane
 	$(PYTEST) tests/api
 
 test-spark: setup ## local Spark, real Iceberg tables, a real OpenSearch node
@@ -217,6 +221,12 @@ images-parts: setup ## print what the bytes of both images are for, in MB
 	@$(BIN)/python tools/images/images.py build --archive $(ARCHIVES)
 	@$(BIN)/python tools/images/images.py parts $(ARCHIVES)/operator.tar $(ARCHIVES)/spark.tar
 
+release: setup ## make all files of a release: VERSION=; with REGISTRY= push images and charts too
+	@$(RELEASE) --check
+	@$(BIN)/python tools/images/images.py build --archive $(ARCHIVES)
+	@$(BIN)/python tools/images/images.py check --archive $(ARCHIVES)
+	@$(RELEASE) --images $(ARCHIVES) $(ARGS)
+
 ##@ Maintain
 crds: setup ## regenerate the CRD from the models, and what charts and docs have of it
 	$(BIN)/python -m icdc_api.crd --write
@@ -243,6 +253,7 @@ charts: setup ## regenerate what the charts have from the models, and their tabl
 lock: setup ## resolve the locked versions anew (needs uv on PATH for the Python part)
 	$(COMPILE) pyproject.toml --extra operator --extra spark --group dev --upgrade -o tools/locks/all.lock
 	$(COMPILE) pyproject.toml --extra operator -c tools/locks/all.lock -o tools/locks/operator.lock
+	$(COMPILE) pyproject.toml --extra cli -c tools/locks/all.lock -o tools/locks/cli.lock
 	$(COMPILE) pyproject.toml --extra spark -c tools/locks/all.lock -o tools/locks/spark.lock
 	$(COMPILE) --group build -c tools/locks/all.lock -o tools/locks/build.lock
 	$(BIN)/python -m icdc_cli.embedded.jars lock

@@ -26,7 +26,7 @@ def _read_lock(name: str) -> set[tuple[str, str, frozenset[str]]]:
     }
 
 
-@pytest.mark.parametrize("part", ["build", "operator", "spark"])
+@pytest.mark.parametrize("part", ["build", "cli", "operator", "spark"])
 def test_a_part_of_the_lock_says_nothing_of_its_own(part: str) -> None:
     whole, mine = _read_lock("tools/locks/all.lock"), _read_lock(f"tools/locks/{part}.lock")
     assert mine
@@ -38,6 +38,7 @@ def test_a_part_of_the_lock_says_nothing_of_its_own(part: str) -> None:
     ("part", "packages"),
     [
         ("build", {"hatchling", "setuptools"}),
+        ("cli", {"pydantic", "pyyaml", "urllib3"}),
         (
             "operator",
             {"boto3", "kopf", "kubernetes", "psycopg2-binary", "pyiceberg", "thrift"},

@@ -61,6 +61,7 @@ _SOURCES = {
         for name in ("buildkitd", "buildctl")
     },
     "helm": _GoSource(_TOOLS / "helm", f"{_HELM}/cmd/helm"),
+    "crane": _GoSource(_TOOLS / "crane", "github.com/google/go-containerregistry/cmd/crane"),
     "gitops": _GoSource(_TOOLS / "gitops", ".", "github.com/google/cel-go"),
 }
 NAMES = tuple(_SOURCES)

@@ -67,7 +67,6 @@ def collect(
 
 def write(archive: Path, name: str, program: Path, *, architecture: str = "amd64") -> None:
     """Write an image whose entry point is the program, which must not need any other file."""
-    blobs: dict[str, bytes] = {}
     layer = _layer(program)
     config = {
         "architecture": architecture,
@@ -75,11 +74,30 @@ def write(archive: Path, name: str, program: Path, *, architecture: str = "amd64
         "config": {"Entrypoint": [f"/{program.name}"], "User": "185:185"},
         "rootfs": {"type": "layers", "diff_ids": [_digest(layer)]},
     }
+    packed = gzip.compress(layer, 1, mtime=0)
+    _write(archive, name, config, packed, f"{_MEDIA}.layer.v1.tar+gzip")
+
+
+def write_files(archive: Path, name: str, files: Mapping[str, bytes]) -> None:
+    """Write an image that is these files, with a layer as `make images` has it: not compressed."""
+    layer = _tar(files, mode=0o644)
+    config = {
+        "architecture": "amd64",
+        "os": "linux",
+        "rootfs": {"type": "layers", "diff_ids": [_digest(layer)]},
+    }
+    _write(archive, name, config, layer, f"{_MEDIA}.layer.v1.tar")
+
+
+def _write(
+    archive: Path, name: str, config: Mapping[str, Any], layer: bytes, media_type: str
+) -> None:
+    blobs: dict[str, bytes] = {}
     manifest = {
         "schemaVersion": 2,
         "mediaType": f"{_MEDIA}.manifest.v1+json",
         "config": _store(blobs, f"{_MEDIA}.config.v1+json", json.dumps(config).encode()),
-        "layers": [_store(blobs, f"{_MEDIA}.layer.v1.tar+gzip", gzip.compress(layer, 1, mtime=0))],
+        "layers": [_store(blobs, media_type, layer)],
     }
     entry = _store(blobs, manifest["mediaType"], json.dumps(manifest).encode())
     entry["annotations"] = dict.fromkeys(NAME_ANNOTATIONS, name)

@@ -1,0 +1,254 @@
+"""A release in a registry is installed and checked by strangers, with nothing of a checkout.
+
+A real registry on loopback; images of a few bytes, since nobody starts them here. The commands are
+those of docs/releasing.md and the README as they stand there, but for `--plain-http`.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+import image_context
+import publishing
+import release
+import released_image
+from icdc_api.errors import Submission
+from icdc_testing import ROOT
+from icdc_testing.kube import binaries
+from icdc_testing.kube.charts.helm import Helm
+from icdc_testing.kube.server_process import Program
+from icdc_testing.real_cluster.node import oci
+from released_image import ReleasedImage
+from wanted import WantedRelease
+
+pytestmark = pytest.mark.api
+
+VERSION = image_context.read_source().version
+START_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class PublishedRelease:
+    """A release that was pushed, and what somebody types to use it."""
+
+    release: WantedRelease
+    images: list[ReleasedImage]
+    pushed: list[str]
+    environment: Mapping[str, str]
+    """With the programs on PATH, and the variables of the page."""
+
+    def publish(self, images: list[ReleasedImage]) -> list[str]:
+        charts = sorted(self.release.folder.glob("*.tgz"))
+        return list(publishing.publish(self.release, images, charts, plain_http=True))
+
+    def type(self, command: str) -> str:
+        """Run the lines in a shell in the release's folder; return what they print."""
+        plain = re.sub(r"^(helm \w+) ", r"\1 --plain-http ", command, flags=re.MULTILINE)
+        done = subprocess.run(
+            ["sh", "-ec", plain],
+            cwd=self.release.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{plain}{done.stderr}"
+        return done.stdout
+
+
+def list_commands(kind: str) -> str:
+    """Return the one block of the page that is for these tests under that name."""
+    page = (ROOT / "docs" / "releasing.md").read_text(encoding="utf-8")
+    (block,) = re.findall(rf"```sh {kind}\n(.*?)```", page, re.DOTALL)
+    return str(block)
+
+
+def list_readme_lines(start: str) -> list[str]:
+    """Return the lines of the README's shell blocks that start so, each command in one line."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).replace("\\\n", " ")
+    return [line for line in blocks.splitlines() if line.startswith(start)]
+
+
+def write_built(folder: Path, content: bytes = b"") -> Path:
+    """Write archives as `make images` does, but small."""
+    folder.mkdir()
+    for target in image_context.TARGETS:
+        bills = dict.fromkeys(released_image.BILLS.values(), b"{}")
+        oci.write_files(folder / f"{target}.tar", target, {**bills, target: content})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of an empty registry."""
+    folder = tmp_path_factory.mktemp("registry")
+    serve = ["registry", "serve", "--address", "127.0.0.1:0"]
+    server = Program.start(binaries.program("crane"), serve, folder)
+    try:
+        address = re.compile(r"serving on port (\d+)")
+        server.wait_until(
+            lambda: bool(address.search(server.log.read_text())), "it serves", seconds=START_SECONDS
+        )
+        (port,) = address.findall(server.log.read_text())
+        yield f"127.0.0.1:{port}"
+    finally:
+        server.kill()
+
+
+@pytest.fixture(scope="module")
+def published(
+    registry: str, helm: Helm, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PublishedRelease]:
+    """A release of this checkout, pushed."""
+    folder = tmp_path_factory.mktemp("release")
+    wanted_release = WantedRelease(
+        VERSION, f"{registry}/lake", "c0ffee", 315532800, "- This.\n", folder / VERSION
+    )
+    homes = {f"HELM_{name}_HOME": str(helm.home / name) for name in ("CACHE", "CONFIG", "DATA")}
+    programs = os.pathsep.join(
+        str(path.parent) for path in (helm.program, binaries.program("crane"))
+    )
+    environment = {
+        **os.environ,
+        **homes,
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "REGISTRY": wanted_release.registry,
+        "VERSION": VERSION,
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", environment["PATH"])
+        images = release.make_release(wanted_release, write_built(folder / "built"))
+        made = PublishedRelease(wanted_release, images, [], environment)
+        yield replace(made, pushed=made.publish(images))
+
+
+def test_the_readme_installs_what_it_has_released() -> None:
+    (release_line,), (install,) = (
+        list_readme_lines("make release"),
+        list_readme_lines("helm install"),
+    )
+    given = dict(word.split("=") for word in release_line.split()[2:])
+    assert given["VERSION"] == VERSION
+    named = install.replace(given["REGISTRY"], "$REGISTRY").replace(VERSION, "$VERSION")
+    assert named.split() == list_commands("install").split()
+
+
+def test_the_chart_installs_the_released_images_without_a_value(
+    published: PublishedRelease,
+) -> None:
+    command = list_commands("install").replace("helm install", "helm template")
+    objects = list(yaml.safe_load_all(published.type(command)))
+    (deployment,) = [item for item in objects if item and item.get("kind") == "Deployment"]
+    containers = deployment["spec"]["template"]["spec"]["containers"]
+    operator, spark = (
+        f"{published.release.registry}/{image.repository}@{image.digest}"
+        for image in published.images
+    )
+    assert {container["image"] for container in containers} == {operator}
+    assert f"--image={spark}" in str(containers)
+    for reference in (operator, spark):
+        manifest = published.type(f"crane manifest {reference}")
+        assert reference.endswith(hashlib.sha256(manifest.encode()).hexdigest())
+
+
+def test_a_stranger_checks_files_images_and_chart(published: PublishedRelease) -> None:
+    shown = published.type(list_commands("check"))
+    notes = (published.release.folder / release.NOTES).read_text(encoding="utf-8")
+    for image in published.images:
+        assert image.digest in shown.splitlines()
+        assert f"{published.release.registry}/{image.repository}@{image.digest}`" in notes
+    sums = (published.release.folder / "SHA256SUMS").read_text().split()[1::2]
+    assert [f"{name}: OK" for name in sums] == shown.splitlines()[: len(sums)]
+
+
+def test_artifact_hub_reads_of_the_chart_which_images_it_has(published: PublishedRelease) -> None:
+    (archive,) = published.release.folder.glob("iceberg-cdc-operator-*.tgz")
+    with tarfile.open(archive) as tar:
+        file = tar.extractfile("iceberg-cdc-operator/Chart.yaml")
+        assert file is not None
+        about = yaml.safe_load(file)
+    images = yaml.safe_load(about["annotations"]["artifacthub.io/images"])
+    assert [item["image"].partition("@")[2] for item in images] == [
+        image.digest for image in published.images
+    ]
+
+
+def test_a_push_is_repeated_and_never_replaces_what_is_there(
+    published: PublishedRelease, tmp_path: Path
+) -> None:
+    assert published.publish(published.images) == published.pushed
+    built = write_built(tmp_path / "built", b"another")
+    other = replace(published.release, folder=tmp_path / VERSION)
+    images = release.make_release(other, built)
+    with pytest.raises(Submission, match=r"operator:\S+ is there already"):
+        replace(published, release=other).publish(images)
+    # The images are those that are there, the chart is another.
+    shutil.copy(
+        next(other.folder.glob("iceberg-cdc-operator-*.tgz")),
+        changed := tmp_path / f"iceberg-cdc-operator-{VERSION}.tgz",
+    )
+    with pytest.raises(Submission, match=r"charts/iceberg-cdc-operator:\S+ is there already"):
+        list(publishing.publish(published.release, published.images, [changed], plain_http=True))
+    assert published.images[0].digest in published.type(list_commands("check"))
+
+
+def test_the_same_checkout_makes_the_same_files(
+    published: PublishedRelease, tmp_path: Path
+) -> None:
+    again = replace(published.release, folder=tmp_path / VERSION)
+    release.make_release(again, published.release.folder.parent / "built")
+    first, second = (
+        (made.folder / "SHA256SUMS").read_text() for made in (published.release, again)
+    )
+    assert first == second
+
+
+def test_the_plugin_installs_its_locked_packages_once_and_runs_through_a_link(
+    published: PublishedRelease, tmp_path: Path
+) -> None:
+    (archive,) = published.release.folder.glob("kubectl-icdc-*.tar.gz")
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path / "store", filter="data")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "kubectl-icdc").symlink_to("../store/kubectl-icdc")
+    # What is in the folder of the call is not imported.
+    (tmp_path / "yaml.py").write_text("raise SystemExit(9)")
+    environment = {**os.environ, "ICDC_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": ""}
+
+    def call() -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [tmp_path / "bin" / "kubectl-icdc", "version", "--client", "--output", "json"],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    first, second = call(), call()
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr
+    assert "only once" in first.stderr
+    assert second.stderr == ""
+    assert VERSION in str(json.loads(second.stdout))
+    (made,) = (tmp_path / "cache" / "plugin").iterdir()
+    path = f"{made / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    python = replace(published, environment={**published.environment, "PATH": path})
+    lock = (tmp_path / "store" / "requirements.lock").read_text()
+    locked = set(re.findall(r"^([a-z-]+==[\d.]+)", lock, re.MULTILINE))
+    assert locked <= set(
+        python.type("python3 -m pip freeze").lower().replace("_", "-").splitlines()
+    )
+    # Here, where all that it needs is there already.
+    python.type(list_commands("pip"))
+    assert VERSION in python.type("python3 -m icdc_cli.main version --client")

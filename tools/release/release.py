@@ -1,0 +1,176 @@
+"""Makes a release of this checkout: everything that a stranger needs to install it, in one folder.
+
+    tools/release/release.py VERSION --check [--registry R]
+    tools/release/release.py VERSION --images FOLDER [--registry R] [--into FOLDER] [--plain-http]
+
+    refuse      wanted             another version, no notes, no registry's name, no commit
+    images      released_image     compressed archives, whose digests all else names; bills
+    charts      released_charts    with these images as defaults
+    CRD         as it is
+    wheel       hatchling
+    plugin      krew_plugin        for kubectl, with the wheel in it
+    records     records            provenance, checksums
+    registry    publishing         only with one: images and charts
+
+`make release` builds and checks the images first. Two releases of one commit from the same images
+are the same bytes. Knows neither formats nor programs but hatchling.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+import tarfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import image_context
+import krew_plugin
+import publishing
+import records
+import released_charts
+import released_image
+import wanted
+from icdc_api.errors import IcdcError
+from icdc_cli.embedded import programs
+from released_image import ReleasedImage
+from wanted import WantedRelease
+
+NOTES = "RELEASE_NOTES.md"
+CRD = image_context.ROOT / "crds" / "icebergcdcpipelines.icebergcdc.dev.yaml"
+"""For who installs it separately from the chart (`crds.install`)."""
+_WHEEL_SECONDS = 300
+
+
+def read_release(options: argparse.Namespace, root: Path = image_context.ROOT) -> WantedRelease:
+    """Return what the arguments ask for; BadSpec where it may not be released."""
+    source = image_context.read_source(root)
+    wanted.check_version(options.version, source.version)
+    wanted.check_registry(options.registry)
+    revision = _read_revision(root)
+    if options.registry:
+        wanted.check_revision(revision)
+    changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    return WantedRelease(
+        version=options.version,
+        registry=options.registry,
+        revision=revision,
+        epoch=source.epoch,
+        notes=wanted.cut_notes(changelog, options.version),
+        folder=options.into / options.version,
+    )
+
+
+def make_release(release: WantedRelease, built: Path) -> list[ReleasedImage]:
+    """Write all files into the release's folder, from the archives in `built`; return the images.
+
+    The folder is there only once it is complete; one of the same version is replaced.
+    """
+    final = release.folder
+    part = final.with_name(f"{final.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    _fill(replace(release, folder=part), built)
+    shutil.rmtree(final, ignore_errors=True)
+    part.rename(final)
+    return [
+        released_image.read_image(final / f"{target}-{release.version}.oci.tar", target)
+        for target in image_context.TARGETS
+    ]
+
+
+def _fill(release: WantedRelease, built: Path) -> None:
+    folder, images, files = release.folder, [], []
+    for target in image_context.TARGETS:
+        made = released_image.pack_image(built / f"{target}.tar", target, release.version, folder)
+        images.append(released_image.read_image(made[0], target))
+        files += made
+    files += released_charts.pack_charts(release, images)
+    files.append(Path(shutil.copy(CRD, folder)))
+    wheel = build_wheel(release)
+    files += [wheel, *krew_plugin.pack_plugin(release, wheel)]
+    notes = folder / NOTES
+    notes.write_text(render_notes(release, images), encoding="utf-8")
+    records.write_provenance(release, [*files, notes], images)
+    records.write_sums(folder)
+
+
+def build_wheel(release: WantedRelease) -> Path:
+    """Build the wheel of command line, operator and application; return its path."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
+    programs.run_program(
+        [*command, "--directory", str(release.folder.absolute())],
+        name="hatchling",
+        seconds=_WHEEL_SECONDS,
+        folder=image_context.ROOT,
+        env={**os.environ, "SOURCE_DATE_EPOCH": str(release.epoch)},
+    )
+    (wheel,) = release.folder.glob("*.whl")
+    return wheel
+
+
+def render_notes(release: WantedRelease, images: Sequence[ReleasedImage]) -> str:
+    """Return the release notes: what changed, and the images by digest."""
+    named = "".join(
+        f"- `{release.name_in_registry(image.repository)}@{image.digest}`\n" for image in images
+    )
+    return (
+        f"# {image_context.REPOSITORY} {release.version}\n\n{release.notes}\n## Images\n\n{named}"
+    )
+
+
+def _read_revision(root: Path) -> str:
+    """Return the commit of the checkout; unlike an image's, with whatever differs from it."""
+    git = ["git", "-C", str(root)]
+    try:
+        commit = programs.run_program([*git, "rev-parse", "HEAD"], name="git", seconds=60)
+        changed = programs.run_program(
+            [*git, "status", "--porcelain", "--untracked-files=no"], name="git", seconds=60
+        )
+    except IcdcError:
+        return "unknown"
+    return f"{commit.strip()}-dirty" if changed else commit.strip()
+
+
+def _build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="release.py", description=__doc__.partition("\n")[0])
+    parser.add_argument("version", help="that of pyproject.toml, to be sure")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--images", type=Path, metavar="FOLDER", help="archives of `make images`")
+    what.add_argument("--check", action="store_true", help="only say whether it may be made")
+    parser.add_argument("--registry", default="", help="where to push; none: a dry run")
+    parser.add_argument("--into", type=Path, default=Path(".icdc/release"), metavar="FOLDER")
+    parser.add_argument("--plain-http", action="store_true", help="a registry without TLS")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make the release and print what it has; the exit code: 0 done, 1 refused or failed."""
+    options = _build_parser().parse_args(arguments)
+    try:
+        release = read_release(options)
+        if options.check:
+            return 0
+        images = make_release(release, options.images)
+        for path in sorted(release.folder.iterdir()):
+            _say(f"{path.stat().st_size:>12}  sha256:{records.hash_file(path)}  {path}")
+        charts = sorted(release.folder.glob("*.tgz"))
+        if release.registry:
+            for line in publishing.publish(release, images, charts, plain_http=options.plain_http):
+                _say(f"pushed {line}")
+        else:
+            _say("dry run: nothing was pushed, and the charts name no registry; set REGISTRY=")
+    except (IcdcError, tarfile.TarError, OSError) as exc:
+        sys.stderr.write(f"error: {exc}\n")
+        return 1
+    return 0
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

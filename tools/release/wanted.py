@@ -1,0 +1,99 @@
+"""What is to be released, and whether it may be: version, registry, state of the checkout, notes.
+
+A version that was released once means the same bytes for ever, so everything that would make a
+release of the wrong thing is refused before anything is made. Pure: reads no file and asks nobody.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from icdc_api.errors import BadSpec
+
+# Semantic versioning without build metadata: a tag of an image has no `+`.
+_VERSION = re.compile(
+    r"(?:0|[1-9]\d*)(?:\.(?:0|[1-9]\d*)){2}(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+)
+_REGISTRY = re.compile(r"[a-z0-9.-]+(?::\d+)?(?:/[a-z0-9._-]+)*")
+_UNRELEASED = "Unreleased"
+
+
+@dataclass(frozen=True)
+class WantedRelease:
+    """One release: what it is called, where it goes, and what it is made of."""
+
+    version: str
+    """Of pyproject.toml, which image, charts and wheel have as well."""
+    registry: str
+    """Before the names of images and charts, such as `registry.example/lake`; "" for none."""
+    revision: str
+    """The commit, in hex, with `-dirty` after it where files differ from it; or `unknown`."""
+    epoch: int
+    """Date of every file in every archive, in seconds since 1970."""
+    notes: str
+    """What the changelog says of this version."""
+    folder: Path
+    """Where its files go."""
+
+    def name_in_registry(self, name: str) -> str:
+        """Return the name with the registry before it; without a registry the name alone."""
+        return f"{self.registry}/{name}" if self.registry else name
+
+
+def check_version(version: str, stated: str) -> None:
+    """Return where `version` is the one that pyproject.toml states; else BadSpec says what to do.
+
+    0.2.0, stated 0.2.0      nothing
+    "", 0.2, v0.2.0          BadSpec: not a version
+    0.3.0, stated 0.2.0      BadSpec: another version
+    """
+    if not _VERSION.fullmatch(version):
+        raise BadSpec(
+            f"VERSION={version} is not a version such as 1.2.3 or 1.2.3-rc.1. This checkout is "
+            f"version {stated}: make release VERSION={stated}"
+        )
+    if version != stated:
+        raise BadSpec(
+            f"VERSION={version}, but this checkout is version {stated}. Check out the commit of "
+            f"{version}, or first raise the version in pyproject.toml, crds/icdc_api/__init__.py "
+            "and both Chart.yaml."
+        )
+
+
+def check_registry(registry: str) -> None:
+    """Return where the name can stand before that of an image; BadSpec for a URL, for example."""
+    if registry and not _REGISTRY.fullmatch(registry):
+        raise BadSpec(
+            f"REGISTRY={registry} is not a host with an optional port and path, such as "
+            "registry.example/lake: lower case, no scheme, no slash at the end."
+        )
+
+
+def check_revision(revision: str) -> None:
+    """Return where the revision is a commit; BadSpec where others could not check it out."""
+    if revision == "unknown" or revision.endswith("-dirty"):
+        raise BadSpec(
+            f"The revision of this checkout is {revision}. Only a commit is pushed to a registry: "
+            "commit first, or leave out REGISTRY for a dry run."
+        )
+
+
+def cut_notes(changelog: str, version: str) -> str:
+    """Return the section of the version, without its heading; BadSpec without one.
+
+    Headings that count: `## 0.2.0`, `## [0.2.0]`, either with ` - 2026-11-27` after it. Where the
+    version has no section yet, `## Unreleased` is its: of what is released into one's own registry.
+    """
+    sections = {
+        heading[1]: heading[2].strip()
+        for heading in re.finditer(
+            r"^## \[?([^\]\s]+)\]?[^\n]*\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL
+        )
+    }
+    notes = sections.get(version) or sections.get(_UNRELEASED)
+    if not notes:
+        raise BadSpec(
+            f"CHANGELOG.md has neither a section `## {version} - YYYY-MM-DD` nor one "
+            f"`## {_UNRELEASED}`, from which release notes are made."
+        )
+    return notes + "\n"
