@@ -16,6 +16,7 @@ from icdc_api.spec.export_window import (
     is_window,
 )
 from icdc_api.spec.indices.index_settings import find_harmful, flatten_settings
+from icdc_api.spec.indices.ingest_pipeline import IngestPipeline
 
 EMBEDDED = "embedded"
 # Without user:password@, which would be readable for all who may get pipelines.
@@ -158,6 +159,9 @@ class OpenSearch(ApiModel):
     """Mapping of string columns. Keyword: whole values. Text: words. KeywordAndText: whole values,
     and words in the subfield `text`. A field's own mapping comes first. Default KeywordAndText. A
     change needs a new index, see changelog.onIncompatibleSchema."""
+    pipeline: IngestPipeline | None = None
+    """An ingest pipeline of the cluster that adds fields to documents, such as embeddings. Default:
+    none. A change needs a new index, see changelog.onIncompatibleSchema."""
     bulk: Bulk = Bulk()
     """Size and number of the write requests."""
     limits: SinkLimits | None = None
@@ -171,6 +175,11 @@ class OpenSearch(ApiModel):
         """When exports may write; None for always."""
         text = self.limits and self.limits.export_window
         return ExportWindow(text) if text else None
+
+    @property
+    def ingest_pipeline(self) -> IngestPipeline | None:
+        """The ingest pipeline that documents go through; None for none."""
+        return self.pipeline if self.pipeline and self.pipeline.name else None
 
     @property
     def embedded(self) -> bool:

@@ -62,6 +62,8 @@ def compare_stored(before: Stored, now: Stored, with_default: Set[int]) -> Compa
             return Compatibility(reason=f"{description} changed")
     if before.get("strings") != now.get("strings") and _has_plain_string(before, now["mapping"]):
         return Compatibility(reason="the mapping of strings changed")
+    if before.get("pipeline") != now.get("pipeline"):
+        return Compatibility(reason="sink.opensearch.pipeline changed")
     expressions = _find_changed_expression(before, now)
     if expressions:
         return Compatibility(reason=expressions)

@@ -7,11 +7,12 @@ neither Spark nor a running OpenSearch; what an expression gives is asked of its
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from icdc_api.errors import Bug, ColumnNotFound, NoIdentifier, UnsupportedType
-from icdc_api.spec.indices.fields import EVERY, FieldEntry
+from icdc_api.errors import Bug, ColumnNotFound, FieldInvalid, NoIdentifier, UnsupportedType
+from icdc_api.spec.indices.fields import EVERY
+from icdc_api.spec.indices.ingest_pipeline import IngestPipeline
 from icdc_api.spec.sink import Strings
 from icdc_spark.documents.compatibility import Compatibility, compare_stored
 from icdc_spark.documents.fields import (
@@ -27,32 +28,13 @@ from icdc_spark.documents.fields import (
 )
 from icdc_spark.documents.forms import name_form, refuse_bad_name, refuse_undocumentable
 from icdc_spark.documents.schema import Field, Primitive, Schema, describe_columns, walk_fields
+from icdc_spark.documents.wishes import DocumentWishes
 
 CONTRACT_VERSION = 1
 """Incremented when the same row would give another document than before."""
 
 _NOT_IN_IDS = frozenset({"float", "double", "variant"})
 """Types whose equal values have no single text: 0.0 and -0.0, NaN, objects in any order."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DocumentWishes:
-    """The part of a pipeline's table entry that shapes documents, as the user wrote it."""
-
-    identifier_columns: tuple[str, ...] = ()
-    """Paths of the key's columns, in the order of the id; empty for the table's own identifier."""
-    columns: tuple[str, ...] = ()
-    """Top-level columns of the document; empty for all, or where there are `fields`."""
-    fields: tuple[FieldEntry, ...] = ()
-    """The fields of the document; empty where they are columns under their own names."""
-    row_filter: str | None = None
-    """Spark SQL; rows for which it is not true have no document."""
-    append_only: bool = False
-    """The table declares that its rows never change, so they need no key."""
-    strings: Strings = Strings.KEYWORD_AND_TEXT
-    """How string fields without a mapping of their own can be searched."""
-    mapping: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Mapping parameters by the path of a field, laid over the derived ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +64,8 @@ class DocumentSpec:
     """See `DocumentWishes.strings`."""
     mapping: Mapping[str, Mapping[str, Any]]
     """See `DocumentWishes.mapping`."""
+    ingest_pipeline: IngestPipeline | None
+    """See `DocumentWishes.ingest_pipeline`."""
 
     @property
     def document(self) -> tuple[Field, ...]:
@@ -115,6 +99,7 @@ class DocumentSpec:
                 entry.id for column in self.excluded for _, entry in walk_fields(column)
             ),
             "expressions": sorted(_store_expression(*made) for made in self.expressions),
+            "pipeline": self.ingest_pipeline and self.ingest_pipeline.to_resource(),
         }
         return {
             **{name: value for name, value in rare.items() if value not in (None, [])},
@@ -130,6 +115,11 @@ class DocumentSpec:
                 for path, entry in walk_fields(column)
             ],
         }
+
+    @property
+    def added(self) -> frozenset[str] | None:
+        """The fields that the ingest pipeline adds; None where there is no pipeline."""
+        return frozenset(self.ingest_pipeline.adds) if self.ingest_pipeline else None
 
     @property
     def hash(self) -> str:
@@ -180,6 +170,7 @@ def resolve_spec(
     own = {entry.name: entry.mapping for entry in wishes.fields if entry.name and entry.mapping}
     mapping = {**wishes.mapping, **own}
     _check_overrides(table, build_tree(fields), mapping)
+    _refuse_added(table, build_tree(fields), wishes.ingest_pipeline)
     read = {column.id for made in fields for column in list_columns_read(made)}
     return DocumentSpec(
         table=table,
@@ -194,6 +185,7 @@ def resolve_spec(
         append_only=wishes.append_only,
         strings=wishes.strings,
         mapping=mapping,
+        ingest_pipeline=wishes.ingest_pipeline,
     )
 
 
@@ -268,6 +260,15 @@ def _check_overrides(
             raise ColumnNotFound(
                 f"{table}: mapping names `{name}`, which is not a field of the documents; "
                 f"{describe_columns(document)}"
+            )
+
+
+def _refuse_added(table: str, columns: tuple[Field, ...], pipeline: IngestPipeline | None) -> None:
+    for column in columns:
+        if pipeline and column.name in pipeline.adds:
+            raise FieldInvalid(
+                f"{table}: sink.opensearch.pipeline.adds names `{column.name}`, which documents "
+                "have from the table; rename one of them, or take the column out of the documents"
             )
 
 

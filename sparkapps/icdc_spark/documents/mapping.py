@@ -58,7 +58,10 @@ def build_index_mapping(spec: DocumentSpec, *, table_uuid: str) -> dict[str, Any
         # A field that is not in the mapping is a mistake of ours: refused, not guessed.
         "dynamic": "strict",
         "_meta": build_mapping_meta(spec, table_uuid=table_uuid),
-        "properties": _build_properties(spec.document, "", spec),
+        "properties": {
+            **_build_properties(spec.document, "", spec),
+            **(spec.ingest_pipeline.adds if spec.ingest_pipeline else {}),
+        },
     }
 
 

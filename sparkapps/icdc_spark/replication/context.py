@@ -15,9 +15,9 @@ from icdc_api.errors import Fenced, Gap, MappingInvalid
 from icdc_api.job.run_files import RunRequest
 from icdc_api.spec.changelog import OnProblem, PinSnapshots
 from icdc_api.spec.pipeline import Mode, PipelineSpec
-from icdc_api.spec.sink import OpenSearch, Strings
+from icdc_api.spec.sink import OpenSearch
 from icdc_api.spec.tables import Table
-from icdc_spark.documents.document_spec import DocumentWishes
+from icdc_spark.documents.wishes import DocumentWishes, build_wishes
 from icdc_spark.iceberg.jvm.session import TableSession
 from icdc_spark.iceberg.table.tables import SnapshotInfo
 from icdc_spark.opensearch.bulk.sink import BatchResult, write
@@ -153,16 +153,7 @@ class TableContext:
 
     def build_wishes(self) -> DocumentWishes:
         """Return what the spec asks of the documents: columns, identifiers, filter, mapping."""
-        table = self.table
-        return DocumentWishes(
-            identifier_columns=table.identifier_columns or (),
-            columns=table.columns or (),
-            fields=table.fields or (),
-            row_filter=table.row_filter,
-            append_only=table.append_only,
-            strings=table.strings or self.spec.sink.opensearch.strings or Strings.KEYWORD_AND_TEXT,
-            mapping=table.mapping,
-        )
+        return build_wishes(self.table, self.opensearch)
 
     def build_policies(self) -> Policies:
         """Return the parts of spec and request that decide between re-exporting and stopping."""
@@ -203,6 +194,7 @@ class TableContext:
             snapshot_id=intent.to or "",
             max_bytes=bulk.max_bytes,
             max_in_flight=bulk.max_in_flight,
+            ingest_pipeline=self.opensearch.ingest_pipeline,
             limits=self.opensearch.limits,
             executors=self.spec.spark.most_executors,
             dead_letter_policy=dead_letters.policy,

@@ -242,7 +242,7 @@ def _find_kinds(compared: _Compared, reader: SnapshotReader, spec: DocumentSpec)
     """Return one row per id of table or index, with its `kind`, persisted."""
     state, moment = compared.state, compared.moment
     table = differences.read_table(reader, spec, has_duplicates=state.duplicates is not None)
-    index = differences.read_index(reader, moment.scan)
+    index = differences.read_index(reader, moment.scan, spec)
     kinds = differences.compare(table, index, spec)
     to = moment.batch.to if moment.batch is not None else None
     # Where the batch ends at no snapshot, or at one that was expired, nothing more is known.

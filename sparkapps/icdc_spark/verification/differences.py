@@ -30,17 +30,17 @@ from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.opensearch.client.scan import Scan
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 from icdc_spark.replication import duplicates
-from icdc_spark.verification.digests import ID_AND_DIGEST, build_digest_task, digest_lines
+from icdc_spark.verification.digests import ID_AND_DIGEST, build_line_task, build_scan_task
 from icdc_spark.verification.pairing import compare_by_id, compare_contents
 
 KIND = "kind"
 EQUAL, MISSING, REFUSED = "equal", "missing", "refused"
 
 
-def read_index(reader: SnapshotReader, scan: Scan) -> DataFrame:
+def read_index(reader: SnapshotReader, scan: Scan, spec: DocumentSpec) -> DataFrame:
     """Return id and digest of each document of the scan, read now; each task reads one slice."""
     numbers = reader.session.range(0, scan.slices, 1, scan.slices)
-    stored = reader.persist(numbers.mapInArrow(build_digest_task(scan), ID_AND_DIGEST))
+    stored = reader.persist(numbers.mapInArrow(build_scan_task(scan, spec.added), ID_AND_DIGEST))
     with translate_source_errors(reader.table_name):
         # Frames are lazy: only an action reads, and the scan may have expired before the next one.
         stored.count()
@@ -57,7 +57,7 @@ def read_table(reader: SnapshotReader, spec: DocumentSpec, *, has_duplicates: bo
             lines = look_up_ids(reader, ids, spec, version=0).frame
         else:
             lines = build_export_lines(reader, everything, spec, version=0).frame
-        return lines.select("line").mapInArrow(digest_lines, ID_AND_DIGEST)
+        return lines.select("line").mapInArrow(build_line_task(spec.added), ID_AND_DIGEST)
 
 
 def compare(table: DataFrame, index: DataFrame, spec: DocumentSpec) -> DataFrame:
@@ -71,7 +71,7 @@ def compare_again(
     """Return `kinds`, in which what differs was compared with the snapshot of `reader` instead."""
     ids = kinds.where(F.col(KIND) != EQUAL).select(ID)
     found = look_up_ids(reader, ids, spec, version=0).frame.where(F.col(EXPECT) != Expect.DELETED)
-    table = found.select("line").mapInArrow(digest_lines, ID_AND_DIGEST)
+    table = found.select("line").mapInArrow(build_line_task(spec.added), ID_AND_DIGEST)
     again = compare(table, index.join(ids, on=ID, how="left_semi"), spec)
     return kinds.where(F.col(KIND) == EQUAL).unionByName(again)
 

@@ -1,22 +1,18 @@
 """Reduces documents to digests that are equal exactly where the documents are equal.
 
 Runs in Spark's Python workers, on bulk lines (the table) and on slices of a scan (the index).
-
-    {"b": 1, "a": "x"}     the same digest as  {"a":"x","b":1}: the order of keys means nothing
-    {"a": 1}               another digest than {"a": 1.0} and {"a": "1"}: OpenSearch returns
-                           documents as they were sent, so a number's text is part of it
-
-It must not know what is compared with what.
+What makes documents equal is in `canonical`. It must not know what is compared with what.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 
 import pyarrow as pa
 
 from icdc_spark.diff.rows import ID
 from icdc_spark.opensearch.client.scan import Scan, read_slice
+from icdc_spark.opensearch.wire.canonical import dump_canonical
 
 DIGEST = "digest"
 ID_AND_DIGEST = "id string, digest string"
@@ -29,55 +25,52 @@ _PAGE = 1000
 Batches = Iterable[pa.RecordBatch]
 
 
-def dump_canonical(document: str | bytes) -> str:
-    """Return the document with sorted keys; numbers retain their text: 1, 1.0 and "1" differ."""
-
-    # As an object, which no string of a document can be mistaken for.
-    def wrap_number(text: str) -> dict[str, str]:
-        return {"number": text}
-
-    parsed = json.loads(document, parse_float=wrap_number, parse_int=wrap_number)
-    return json.dumps(parsed, sort_keys=True, separators=(",", ":"))
-
-
-def digest(document: str | bytes) -> str:
-    """Return 16 bytes of SHA-256 of the canonical document, in hex."""
+def digest(document: str | bytes, added: Set[str] | None = None) -> str:
+    """Return 16 bytes of SHA-256 of the canonical document, in hex; `added` as there."""
     # Half of it makes chance collisions as good as impossible, and halves what is shuffled.
-    return hashlib.sha256(dump_canonical(document).encode()).hexdigest()[:32]
+    return hashlib.sha256(dump_canonical(document, added).encode()).hexdigest()[:32]
 
 
-def digest_lines(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Reduce bulk lines (column `line`) to ids and digests."""
-    for batch in batches:
-        ids, digests = [], []
-        for line in batch.column("line").to_pylist():
-            action, _, document = line.partition(b"\n")
-            # Only the document is compared: the action carries a version, which differs.
-            index = json.loads(action)["index"]
-            ids.append(index["_id"])
-            digests.append(_NONE if "failed" in index else digest(document))
-        yield pa.RecordBatch.from_pydict({ID: ids, DIGEST: digests})
+def build_line_task(added: Set[str] | None) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """Return a task that reduces bulk lines (column `line`) to ids and digests."""
+
+    def reduce(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            ids, digests = [], []
+            for line in batch.column("line").to_pylist():
+                action, _, document = line.partition(b"\n")
+                # Only the document is compared: the action carries a version, which differs.
+                index = json.loads(action)["index"]
+                ids.append(index["_id"])
+                digests.append(_NONE if "failed" in index else digest(document, added))
+            yield pa.RecordBatch.from_pydict({ID: ids, DIGEST: digests})
+
+    return reduce
 
 
-def build_digest_task(scan: Scan) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def build_scan_task(
+    scan: Scan, added: Set[str] | None
+) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Return a task that reads slices of `scan`, by their numbers, as ids and digests."""
 
     def read(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for page in _iterate_pages(scan, number):
+                for page in _iterate_pages(scan, number, added):
                     yield pa.RecordBatch.from_pydict(page)
 
     return read
 
 
-def _iterate_pages(scan: Scan, number: int) -> Iterator[dict[str, list[str]]]:
+def _iterate_pages(
+    scan: Scan, number: int, added: Set[str] | None
+) -> Iterator[dict[str, list[str]]]:
     # Arrow batches of a bounded size: a slice may hold millions of documents.
     ids: list[str] = []
     digests: list[str] = []
     for hit in read_slice(scan, number):
         ids.append(hit.id)
-        digests.append(digest(hit.text))
+        digests.append(digest(hit.text, added))
         if len(ids) == _PAGE:
             yield {ID: ids, DIGEST: digests}
             ids, digests = [], []

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.unit
 ROOT = generator.build_root_schema()
 OPEN = {
     "spec.sink.opensearch.indexSettings",
+    "spec.sink.opensearch.pipeline.adds{}",
     "spec.spark.driver.template",
     "spec.spark.executor.template",
     "spec.tables[].mapping{}",

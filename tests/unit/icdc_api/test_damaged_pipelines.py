@@ -56,7 +56,7 @@ def _answer(document: dict[str, Any]) -> str | None:
 
 def test_an_unknown_field_is_named_in_full_wherever_it_stands() -> None:
     document = load_resource(SAMPLES / "full.yaml", {})
-    maps = {"properties", "conf", "labels", "annotations"}
+    maps = {"properties", "conf", "labels", "annotations", "adds"}
     checked = 0
     for path, value in _list_positions(document):
         if not isinstance(value, dict) or OPEN.intersection(path) or maps.intersection(path[-1:]):

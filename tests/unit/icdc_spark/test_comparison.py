@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icdc_spark.verification.digests import digest, digest_lines
+from icdc_spark.verification.digests import build_line_task, digest
 
 pytestmark = pytest.mark.unit
 
@@ -57,8 +57,30 @@ def test_no_document_equals_a_row_on_which_an_expression_fails() -> None:
         b'{"index":{"version":1,"_id":"1"}}\n{"a":1}\n',
         b'{"index":{"version":1,"_id":"2","failed":"total"}}\n{"a":1}\n',
     ]
-    (made,) = digest_lines([pa.record_batch({"line": pa.array(lines, pa.binary())})])
+    (made,) = build_line_task(None)([pa.record_batch({"line": pa.array(lines, pa.binary())})])
     assert made.to_pydict()["id"] == ["1", "2"]
     first, second = made.to_pydict()["digest"]
     assert first == digest('{"a":1}')
     assert second != first
+
+
+@pytest.mark.parametrize(
+    ("sent", "stored", "equal"),
+    [
+        ('{"a":1}', '{"vector":[0.1],"a":1}', True),
+        ('{"a":1.50}', '{"a":1.5}', True),
+        ('{"a":1E10}', '{"a":1.0E10}', True),
+        ('{"a":1}', '{"a":2,"vector":[0.1]}', False),
+        ('{"a":1}', '{"a":1,"more":1}', False),
+        ('{"a":1}', '{"vector":1}', False),
+        ('{"a":1}', '{"a":1.0}', False),
+        ('{"a":{"vector":1}}', '{"a":{"vector":2}}', False),
+        ('{"a":123456789012345678}', '{"a":123456789012345679}', False),
+    ],
+)
+def test_what_an_ingest_pipeline_adds_makes_no_difference_and_all_else_does(
+    sent: str, stored: str, *, equal: bool
+) -> None:
+    added = frozenset({"vector"})
+    assert (digest(sent, added) == digest(stored, added)) == equal
+    assert digest(sent) != digest(stored)

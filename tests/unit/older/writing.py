@@ -22,9 +22,10 @@ from icdc_api.status.pipeline_status import (
     TableStatus,
 )
 from icdc_api.status.runs import Failure, RunKind, RunState, RunStatus
-from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
+from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
 from icdc_spark.documents.mapping import build_index_mapping
 from icdc_spark.documents.schema import parse_schema
+from icdc_spark.documents.wishes import DocumentWishes
 from icdc_spark.protocol.state_document import (
     Applied,
     Intent,

@@ -25,7 +25,7 @@ class SettingRule:
 
 
 # `_none` is OpenSearch's word for no pipeline.
-_PIPELINE = "an ingest pipeline would make documents differ from their rows"
+_PIPELINE = "documents would differ from their rows; name a pipeline that adds fields in spec.sink"
 RULES = (
     SettingRule("index.default_pipeline", ("_none",), _PIPELINE),
     SettingRule("index.final_pipeline", ("_none",), _PIPELINE),

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from icdc_api.errors import Bug, IcdcError, PassingError, TargetUnavailable, Throttled
+from icdc_api.spec.indices.ingest_pipeline import NO_PIPELINE
 from icdc_spark.opensearch.bulk.concurrency import ConcurrencyLimit
 from icdc_spark.opensearch.bulk.delivery import Delivery, RefusedOperation, VersionConflict
 from icdc_spark.opensearch.bulk.result import MAX_SAMPLES, PartitionResult
@@ -90,6 +91,8 @@ class BulkClient:
     wait_turn: Callable[[Operations], float]
     """Waits until the limits of the pipeline let the operations be sent, and returns the seconds;
     raises an IcdcError where the task has ended meanwhile."""
+    pipeline: str = NO_PIPELINE
+    """The ingest pipeline that documents go through."""
     watched: frozenset[str] = frozenset()
     """Ids to report in `Delivery.written`."""
     outranked_is_foreign: bool = False
@@ -151,7 +154,7 @@ class BulkClient:
         """Send the request, and count how long its answer took, also where none came."""
         started = time.perf_counter()
         try:
-            return self.endpoint.send(index, request.operations.body)
+            return self.endpoint.send(index, request.operations.body, pipeline=self.pipeline)
         finally:
             into.result.waiting_seconds += time.perf_counter() - started
 

@@ -5,9 +5,11 @@ The one place that knows both. It must not know Arrow, Spark or HTTP.
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import islice
 from threading import Event
 
 from icdc_api.errors import IcdcError, TargetUnavailable
+from icdc_api.spec.indices.ingest_pipeline import NO_PIPELINE
 from icdc_spark.opensearch.bulk.bulk_client import BulkClient
 from icdc_spark.opensearch.bulk.concurrency import ConcurrencyLimit
 from icdc_spark.opensearch.bulk.dead_letter_writer import DeadLetterWriter
@@ -17,6 +19,7 @@ from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.bulk.target import PROGRESS_SECONDS, BulkTarget
 from icdc_spark.opensearch.client.http import BulkEndpoint
 from icdc_spark.opensearch.client.tasks import build_opaque_id
+from icdc_spark.opensearch.stores.read_back import SAMPLES, ReadBack
 from icdc_spark.opensearch.wire.item_outcome import FIELD_FAILED, ItemAnswer
 from icdc_spark.opensearch.wire.operations import (
     DELETE,
@@ -50,6 +53,9 @@ class Sender:
             pool=target.max_in_flight,
         )
         self._owner = OwnerWatch(target)
+        ingest = target.ingest_pipeline
+        self._pipeline = (ingest and ingest.name) or NO_PIPELINE
+        self._reader = ReadBack(target.connection, target.index, ingest) if ingest else None
         # One limit for rows and dead letters: the server that pushes back is the same.
         self._concurrency = ConcurrencyLimit(target.max_in_flight)
         self._dead_letters = DeadLetterWriter(target, self._deliver_extra)
@@ -58,11 +64,14 @@ class Sender:
         """Write one request's worth of rows; an IcdcError is in the result, never raised."""
         delivery = Delivery()
         try:
-            rows = self._build_bulk_client(watched=self._target.known_dead_letter_ids)
+            rows = self._build_bulk_client(
+                watched=self._target.known_dead_letter_ids, pipeline=self._pipeline
+            )
             sent, refused = requested.take_out_refused()
             delivery.refused.extend(map(_build_refused, refused))
             if len(sent):
                 rows.deliver(self._target.index, sent, delivery)
+                self._read_back(sent, delivery)
             if delivery.refused:
                 self._dead_letters.store(delivery.refused, delivery.result)
             # After the rows: removed before, a crash between would lose the only trace of a row.
@@ -83,6 +92,8 @@ class Sender:
         """Close the sockets."""
         self._endpoint.close()
         self._owner.close()
+        if self._reader is not None:
+            self._reader.close()
         self._dead_letters.close()
 
     def remove_older(self, ids: Sequence[str]) -> PartitionResult:
@@ -99,8 +110,25 @@ class Sender:
             result.removed += removed.result.deleted
         return result
 
+    def _read_back(self, sent: Operations, delivery: Delivery) -> None:
+        """Raise TargetInvalid where the ingest pipeline has changed a document of a few."""
+        if self._reader is None:
+            return
+        left_alone = {operation.document_id for operation in delivery.refused}
+        written = (
+            position
+            for position, expect in enumerate(sent.expects)
+            if expect != ord(DELETE) and sent.get_document_id(position) not in left_alone
+        )
+        for position in islice(written, SAMPLES):
+            self._reader.check(sent.get_action(position), sent.get_document(position))
+
     def _build_bulk_client(
-        self, *, watched: frozenset[str] = frozenset(), reports_conflicts: bool = False
+        self,
+        *,
+        pipeline: str = NO_PIPELINE,
+        watched: frozenset[str] = frozenset(),
+        reports_conflicts: bool = False,
     ) -> BulkClient:
         return BulkClient(
             endpoint=self._endpoint,
@@ -112,6 +140,7 @@ class Sender:
             retry_seconds=self._target.retry_seconds,
             check_owner=self._owner.check,
             wait_turn=self._wait_turn,
+            pipeline=pipeline,
             watched=watched,
             outranked_is_foreign=self._target.outranked_is_foreign,
             reports_conflicts=reports_conflicts,

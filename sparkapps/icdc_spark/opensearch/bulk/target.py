@@ -5,6 +5,7 @@ It must not know rows, nor anything that only the driver may know.
 
 from dataclasses import dataclass
 
+from icdc_api.spec.indices.ingest_pipeline import IngestPipeline
 from icdc_api.spec.sink import DeadLetterPolicy, SinkLimits
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.client.pace import Pace
@@ -48,6 +49,8 @@ class BulkTarget:
     """Bytes of a request; a single larger operation makes a request of its own."""
     max_in_flight: int = 2
     """Requests that a task may have under way."""
+    ingest_pipeline: IngestPipeline | None = None
+    """The pipeline that documents go through; dead letters do not."""
     limits: SinkLimits | None = None
     """What the whole application may send in a second; None for no limit."""
     executors: int = 1

@@ -10,14 +10,11 @@ from opensearchpy.exceptions import ConnectionError as LostConnection
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
 from icdc_api.errors import IcdcError
+from icdc_api.spec.indices.ingest_pipeline import NO_PIPELINE
 from icdc_spark.opensearch.client.connection import Connection, open_client
 from icdc_spark.opensearch.client.errors import translate
 
-PARAMS = {
-    "filter_path": "errors,items.*.status,items.*.error,items.*.result",
-    # Whatever default pipeline the index got since it was made: a document is its row.
-    "pipeline": "_none",
-}
+FILTER_PATH = "errors,items.*.status,items.*.error,items.*.result"
 # Error answers come back as answers: the caller needs their headers and bodies.
 _EVERY_STATUS = range(100, 600)
 _LONGEST_RETRY_AFTER = 60.0
@@ -66,8 +63,11 @@ class BulkEndpoint:
         self._client = open_client(connection, pool=pool)
         self._headers = {"content-type": "application/x-ndjson", "x-opaque-id": opaque_id}
 
-    def send(self, index: str, body: bytes) -> BulkAnswer:
-        """Send the guard and `body`; raises NoAnswerError when the connection failed."""
+    def send(self, index: str, body: bytes, *, pipeline: str = NO_PIPELINE) -> BulkAnswer:
+        """Send the guard and `body`; raises NoAnswerError when the connection failed.
+
+        Documents go through the ingest pipeline of that name.
+        """
         transport = self._client.transport
         node = transport.get_connection()
         try:
@@ -75,7 +75,8 @@ class BulkEndpoint:
             status, headers, text = node.perform_request(
                 "POST",
                 f"/{quote(index, safe='')}/_bulk",
-                params=PARAMS,
+                # Named, whatever default pipeline the index got since it was made.
+                params={"filter_path": FILTER_PATH, "pipeline": pipeline},
                 body=GUARD + body,
                 headers=self._headers,
                 ignore=_EVERY_STATUS,

@@ -8,6 +8,7 @@ or verdicts.
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,17 +44,20 @@ class Operations:
         start = int(self.ends[position - 1]) if position else 0
         return self.body[start : int(self.ends[position])]
 
-    def get_document_id(self, position: int) -> str:
-        """Return the `_id` in the action line of the operation at `position`."""
+    def get_action(self, position: int) -> dict[str, Any]:
+        """Return the parameters in the action line of the operation at `position`."""
         action = json.loads(self.get_entry(position).partition(b"\n")[0])
         # One key, the operation: `index` or `delete`.
-        (fields,) = action.values()
-        return str(fields["_id"])
+        (parameters,) = action.values()
+        return dict(parameters)
+
+    def get_document_id(self, position: int) -> str:
+        """Return the `_id` in the action line of the operation at `position`."""
+        return str(self.get_action(position)["_id"])
 
     def get_failed_field(self, position: int) -> str:
         """Return the field whose expression fails, of a row that is refused."""
-        action = json.loads(self.get_entry(position).partition(b"\n")[0])
-        return str(action["index"]["failed"])
+        return str(self.get_action(position)["failed"])
 
     def get_document(self, position: int) -> bytes:
         """Return the `_source` text of an index operation, empty for a delete."""

@@ -11,7 +11,8 @@ from typing import Any
 from icdc_spark.diff.change_plan import choose_planner
 from icdc_spark.diff.id_lookup import look_up_ids
 from icdc_spark.diff.strategies import list_changed_ids
-from icdc_spark.documents.document_spec import DocumentWishes, resolve_spec
+from icdc_spark.documents.document_spec import resolve_spec
+from icdc_spark.documents.wishes import DocumentWishes
 from icdc_spark.readers.choose import open_reader
 from icdc_testing.lake.lake import VERSION, parse
 from icdc_testing.tables.histories.checking import KEYS, to_canonical_json

@@ -23,7 +23,8 @@ from icdc_spark.diff.lineage_changes import LAST_UPDATED
 from icdc_spark.diff.row_sets import read_row_sets
 from icdc_spark.diff.rows import compute_row_fingerprint, select_cells, select_keys
 from icdc_spark.diff.strategies import Strategy, build_change_lines
-from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
+from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
+from icdc_spark.documents.wishes import DocumentWishes
 from icdc_spark.iceberg.jvm.session import APPLICATION_CONF
 from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.iceberg.table.tables import IcebergTable

@@ -17,7 +17,8 @@ from icdc_spark.diff.strategies import (
     build_export_lines,
     choose_strategy,
 )
-from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
+from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
+from icdc_spark.documents.wishes import DocumentWishes
 from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.table.expressions import build_analyser
 from icdc_spark.iceberg.table.tables import IcebergTable

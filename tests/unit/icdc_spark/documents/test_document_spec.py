@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
-from icdc_api.errors import ColumnNotFound, IcdcError, NoIdentifier, UnsupportedType
+from icdc_api.errors import ColumnNotFound, FieldInvalid, IcdcError, NoIdentifier, UnsupportedType
+from icdc_api.spec.indices.ingest_pipeline import IngestPipeline
 from icdc_api.spec.sink import Strings
-from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
+from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
 from icdc_spark.documents.schema import Schema, parse_schema
+from icdc_spark.documents.wishes import DocumentWishes
 
 pytestmark = pytest.mark.unit
 
@@ -118,6 +120,11 @@ WRONG: list[tuple[dict[str, Any], type[IcdcError], str]] = [
     ({"columns": ("s.x",)}, ColumnNotFound, "name the whole column `s`"),
     ({"identifier_columns": ("nope",)}, ColumnNotFound, "identifierColumns names `nope`"),
     ({"mapping": {"nope": {"type": "text"}}}, ColumnNotFound, "mapping names `nope`"),
+    (
+        {"ingest_pipeline": IngestPipeline(name="embed", adds={"s": {"type": "float"}})},
+        FieldInvalid,
+        "sink.opensearch.pipeline.adds names `s`, which documents have from the table",
+    ),
 ]
 
 
@@ -228,3 +235,19 @@ def test_another_form_of_strings_counts_only_where_there_are_strings(
 def test_the_default_of_strings_is_that_of_versions_which_knew_no_other() -> None:
     assert "strings" not in spec(A).stored
     assert "strings" in spec(A, strings=Strings.TEXT).stored
+
+
+def test_another_ingest_pipeline_makes_other_documents_and_none_is_not_stored() -> None:
+    pipelines = [
+        None,
+        IngestPipeline(name="embed"),
+        IngestPipeline(name="embed", adds={"vector": {"type": "float"}}),
+        IngestPipeline(name="other", adds={"vector": {"type": "float"}}),
+    ]
+    specs = [spec(ingest_pipeline=pipeline) for pipeline in pipelines]
+    assert "pipeline" not in specs[0].stored
+    assert [one.added for one in specs] == [None, set(), {"vector"}, {"vector"}]
+    for now in specs:
+        for before in specs:
+            reason = now.compare_with_stored(before.stored).reason
+            assert reason == (None if now is before else "sink.opensearch.pipeline changed")

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from icdc_api.errors import FieldInvalid
-from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
+from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
 from icdc_spark.documents.fields import Analysis
 from icdc_spark.documents.mapping import build_index_mapping
 from icdc_spark.documents.schema import Primitive, Schema, parse_schema
+from icdc_spark.documents.wishes import DocumentWishes
 from icdc_testing.tables.fields import by, fields, taken
 
 pytestmark = pytest.mark.unit

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from icdc_api.spec.indices.ingest_pipeline import IngestPipeline
 from icdc_api.spec.sink import Strings
-from icdc_spark.documents.document_spec import DocumentWishes, resolve_spec
+from icdc_spark.documents.document_spec import resolve_spec
 from icdc_spark.documents.mapping import build_index_mapping
 from icdc_spark.documents.schema import parse_schema
+from icdc_spark.documents.wishes import DocumentWishes
 
 pytestmark = pytest.mark.unit
 
@@ -130,3 +132,21 @@ def test_an_override_reaches_nested_fields() -> None:
     nested: dict[str, Any] = {"c.x": {"type": "short"}}
     made = mapping_of(INNER, **nested)
     assert made["properties"]["c"] == {"properties": {"x": {"type": "short"}}}
+
+
+def test_fields_that_an_ingest_pipeline_adds_are_mapped_beside_those_of_the_table() -> None:
+    schema = parse_schema(
+        json.dumps(
+            {
+                "type": "struct",
+                "schema-id": 4,
+                "identifier-field-ids": [1],
+                "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}],
+            }
+        )
+    )
+    vector = {"type": "knn_vector", "dimension": 3}
+    pipeline = IngestPipeline(name="embed", adds={"vector": vector})
+    spec = resolve_spec("db.t", schema, DocumentWishes(ingest_pipeline=pipeline))
+    mapping = build_index_mapping(spec, table_uuid="u-1")
+    assert mapping["properties"] == {"id": {"type": "long"}, "vector": vector}

@@ -28,6 +28,8 @@ VALUES: Mapping[str, Any] = {
     "spark.driver.template": {"metadata": {"labels": {"team": "data"}}},
     "spark.executor.template": {"spec": {"priorityClassName": "other"}},
     "sink.opensearch.indexSettings": {"number_of_shards": 2},
+    "sink.opensearch.pipeline.name": "embed",
+    "sink.opensearch.pipeline.adds": {"vector": {"type": "float"}},
     "sink.opensearch.limits.exportWindow": "08:00-20:00",
 }
 """Good values that the schema does not tell."""
@@ -39,6 +41,7 @@ _EXCLUDED_BY: Mapping[str, Mapping[str, Any]] = {
     "tables[].startFrom": {"mode": "StreamOnly"},
     "tables[].fields": {"tables[].columns": None},
     "tables[].appendOnly": {"tables[].identifierColumns": None},
+    "sink.opensearch.pipeline.adds": {"sink.opensearch.pipeline.name": "embed"},
 }
 """What a field requires of others: they are so before it is changed, too. None: absent."""
 

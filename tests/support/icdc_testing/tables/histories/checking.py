@@ -16,7 +16,8 @@ from pyspark.sql.types import VariantVal
 
 from icdc_spark.diff.change_plan import ChangePlan, choose_planner
 from icdc_spark.diff.strategies import Strategy, build_change_lines, choose_strategy
-from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
+from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
+from icdc_spark.documents.wishes import DocumentWishes
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.scan.planning import FileGroup, merge_groups
 from icdc_spark.readers.choose import open_reader

@@ -1,0 +1,49 @@
+"""What a pipeline asks of the documents of a table, before the table is known.
+
+`document_spec` checks it against the table's schema. Plain data.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from icdc_api.spec.indices.fields import FieldEntry
+from icdc_api.spec.indices.ingest_pipeline import IngestPipeline
+from icdc_api.spec.sink import OpenSearch, Strings
+from icdc_api.spec.tables import Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentWishes:
+    """The part of a pipeline's table entry that shapes documents, as the user wrote it."""
+
+    identifier_columns: tuple[str, ...] = ()
+    """Paths of the key's columns, in the order of the id; empty for the table's own identifier."""
+    columns: tuple[str, ...] = ()
+    """Top-level columns of the document; empty for all, or where there are `fields`."""
+    fields: tuple[FieldEntry, ...] = ()
+    """The fields of the document; empty where they are columns under their own names."""
+    row_filter: str | None = None
+    """Spark SQL; rows for which it is not true have no document."""
+    append_only: bool = False
+    """The table declares that its rows never change, so they need no key."""
+    strings: Strings = Strings.KEYWORD_AND_TEXT
+    """How string fields without a mapping of their own can be searched."""
+    mapping: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Mapping parameters by the path of a field, laid over the derived ones."""
+    ingest_pipeline: IngestPipeline | None = None
+    """The pipeline that OpenSearch sends documents through; None for none."""
+
+
+def build_wishes(table: Table, opensearch: OpenSearch) -> DocumentWishes:
+    """Return what the entry of a table, and the sink beside it, ask of the documents."""
+    return DocumentWishes(
+        identifier_columns=table.identifier_columns or (),
+        columns=table.columns or (),
+        fields=table.fields or (),
+        row_filter=table.row_filter,
+        append_only=table.append_only,
+        strings=table.strings or opensearch.strings or Strings.KEYWORD_AND_TEXT,
+        mapping=table.mapping,
+        ingest_pipeline=opensearch.ingest_pipeline,
+    )
