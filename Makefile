@@ -21,7 +21,7 @@ PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Helm packs nothing from outside of a chart's folder, so the chart has a copy of the CRD.
 CHART_CRD := charts/iceberg-cdc-operator/files/icebergcdcpipelines.icebergcdc.dev.yaml
 # Tools that write the pages in docs/reference.
-REFERENCE := fields_page commands_page metrics_page
+REFERENCE := fields_page commands_page metrics_page documents_page
 
 # ICDC_TEST_KUBECONFIG names another cluster (kind, k3s) for the tests to use.
 ARCHIVES := .icdc/images
@@ -103,7 +103,7 @@ docs-check:
 	$(BIN)/python tools/generated/spark_properties.py --check
 	PYTHONPATH=tests/support $(BIN)/python tools/generated/guard_table.py --check
 	$(BIN)/python tools/generated/words_page.py --check
-	@for page in $(REFERENCE); do $(BIN)/python tools/generated/$$page.py --check || exit 1; done
+	@for page in $(REFERENCE); do PYTHONPATH=tests/support $(BIN)/python tools/generated/$$page.py --check || exit 1; done
 
 test: setup ## every test that CI runs, all levels that this host can; ICDC_REQUIRE_ALL=1: or fail
 	$(PYTEST) $(PARALLEL) --ignore tests/cluster tests
@@ -240,7 +240,7 @@ words-page: setup ## write docs/words.md from the explanations of `icdc explain`
 	$(BIN)/python tools/generated/words_page.py --write
 
 reference: setup ## write the pages in docs/reference from code
-	@for page in $(REFERENCE); do $(BIN)/python tools/generated/$$page.py --write || exit 1; done
+	@for page in $(REFERENCE); do PYTHONPATH=tests/support $(BIN)/python tools/generated/$$page.py --write || exit 1; done
 
 pod-template: setup ## regenerate the types that pod templates are checked against, from a cluster
 	kubectl get --raw /openapi/v3/api/v1 | $(BIN)/python tools/generated/pod_template_types.py --write

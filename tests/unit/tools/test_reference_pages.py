@@ -3,9 +3,14 @@
 import pytest
 
 import commands_page
+import documents_page
 import metrics_page
+from icdc_api.errors import UnsupportedType
 from icdc_cli.exits import Exit
 from icdc_cli.explanations.alerts import ALERTS
+from icdc_spark.documents import forms
+from icdc_spark.documents.schema import walk_fields
+from icdc_testing.lake.document_examples import VALUES, ValueExample, build_schema
 
 pytestmark = pytest.mark.unit
 
@@ -67,3 +72,21 @@ def test_values_of_the_chart_stand_in_expressions(
 ) -> None:
     (rule,) = [rule for rule in metrics_page.read_rules() if rule.name == name]
     assert (rule.expression, rule.duration) == (expression, duration)
+
+
+def test_the_page_of_documents_has_every_type_that_has_a_form() -> None:
+    shown = build_schema([example.kind for example in VALUES])
+    types = {
+        getattr(entry.type, "name", "") for top in shown.fields for _, entry in walk_fields(top)
+    }
+    assert types - {""} == {*forms._FORMS, "decimal"}
+
+
+@pytest.mark.parametrize("example", VALUES, ids=lambda one: f"{one.name or one.kind} {one.value}")
+def test_an_example_has_an_id_where_its_type_may_be_a_key(example: ValueExample) -> None:
+    documents_page.resolve_example(example, as_key=False)
+    if example.identifier is None:
+        with pytest.raises(UnsupportedType):
+            documents_page.resolve_example(example, as_key=True)
+    else:
+        documents_page.resolve_example(example, as_key=True)

@@ -11,11 +11,19 @@ from icdc_api.errors import UnsupportedType
 from icdc_operator.cluster.heads.reader.branches import parse_file
 from icdc_operator.cluster.heads.reader.metadata_files import read
 from icdc_spark.diff.strategies import Strategy
+from icdc_spark.documents.document_spec import resolve_spec
 from icdc_spark.documents.ids import join_key
+from icdc_spark.documents.mapping import build_index_mapping
 from icdc_spark.documents.schema import Field, parse_schema
+from icdc_spark.documents.serialise import build_index_line, serialise_document
+from icdc_spark.documents.wishes import DocumentWishes
 from icdc_testing.lake.catalogs.readers import ON_LOOPBACK
+from icdc_testing.lake.document_examples import IDS as KEYS
+from icdc_testing.lake.document_examples import VALUES as EXAMPLES
+from icdc_testing.lake.document_examples import build_schema
 from icdc_testing.lake.lake import Lake, Op
 from icdc_testing.lake.typed_values import VALUES
+from icdc_testing.target.node_calls import call
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("whole_stage_codegen")]
 
@@ -47,6 +55,34 @@ def test_the_operator_sees_the_head_of_a_table_with_every_type_of_spark(lake: La
     lake.sql(f"insert into lake.{name} (id) values (1)")
     file = lake.table(name).java.operations().current().metadataFileLocation()
     assert parse_file(read({}, file, ON_LOOPBACK)) == {"main": lake.head(name)}
+
+
+def test_documents_are_those_of_the_page_and_opensearch_returns_them(
+    spark: SparkSession, clean_indices: str
+) -> None:
+    schema = build_schema([example.kind for example in EXAMPLES])
+    cells = [(at, F.expr(one.sql)) for at, one in zip(schema.fields, EXAMPLES, strict=True)]
+    keys = [
+        *(([(cell, at)], one.identifier) for (at, cell), one in zip(cells, EXAMPLES, strict=True)),
+        *(([(F.expr(s), field_of(k)) for k, s in one.columns], one.identifier) for one in KEYS),
+    ]
+    keys = [(columns, identifier) for columns, identifier in keys if identifier is not None]
+    made = serialise_document(cells)
+    line = build_index_line(F.lit("42"), made, version=1)
+    ids = F.array(*(join_key(columns) for columns, _ in keys))
+
+    source, lines, identifiers = spark.range(1).select(made, line, ids).collect()[0]
+
+    shown = [f'"c{at}":{one.source}' for at, one in enumerate(EXAMPLES) if one.source]
+    assert source == f"{{{','.join(shown)}}}"
+    assert identifiers == [identifier for _, identifier in keys]
+    spec = resolve_spec("shop.all", schema, DocumentWishes(identifier_columns=("c1",)))
+    mapping = build_index_mapping(spec, table_uuid="u")
+    call(clean_indices, "PUT", "/all-000001", {"mappings": mapping})
+    assert call(clean_indices, "POST", "/all-000001/_bulk", bytes(lines)).json["errors"] is False
+    assert call(clean_indices, "GET", "/all-000001/_source/42").body.decode() == source
+    stored = call(clean_indices, "GET", "/all-000001/_mapping").json
+    assert stored == {"all-000001": {"mappings": mapping}}
 
 
 def hash_id(text: str) -> str:
