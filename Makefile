@@ -35,7 +35,7 @@ CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.real_cluster.c
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes words prose shape rooms crds crds-check charts \
-        charts-check docs-check lock guards guard-table words-page reference pod-template images images-check images-parts release test test-unit test-api test-spark test-cluster cluster-up cluster-down \
+        charts-check docs-check lock guards guard-table words-page reference site pod-template images images-check images-parts release test test-unit test-api test-spark test-cluster cluster-up cluster-down \
         soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index bench-operator bench-cli bench-planning bench-file-counts bench-idle bench-changelog \
         bench-encryption bench-latency bench-lingering bench-isolation bench-memory bench-partitions bench-tables demo cluster-demo clean caches clean-caches
 
@@ -63,7 +63,7 @@ cluster-demo: setup ## the same on a cluster of one node, made for it (root); AR
 	@PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.real_cluster.demo --images $(ARCHIVES) $(ARGS)
 
 ##@ Check and test
-check: setup lint types layers sizes words crds-check charts-check docs-check ## lint, types, layer contracts, sizes, words, drift of CRD and charts, links
+check: setup lint types layers sizes words crds-check charts-check docs-check site ## lint, types, layer contracts, sizes, words, drift of CRD and charts, links, the site
 
 lint:
 	$(BIN)/ruff check .
@@ -242,6 +242,9 @@ words-page: setup ## write docs/words.md from the explanations of `icdc explain`
 reference: setup ## write the pages in docs/reference, and that of compatibility, from code
 	@for page in $(REFERENCE); do PYTHONPATH=tests/support $(BIN)/python tools/generated/$$page.py --write || exit 1; done
 
+site: setup ## build the pages as a site, into .icdc/site; ARGS='--folder DIR --source URL'
+	@$(BIN)/python tools/site/build_site.py $(ARGS)
+
 pod-template: setup ## regenerate the types that pod templates are checked against, from a cluster
 	kubectl get --raw /openapi/v3/api/v1 | $(BIN)/python tools/generated/pod_template_types.py --write
 
@@ -256,6 +259,7 @@ lock: setup ## resolve the locked versions anew (needs uv on PATH for the Python
 	$(COMPILE) pyproject.toml --extra cli -c tools/locks/all.lock -o tools/locks/cli.lock
 	$(COMPILE) pyproject.toml --extra spark -c tools/locks/all.lock -o tools/locks/spark.lock
 	$(COMPILE) --group build -c tools/locks/all.lock -o tools/locks/build.lock
+	$(COMPILE) --group site -c tools/locks/all.lock -o tools/locks/site.lock
 	$(BIN)/python -m icdc_cli.embedded.jars lock
 
 caches: $(STAMP) ## what is kept outside the checkout, how large it is and what it is for

@@ -28,6 +28,7 @@ FOLDERS = {
     "go-build": "what Go compiled for them, until all are built: `make test-api`",
     "images": "layers of images, by builder: `make images`",
     "image-archives": "images as OCI archives: `make images` without a folder for them",
+    "site": "MkDocs, which builds the pages as a site: `make site`",
     "plugin": "icdc as a plugin of kubectl: its first call",
     "cluster": "images and logs of a cluster that stays: `make cluster-up`",
 }
