@@ -29,8 +29,9 @@ ARCHIVES := .icdc/images
 BUILDKIT = PATH="$$(PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries --path buildkitd buildctl):$$PATH" \
   $(BIN)/python tools/images/images.py
 # From Go modules in pinned versions: another Helm packs other bytes.
-RELEASE = PATH="$$(PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries --path helm crane):$$PATH" \
-  PYTHONPATH=tools/images:tools/generated $(BIN)/python tools/release/release.py "$(VERSION)" --registry "$(REGISTRY)"
+RELEASE = PATH="$$(PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries --path helm crane $(if $(SIGN_KEY),cosign)):$$PATH" \
+  PYTHONPATH=tools/images:tools/generated $(BIN)/python tools/release/release.py "$(VERSION)" \
+  --registry "$(REGISTRY)" --sign-key "$(SIGN_KEY)"
 CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.real_cluster.command
 
 .DEFAULT_GOAL := help

@@ -27,10 +27,10 @@ MANIFEST = "icdc.yaml"
 """Named after the plugin, as Krew demands."""
 DOWNLOADS = "https://downloads.example/iceberg-cdc-operator"
 """Where releases are served, until there is such a place; `--archive` needs none."""
-_CAVEATS = """\
-Needs Python 3.11 or newer. The first call installs icdc and its three packages, with checksums,
-from your package index into a folder of its own in ~/.cache/iceberg-cdc-operator.
-"""
+_CAVEATS = (
+    "Needs Python 3.11 or newer. The first call installs icdc and its packages, with checksums, "
+    "from your package index into a folder of its own in ~/.cache/iceberg-cdc-operator."
+)
 
 
 def pack_plugin(release: WantedRelease, wheel: Path) -> list[Path]:
@@ -71,7 +71,7 @@ def describe_plugin(version: str, archive: Path) -> dict[str, Any]:
             "version": f"v{version}",
             "shortDescription": "Follow Iceberg tables into OpenSearch",
             "description": "Shows, checks and steers pipelines of the iceberg-cdc-operator, which "
-            "keep OpenSearch indices equal to Apache Iceberg tables.\n",
+            "keep OpenSearch indices equal to Apache Iceberg tables.",
             "caveats": _CAVEATS,
             "platforms": [
                 {

@@ -41,7 +41,7 @@ def publish(
     *,
     plain_http: bool,
 ) -> Iterator[str]:
-    """Push what the registry lacks; yield a line for each reference.
+    """Push what the registry lacks; yield each reference, with tag and digest.
 
     Submission: a program is missing, the registry refuses, or it has other bytes of this version.
     """
@@ -49,20 +49,20 @@ def publish(
         reference: _is_present(reference, digest, plain_http)
         for reference, digest in _list_references(release, images, charts).items()
     }
-    options = ["--insecure"] if plain_http else []
+    insecure = ["--insecure"] if plain_http else []
     for image in images:
         reference = name_image(release, image)
         if not present[reference]:
             with released_image.unpack_layout(image) as layout:
-                _run("crane", "push", *options, str(layout), reference)
+                _run("crane", "push", *insecure, str(layout), reference)
         yield f"{reference}@{image.digest}"
-    options = ["--plain-http"] if plain_http else []
     for chart in charts:
         reference = name_chart(release, chart)
         if not present[reference]:
             to = f"oci://{release.name_in_registry(CHARTS)}"
-            _run("helm", "push", *options, str(chart), to)
-        yield f"oci://{reference}"
+            _run("helm", "push", *(["--plain-http"] if plain_http else []), str(chart), to)
+        # Helm writes the manifest, so only the registry knows its digest.
+        yield f"{reference}@{_run('crane', 'digest', *insecure, reference).strip()}"
 
 
 def name_image(release: WantedRelease, image: ReleasedImage) -> str:

@@ -2,6 +2,7 @@
 
     tools/release/release.py VERSION --check [--registry R]
     tools/release/release.py VERSION --images FOLDER [--registry R] [--into FOLDER] [--plain-http]
+                             [--sign-key KEY]
 
     refuse      wanted             another version, no notes, no registry's name, no commit
     images      released_image     compressed archives, whose digests all else names; bills
@@ -10,6 +11,7 @@
     wheel       hatchling
     plugin      krew_plugin        for kubectl, with the wheel in it
     records     records            provenance, checksums
+    signature   signing            only with a key: of the checksums, and of what is pushed
     registry    publishing         only with one: images and charts
 
 `make release` builds and checks the images first. Two releases of one commit from the same images
@@ -31,6 +33,7 @@ import publishing
 import records
 import released_charts
 import released_image
+import signing
 import wanted
 from icdc_api.errors import IcdcError
 from icdc_cli.embedded import programs
@@ -51,6 +54,8 @@ def read_release(options: argparse.Namespace, root: Path = image_context.ROOT) -
     revision = _read_revision(root)
     if options.registry:
         wanted.check_revision(revision)
+    if options.sign_key:
+        signing.check_key(options.sign_key)
     changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     return WantedRelease(
         version=options.version,
@@ -120,6 +125,17 @@ def render_notes(release: WantedRelease, images: Sequence[ReleasedImage]) -> str
     )
 
 
+def push_release(
+    release: WantedRelease, images: Sequence[ReleasedImage], options: argparse.Namespace
+) -> None:
+    """Push images and charts, sign each with the key if there is one, and print its reference."""
+    charts, plain = sorted(release.folder.glob("*.tgz")), options.plain_http
+    for reference in publishing.publish(release, images, charts, plain_http=plain):
+        if options.sign_key:
+            signing.sign_reference(reference, options.sign_key, plain_http=plain)
+        _say(f"pushed {reference}")
+
+
 def _read_revision(root: Path) -> str:
     """Return the commit of the checkout; unlike an image's, with whatever differs from it."""
     git = ["git", "-C", str(root)]
@@ -141,6 +157,7 @@ def _build_parser() -> argparse.ArgumentParser:
     what.add_argument("--check", action="store_true", help="only say whether it may be made")
     parser.add_argument("--registry", default="", help="where to push; none: a dry run")
     parser.add_argument("--into", type=Path, default=Path(".icdc/release"), metavar="FOLDER")
+    parser.add_argument("--sign-key", default="", metavar="KEY", help="a file, or as cosign has it")
     parser.add_argument("--plain-http", action="store_true", help="a registry without TLS")
     return parser
 
@@ -153,12 +170,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.check:
             return 0
         images = make_release(release, options.images)
+        if options.sign_key:
+            signing.sign_file(release.folder / records.SUMS, options.sign_key)
         for path in sorted(release.folder.iterdir()):
             _say(f"{path.stat().st_size:>12}  sha256:{records.hash_file(path)}  {path}")
-        charts = sorted(release.folder.glob("*.tgz"))
         if release.registry:
-            for line in publishing.publish(release, images, charts, plain_http=options.plain_http):
-                _say(f"pushed {line}")
+            push_release(release, images, options)
         else:
             _say("dry run: nothing was pushed, and the charts name no registry; set REGISTRY=")
     except (IcdcError, tarfile.TarError, OSError) as exc:

@@ -22,6 +22,7 @@ import image_context
 import publishing
 import release
 import released_image
+import signing
 from icdc_api.errors import Submission
 from icdc_testing import ROOT
 from icdc_testing.kube import binaries
@@ -170,6 +171,28 @@ def test_a_stranger_checks_files_images_and_chart(published: PublishedRelease) -
         assert f"{published.release.registry}/{image.repository}@{image.digest}`" in notes
     sums = (published.release.folder / "SHA256SUMS").read_text().split()[1::2]
     assert [f"{name}: OK" for name in sums] == shown.splitlines()[: len(sums)]
+
+
+@pytest.mark.skipif(not os.environ.get("ICDC_SOAK"), reason="ICDC_SOAK builds cosign: six minutes")
+@pytest.mark.timeout(1800)
+def test_a_stranger_checks_signatures(
+    published: PublishedRelease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = f"{binaries.program('cosign').parent}{os.pathsep}{published.environment['PATH']}"
+    secret = {"PATH": path, "COSIGN_PASSWORD": "secret"}
+    for name, value in secret.items():
+        monkeypatch.setenv(name, value)
+    stranger = replace(published, environment={**published.environment, **secret})
+    stranger.type("cosign generate-key-pair")
+    folder = published.release.folder
+    signing.sign_file(folder / "SHA256SUMS", str(folder / "cosign.key"))
+    for reference in published.pushed:
+        signing.sign_reference(reference, str(folder / "cosign.key"), plain_http=True)
+    stranger.type(list_commands("signed"))
+    stranger.type("cosign generate-key-pair --output-key-prefix another")
+    for line in list_commands("signed").splitlines():
+        with pytest.raises(AssertionError, match="signature"):
+            stranger.type(line.replace("cosign.pub", "another.pub"))
 
 
 def test_artifact_hub_reads_of_the_chart_which_images_it_has(published: PublishedRelease) -> None:

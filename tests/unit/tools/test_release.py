@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import os
 import subprocess
 import tarfile
 from pathlib import Path
@@ -16,6 +17,7 @@ import records
 import release
 import released_charts
 import released_image
+import signing
 import wanted
 from icdc_api.errors import BadSpec, Bug
 from icdc_testing import ROOT
@@ -215,3 +217,34 @@ def test_the_manifest_of_the_plugin_fits_its_archive(tmp_path: Path) -> None:
     assert (
         krew_plugin.pack_plugin(make_wanted(again), wheel)[0].read_bytes() == archive.read_bytes()
     )
+
+
+def test_a_key_is_a_file_or_an_address(tmp_path: Path) -> None:
+    (tmp_path / "cosign.key").touch()
+    for key in (str(tmp_path / "cosign.key"), "awskms:///alias/release"):
+        signing.check_key(key)
+    with pytest.raises(BadSpec, match=r"SIGN_KEY=\S+none\.key is neither a file nor an address"):
+        signing.check_key(str(tmp_path / "none.key"))
+
+
+# In the place of cosign, which takes six minutes to build: writes what it was called with.
+COSIGN = """#!/bin/sh
+echo "$@" >> "$CALLS"
+"""
+
+
+def test_nothing_of_a_signature_goes_into_a_public_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cosign").write_text(COSIGN)
+    (tmp_path / "cosign").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+    signature = signing.sign_file(tmp_path / "SUMS", "a.key")
+    signing.sign_reference("r.example/a@sha256:1f", "a.key", plain_http=False)
+    assert signature == tmp_path / "SUMS.sigstore.json"
+    unlogged = "--use-signing-config=false --tlog-upload=false"
+    assert (tmp_path / "calls").read_text().splitlines() == [
+        f"sign-blob --yes --key a.key {unlogged} --bundle {signature} {tmp_path / 'SUMS'}",
+        f"sign --yes --key a.key {unlogged} r.example/a@sha256:1f",
+    ]

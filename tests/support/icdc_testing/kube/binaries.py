@@ -62,10 +62,13 @@ _SOURCES = {
     },
     "helm": _GoSource(_TOOLS / "helm", f"{_HELM}/cmd/helm"),
     "crane": _GoSource(_TOOLS / "crane", "github.com/google/go-containerregistry/cmd/crane"),
+    "cosign": _GoSource(_TOOLS / "cosign", "github.com/sigstore/cosign/v3/cmd/cosign"),
     "gitops": _GoSource(_TOOLS / "gitops", ".", "github.com/google/cel-go"),
 }
-NAMES = tuple(_SOURCES)
-"""Every program that can be built."""
+_SIGNING = "cosign"
+"""Of releases with a key alone: a build of six minutes, for which no test waits."""
+NAMES = tuple(name for name in _SOURCES if name != _SIGNING)
+"""Every program that tests need."""
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 """What an API server without nodes is made of."""
@@ -93,12 +96,12 @@ def program(name: str) -> Path:
 def programs(names: Iterable[str] = CONTROL_PLANE) -> dict[str, Path]:
     """Return several of them by name; Submission as for one.
 
-    What Go has compiled is removed once every program there is has been built: it takes 6 GB, which
-    nothing reads again until a version changes.
+    What Go has compiled is removed once every program of the tests has been built: it takes 6 GB,
+    which nothing reads again until a version changes.
     """
     built = {name: program(name) for name in names}
     compiled = _go_cache()
-    if built.keys() >= _SOURCES.keys() and compiled.is_dir():
+    if built.keys() >= set(NAMES) and compiled.is_dir():
         with jars.hold_lock(compiled.with_name("programs") / ".lock"):
             shutil.rmtree(compiled, ignore_errors=True)
     return built

@@ -1,0 +1,50 @@
+"""Signs a release with the releaser's key: the checksums of its files, and what a registry has.
+
+By cosign from PATH, because admission controllers verify its signatures. With a key and not with a
+login: nothing is sent to a public log, so a release in a private registry stays private. The key is
+a file or the address of a key in a key store; cosign reads a file's password from COSIGN_PASSWORD.
+
+    SHA256SUMS             SHA256SUMS.sigstore.json beside it, which covers every other file
+    an image, a chart      in the registry, beside what is signed, by its digest
+"""
+
+from pathlib import Path
+
+from icdc_api.errors import BadSpec
+from icdc_cli.embedded import programs
+
+_SECONDS = 600
+"""For one signature: a key store may ask a person."""
+# The public log would publish the names of a private registry's images.
+_UNLOGGED = ("--use-signing-config=false", "--tlog-upload=false")
+
+
+def check_key(key: str) -> None:
+    """Return where the key is an address, or a file that is there; else BadSpec."""
+    if "://" not in key and not Path(key).is_file():
+        raise BadSpec(
+            f"SIGN_KEY={key} is neither a file nor an address such as awskms://…: "
+            "`cosign generate-key-pair` makes cosign.key and cosign.pub."
+        )
+
+
+def sign_file(path: Path, key: str) -> Path:
+    """Write the signature of the file beside it; return its path. Submission where it fails."""
+    signature = path.with_name(f"{path.name}.sigstore.json")
+    _sign("sign-blob", "--key", key, *_UNLOGGED, "--bundle", str(signature), str(path))
+    return signature
+
+
+def sign_reference(reference: str, key: str, *, plain_http: bool) -> None:
+    """Sign what the registry has under NAME@DIGEST. Submission where it fails."""
+    insecure = ["--allow-http-registry"] if plain_http else []
+    _sign("sign", "--key", key, *_UNLOGGED, *insecure, reference)
+
+
+def _sign(command: str, *arguments: str) -> None:
+    programs.run_program(
+        # --yes: it asks whether data may go into the public log, though none does.
+        ["cosign", command, "--yes", *arguments],
+        name=f"`cosign {command}` of {arguments[-1]}",
+        seconds=_SECONDS,
+    )
