@@ -235,6 +235,7 @@ def test_the_same_checkout_makes_the_same_files(
         (made.folder / "SHA256SUMS").read_text() for made in (published.release, again)
     )
     assert first == second
+    assert {*first.split()[1::2], "SHA256SUMS"} == {path.name for path in again.folder.iterdir()}
 
 
 def test_the_plugin_installs_its_locked_packages_once_and_runs_through_a_link(

@@ -8,7 +8,7 @@ import hashlib
 import io
 import json
 import tarfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,29 +75,29 @@ def write(archive: Path, name: str, program: Path, *, architecture: str = "amd64
         "rootfs": {"type": "layers", "diff_ids": [_digest(layer)]},
     }
     packed = gzip.compress(layer, 1, mtime=0)
-    _write(archive, name, config, packed, f"{_MEDIA}.layer.v1.tar+gzip")
+    _write(archive, name, config, [packed], f"{_MEDIA}.layer.v1.tar+gzip")
 
 
-def write_files(archive: Path, name: str, files: Mapping[str, bytes]) -> None:
-    """Write an image that is these files, with a layer as `make images` has it: not compressed."""
-    layer = _tar(files, mode=0o644)
+def write_files(archive: Path, name: str, *files: Mapping[str, bytes]) -> None:
+    """Write an image of layers of files, lowest first, not compressed: as `make images` does."""
+    layers = [_tar(layer, mode=0o644) for layer in files]
     config = {
         "architecture": "amd64",
         "os": "linux",
-        "rootfs": {"type": "layers", "diff_ids": [_digest(layer)]},
+        "rootfs": {"type": "layers", "diff_ids": [_digest(layer) for layer in layers]},
     }
-    _write(archive, name, config, layer, f"{_MEDIA}.layer.v1.tar")
+    _write(archive, name, config, layers, f"{_MEDIA}.layer.v1.tar")
 
 
 def _write(
-    archive: Path, name: str, config: Mapping[str, Any], layer: bytes, media_type: str
+    archive: Path, name: str, config: Mapping[str, Any], layers: Iterable[bytes], media_type: str
 ) -> None:
     blobs: dict[str, bytes] = {}
     manifest = {
         "schemaVersion": 2,
         "mediaType": f"{_MEDIA}.manifest.v1+json",
         "config": _store(blobs, f"{_MEDIA}.config.v1+json", json.dumps(config).encode()),
-        "layers": [_store(blobs, media_type, layer)],
+        "layers": [_store(blobs, media_type, layer) for layer in layers],
     }
     entry = _store(blobs, manifest["mediaType"], json.dumps(manifest).encode())
     entry["annotations"] = dict.fromkeys(NAME_ANNOTATIONS, name)
