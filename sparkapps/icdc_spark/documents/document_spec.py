@@ -12,7 +12,7 @@ from typing import Any
 
 from icdc_api.errors import Bug, ColumnNotFound, FieldInvalid, NoIdentifier, UnsupportedType
 from icdc_api.spec.indices.fields import EVERY
-from icdc_api.spec.indices.ingest_pipeline import IngestPipeline
+from icdc_api.spec.indices.ingest_pipeline import METADATA_FIELDS, IngestPipeline
 from icdc_api.spec.sink import Strings
 from icdc_spark.documents.compatibility import Compatibility, compare_stored
 from icdc_spark.documents.fields import (
@@ -264,7 +264,12 @@ def _check_overrides(
 
 
 def _refuse_added(table: str, columns: tuple[Field, ...], pipeline: IngestPipeline | None) -> None:
-    for column in columns:
+    for column in columns if pipeline else ():
+        if column.name in METADATA_FIELDS:
+            raise FieldInvalid(
+                f"{table}: a column cannot be called `{column.name}` where documents go through an "
+                "ingest pipeline, which takes it for metadata; take it out of the documents"
+            )
         if pipeline and column.name in pipeline.adds:
             raise FieldInvalid(
                 f"{table}: sink.opensearch.pipeline.adds names `{column.name}`, which documents "

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Self
 
 from icdc_api import naming
@@ -242,9 +243,10 @@ class TableContext:
         failed_before = self.unsettled.is_set()
         self.unsettled.set()
         target = self.build_target(intent, version)
-        result = write(
-            lines, target, is_superseded=self.is_superseded, note_progress=self.note_progress
-        )
+        ask, note = self.is_superseded, self.note_progress
+        # Recorded: a repetition finds its own writes, and would take them for right.
+        altered = partial(self.distrust, Gap("An ingest pipeline changed documents."))
+        result = write(lines, target, is_superseded=ask, note_progress=note, note_altered=altered)
         # A request without an answer may be applied later, over what the next batch writes.
         if result.ambiguous or failed_before:
             self.outwait_own_requests()
@@ -273,6 +275,12 @@ class TableContext:
             clients=[],
             closed=threading.Event(),
         )
+
+    def distrust(self, error: Fenced | Gap) -> None:
+        """Have the state document count as put back from a copy, until an export begins."""
+        # Read again: its last change may be lost as well.
+        stored = self.require_ours(error)
+        self.store.replace(stored, stored.document.distrust(now=format_instant()))
 
     def require_ours(self, error: Fenced | Gap) -> Stored:
         """Return the state document after a conflict or loss in the index; `error` if another's.

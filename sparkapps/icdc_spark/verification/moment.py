@@ -133,7 +133,9 @@ def _open_at(
     state, index = stored.document, stored.document.index or ""
     # Refreshed, because a scan reads refreshed documents only.
     documents = indices.refresh_and_count(context.client, index)
-    scan = open_scan(context.client, index, slices)
+    pipeline = context.opensearch.ingest_pipeline
+    # What an ingest pipeline adds is not compared, and an embedding is larger than all else.
+    scan = open_scan(context.client, index, slices, pipeline.adds if pipeline else ())
     with ExitStack() as unless_used:
         unless_used.callback(_close, context, scan)
         refused_ids = dead_letters.list_ids(context.client, context.ownership)

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.unit
 CONTEXT: Any = SimpleNamespace(
     client=None,
     ownership=None,
+    opensearch=SimpleNamespace(ingest_pipeline=None),
     request=SimpleNamespace(tables=[], continuous=True),
     table=SimpleNamespace(name="shop.orders"),
 )

@@ -21,6 +21,10 @@ NO_PIPELINE = "_none"
 """OpenSearch's word for no pipeline, in a request as in settings of an index."""
 
 
+METADATA_FIELDS = frozenset({"_version_type", "_if_seq_no", "_if_primary_term"})
+"""Names of fields that a pipeline takes for metadata; without one they are fields like others."""
+
+
 class IngestPipeline(ApiModel):
     """An ingest pipeline of the cluster, which OpenSearch runs on each document."""
 

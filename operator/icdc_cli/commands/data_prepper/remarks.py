@@ -54,7 +54,8 @@ SINK: Mapping[str, str] = {
     "document_root_key": "documents are whole rows",
     "tags_target_key": "there are no tags",
     "exclude_keys": "name the other columns in tables[].columns",
-    "pipeline": "no ingest pipeline may change documents: they would differ from their rows",
+    "pipeline": "name it in sink.opensearch.pipeline, with the fields that it adds; it may change "
+    "no other",
     "serverless_options": "make network policies and collections before",
     "routes": "all rows of a table go to its index",
     "disable_authentication": f"{_NOTHING}without credentialsFrom there is none",

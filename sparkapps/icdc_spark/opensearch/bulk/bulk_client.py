@@ -23,22 +23,32 @@ from threading import Event
 import numpy as np
 import numpy.typing as npt
 
-from icdc_api.errors import Bug, IcdcError, PassingError, TargetUnavailable, Throttled
-from icdc_api.spec.indices.ingest_pipeline import NO_PIPELINE
+from icdc_api.errors import (
+    Bug,
+    IcdcError,
+    PassingError,
+    TargetUnavailable,
+    Throttled,
+)
 from icdc_spark.opensearch.bulk.concurrency import ConcurrencyLimit
 from icdc_spark.opensearch.bulk.delivery import Delivery, RefusedOperation, VersionConflict
-from icdc_spark.opensearch.bulk.result import MAX_SAMPLES, PartitionResult
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.client.errors import from_status, parse_error_type, refuses_writes
 from icdc_spark.opensearch.client.http import BulkAnswer, BulkEndpoint, NoAnswerError
 from icdc_spark.opensearch.client.retry import RetryDelay
+from icdc_spark.opensearch.stores.read_back import SAMPLES
 from icdc_spark.opensearch.wire.item_outcome import (
     ItemAnswer,
     ItemOutcome,
     judge,
     parse_current_version,
 )
-from icdc_spark.opensearch.wire.operations import CREATE, DELETE, Operations
+from icdc_spark.opensearch.wire.operations import DELETE, Operations
+from icdc_spark.opensearch.wire.pipeline_faults import (
+    build_pipeline_fault,
+    find_moved,
+    refuse_pipeline_fault,
+)
 from icdc_spark.opensearch.wire.responses import ItemAnswers, UnreadableAnswerError, read
 
 OVERLOADS_BEFORE_HALVING = 2
@@ -91,8 +101,8 @@ class BulkClient:
     wait_turn: Callable[[Operations], float]
     """Waits until the limits of the pipeline let the operations be sent, and returns the seconds;
     raises an IcdcError where the task has ended meanwhile."""
-    pipeline: str = NO_PIPELINE
-    """The ingest pipeline that documents go through."""
+    pipeline: str = ""
+    """The ingest pipeline that documents go through; empty for none."""
     watched: frozenset[str] = frozenset()
     """Ids to report in `Delivery.written`."""
     outranked_is_foreign: bool = False
@@ -145,9 +155,12 @@ class BulkClient:
         except NoAnswerError as lost:
             # Sent again although it may have been applied: then each item is a replay by version.
             into.result.ambiguous |= lost.ambiguous
-            return _Attempt((request,), lost.cause)
+            # A pipeline works before versions are compared: a request that it cannot finish within
+            # the time of an answer would never end.
+            is_slow = self.pipeline and lost.ambiguous and len(request.operations) > 1
+            return _Attempt(_halve(request) if is_slow else (request,), lost.cause)
         if answer.status == 200:
-            return self._handle_items(request, answer, into)
+            return self._handle_items(index, request, answer, into)
         return self._handle_refusal(request, answer, into)
 
     def _send(self, index: str, request: _Request, into: Delivery) -> BulkAnswer:
@@ -182,7 +195,9 @@ class BulkClient:
             return _Attempt(_halve(again), problem, answer.retry_after)
         return _Attempt((again,), problem, answer.retry_after)
 
-    def _handle_items(self, request: _Request, answer: BulkAnswer, into: Delivery) -> _Attempt:
+    def _handle_items(
+        self, index: str, request: _Request, answer: BulkAnswer, into: Delivery
+    ) -> _Attempt:
         """Count the items that have an outcome; what is left are those to send again."""
         try:
             answers = read(answer.text, len(request.operations))
@@ -193,8 +208,10 @@ class BulkClient:
                 f"{self.connection.where} gave an answer that is not from OpenSearch."
             )
             return _Attempt((request,), unreadable)
-        applied = _count_applied(request.operations, answers, into.result)
-        retry = self._judge_failures(request.operations, answers, applied, into)
+        applied = into.result.count_applied(request.operations, answers)
+        if self.pipeline:
+            self._note_indexed(index, request.operations, applied, answer, into)
+        retry = self._judge_failures(index, request.operations, answers, applied, into)
         if self.watched:
             ids = map(request.operations.get_document_id, np.flatnonzero(applied).tolist())
             into.written.extend(document_id for document_id in ids if document_id in self.watched)
@@ -213,8 +230,27 @@ class BulkClient:
             progress=len(retry) < len(request.operations),
         )
 
+    def _note_indexed(
+        self,
+        index: str,
+        sent: Operations,
+        applied: npt.NDArray[np.bool_],
+        answer: BulkAnswer,
+        into: Delivery,
+    ) -> None:
+        """Note which documents were written just now; TargetInvalid where they went elsewhere."""
+        is_document = np.frombuffer(sent.expects, dtype="S1") != DELETE
+        positions = np.flatnonzero(applied & is_document).tolist()
+        moved = find_moved(answer.text, sent, positions, index=index, version=self.version)
+        if moved:
+            into.result.altered = True
+            raise build_pipeline_fault(self.pipeline, moved)
+        for position in positions[: SAMPLES - len(into.indexed)]:
+            into.indexed.append(sent.pick_range(position, position + 1))
+
     def _judge_failures(
         self,
+        index: str,
         sent: Operations,
         answers: ItemAnswers,
         applied: npt.NDArray[np.bool_],
@@ -233,7 +269,15 @@ class BulkClient:
                     VersionConflict(operation, parse_current_version(answer.reason))
                 )
                 continue
-            outcome = self._judge(answer, sent.expects[position : position + 1])
+            if self.pipeline:
+                refuse_pipeline_fault(answer, index=index, name=self.pipeline)
+            outcome = judge(
+                answer,
+                expect=sent.expects[position : position + 1],
+                version=self.version,
+                connection=self.connection,
+                outranked_is_foreign=self.outranked_is_foreign,
+            )
             if outcome is ItemOutcome.ALREADY_APPLIED:
                 into.result.already_applied += 1
                 applied[position] = True
@@ -245,15 +289,6 @@ class BulkClient:
                 self._refuse(sent.pick_range(position, position + 1), answer, into)
         return retry
 
-    def _judge(self, answer: ItemAnswer, expect: bytes) -> ItemOutcome:
-        return judge(
-            answer,
-            expect=expect,
-            version=self.version,
-            connection=self.connection,
-            outranked_is_foreign=self.outranked_is_foreign,
-        )
-
     def _refuse(self, operation: Operations, answer: ItemAnswer, into: Delivery) -> None:
         if operation.expects == DELETE:
             # Nothing in a delete can be refused, and as a dead letter it would have no document.
@@ -263,30 +298,3 @@ class BulkClient:
 
 def _halve(request: _Request) -> tuple[_Request, ...]:
     return tuple(_Request(half) for half in request.operations.split_in_half())
-
-
-def _count_applied(
-    sent: Operations, answers: ItemAnswers, result: PartitionResult
-) -> npt.NDArray[np.bool_]:
-    """Count the operations that were applied just now; return which they are, by position.
-
-    An index operation is applied with a status below 300; a delete also with 404, since no
-    document was there. "Updated" (200) where nothing was expected hints at duplicate keys.
-    """
-    # One byte for each operation: a million rows are counted without an object for each.
-    expects = np.frombuffer(sent.expects, dtype="S1")
-    deletes = expects == DELETE
-    applied: npt.NDArray[np.bool_] = (answers.statuses < 300) | (
-        (answers.statuses == 404) & deletes
-    )
-    # A document that an ingest pipeline dropped has a status below 300 and was not written.
-    applied[list(answers.failed)] = False
-    if int(applied.sum()) + len(answers.failed) != len(sent):
-        raise Bug("OpenSearch answered an item with neither success nor error.")
-    result.deleted += int((applied & deletes).sum())
-    result.upserted += int((applied & ~deletes).sum())
-    suspects = np.flatnonzero(applied & (expects == CREATE) & (answers.statuses == 200))
-    result.suspects.count += len(suspects)
-    for position in suspects[: MAX_SAMPLES - len(result.suspects.ids)].tolist():
-        result.suspects.ids.append(sent.get_document_id(position))
-    return applied

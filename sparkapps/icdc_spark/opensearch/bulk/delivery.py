@@ -50,5 +50,8 @@ class Delivery:
     """Operations that the index will never take."""
     conflicts: list[VersionConflict] = field(default_factory=list)
     """Version conflicts, where the client was asked to report them."""
+    indexed: list[Operations] = field(default_factory=list)
+    """Some of the documents that went through an ingest pipeline and were written just now, each
+    alone."""
     written: list[str] = field(default_factory=list)
     """Those of the watched ids whose operation was applied, now or by an earlier attempt."""

@@ -47,7 +47,9 @@ def _check_share(total: PartitionResult, target: BulkTarget) -> None:
     # Deletes of now are left out: they cannot be refused, so they say nothing about the mapping.
     rows = total.upserted + total.already_applied + total.foreign_edits.count + refused
     for kind, ids in total.refused.items():
-        if len(ids) > MANY_ROWS and len(ids) > MANY_SHARE * rows:
+        # A processor that does not work for a while refuses rows as if the fault was theirs.
+        many = 1 if target.ingest_pipeline and kind != FIELD_FAILED else MANY_ROWS
+        if len(ids) > many and len(ids) > MANY_SHARE * rows:
             if kind == FIELD_FAILED:
                 raise FieldInvalid(
                     f"{target.table}: an expression in fields fails on {len(ids)} of {rows} rows "
@@ -59,5 +61,7 @@ def _check_share(total: PartitionResult, target: BulkTarget) -> None:
                 f"Index {target.index!r} refused {len(ids)} of {rows} rows of a batch for one "
                 f"reason ({kind}), so the cause is probably not in the rows. Nothing was "
                 "removed. Read the reasons in its dead letters and correct the index's mapping or "
-                "settings, or raise spec.resync.nonce for a new index."
+                "settings"
+                f"{', or the ingest pipeline' if target.ingest_pipeline else ''}"
+                ", or raise spec.resync.nonce for a new index."
             )

@@ -7,8 +7,13 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import Self
 
+import numpy as np
+import numpy.typing as npt
+
 import icdc_api.errors
 from icdc_api.errors import Bug, IcdcError
+from icdc_spark.opensearch.wire.operations import CREATE, DELETE, Operations
+from icdc_spark.opensearch.wire.responses import ItemAnswers
 
 MAX_SAMPLES = 20
 """Ids that are named of many, so that a result stays small however much went wrong."""
@@ -70,6 +75,8 @@ class PartitionResult:
     """Time for which threads waited for answers, in sum."""
     limited_seconds: float = 0.0
     """Time for which threads waited because of the limits of the pipeline, in sum."""
+    altered: bool = False
+    """True if an ingest pipeline wrote a document otherwise than it was sent."""
     ambiguous: bool = False
     """True if some request went unanswered and may be applied later."""
     error: tuple[str, str] | None = None
@@ -92,10 +99,34 @@ class PartitionResult:
                     mine.setdefault(kind, []).extend(ids)
             elif count.name == "error":
                 self.error = mine or theirs
-            elif count.name == "ambiguous":
-                self.ambiguous = mine or theirs
+            elif count.name in ("altered", "ambiguous"):
+                setattr(self, count.name, mine or theirs)
             else:
                 setattr(self, count.name, mine + theirs)
+
+    def count_applied(self, sent: Operations, answers: ItemAnswers) -> npt.NDArray[np.bool_]:
+        """Count the operations that were applied just now; return which they are, by position.
+
+        An index operation is applied with a status below 300; a delete also with 404, since no
+        document was there. "Updated" (200) where nothing was expected hints at duplicate keys.
+        """
+        # One byte for each operation: a million rows are counted without an object for each.
+        expects = np.frombuffer(sent.expects, dtype="S1")
+        deletes = expects == DELETE
+        applied: npt.NDArray[np.bool_] = (answers.statuses < 300) | (
+            (answers.statuses == 404) & deletes
+        )
+        # A document that an ingest pipeline dropped has a status below 300 and was not written.
+        applied[list(answers.failed)] = False
+        if int(applied.sum()) + len(answers.failed) != len(sent):
+            raise Bug("OpenSearch answered an item with neither success nor error.")
+        self.deleted += int((applied & deletes).sum())
+        self.upserted += int((applied & ~deletes).sum())
+        suspects = np.flatnonzero(applied & (expects == CREATE) & (answers.statuses == 200))
+        self.suspects.count += len(suspects)
+        for position in suspects[: MAX_SAMPLES - len(self.suspects.ids)].tolist():
+            self.suspects.ids.append(sent.get_document_id(position))
+        return applied
 
     def has_error(self, kind: type[IcdcError]) -> bool:
         """Return whether the recorded error is of exactly this class."""

@@ -5,11 +5,9 @@ The one place that knows both. It must not know Arrow, Spark or HTTP.
 
 import time
 from collections.abc import Callable, Sequence
-from itertools import islice
 from threading import Event
 
-from icdc_api.errors import IcdcError, TargetUnavailable
-from icdc_api.spec.indices.ingest_pipeline import NO_PIPELINE
+from icdc_api.errors import IcdcError, TargetInvalid, TargetUnavailable
 from icdc_spark.opensearch.bulk.bulk_client import BulkClient
 from icdc_spark.opensearch.bulk.concurrency import ConcurrencyLimit
 from icdc_spark.opensearch.bulk.dead_letter_writer import DeadLetterWriter
@@ -19,7 +17,7 @@ from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.bulk.target import PROGRESS_SECONDS, BulkTarget
 from icdc_spark.opensearch.client.http import BulkEndpoint
 from icdc_spark.opensearch.client.tasks import build_opaque_id
-from icdc_spark.opensearch.stores.read_back import SAMPLES, ReadBack
+from icdc_spark.opensearch.stores.read_back import ReadBack
 from icdc_spark.opensearch.wire.item_outcome import FIELD_FAILED, ItemAnswer
 from icdc_spark.opensearch.wire.operations import (
     DELETE,
@@ -54,8 +52,12 @@ class Sender:
         )
         self._owner = OwnerWatch(target)
         ingest = target.ingest_pipeline
-        self._pipeline = (ingest and ingest.name) or NO_PIPELINE
-        self._reader = ReadBack(target.connection, target.index, ingest) if ingest else None
+        self._pipeline = (ingest and ingest.name) or ""
+        self._reader = (
+            ReadBack(target.connection, target.index, ingest, pool=target.max_in_flight)
+            if ingest
+            else None
+        )
         # One limit for rows and dead letters: the server that pushes back is the same.
         self._concurrency = ConcurrencyLimit(target.max_in_flight)
         self._dead_letters = DeadLetterWriter(target, self._deliver_extra)
@@ -71,7 +73,7 @@ class Sender:
             delivery.refused.extend(map(_build_refused, refused))
             if len(sent):
                 rows.deliver(self._target.index, sent, delivery)
-                self._read_back(sent, delivery)
+                self._read_back(delivery)
             if delivery.refused:
                 self._dead_letters.store(delivery.refused, delivery.result)
             # After the rows: removed before, a crash between would lose the only trace of a row.
@@ -110,23 +112,21 @@ class Sender:
             result.removed += removed.result.deleted
         return result
 
-    def _read_back(self, sent: Operations, delivery: Delivery) -> None:
+    def _read_back(self, delivery: Delivery) -> None:
         """Raise TargetInvalid where the ingest pipeline has changed a document of a few."""
         if self._reader is None:
             return
-        left_alone = {operation.document_id for operation in delivery.refused}
-        written = (
-            position
-            for position, expect in enumerate(sent.expects)
-            if expect != ord(DELETE) and sent.get_document_id(position) not in left_alone
-        )
-        for position in islice(written, SAMPLES):
-            self._reader.check(sent.get_action(position), sent.get_document(position))
+        try:
+            for operation in delivery.indexed:
+                self._reader.check(operation.get_action(0), operation.get_document(0))
+        except TargetInvalid:
+            delivery.result.altered = True
+            raise
 
     def _build_bulk_client(
         self,
         *,
-        pipeline: str = NO_PIPELINE,
+        pipeline: str = "",
         watched: frozenset[str] = frozenset(),
         reports_conflicts: bool = False,
     ) -> BulkClient:

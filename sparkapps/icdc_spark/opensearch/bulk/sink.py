@@ -75,6 +75,7 @@ def write(
     *,
     is_superseded: Callable[[], bool],
     note_progress: Callable[[], None] = lambda: None,
+    note_altered: Callable[[], None] = lambda: None,
 ) -> BatchResult:
     """Write every operation of `lines` (columns `line`, `expect`) to the target.
 
@@ -85,7 +86,8 @@ def write(
 
     `is_superseded` returns whether a newer run has taken over. It is asked when a document has a
     version above the batch's: without such a run somebody else wrote that document.
-    `note_progress` is called while the driver itself writes.
+    `note_progress` is called while the driver itself writes. `note_altered` is called before the
+    error is raised for an ingest pipeline that changed documents.
     """
     admin = open_client(target.connection)
     owner = Ownership(target.pipeline, target.alias)
@@ -101,6 +103,8 @@ def write(
             ready = replace(ready, outranked_is_foreign=True)
             total = _run(lines, ready)
             total.ambiguous = True
+        if total.altered:
+            note_altered()
         # Before the count, and whatever the error: it raises that of the batch.
         finish_refused(total, replace(ready, pace=of_driver), note_progress)
         # No request where there were none and none was added: most batches.

@@ -15,6 +15,7 @@ from icdc_spark.opensearch.client.connection import Connection, open_client
 from icdc_spark.opensearch.client.errors import translate
 
 FILTER_PATH = "errors,items.*.status,items.*.error,items.*.result"
+WRITTEN_PATH = ",items.*._index,items.*._id,items.*._version"
 # Error answers come back as answers: the caller needs their headers and bodies.
 _EVERY_STATUS = range(100, 600)
 _LONGEST_RETRY_AFTER = 60.0
@@ -63,10 +64,10 @@ class BulkEndpoint:
         self._client = open_client(connection, pool=pool)
         self._headers = {"content-type": "application/x-ndjson", "x-opaque-id": opaque_id}
 
-    def send(self, index: str, body: bytes, *, pipeline: str = NO_PIPELINE) -> BulkAnswer:
+    def send(self, index: str, body: bytes, *, pipeline: str = "") -> BulkAnswer:
         """Send the guard and `body`; raises NoAnswerError when the connection failed.
 
-        Documents go through the ingest pipeline of that name.
+        Documents go through the ingest pipeline of that name; then the answer says where each is.
         """
         transport = self._client.transport
         node = transport.get_connection()
@@ -75,8 +76,11 @@ class BulkEndpoint:
             status, headers, text = node.perform_request(
                 "POST",
                 f"/{quote(index, safe='')}/_bulk",
-                # Named, whatever default pipeline the index got since it was made.
-                params={"filter_path": FILTER_PATH, "pipeline": pipeline},
+                params={
+                    "filter_path": FILTER_PATH + (pipeline and WRITTEN_PATH),
+                    # Named, whatever default pipeline the index got since it was made.
+                    "pipeline": pipeline or NO_PIPELINE,
+                },
                 body=GUARD + body,
                 headers=self._headers,
                 ignore=_EVERY_STATUS,

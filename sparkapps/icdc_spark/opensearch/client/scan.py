@@ -9,7 +9,7 @@ the position of the last document of the page before.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,8 @@ class Scan:
     """The number of slices, read as 0 to `slices` - 1."""
     shards: int
     """The shards of the index, all of which have to answer each page."""
+    left_out: tuple[str, ...] = ()
+    """Top-level fields that documents are read without."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class ScannedDocument:
 
 
 @repeats
-def open_scan(client: Client, index: str, slices: int) -> Scan:
+def open_scan(client: Client, index: str, slices: int, left_out: Iterable[str] = ()) -> Scan:
     """Open a scan of all documents that are visible now (refresh first), in about `slices` slices.
 
     There are at least as many slices as shards: each slice then lies within one shard, where the
@@ -76,7 +78,9 @@ def open_scan(client: Client, index: str, slices: int) -> Scan:
         params={"keep_alive": KEEP_ALIVE, "allow_partial_pit_creation": "false"},
     )
     require_all_shards(opened, f"point in time of index {index!r}", shards=shards)
-    return Scan(client.connection, opened["pit_id"], max(slices, shards), shards)
+    # A name with an asterisk would be a pattern; what it stands for is read.
+    names = tuple(sorted(name for name in left_out if "*" not in name))
+    return Scan(client.connection, opened["pit_id"], max(slices, shards), shards, names)
 
 
 @repeats
@@ -100,6 +104,8 @@ def read_slice(scan: Scan, number: int) -> Iterator[ScannedDocument]:
         # Counting all hits of each page would read the whole slice every time.
         "track_total_hits": False,
     }
+    if scan.left_out:
+        query["_source"] = {"excludes": list(scan.left_out)}
     # OpenSearch refuses a single slice.
     if scan.slices > 1:
         query["slice"] = {"id": number, "max": scan.slices}

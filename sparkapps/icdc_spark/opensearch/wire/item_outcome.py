@@ -29,14 +29,19 @@ _KINDS_OF_THE_TARGET = frozenset(
     {DROPPED, "routing_missing_exception", "strict_dynamic_mapping_exception"}
 )
 """Error types that no row can cause: a document holds the fields of the mapping that we made."""
+STRICT_REASON = "mapping set to strict, dynamic introduction of ["
 _REASONS_OF_THE_TARGET = (
     "pipeline with id [",
     "Limit of total fields [",
     "Limit of mapping depth [",
     "Limit of nested fields [",
-    "mapping set to strict, dynamic introduction of [",
+    STRICT_REASON,
 )
 """Beginnings of reasons that no row can cause; they name fields and pipelines, never values."""
+_MISSING_PIPELINE = "Pipeline processor configured for non-existent pipeline ["
+"""Beginning of the reason for a pipeline within a pipeline, which comes with status 500."""
+_FAILED_PROCESSOR = "fail_processor_exception"
+"""Error type of the processor that fails on purpose, for a row that it refuses: with status 500."""
 _MAX_REASON = 200
 _CONFLICT = re.compile(r"current version \[(\d+)\] is higher or equal to the one provided \[\d+\]")
 _OTHER_CONFLICT = re.compile(r"current version \[(\d+)\]")
@@ -95,6 +100,8 @@ def judge(
     if status == 409:
         current = parse_current_version(answer.reason)
         return judge_conflict(current, version, outranked_is_foreign=outranked_is_foreign)
+    if kind == _FAILED_PROCESSOR:
+        return ItemOutcome.REFUSED
     # Some errors of a moving shard are answered with 404: their type says so.
     if status == 429 or status >= 500 or kind in SHARD_TYPES:
         return ItemOutcome.RETRY
@@ -151,13 +158,15 @@ def _is_of_a_batch(version: int) -> bool:
 
 def _is_of_the_target(answer: ItemAnswer) -> bool:
     """True if the fault is in the index, whatever the row."""
+    if answer.reason.startswith(_MISSING_PIPELINE):
+        return True
     return answer.kind in _KINDS_OF_THE_TARGET or (
         answer.status < 500 and answer.reason.startswith(_REASONS_OF_THE_TARGET)
     )
 
 
 def _build_target_invalid(answer: ItemAnswer) -> TargetInvalid:
-    named = answer.reason.startswith(_REASONS_OF_THE_TARGET)
+    named = answer.reason.startswith((*_REASONS_OF_THE_TARGET, _MISSING_PIPELINE))
     detail = f": {answer.reason[:_MAX_REASON]}" if named else ""
     return TargetInvalid(
         f"The index refuses documents for a reason that is not in the rows ({answer.kind}"

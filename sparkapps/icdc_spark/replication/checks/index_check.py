@@ -86,11 +86,6 @@ def record_shards(context: TableContext, stored: Stored, check: IndexCheck) -> S
 
 
 def withdraw(context: TableContext, error: Fenced) -> None:
-    """Record that the index is newer than the state document; `error` where another run has it.
-
-    From then on the document counts as put back from a copy, until an export begins.
-    """
-    # The document is read again: only its owner may change it.
-    stored = context.require_ours(error)
+    """Record that the index is newer than the state document; `error` where another run has it."""
+    context.distrust(error)
     LOG.warning("%s: %s", context.table.name, error)
-    context.store.replace(stored, stored.document.distrust(now=format_instant()))

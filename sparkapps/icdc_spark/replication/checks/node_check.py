@@ -128,9 +128,7 @@ def _read_whole(
         f"that it had acknowledged while a batch was written, at least {lost}."
     )
     # Recorded, since it shows this once: when the batch is repeated, nothing is acknowledged anew.
-    # The document is read again: its last change may be lost as well.
-    stored = context.require_ours(gap)
-    context.store.replace(stored, stored.document.distrust(now=format_instant()))
+    context.distrust(gap)
     raise gap
 
 

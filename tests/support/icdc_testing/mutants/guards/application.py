@@ -115,8 +115,8 @@ LISTED = (
         edits=(
             Edit(
                 _NODES,
-                "store.replace(stored, stored.document.distrust(now=format_instant()))",
-                "store.replace(stored, stored.document)",
+                "context.distrust(gap)",
+                "pass",
             ),
         ),
         tests=(

@@ -276,7 +276,7 @@ LISTED = (
         edits=(
             Edit(
                 f"{_ROOM}/bulk/refusals.py",
-                "if len(ids) > MANY_ROWS and len(ids) > MANY_SHARE * rows:",
+                "if len(ids) > many and len(ids) > MANY_SHARE * rows:",
                 "if False:",
             ),
         ),
