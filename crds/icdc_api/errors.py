@@ -168,7 +168,7 @@ class FilterInvalid(TableError):
 
 
 class FieldInvalid(TableError):
-    """An entry of `fields` does not fit the table, or fails on most rows of a batch."""
+    """An entry of `fields` or `routing` does not fit the table, or fails on most rows."""
 
 
 class UnsupportedType(TableError):

@@ -21,7 +21,12 @@ from icdc_api.spec.catalog import CATALOG_KIND_RULE
 from icdc_api.spec.export_window import WINDOW_RULE
 from icdc_api.spec.spark import LOCAL_VOLUME_RULE, MIN_MAX_RULE
 from icdc_api.spec.spark_conf import ALLOWED_TABLE, DOCUMENT, REFUSED_TABLE, TRUSTED_TABLE
-from icdc_api.spec.tables import APPEND_ONLY_RULE, START_FROM_RULE
+from icdc_api.spec.tables import (
+    APPEND_ONLY_RULE,
+    ROUTING_KEY_RULE,
+    ROUTING_RULE,
+    START_FROM_RULE,
+)
 
 
 @dataclass(frozen=True)
@@ -120,6 +125,22 @@ RULES = (
         "spec.tables[]",
         "!self.appendOnly || !has(self.identifierColumns)",
         f"spec.tables[].{APPEND_ONLY_RULE}",
+    ),
+    CelRule(
+        "spec.tables[].routing",
+        "self.all(x, self.exists_one(y, y in [x]))",
+        "spec.tables[].routing: columns must be unique",
+    ),
+    CelRule(
+        "spec.tables[]",
+        "!self.appendOnly || !has(self.routing)",
+        f"spec.tables[].{ROUTING_RULE}",
+    ),
+    CelRule(
+        "spec.tables[]",
+        "!has(self.routing) || !has(self.identifierColumns) || "
+        "self.routing.all(x, x in self.identifierColumns)",
+        f"spec.tables[].routing: {ROUTING_KEY_RULE}",
     ),
     CelRule(
         "spec.tables[].startFrom",

@@ -162,6 +162,8 @@ class PreviewDocument(TypedDict):
     """The document's id."""
     _source: dict[str, Any]
     """The document; where there is none, the columns that it would be made of."""
+    _routing: NotRequired[str]
+    """The routing, where the table has one."""
     failed: NotRequired[str]
     """The field whose expression fails on the row: it becomes a dead letter, and no document."""
 

@@ -17,6 +17,7 @@ from icdc_api.errors import Bug
 from icdc_api.problems import build_problem, build_refusal, find_first_duplicate
 from icdc_api.spec.catalog import Catalog
 from icdc_api.spec.changelog import Changelog, Seconds, Trigger
+from icdc_api.spec.indices.index_settings import flatten_settings
 from icdc_api.spec.proof import RollingProof
 from icdc_api.spec.sink import Sink
 from icdc_api.spec.spark import Spark
@@ -168,6 +169,7 @@ class PipelineSpec(ApiModel):
         self._check_catalogs()
         self._check_names()
         self._check_modes()
+        self._check_partitions()
         self._check_resync()
         return self
 
@@ -204,6 +206,15 @@ class PipelineSpec(ApiModel):
         if self.mode is Mode.EXPORT_ONLY and self.changelog.trigger is Trigger.CONTINUOUS:
             rule = "mode ExportOnly has no changelog; use OnCommit or another mode"
             raise build_refusal("Continuous", rule, "changelog", "trigger")
+
+    def _check_partitions(self) -> None:
+        name = "routing_partition_size"
+        size = flatten_settings(self.sink.opensearch.index_settings).get(f"index.{name}")
+        unrouted = [table.name for table in self.tables if not table.routing]
+        # OpenSearch would not create the index: such a setting requires a routing of each document.
+        if size is not None and str(size) != "1" and unrouted:
+            message = f"{name} requires tables[].routing: the table {unrouted[0]!r} has none"
+            raise build_problem(message, "sink", "opensearch", "indexSettings")
 
     def _check_resync(self) -> None:
         names = {table.name for table in self.tables}

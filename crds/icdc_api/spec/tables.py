@@ -78,6 +78,22 @@ IndexName = Annotated[
 ]
 START_FROM_RULE = "set exactly one of position, snapshotId and timestamp"
 APPEND_ONLY_RULE = "identifierColumns is excluded by appendOnly: such a table has no key"
+ROUTING_RULE = "routing is excluded by appendOnly: such a table has no key"
+ROUTING_KEY_RULE = (
+    "only columns of identifierColumns: by another one, versions of a document would be on "
+    "several shards"
+)
+
+KeyColumns = Annotated[
+    tuple[ColumnName, ...],
+    Field(
+        min_length=1,
+        max_length=16,
+        # Not a set, as `columns` is: texts are made of the values in this order, and a
+        # server-side apply by two authors must not mix their lists.
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    ),
+]
 
 
 class StartFrom(ApiModel):
@@ -123,22 +139,14 @@ class Table(ApiModel):
     branch: Annotated[str, StringConstraints(min_length=1, max_length=256)] = "main"
     """Branch that is followed. Default main. After a change, the difference between the applied
     snapshot and the new branch is applied."""
-    identifier_columns: (
-        Annotated[
-            tuple[ColumnName, ...],
-            Field(
-                min_length=1,
-                max_length=16,
-                # Not a set, as `columns` is: the _id is made of the values in this order, and a
-                # server-side apply by two authors must not mix their lists.
-                json_schema_extra={"x-kubernetes-list-type": "atomic"},
-            ),
-        ]
-        | None
-    ) = None
+    identifier_columns: KeyColumns | None = None
     """Columns that identify a row and make the document's _id; nested fields as a.b. Default:
     the table's own identifier fields. A change needs a new index, see
     changelog.onIncompatibleSchema. Excluded by appendOnly."""
+    routing: KeyColumns | None = None
+    """Columns among the identifier columns whose values decide on which shard a document lies.
+    Default: the _id decides. A change needs a new index, see changelog.onIncompatibleSchema.
+    Excluded by appendOnly."""
     columns: (
         Annotated[
             tuple[ColumnName, ...],
@@ -190,6 +198,7 @@ class Table(ApiModel):
     def _check_fields(self) -> Self:
         for field, columns in (
             ("identifierColumns", self.identifier_columns),
+            ("routing", self.routing),
             ("columns", self.columns),
         ):
             twice = find_first_duplicate(columns or ())
@@ -197,6 +206,7 @@ class Table(ApiModel):
                 raise build_refusal(twice[1], "columns are unique", field, twice[0])
         if self.append_only and self.identifier_columns:
             raise build_problem(APPEND_ONLY_RULE, "identifierColumns")
+        self._check_routing()
         if self.fields and self.columns:
             raise build_problem(FIELDS_RULE, "columns")
         check_entries(self.fields or ())
@@ -209,6 +219,15 @@ class Table(ApiModel):
             except BadSpec as error:
                 raise build_problem(error.message, "index") from error
         return self
+
+    def _check_routing(self) -> None:
+        if self.append_only and self.routing:
+            raise build_problem(ROUTING_RULE, "routing")
+        # Without them the key is in the table, which is not read here.
+        key = self.identifier_columns
+        for position, name in enumerate(self.routing or ()):
+            if key is not None and name not in key:
+                raise build_refusal(name, ROUTING_KEY_RULE, "routing", position)
 
     def _check_mapping_once(self) -> None:
         for position, entry in enumerate(self.fields or ()):

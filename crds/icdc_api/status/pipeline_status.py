@@ -93,7 +93,7 @@ class TableReason(StrEnum):
     FILTER_INVALID = "FilterInvalid"
     """`rowFilter` cannot be evaluated on the table. The author corrects it."""
     FIELD_INVALID = "FieldInvalid"
-    """An entry of `fields` cannot be made of the table. The author corrects it."""
+    """An entry of `fields` or `routing` does not fit the table. The author corrects it."""
     UNSUPPORTED_TYPE = "UnsupportedType"
     """A column cannot be indexed, or not be part of an id. The author leaves it out."""
     NO_IDENTIFIER = "NoIdentifier"

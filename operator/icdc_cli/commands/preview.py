@@ -83,7 +83,8 @@ def _format_table(entry: PreviewEntry) -> Iterator[str]:
     for document in entry["documents"]:
         failed = document.get("failed")
         problem = f"   no document: the expression of the field `{failed}` fails on this row"
-        yield f"_id {document['_id']}{problem if failed else ''}"
+        routing = f"   _routing {document['_routing']}" if "_routing" in document else ""
+        yield f"_id {document['_id']}{routing}{problem if failed else ''}"
         yield json.dumps(document["_source"], indent=2, ensure_ascii=False)
     if not entry["documents"]:
         yield "no row has a document"

@@ -6,6 +6,7 @@ For the sink a frame of two columns:
 |---|---|
 | `{"index":{"version":..,"_id":"7"}}\\n{"name":"a"}\\n` | `c` |
 | `{"delete":{"version":..,"_id":"8"}}\\n` | `d` |
+| `{"delete":{"version":..,"_id":"a|8","routing":"a"}}\\n` | `d` |
 | `{"index":{"version":..,"_id":"9","failed":"total"}}\\n{"name":"c"}\\n` | `r` |
 
 The sink knows these columns and nothing of tables; nothing here knows the sink.
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
-from icdc_spark.diff.rows import EXPECT, ID
+from icdc_spark.diff.rows import EXPECT, ID, ROUTING
 from icdc_spark.diff.shaping import (
     build_document,
     build_raw_document,
@@ -25,7 +26,9 @@ from icdc_spark.diff.shaping import (
 )
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.expect import Expect
+from icdc_spark.documents.ids import build_routing
 from icdc_spark.documents.serialise import (
+    Address,
     build_delete_line,
     build_index_line,
     build_refused_line,
@@ -79,15 +82,16 @@ def serialise_operations(
     """Serialise rows in the shape of `select_cells` with `expect`; deletes need only ids."""
     operations = evaluate_expressions(operations, spec)
     is_delete = F.col(EXPECT) == Expect.DELETED
+    address = _build_address(F.col(ID), spec)
     source, non_finite = build_document(spec)
-    line = F.when(is_delete, build_delete_line(F.col(ID), version=version))
+    line = F.when(is_delete, build_delete_line(address, version=version))
     expect = F.col(EXPECT)
     if spec.expressions:
         failed = name_failed_field(spec)
-        refused = build_refused_line(F.col(ID), build_raw_document(spec), failed, version=version)
+        refused = build_refused_line(address, build_raw_document(spec), failed, version=version)
         line = line.when(failed.isNotNull(), refused)
         expect = F.when(failed.isNotNull(), Expect.REFUSED).otherwise(expect).alias(EXPECT)
-    line = line.otherwise(build_index_line(F.col(ID), source, version=version))
+    line = line.otherwise(build_index_line(address, source, version=version))
     # A delete has no document in which a number could be lost; its cells may come from a join.
     lost = F.when(is_delete, F.lit(0)).otherwise(non_finite)
     lines = operations.select(line.alias("line"), expect, lost.alias("non_finite"))
@@ -98,6 +102,21 @@ def serialise_operations(
     return OperationLines(
         frame=counted.select("line", EXPECT), written=written, keys_seen=keys_seen
     )
+
+
+def serialise_removals(strays: DataFrame, *, version: int) -> DataFrame:
+    """Return lines as `OperationLines.frame` has them, which delete documents by `id` and `routing`
+    whatever the ids say."""
+    address = [F.col(ID).alias("_id"), F.col(ROUTING)]
+    line = build_delete_line(address, version=version)
+    return add_expect(strays.select(line.alias("line")), Expect.DELETED)
+
+
+def _build_address(identifier: Column, spec: DocumentSpec) -> Address:
+    address = [identifier.alias("_id")]
+    if spec.routing:
+        address.append(build_routing(identifier, spec).alias("routing"))
+    return address
 
 
 def add_expect(rows: DataFrame, expect: Expect | Column) -> DataFrame:

@@ -27,6 +27,9 @@ from icdc_spark.readers.snapshot_reader import SnapshotReader
 
 ID, FINGERPRINT = "id", "fingerprint"
 
+ROUTING = "routing"
+"""The column of routings, beside ids of documents that may be where their ids do not say."""
+
 EXPECT = "expect"
 """The column of `Expect` values, where rows have become operations."""
 
@@ -104,7 +107,7 @@ def replace_keys_by_ids(rows: DataFrame, spec: DocumentSpec) -> DataFrame:
     """Return rows in the shape of `select_keys` with their ids in place of the key values."""
     names = name_key_columns(spec)
     parts = [(F.col(name), path[-1]) for name, path in zip(names, spec.identifiers, strict=True)]
-    return rows.withColumn(ID, join_key(parts)).drop(*names)
+    return rows.withColumn(ID, join_key(parts, spec.routing)).drop(*names)
 
 
 def select_rows_with_ids(

@@ -42,6 +42,7 @@ _PARTS = {
     "appendOnly": "appendOnly",
     "rowFilter": "rowFilter",
     "identifiers": "the identifier columns",
+    "routing": "the routing",
     "mapping": "the mapping overrides",
 }
 
@@ -58,7 +59,7 @@ def compare_stored(before: Stored, now: Stored, with_default: Set[int]) -> Compa
     `with_default` are the ids of columns that rows of before them show a value in.
     """
     for key, description in _PARTS.items():
-        if before.get(key) != now[key]:
+        if before.get(key) != now.get(key):
             return Compatibility(reason=f"{description} changed")
     if before.get("strings") != now.get("strings") and _has_plain_string(before, now["mapping"]):
         return Compatibility(reason="the mapping of strings changed")

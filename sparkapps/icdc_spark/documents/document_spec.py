@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icdc_api.errors import Bug, ColumnNotFound, FieldInvalid, NoIdentifier, UnsupportedType
+from icdc_api.errors import Bug, ColumnNotFound, FieldInvalid
 from icdc_api.spec.indices.fields import EVERY
 from icdc_api.spec.indices.ingest_pipeline import METADATA_FIELDS, IngestPipeline
 from icdc_api.spec.sink import Strings
@@ -27,14 +27,12 @@ from icdc_spark.documents.fields import (
     take_columns,
 )
 from icdc_spark.documents.forms import name_form, refuse_bad_name, refuse_undocumentable
-from icdc_spark.documents.schema import Field, Primitive, Schema, describe_columns, walk_fields
+from icdc_spark.documents.identifiers import find_routing, resolve_identifiers
+from icdc_spark.documents.schema import Field, Schema, describe_columns, walk_fields
 from icdc_spark.documents.wishes import DocumentWishes
 
 CONTRACT_VERSION = 1
 """Incremented when the same row would give another document than before."""
-
-_NOT_IN_IDS = frozenset({"float", "double", "variant"})
-"""Types whose equal values have no single text: 0.0 and -0.0, NaN, objects in any order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +45,8 @@ class DocumentSpec:
     """Id of the schema that the settings were checked against."""
     identifiers: tuple[tuple[Field, ...], ...]
     """One path of fields, top-level column first, per identifier column; empty if append-only."""
+    routing: tuple[int, ...]
+    """Positions in `identifiers` of those by which documents are routed; empty for the id."""
     columns: tuple[Field, ...]
     """The top-level columns that fields are made of, in the order of the schema: they are read, and
     rows are compared by them."""
@@ -93,6 +93,7 @@ class DocumentSpec:
         # Left out where they say what earlier versions, which knew nothing else, always meant:
         # their indices are still right.
         rare = {
+            "routing": [self.identifiers[position][-1].id for position in self.routing],
             "strings": None if self.strings is Strings.KEYWORD_AND_TEXT else self.strings.value,
             "allColumns": None if self.all_columns else False,
             "excluded": sorted(
@@ -171,11 +172,15 @@ def resolve_spec(
     mapping = {**wishes.mapping, **own}
     _check_overrides(table, build_tree(fields), mapping)
     _refuse_added(table, build_tree(fields), wishes.ingest_pipeline)
+    identifiers = (
+        () if wishes.append_only else resolve_identifiers(table, schema, wishes.identifier_columns)
+    )
     read = {column.id for made in fields for column in list_columns_read(made)}
     return DocumentSpec(
         table=table,
         schema_id=schema.id,
-        identifiers=() if wishes.append_only else _resolve_identifiers(table, schema, wishes),
+        identifiers=identifiers,
+        routing=find_routing(table, identifiers, wishes.routing),
         columns=tuple(column for column in schema.fields if column.id in read),
         fields=fields,
         all_columns=_takes_all(wishes),
@@ -210,45 +215,6 @@ def _resolve_columns(table: str, schema: Schema, wanted: Iterable[str]) -> tuple
             )
     # In the schema's order, not the user's: documents stay the same when names are reordered.
     return tuple(column for column in schema.fields if not wanted or column.name in wanted)
-
-
-def _resolve_identifiers(
-    table: str, schema: Schema, wishes: DocumentWishes
-) -> tuple[tuple[Field, ...], ...]:
-    paths = [_resolve_identifier(table, schema, name) for name in wishes.identifier_columns]
-    if not wishes.identifier_columns:
-        # Iceberg has them as a set: by field id their order is the same in every run.
-        own_paths = (schema.find_path(number) for number in sorted(schema.identifier_ids))
-        paths = [path for path in own_paths if path is not None]
-    if not paths:
-        raise NoIdentifier(
-            f"{table} has no identifier fields of its own: name its key in identifierColumns, "
-            "or declare the table appendOnly"
-        )
-    for path in paths:
-        _refuse_as_identifier(table, path)
-    return tuple(paths)
-
-
-def _resolve_identifier(table: str, schema: Schema, name: str) -> tuple[Field, ...]:
-    path = schema.find(name)
-    if path is None:
-        raise ColumnNotFound(
-            f"{table}: identifierColumns names `{name}`, which is not a column; "
-            f"{describe_columns(schema)}"
-        )
-    return path
-
-
-def _refuse_as_identifier(table: str, path: tuple[Field, ...]) -> None:
-    name, kind = ".".join(entry.name for entry in path), path[-1].type
-    if not isinstance(kind, Primitive) or kind.name in _NOT_IN_IDS:
-        raise UnsupportedType(
-            f"{table}: column `{name}` of type {kind} cannot be part of an id; "
-            "name other identifierColumns"
-        )
-    # The key need not be among the columns of the document, which were checked before.
-    refuse_undocumentable(table, path[-1], name=name)
 
 
 def _check_overrides(

@@ -1,4 +1,6 @@
-"""Build the `_id` of a document. One function builds ids everywhere: export, changelog, verify.
+"""Build the `_id` of a document, and its routing to a shard.
+
+One function builds ids everywhere: export, changelog, verify.
 
 Key values become text and are joined so that two keys never share an id:
 
@@ -10,6 +12,17 @@ Key values become text and are joined so that two keys never share an id:
 | `''` | string | `\\E` | OpenSearch refuses an empty id |
 | 600 letters | string | `\\H` and a SHA-256 | OpenSearch takes 512 bytes |
 | file and position | append-only | a SHA-256 | rows without a key |
+
+A routing is made of the id alone, so that no two requests for one document differ in it, whatever
+else is known where they are made. It is the parts of the id that come from its columns. With the
+key (`tenant`, `n`) routed by `tenant`:
+
+| id | routing | why |
+|---|---|---|
+| `a\\|b|7` | `a\\|b` | the part as it is in the id |
+| `|7` | `\\E` | OpenSearch takes an empty routing for none |
+| `\\H..|a` | `a` | the hash of a long id hides its parts, so its routing is behind it |
+| `..|7`, of 450 letters | `\\H` and a SHA-256 | it would not fit behind such a hash |
 
 It must not know indices.
 """
@@ -28,6 +41,12 @@ MAX_ID_BYTES = 512
 
 _NULL, _EMPTY, _HASHED = "\\N", "\\E", "\\H"
 _BACKSLASH, _BAR = "\\", "|"
+_HASH_LENGTH = len(_HASHED) + 64
+"""Characters of a hashed text."""
+MAX_ROUTING_BYTES = MAX_ID_BYTES - _HASH_LENGTH - len(_BAR)
+"""The longest routing that is not hashed, in bytes of UTF-8."""
+_PART = r"([^\\|]*(?:\\.[^\\|]*)*)"
+"""One part of an id, as a regular expression: no bar but an escaped one."""
 
 
 def build_id(rows: DataFrame, spec: DocumentSpec) -> Column:
@@ -39,19 +58,40 @@ def build_id(rows: DataFrame, spec: DocumentSpec) -> Column:
         position = F.concat_ws(_BAR, F.col("_file"), F.col("_pos").cast("string"))
         # Hashed always: locations are longer than an id may be.
         return F.sha2(position.cast("binary"), 256)
-    return join_key([(read_cell(rows, path), path[-1]) for path in spec.identifiers])
+    parts = [(read_cell(rows, path), path[-1]) for path in spec.identifiers]
+    return join_key(parts, spec.routing)
 
 
-def join_key(parts: Sequence[tuple[Column, Field]]) -> Column:
-    """Return one id for the values of a key, in the order given."""
-    joined = F.concat_ws(_BAR, *[_escape(value, entry) for value, entry in parts])
+def join_key(parts: Sequence[tuple[Column, Field]], routing: Sequence[int] = ()) -> Column:
+    """Return one id for the values of a key, in the order given.
+
+    `routing` are the positions of those by which the document is routed.
+    """
+    texts = [_escape(value, entry) for value, entry in parts]
+    joined = F.concat_ws(_BAR, *texts)
     if len(parts) == 1:
         # Of several parts at least the bar remains.
         joined = F.when(joined == "", F.lit(_EMPTY)).otherwise(joined)
     if all(_is_short(entry) for _, entry in parts) and len(parts) <= MAX_ID_BYTES // 64:
         return joined
-    hashed = F.concat(F.lit(_HASHED), F.sha2(joined.cast("binary"), 256))
+    hashed = _hash(joined)
+    if routing:
+        route = _finish_routing(F.concat_ws(_BAR, *[texts[position] for position in routing]))
+        hashed = F.concat(hashed, F.lit(_BAR), route)
     return F.when(F.octet_length(joined) > MAX_ID_BYTES, hashed).otherwise(joined)
+
+
+def build_routing(identifier: Column, spec: DocumentSpec) -> Column:
+    """Return the routing of documents by their ids, of a table that has `routing`.
+
+    An id that this table cannot have, such as that of a document of somebody else's, has one too.
+    """
+    pattern = "\\A" + r"\|".join([_PART] * len(spec.identifiers)) + "\\z"
+    # Parts count from 1.
+    parts = [F.regexp_extract(identifier, pattern, position + 1) for position in spec.routing]
+    behind_hash = F.substr(identifier, F.lit(_HASH_LENGTH + len(_BAR) + 1))
+    is_hashed = F.startswith(identifier, F.lit(_HASHED))
+    return _finish_routing(F.when(is_hashed, behind_hash).otherwise(F.concat_ws(_BAR, *parts)))
 
 
 def read_cell(rows: DataFrame, path: Sequence[Field]) -> Column:
@@ -75,6 +115,19 @@ def _escape(value: Column, entry: Field) -> Column:
         plain = F.replace(plain, F.lit(_BACKSLASH), F.lit(_BACKSLASH * 2))
         plain = F.replace(plain, F.lit(_BAR), F.lit(_BACKSLASH + _BAR))
     return F.coalesce(plain, F.lit(_NULL))
+
+
+def _finish_routing(text: Column) -> Column:
+    """Return the text as a routing; a routing stays as it is."""
+    return (
+        F.when(text == "", F.lit(_EMPTY))
+        .when(F.octet_length(text) > MAX_ROUTING_BYTES, _hash(text))
+        .otherwise(text)
+    )
+
+
+def _hash(text: Column) -> Column:
+    return F.concat(F.lit(_HASHED), F.sha2(text.cast("binary"), 256))
 
 
 def _is_short(entry: Field) -> bool:

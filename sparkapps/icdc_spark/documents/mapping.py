@@ -57,6 +57,8 @@ def build_index_mapping(spec: DocumentSpec, *, table_uuid: str) -> dict[str, Any
     return {
         # A field that is not in the mapping is a mistake of ours: refused, not guessed.
         "dynamic": "strict",
+        # A request without a routing, which would reach another shard, is refused.
+        **({"_routing": {"required": True}} if spec.routing else {}),
         "_meta": build_mapping_meta(spec, table_uuid=table_uuid),
         "properties": {
             **_build_properties(spec.document, "", spec),

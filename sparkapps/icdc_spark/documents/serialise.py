@@ -43,6 +43,9 @@ _FLOATS = frozenset({"float", "double"})
 Cells = Sequence[tuple[Field, Column]]
 """The columns of a document, each with the expression that reads it."""
 
+Address = Sequence[Column]
+"""What names a document in a request: the columns `_id`, and `routing` where it has one."""
+
 
 def serialise_document(cells: Cells) -> Column:
     """Return the `_source` of a row as JSON text; dots in names of fields make objects."""
@@ -55,23 +58,21 @@ def serialise_columns(columns: Sequence[Column]) -> Column:
     return F.to_json(F.struct(*columns), _JSON_OPTIONS)
 
 
-def build_index_line(identifier: Column, source: Column, *, version: int) -> Column:
+def build_index_line(address: Address, source: Column, *, version: int) -> Column:
     """Return two NDJSON lines, as bytes, that write `source` at this external version."""
-    line = F.concat(_build_action("index", identifier, version), F.lit("\n"), source, F.lit("\n"))
+    line = F.concat(_build_action("index", address, version), F.lit("\n"), source, F.lit("\n"))
     return line.cast("binary")
 
 
-def build_refused_line(
-    identifier: Column, source: Column, failed: Column, *, version: int
-) -> Column:
+def build_refused_line(address: Address, source: Column, failed: Column, *, version: int) -> Column:
     """Return the lines of a row that is not sent, with the name of its `failed` field."""
-    action = _build_action("index", identifier, version, failed.alias("failed"))
+    action = _build_action("index", [*address, failed.alias("failed")], version)
     return F.concat(action, F.lit("\n"), source, F.lit("\n")).cast("binary")
 
 
-def build_delete_line(identifier: Column, *, version: int) -> Column:
+def build_delete_line(address: Address, *, version: int) -> Column:
     """Return one NDJSON line, as bytes, that deletes the document at this external version."""
-    return F.concat(_build_action("delete", identifier, version), F.lit("\n")).cast("binary")
+    return F.concat(_build_action("delete", address, version), F.lit("\n")).cast("binary")
 
 
 def format_as_text(cell: Column, kind: Type) -> Column:
@@ -142,13 +143,12 @@ def _build_object(parts: Sequence[tuple[str, Column]]) -> Column:
     return F.when(has_value, F.struct(*(value.alias(name) for name, value in parts)))
 
 
-def _build_action(kind: str, identifier: Column, version: int, *more: Column) -> Column:
+def _build_action(kind: str, named: Sequence[Column], version: int) -> Column:
     # The version as text: as a number it would be part of the code that Spark generates for a plan,
     # and each batch would compile its own.
     fixed = f'{{"{kind}":{{"version":{version},"version_type":"external",'
     # `to_json` escapes the id; its opening brace is cut off, and the fixed part has one.
-    named = F.to_json(F.struct(identifier.alias("_id"), *more))
-    return F.concat(F.lit(fixed), F.substr(named, F.lit(2)), F.lit("}"))
+    return F.concat(F.lit(fixed), F.substr(F.to_json(F.struct(*named)), F.lit(2)), F.lit("}"))
 
 
 def _to_canonical_map(cell: Column, key: Field, value: Field) -> Column:

@@ -19,6 +19,8 @@ class DocumentWishes:
 
     identifier_columns: tuple[str, ...] = ()
     """Paths of the key's columns, in the order of the id; empty for the table's own identifier."""
+    routing: tuple[str, ...] = ()
+    """Those of them by which documents are routed to shards; empty for the id."""
     columns: tuple[str, ...] = ()
     """Top-level columns of the document; empty for all, or where there are `fields`."""
     fields: tuple[FieldEntry, ...] = ()
@@ -39,6 +41,7 @@ def build_wishes(table: Table, opensearch: OpenSearch) -> DocumentWishes:
     """Return what the entry of a table, and the sink beside it, ask of the documents."""
     return DocumentWishes(
         identifier_columns=table.identifier_columns or (),
+        routing=table.routing or (),
         columns=table.columns or (),
         fields=table.fields or (),
         row_filter=table.row_filter,

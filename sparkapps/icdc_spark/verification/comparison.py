@@ -1,6 +1,6 @@
 """Compares an index with its table at the applied snapshot, document by document.
 
-Rows and documents are reduced to (id, digest of the canonical document) in tasks and joined once;
+Rows and documents are reduced to (id, routing, digest of the canonical document) and joined once;
 the driver reads counts and samples only. Repair writes the snapshot's documents for the ids that
 differ, as a batch of its own.
 
@@ -158,8 +158,9 @@ def _verify(compared: _Compared, *, repair: bool) -> ComparisonEntry:
         if repair and compared.state.intent is None:
             session, table = compared.observer.session, compared.observation.table
             work = Batch(context=context, session=session, table=table, documents=spec)
-            ids = kinds.where(F.col(KIND).isin(*DIFFERENCE_KINDS)).select(ID)
-            entry["repaired"] = write_again(work, reader, moment.stored, ids)
+            differing = kinds.where(F.col(KIND).isin(*DIFFERENCE_KINDS))
+            strays = differences.select_strays(differing, spec)
+            entry["repaired"] = write_again(work, reader, moment.stored, differing, strays)
     return entry
 
 

@@ -1,6 +1,6 @@
 """Reads table and index at one moment, and finds the kind of each id: equal, or how it differs.
 
-Both sides are reduced to (id, digest of the canonical document) in tasks and joined once.
+Both sides are reduced to (id, routing, digest of the canonical document) in tasks and joined once.
 
     kind        row           document      of an index that follows its table
     equal       1 {"a": "x"}  1 {"a": "x"}
@@ -8,6 +8,7 @@ Both sides are reduced to (id, digest of the canonical document) in tasks and jo
     refused     3 {"a": "z"}  -             3 is a dead letter: no difference
     extra       -             4 {"a": "x"}
     different   5 {"a": "x"}  5 {"a": "y"}
+    extra       -             6 {"a": "x"}, beside the document of row 6, with another routing
 
 While a batch from snapshot 77 to 78 is under way, a document may be as 77 or as 78 has it. What
 differs from 77 is therefore compared with 78 as well: what differs from both is a difference.
@@ -22,25 +23,29 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.export_plan import Chunk
 from icdc_spark.diff.id_lookup import look_up_ids
-from icdc_spark.diff.rows import EXPECT, ID
+from icdc_spark.diff.rows import EXPECT, ID, ROUTING
 from icdc_spark.diff.strategies import build_export_lines
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.expect import Expect
+from icdc_spark.documents.ids import build_routing
 from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.opensearch.client.scan import Scan
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 from icdc_spark.replication import duplicates
-from icdc_spark.verification.digests import ID_AND_DIGEST, build_line_task, build_scan_task
-from icdc_spark.verification.pairing import compare_by_id, compare_contents
+from icdc_spark.verification.digests import COMPARED, build_line_task, build_scan_task
+from icdc_spark.verification.pairing import ADDRESS, compare_by_id, compare_contents
 
 KIND = "kind"
 EQUAL, MISSING, REFUSED = "equal", "missing", "refused"
 
 
 def read_index(reader: SnapshotReader, scan: Scan, spec: DocumentSpec) -> DataFrame:
-    """Return id and digest of each document of the scan, read now; each task reads one slice."""
+    """Return id, routing and digest of each document of the scan, read now.
+
+    Each task reads one slice.
+    """
     numbers = reader.session.range(0, scan.slices, 1, scan.slices)
-    stored = reader.persist(numbers.mapInArrow(build_scan_task(scan, spec.added), ID_AND_DIGEST))
+    stored = reader.persist(numbers.mapInArrow(build_scan_task(scan, spec.added), COMPARED))
     with translate_source_errors(reader.table_name):
         # Frames are lazy: only an action reads, and the scan may have expired before the next one.
         stored.count()
@@ -48,7 +53,7 @@ def read_index(reader: SnapshotReader, scan: Scan, spec: DocumentSpec) -> DataFr
 
 
 def read_table(reader: SnapshotReader, spec: DocumentSpec, *, has_duplicates: bool) -> DataFrame:
-    """Return id and digest of each document that the snapshot gives."""
+    """Return id, routing and digest of each document that the snapshot gives."""
     with translate_source_errors(reader.table_name):
         everything = Chunk(number=0, group=reader.list_all_files())
         if has_duplicates:
@@ -57,11 +62,11 @@ def read_table(reader: SnapshotReader, spec: DocumentSpec, *, has_duplicates: bo
             lines = look_up_ids(reader, ids, spec, version=0).frame
         else:
             lines = build_export_lines(reader, everything, spec, version=0).frame
-        return lines.select("line").mapInArrow(build_line_task(spec.added), ID_AND_DIGEST)
+        return lines.select("line").mapInArrow(build_line_task(spec.added), COMPARED)
 
 
 def compare(table: DataFrame, index: DataFrame, spec: DocumentSpec) -> DataFrame:
-    """Return one row per id of table or index, with its `kind`."""
+    """Return one row for each document of table or index, with its `kind`."""
     return (compare_contents if spec.append_only else compare_by_id)(table, index)
 
 
@@ -69,10 +74,15 @@ def compare_again(
     reader: SnapshotReader, kinds: DataFrame, index: DataFrame, spec: DocumentSpec
 ) -> DataFrame:
     """Return `kinds`, in which what differs was compared with the snapshot of `reader` instead."""
-    ids = kinds.where(F.col(KIND) != EQUAL).select(ID)
-    found = look_up_ids(reader, ids, spec, version=0).frame.where(F.col(EXPECT) != Expect.DELETED)
-    table = found.select("line").mapInArrow(build_line_task(spec.added), ID_AND_DIGEST)
-    again = compare(table, index.join(ids, on=ID, how="left_semi"), spec)
+    differing = kinds.where(F.col(KIND) != EQUAL).select(*ADDRESS)
+    found = look_up_ids(reader, differing, spec, version=0).frame
+    lines = found.where(F.col(EXPECT) != Expect.DELETED).select("line")
+    # By address, not by id: a document with another routing may be extra beside one that is equal.
+    table, documents = (
+        side.join(differing, on=ADDRESS, how="left_semi")
+        for side in (lines.mapInArrow(build_line_task(spec.added), COMPARED), index)
+    )
+    again = compare(table, documents, spec)
     return kinds.where(F.col(KIND) == EQUAL).unionByName(again)
 
 
@@ -89,4 +99,13 @@ def mark_refused(reader: SnapshotReader, kinds: DataFrame, refused_ids: Iterable
     joined = kinds.join(refused, on=F.col(ID) == F.col("refused_id"), how="left")
     is_refused = (F.col(KIND) == MISSING) & F.col("refused_id").isNotNull()
     kind = F.when(is_refused, REFUSED).otherwise(F.col(KIND))
-    return joined.select(ID, kind.alias(KIND))
+    return joined.select(*ADDRESS, kind.alias(KIND))
+
+
+def select_strays(kinds: DataFrame, spec: DocumentSpec) -> DataFrame:
+    """Return those that have another routing than their ids say, so that somebody else wrote them.
+
+    A write for their ids need not reach their shards.
+    """
+    expected = build_routing(F.col(ID), spec) if spec.routing else F.lit("")
+    return kinds.where(F.col(ROUTING) != expected)

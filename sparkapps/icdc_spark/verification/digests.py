@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Set
 
 import pyarrow as pa
 
-from icdc_spark.diff.rows import ID
+from icdc_spark.diff.rows import ID, ROUTING
 from icdc_spark.opensearch.client.scan import Scan, read_slice
 from icdc_spark.opensearch.wire.canonical import dump_canonical
 
 DIGEST = "digest"
-ID_AND_DIGEST = "id string, digest string"
-"""The columns of both row sets of a comparison."""
+COMPARED = "id string, routing string, digest string"
+"""The columns of both row sets of a comparison. Documents of one id and other routings are on other
+shards: they are other documents. A routing is empty where there is none."""
 _NONE = "none"
 """In place of the digest of a row on which an expression fails: no document equals it."""
 _PAGE = 1000
@@ -32,18 +33,19 @@ def digest(document: str | bytes, added: Set[str] | None = None) -> str:
 
 
 def build_line_task(added: Set[str] | None) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """Return a task that reduces bulk lines (column `line`) to ids and digests."""
+    """Return a task that reduces bulk lines (column `line`) to ids, routings and digests."""
 
     def reduce(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            ids, digests = [], []
+            ids, routings, digests = [], [], []
             for line in batch.column("line").to_pylist():
                 action, _, document = line.partition(b"\n")
                 # Only the document is compared: the action carries a version, which differs.
                 index = json.loads(action)["index"]
                 ids.append(index["_id"])
+                routings.append(index.get("routing", ""))
                 digests.append(_NONE if "failed" in index else digest(document, added))
-            yield pa.RecordBatch.from_pydict({ID: ids, DIGEST: digests})
+            yield pa.RecordBatch.from_pydict({ID: ids, ROUTING: routings, DIGEST: digests})
 
     return reduce
 
@@ -51,7 +53,7 @@ def build_line_task(added: Set[str] | None) -> Callable[[Batches], Iterator[pa.R
 def build_scan_task(
     scan: Scan, added: Set[str] | None
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """Return a task that reads slices of `scan`, by their numbers, as ids and digests."""
+    """Return a task that reads slices of `scan`, by their numbers, as ids, routings and digests."""
 
     def read(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -66,12 +68,12 @@ def _iterate_pages(
     scan: Scan, number: int, added: Set[str] | None
 ) -> Iterator[dict[str, list[str]]]:
     # Arrow batches of a bounded size: a slice may hold millions of documents.
-    ids: list[str] = []
-    digests: list[str] = []
+    page: dict[str, list[str]] = {ID: [], ROUTING: [], DIGEST: []}
     for hit in read_slice(scan, number):
-        ids.append(hit.id)
-        digests.append(digest(hit.text, added))
-        if len(ids) == _PAGE:
-            yield {ID: ids, DIGEST: digests}
-            ids, digests = [], []
-    yield {ID: ids, DIGEST: digests}
+        page[ID].append(hit.id)
+        page[ROUTING].append(hit.routing)
+        page[DIGEST].append(digest(hit.text, added))
+        if len(page[ID]) == _PAGE:
+            yield page
+            page = {ID: [], ROUTING: [], DIGEST: []}
+    yield page

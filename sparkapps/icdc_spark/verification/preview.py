@@ -100,6 +100,8 @@ def _parse_line(line: bytes) -> PreviewDocument:
     action, source = line.decode(errors="replace").rstrip("\n").split("\n")
     index = json.loads(action)["index"]
     shown: PreviewDocument = {"_id": index["_id"], "_source": json.loads(source)}
+    if "routing" in index:
+        shown = {"_id": index["_id"], "_routing": index["routing"], "_source": shown["_source"]}
     if "failed" in index:
         shown["failed"] = index["failed"]
     return shown

@@ -22,6 +22,7 @@ BAD = sorted(path.stem for path in (SAMPLES / "bad").glob("*.yaml"))
 # What the definition refuses by a rule: the message is ours.
 BY_RULE = {
     "append-only-with-key": "spec.tables[].identifierColumns is excluded by appendOnly",
+    "append-only-with-routing": "spec.tables[].routing is excluded by appendOnly",
     "catalog-without-type": "spec.catalog.properties: a catalog needs the property type or",
     "conf-catalog": "spec.spark.conf: properties are refused if they are set",
     "conf-denied": "spec.spark.conf: properties are refused if they are set",
@@ -49,6 +50,8 @@ BY_RULE = {
     "no-catalog": "spec.catalog: required unless every table has a catalog of its own",
     "resync-table": "spec.resync.tables: each must be the name of a table in spec.tables",
     "retry-order": "spec.retry.initialSeconds must be at most maxSeconds",
+    "routing-by-another-column": "spec.tables[].routing: only columns of identifierColumns",
+    "routing-twice": "spec.tables[].routing: columns must be unique",
     "start-from-mode": "spec.tables[].startFrom: allowed only with spec.mode StreamOnly",
     "start-from-two": "spec.tables[].startFrom: set exactly one of position, snapshotId",
     "table-name": "spec.tables[].name: it must be namespace.table",
@@ -101,6 +104,7 @@ BY_US_ALONE = {
     "host-twice": "hosts are the same when only a closing slash differs",
     "index-of-another": "a rule would compare every index with names made from every other",
     "index-twice": "a rule would compare every index with every other",
+    "index-setting-partitions": "settings may be nested or flat, and have no schema",
     "index-setting-pipeline": "settings may be nested or flat, and have no schema",
     "index-setting-translog": "settings may be nested or flat, and have no schema",
     "key-twice": "kubectl sends only the last of the values",

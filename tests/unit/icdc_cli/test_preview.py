@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 
 SHOWN = """\
 shop.orders   index orders   snapshot 77
-_id 7
+_id a|7   _routing a
 {
   "id": 7,
   "name": "Zoë"
@@ -38,7 +38,7 @@ def test_documents_mappings_and_refusals_are_shown_table_after_table() -> None:
             "name": "shop.orders",
             "index": "orders",
             "snapshotId": "77",
-            "documents": [{"_id": "7", "_source": {"id": 7, "name": "Zoë"}}],
+            "documents": [{"_id": "a|7", "_routing": "a", "_source": {"id": 7, "name": "Zoë"}}],
             "mapping": {"dynamic": "strict"},
         },
         {"name": "shop.empty", "index": "empty", "documents": [], "mapping": {}},

@@ -55,10 +55,10 @@ def test_digests_are_equal_only_for_equal_values(one: object, other: object) -> 
 def test_no_document_equals_a_row_on_which_an_expression_fails() -> None:
     lines = [
         b'{"index":{"version":1,"_id":"1"}}\n{"a":1}\n',
-        b'{"index":{"version":1,"_id":"2","failed":"total"}}\n{"a":1}\n',
+        b'{"index":{"version":1,"_id":"2","routing":"r","failed":"total"}}\n{"a":1}\n',
     ]
     (made,) = build_line_task(None)([pa.record_batch({"line": pa.array(lines, pa.binary())})])
-    assert made.to_pydict()["id"] == ["1", "2"]
+    assert (made.to_pydict()["id"], made.to_pydict()["routing"]) == (["1", "2"], ["", "r"])
     first, second = made.to_pydict()["digest"]
     assert first == digest('{"a":1}')
     assert second != first

@@ -195,6 +195,10 @@ def _convert_table(
             "absent: the identifier fields of the table are used; if it has none, set "
             "identifierColumns, or appendOnly: true",
         )
+    if sink.routing and set(sink.routing) <= set(columns):
+        table["routing"] = list(dict.fromkeys(sink.routing))
+    elif sink.routing:
+        section.note("identifier_columns", f"{', '.join(sink.routing)}: {remarks.ROUTING}")
     if sink.columns:
         table["columns"] = list(sink.columns)
     if sink.index is not None and alone:

@@ -25,6 +25,11 @@ SOURCE: Mapping[str, str] = {
 }
 """Beside `catalog`, `tables` and `polling_interval`."""
 
+ROUTING = (
+    "documents are routed by their _id, or by columns among the identifier columns: see "
+    "tables[].routing"
+)
+
 SINK: Mapping[str, str] = {
     "aws_sts_role_arn": "the role of the pod is used: give the service account in "
     "spec.spark.driver.serviceAccount that role (IRSA or EKS Pod Identity)",
@@ -49,8 +54,6 @@ SINK: Mapping[str, str] = {
     "max_local_compressions_for_estimation": f"{_NOTHING}see bulk_size",
     "flush_timeout": f"{_NOTHING}a request is sent when it is full and at the end of a batch",
     "normalize_index": f"{_NOTHING}index names that are derived from tables are always valid",
-    "routing": "documents are routed by their _id",
-    "routing_field": "see routing",
     "document_root_key": "documents are whole rows",
     "tags_target_key": "there are no tags",
     "exclude_keys": "name the other columns in tables[].columns",

@@ -31,6 +31,8 @@ class ConvertedSink:
     """Columns of which the sink itself makes the id."""
     columns: list[str] = field(default_factory=list)
     """Columns in the documents; empty for all."""
+    routing: list[str] = field(default_factory=list)
+    """Columns by which documents are routed; empty for their ids."""
 
 
 def convert(section: Section, name: str) -> ConvertedSink:
@@ -48,6 +50,7 @@ def convert(section: Section, name: str) -> ConvertedSink:
     _convert_bulk_size(section, sink.opensearch)
     _convert_index(section, sink)
     _convert_id(section, sink)
+    _convert_routing(section, sink)
     for key in section.take_list("include_keys"):
         column = str(key).removeprefix("/")
         if "/" in column:
@@ -139,6 +142,17 @@ def _convert_id(section: Section, sink: ConvertedSink) -> None:
     action = section.take_text("action")
     if action is not None and not _ACTION.fullmatch(action):
         section.note("action", remarks.SINK["action"])
+
+
+def _convert_routing(section: Section, sink: ConvertedSink) -> None:
+    text, old = section.take_text("routing"), section.take_text("routing_field")
+    text = f"${{{old}}}" if text is None and old is not None else text
+    if text is None:
+        return
+    if _FIELDS.fullmatch(text):
+        sink.routing = _FIELD.findall(text)
+    else:
+        section.note("routing", remarks.ROUTING)
 
 
 def _build_secret_source(name: str) -> Mapping[str, Any]:

@@ -106,6 +106,9 @@ class DeadLetterWriter:
         result.dead_letters += len(refused)
         for row in refused:
             result.refused.setdefault(row.answer.kind, []).append(row.document_id)
+            routing = row.operation.get_routing(0)
+            if routing is not None:
+                result.routings[row.document_id] = routing
 
     def remove(self, ids: Sequence[str], result: PartitionResult) -> None:
         """Remove the dead letters of keys that this batch wrote or deleted, and count them."""

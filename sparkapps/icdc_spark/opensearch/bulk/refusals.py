@@ -37,7 +37,7 @@ def finish_refused(
         return
     sender = Sender(target, note_progress)
     try:
-        total.merge(sender.remove_older(ids))
+        total.merge(sender.remove_older(ids, total.routings))
     finally:
         sender.close()
 

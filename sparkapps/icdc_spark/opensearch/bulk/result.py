@@ -57,6 +57,8 @@ class PartitionResult:
     """Rows that were refused and stored as dead letters."""
     refused: dict[str, list[str]] = field(default_factory=dict)
     """Their ids, by the type of the error."""
+    routings: dict[str, str] = field(default_factory=dict)
+    """The routings of those ids that have one."""
     removed: int = 0
     """Deletes applied just now of what the index still had under the ids of refused rows."""
     resolved: int = 0
@@ -97,6 +99,8 @@ class PartitionResult:
             elif count.name == "refused":
                 for kind, ids in theirs.items():
                     mine.setdefault(kind, []).extend(ids)
+            elif count.name == "routings":
+                mine.update(theirs)
             elif count.name == "error":
                 self.error = mine or theirs
             elif count.name in ("altered", "ambiguous"):

@@ -4,7 +4,7 @@ The one place that knows both. It must not know Arrow, Spark or HTTP.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Event
 
 from icdc_api.errors import IcdcError, TargetInvalid, TargetUnavailable
@@ -98,15 +98,21 @@ class Sender:
             self._reader.close()
         self._dead_letters.close()
 
-    def remove_older(self, ids: Sequence[str]) -> PartitionResult:
-        """Remove what the index still has under the ids of refused rows; return the counts."""
+    def remove_older(self, ids: Sequence[str], routings: Mapping[str, str]) -> PartitionResult:
+        """Remove what the index still has under the ids of refused rows; return the counts.
+
+        `routings` has those of ids that have one.
+        """
         result = PartitionResult()
         version = self._dead_letters.version
         # In parts, because the refused rows of a whole batch may be more than a request may hold.
         most, _ = self._target.request_limits
         for start in range(0, len(ids), most):
             part = ids[start : start + most]
-            entries = [build_delete_entry(document_id, version) for document_id in part]
+            entries = [
+                build_delete_entry(document_id, version, routings.get(document_id))
+                for document_id in part
+            ]
             extra = build_operations(entries, DELETE * len(entries))
             removed = self._deliver(self._build_bulk_client(), self._target.index, extra, result)
             result.removed += removed.result.deleted

@@ -54,6 +54,8 @@ class ScannedDocument:
 
     id: str
     """Its `_id`."""
+    routing: str
+    """Its routing; empty where the `_id` decides on the shard."""
     version: int
     """Its external version."""
     text: str
@@ -161,6 +163,8 @@ def _parse_hits(text: str) -> Iterator[tuple[int, ScannedDocument]]:
         source, body_end = _DECODER.raw_decode(text, body_at)
         tail_end = text.index("}", body_end)
         tail = json.loads("{" + text[body_end:tail_end].lstrip(", ") + "}")
-        document = ScannedDocument(head["_id"], head["_version"], text[body_at:body_end], source)
+        routing = head.get("_routing", "")
+        body = text[body_at:body_end]
+        document = ScannedDocument(head["_id"], routing, head["_version"], body, source)
         yield tail["sort"][0], document
         start = tail_end

@@ -55,6 +55,11 @@ class Operations:
         """Return the `_id` in the action line of the operation at `position`."""
         return str(self.get_action(position)["_id"])
 
+    def get_routing(self, position: int) -> str | None:
+        """Return the routing in that line; None where the `_id` decides on the shard."""
+        routing = self.get_action(position).get("routing")
+        return None if routing is None else str(routing)
+
     def get_failed_field(self, position: int) -> str:
         """Return the field whose expression fails, of a row that is refused."""
         return str(self.get_action(position)["failed"])
@@ -101,9 +106,11 @@ def build_operations(entries: Sequence[bytes], expects: bytes) -> Operations:
     return Operations(b"".join(entries), np.cumsum(lengths), expects)
 
 
-def build_delete_entry(document_id: str, version: int) -> bytes:
+def build_delete_entry(document_id: str, version: int, routing: str | None = None) -> bytes:
     """Build a delete operation with an external version."""
     fields = {"_id": document_id, "version": version, "version_type": "external"}
+    if routing is not None:
+        fields["routing"] = routing
     return json.dumps({"delete": fields}).encode() + b"\n"
 
 

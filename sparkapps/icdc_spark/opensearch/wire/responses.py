@@ -17,6 +17,9 @@ from icdc_spark.opensearch.wire.item_outcome import DROPPED, ItemAnswer
 
 _STATUS = re.compile(r'"status":(\d+)')
 _ERROR = '"error":'
+# The second one where documents are routed: the guard has no routing.
+_OF_AN_ALIAS = ("document_missing_exception", "routing_missing_exception")
+"""Errors of a guard that was not refused for naming a physical index."""
 _NOOP = '"noop"'
 """The result of a document that an ingest pipeline dropped: a success that wrote nothing."""
 
@@ -88,5 +91,5 @@ def _parse_item(item: dict[str, Any]) -> ItemAnswer:
 
 def _check_guard(status: int, text: str) -> None:
     # The guard fails for a physical index before anybody asks who may write: 403 means an alias.
-    if status < 300 or status == 403 or "document_missing_exception" in text:
+    if status < 300 or status == 403 or any(kind in text for kind in _OF_AN_ALIAS):
         raise Gap("The name of the index is an alias now: somebody replaced the index.")

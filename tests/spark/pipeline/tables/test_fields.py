@@ -2,6 +2,8 @@
 
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import quote
 
 import pytest
 from pyspark.sql import SparkSession
@@ -10,6 +12,7 @@ from icdc_api.job.modes import RunMode
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.tables.fields import by, taken
+from icdc_testing.tables.long_values import LONG, UNLIMITED, mend
 from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
@@ -172,3 +175,114 @@ def ask(harness: Harness, mode: RunMode) -> list[dict[str, Any]]:
     assert report.result is not None
     tables: list[dict[str, Any]] = report.result["tables"]
     return tables
+
+
+TENANTS = ["acme", "a|b", "Zoë, Inc."]
+
+
+def read_addresses(url: str, index: str) -> list[tuple[str, str]]:
+    """Return id and routing of every document of all shards; each is found by them."""
+    addresses = []
+    for hit in oracle.request(f"{url}/{index}/_search?size=1000")["hits"]["hits"]:
+        addresses.append((hit["_id"], hit["_routing"]))
+        one = f"{url}/{index}/_doc/{quote(hit['_id'])}?routing={quote(hit['_routing'])}"
+        assert oracle.request(one)["_source"] == hit["_source"]
+    return sorted(addresses)
+
+
+def find_other_routing(url: str, index: str, routing: str, *, same_shard: bool) -> str:
+    """Return another routing, to the same shard or to another one."""
+
+    def shard(one: str) -> int:
+        asked = f"{url}/{index}/_search_shards?routing={one}"
+        return int(oracle.request(asked)["shards"][0][0]["shard"])
+
+    return next(
+        f"other{n}" for n in range(100) if (shard(f"other{n}") == shard(routing)) is same_shard
+    )
+
+
+@pytest.fixture
+def routed(spark: SparkSession, lake: Lake, clean_indices: str, tmp_path: Path) -> Harness:
+    """A pipeline of ten rows of each tenant: one is too long, and the expression fails on one."""
+    name = lake.create("id int, tenant string, name string, n int")
+    lake.sql(
+        f"insert into lake.{name} select id, tenant, if(id = 8, '{LONG}', null), int(id != 9) "
+        f"from range(10) cross join (select explode(array{(*TENANTS,)}) tenant)"
+    )
+    entry = {
+        "name": name,
+        "index": ALIAS,
+        "identifierColumns": ["tenant", "id"],
+        "routing": ["tenant"],
+        "fields": ["*", by("each", "1 / n")],
+        "mapping": {"name": UNLIMITED},
+    }
+    harness = Harness(spark, clean_indices, tmp_path, [entry])
+    harness.resource["spec"]["sink"]["opensearch"]["indexSettings"] |= {
+        "number_of_shards": 5,
+        "routing_partition_size": 2,
+    }
+    return harness
+
+
+def check_addresses(url: str, *ids: int) -> None:
+    """Assert that each document is there once, where its tenant says."""
+    index = f"{ALIAS}-000001"
+    oracle.request(f"{url}/{index}/_refresh", "POST")
+    escaped = [tenant.replace("|", r"\|") for tenant in TENANTS]
+    expected = sorted((f"{tenant}|{one}", tenant) for tenant in escaped for one in ids)
+    assert read_addresses(url, index) == expected
+
+
+def test_a_routed_document_lies_on_one_shard_whatever_happens_to_it(
+    routed: Harness, lake: Lake, clean_indices: str
+) -> None:
+    name = routed.resource["spec"]["tables"][0]["name"]
+    (previewed,) = ask(routed, RunMode.PREVIEW)
+    assert {one["_routing"] for one in previewed["documents"]} <= {"acme", r"a\|b", "Zoë, Inc."}
+    assert previewed["mapping"]["_routing"] == {"required": True}
+    assert routed.sync().dead_letters == 6
+    check_addresses(clean_indices, *range(8))
+
+    # What is refused now is removed where it was, and the mapping of a routed index is extended.
+    lake.sql(f"alter table lake.{name} add column more string")
+    lake.sql(f"delete from lake.{name} where id = 0")
+    lake.sql(f"update lake.{name} set n = 0 where id = 1")
+    lake.sql(f"update lake.{name} set name = '{LONG}' where id = 2")
+    lake.sql(f"update lake.{name} set more = 'x' where id = 3")
+    assert routed.sync().dead_letters == 12
+    check_addresses(clean_indices, *range(3, 8))
+    mend(clean_indices, f"{ALIAS}-000001")
+    assert ask(routed, RunMode.REPLAY)[0]["left"] == 6
+    check_addresses(clean_indices, *range(2, 9))
+    assert routed.inspect(RunMode.VERIFY)["equal"] is True
+
+    routed.resource["spec"]["tables"][0]["routing"] = ["id"]
+    assert "the routing changed" in ask(routed, RunMode.PLAN)[0]["why"]
+    routed.sync()
+    assert read_serving(clean_indices) == f"{ALIAS}-000002"
+    # Its mapping is not mended.
+    assert {route for _, route in read_addresses(clean_indices, ALIAS)} == set("34567")
+
+
+def test_a_document_that_somebody_wrote_with_another_routing_is_found_and_deleted(
+    routed: Harness, clean_indices: str
+) -> None:
+    routed.sync()
+    index = f"{ALIAS}-000001"
+    url = f"{clean_indices}/{index}/_doc"
+    near = find_other_routing(clean_indices, index, "acme", same_shard=True)
+    far = find_other_routing(clean_indices, index, "acme", same_shard=False)
+    oracle.request(f"{url}/acme%7C3?routing={near}", "PUT", {"n": 7})
+    oracle.request(f"{url}/acme%7C4?routing={far}", "PUT", {"n": 7})
+    oracle.request(f"{url}/acme%7C99?routing={far}", "PUT", {"n": 7})
+    oracle.request(f"{url}/acme%7C5?routing=acme", "DELETE")
+    found = routed.inspect(RunMode.REPAIR)
+    assert found["extra"]["samples"] == ["acme|3", "acme|4", "acme|99"]
+    # The first has replaced ours, the second lies beside it.
+    assert found["missing"]["samples"] == ["acme|3", "acme|5"]
+    check_addresses(clean_indices, *range(8))
+    assert routed.inspect(RunMode.VERIFY)["equal"] is True
+    with pytest.raises(HTTPError, match="400"):
+        oracle.request(f"{url}/acme%7C3")

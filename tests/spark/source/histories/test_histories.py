@@ -92,7 +92,8 @@ def check(lake: Lake, history: "KeyedHistory", snapshots: tuple[int, int], shape
     changed, unlike = list_changed(before, after), list_changed(before, after)
     if shape:
         unlike = list_changed(*(list_documents(lake, history.name, at, []) for at in snapshots))
-    wishes = {"fields": fields(*(entry for entry, _ in shape))}
+    wishes: dict[str, Any] = {"fields": fields(*(entry for entry, _ in shape))}
+    wishes["routing"] = ("id",) if shape else ()
     for strategy, batch in lake.ways(history.name, snapshots[0], **wishes).items():
         names = [entry["name"] for entry, _ in shape]
         context = f"{history.log} since {snapshots[0]} by {strategy} with {names}"
@@ -105,6 +106,7 @@ def check(lake: Lake, history: "KeyedHistory", snapshots: tuple[int, int], shape
             usual = "c" if op.id not in before else "u" if op.id in after else "d"
             expected = "r" if op.id in after and after[op.id] is None else usual
             assert op.expect == expected, context
+            assert op.routing == (op.id if shape else None), context
         generous = (Strategy.STREAM, Strategy.LINEAGE)  # they may send rows that are as before
         if history.mode == COPY_ON_WRITE and strategy not in generous:
             # A field may be as before though what it reads is not.

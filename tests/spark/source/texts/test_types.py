@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from unittest import mock
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,7 +13,7 @@ from icdc_operator.cluster.heads.reader.branches import parse_file
 from icdc_operator.cluster.heads.reader.metadata_files import read
 from icdc_spark.diff.strategies import Strategy
 from icdc_spark.documents.document_spec import resolve_spec
-from icdc_spark.documents.ids import join_key
+from icdc_spark.documents.ids import build_routing, join_key
 from icdc_spark.documents.mapping import build_index_mapping
 from icdc_spark.documents.schema import Field, parse_schema
 from icdc_spark.documents.serialise import build_index_line, serialise_document
@@ -68,7 +69,7 @@ def test_documents_are_those_of_the_page_and_opensearch_returns_them(
     ]
     keys = [(columns, identifier) for columns, identifier in keys if identifier is not None]
     made = serialise_document(cells)
-    line = build_index_line(F.lit("42"), made, version=1)
+    line = build_index_line([F.lit("42").alias("_id")], made, version=1)
     ids = F.array(*(join_key(columns) for columns, _ in keys))
 
     source, lines, identifiers = spark.range(1).select(made, line, ids).collect()[0]
@@ -137,6 +138,51 @@ JOINED = [
     (r"'\\N'", "null", r"\\N|\N"),
     ("repeat('x', 300)", "repeat('y', 300)", hash_id("x" * 300 + "|" + "y" * 300)),
 ]
+
+
+LONG = "repeat('y', 600)"
+# positions of the routing among the key's columns (a, s.b), their values in SQL, id and routing
+ROUTED = [
+    ((0,), "'a'", "'b'", "a|b", "a"),
+    ((1,), "'a'", "'b'", "a|b", "b"),
+    ((1, 0), "'a'", "'b'", "a|b", "b|a"),
+    ((0,), r"'a|\\'", "'|b'", r"a\|\\|\|b", r"a\|\\"),
+    ((1,), r"'\\|'", r"'|\\'", r"\\\||\|\\", r"\|\\"),
+    ((0,), "''", "'b'", "|b", "\\E"),
+    ((0,), "null", "'b'", r"\N|b", r"\N"),
+    ((0,), r"'\\H'", "'b'", r"\\H|b", r"\\H"),
+    ((0,), "'a\nb'", "'c'", "a\nb|c", "a\nb"),
+    ((0,), "'a,b é'", "'c'", "a,b é|c", "a,b é"),
+    ((0, 1), "''", "''", "|", "|"),
+    ((0,), "repeat('x', 445)", "'b'", "x" * 445 + "|b", "x" * 445),
+    ((0,), "repeat('x', 446)", "'b'", "x" * 446 + "|b", hash_id("x" * 446)),
+    ((0,), "'a|'", LONG, hash_id(r"a\||" + "y" * 600) + r"|a\|", r"a\|"),
+    ((1,), LONG, "''", hash_id("y" * 600 + "|") + r"|\E", r"\E"),
+    (
+        (0,),
+        "repeat('é', 222)",
+        LONG,
+        f"{hash_id('é' * 222 + '|' + 'y' * 600)}|{'é' * 222}",
+        "é" * 222,
+    ),
+    (
+        *((0,), "repeat('é', 223)", LONG),
+        f"{hash_id('é' * 223 + '|' + 'y' * 600)}|{hash_id('é' * 223)}",
+        hash_id("é" * 223),
+    ),
+]
+
+
+def test_the_routing_of_a_document_is_made_of_its_id(spark: SparkSession) -> None:
+    fields = [field_of("string")] * 2
+    made = []
+    for routing, a, b, _, _ in ROUTED:
+        spec = mock.Mock(identifiers=[(one,) for one in fields], routing=routing)
+        identity = join_key(list(zip((F.expr(a), F.expr(b)), fields, strict=True)), routing)
+        made.append(F.array(identity, build_routing(identity, spec)))
+    (row,) = spark.range(1).select(*[one.alias(f"c{at}") for at, one in enumerate(made)]).collect()
+    assert [tuple(one) for one in row] == [(identity, route) for *_, identity, route in ROUTED]
+    assert all(len(identity.encode()) <= 512 for identity, _ in row)
 
 
 def test_ids_of_several_columns_one_of_them_nested(lake: Lake) -> None:

@@ -38,6 +38,7 @@ class Op(NamedTuple):
     expect: str
     id: str
     doc: str | None
+    routing: str | None = None
 
 
 class BatchOperations(NamedTuple):
@@ -210,11 +211,13 @@ def _op(line: bytes, expect: str) -> Op:
     action, *source = line.decode().removesuffix("\n").split("\n")
     ((verb, details),) = json.loads(action).items()
     assert verb == ("delete" if expect == "d" else "index")
-    assert details.keys() == {"_id", "version", "version_type"} | ({"failed"} & {*details})
+    assert details.keys() == {"_id", "version", "version_type"} | (
+        {"failed", "routing"} & {*details}
+    )
     assert ("failed" in details) == (expect == "r")
     assert (details["version"], details["version_type"]) == (VERSION, "external")
     assert len(source) == (0 if verb == "delete" else 1)
-    return Op(expect, details["_id"], source[0] if source else None)
+    return Op(expect, details["_id"], source[0] if source else None, details.get("routing"))
 
 
 def apply_batch(index: dict[str, str], batch: BatchOperations) -> dict[str, str]:

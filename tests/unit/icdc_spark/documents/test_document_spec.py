@@ -9,6 +9,7 @@ from icdc_api.errors import ColumnNotFound, FieldInvalid, IcdcError, NoIdentifie
 from icdc_api.spec.indices.ingest_pipeline import IngestPipeline
 from icdc_api.spec.sink import Strings
 from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
+from icdc_spark.documents.mapping import build_index_mapping
 from icdc_spark.documents.schema import Schema, parse_schema
 from icdc_spark.documents.wishes import DocumentWishes
 
@@ -125,6 +126,8 @@ WRONG: list[tuple[dict[str, Any], type[IcdcError], str]] = [
         FieldInvalid,
         "sink.opensearch.pipeline.adds names `s`, which documents have from the table",
     ),
+    ({"routing": ("s.x",)}, FieldInvalid, r"routing names `s.x`.* identifier columns \(`id`\)"),
+    ({"routing": ("id",), "append_only": True}, FieldInvalid, r"identifier columns \(none\)"),
 ]
 
 
@@ -192,6 +195,7 @@ def test_widening_is_compatible_within_one_mapping(before: str, after: str, *, s
         ({"identifier_columns": ("a",)}, "the identifier columns changed"),
         ({"mapping": {"a": {"type": "integer"}}}, "the mapping overrides changed"),
         ({"columns": ("id",)}, "`a` no longer exists"),
+        ({"routing": ("id",)}, "the routing changed"),
     ],
 )
 def test_which_wishes_make_documents_differ(wishes: dict[str, Any], reason: str) -> None:
@@ -199,7 +203,22 @@ def test_which_wishes_make_documents_differ(wishes: dict[str, Any], reason: str)
     changed = spec(A, **wishes)
     assert changed.hash != before.hash
     assert reason in (changed.compare_with_stored(before.stored).reason or "")
+    assert before.compare_with_stored(changed.stored).reason is not None
     assert changed.compare_with_stored(changed.stored).reason is None
+
+
+def test_a_routing_is_stored_by_field_ids_in_its_order_and_required_of_every_request() -> None:
+    fields = (column(2, "s", struct(column(3, "t", "string"))), column(4, "n", "int"))
+    key = ("n", "s.t", "id")
+    routed = spec(*fields, identifier_columns=key, routing=("id", "s.t"))
+    assert (routed.routing, routed.stored["routing"]) == ((2, 1), [1, 3])
+    assert build_index_mapping(routed, table_uuid="u")["_routing"] == {"required": True}
+    turned = spec(*fields, identifier_columns=key, routing=("s.t", "id"))
+    assert turned.compare_with_stored(routed.stored).reason == "the routing changed"
+    # What earlier versions wrote, who knew of none.
+    plain = spec(*fields, identifier_columns=key)
+    assert "routing" not in plain.stored
+    assert "_routing" not in build_index_mapping(plain, table_uuid="u")
 
 
 @pytest.mark.parametrize(

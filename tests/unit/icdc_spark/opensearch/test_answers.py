@@ -78,6 +78,7 @@ def test_what_does_not_answer_the_request_is_unreadable(text: str) -> None:
     [
         {"status": 200},
         failure_of(404, "document_missing_exception", "[icdc-guard]: document missing"),
+        failure_of(400, "routing_missing_exception", "routing is required for [i]/[icdc-guard]"),
         failure_of(403, "security_exception", "no permissions for [indices:data/write/update]"),
     ],
 )

@@ -96,6 +96,8 @@ def test_ids_and_documents_are_read_back(key: str) -> None:
     )
     assert [made.get_document_id(n) for n in range(2)] == [key, key]
     assert [made.get_document(n) for n in range(2)] == [b"", b'{"v":1}']
+    assert [made.get_routing(n) for n in range(2)] == [None, None]
+    assert build_operations([build_delete_entry("a", 7, key)], b"d").get_routing(0) == key
 
 
 def test_rows_that_are_refused_before_are_taken_out_with_their_fields() -> None:

@@ -40,7 +40,9 @@ _TEXTS = ("other", "/other", "3g", "3Gi", "https://other:9200")
 _EXCLUDED_BY: Mapping[str, Mapping[str, Any]] = {
     "tables[].startFrom": {"mode": "StreamOnly"},
     "tables[].fields": {"tables[].columns": None},
-    "tables[].appendOnly": {"tables[].identifierColumns": None},
+    "tables[].identifierColumns": {"tables[].routing": None},
+    "tables[].routing": {"tables[].identifierColumns": None},
+    "tables[].appendOnly": {"tables[].identifierColumns": None, "tables[].routing": None},
     "sink.opensearch.pipeline.adds": {"sink.opensearch.pipeline.name": "embed"},
 }
 """What a field requires of others: they are so before it is changed, too. None: absent."""

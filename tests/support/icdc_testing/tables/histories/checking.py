@@ -151,7 +151,7 @@ def compute_batch(one: Pair, plan: ChangePlan, strategy: Strategy | None) -> Bat
 
 
 def _spec(history: TableHistory, snapshot_id: int) -> DocumentSpec:
-    wishes = DocumentWishes(identifier_columns=KEYS)
+    wishes = DocumentWishes(identifier_columns=KEYS, routing=(HISTORY,))
     return resolve_spec(history.name, history.table.read_schema(snapshot_id), wishes)
 
 
@@ -176,6 +176,7 @@ def check(one: Pair, ops: list[Op], strategy: Strategy | None) -> None:
         usual = "u" if op.id in after else "d"
         expected = {usual} if op.id in before else {"c", usual} if named else {"c"}
         assert op.expect in expected, f"{op} ought to expect {expected}, {context}"
+        assert op.routing == str(history.number), f"{op} is on another shard, {context}"
     compares = strategy in (Strategy.ONE_READ, Strategy.TWO_READS)
     with_deletes = plan.shared_before.files + plan.shared_after.files + len(plan.value_deletes)
     if compares and not with_deletes and not named:
