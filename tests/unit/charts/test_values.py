@@ -115,7 +115,7 @@ def test_no_map_of_the_schema_is_open_but_those_of_kubernetes(chart: Path) -> No
         assert free == OF_KUBERNETES
     else:
         # Where the CRD preserves unknown fields.
-        ends = ("global", "template", "mapping.*", "indexSettings")
+        ends = ("global", "template", "mapping.*", "pipeline.adds.*", "indexSettings")
         assert all(path.endswith(ends) for path in free), free
 
 
