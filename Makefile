@@ -25,19 +25,23 @@ REFERENCE := fields_page commands_page metrics_page documents_page compatibility
 
 # ICDC_TEST_KUBECONFIG names another cluster (kind, k3s) for the tests to use.
 ARCHIVES := .icdc/images
+# Where a program cannot be built, nothing is run with whatever PATH has instead.
+PROGRAMS = path="$$(PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries --path $(1))" && \
+  PATH="$$path:$$PATH"
 # BuildKit, which `docker build` is, treats a Dockerfile differently from buildah.
-BUILDKIT = PATH="$$(PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries --path buildkitd buildctl):$$PATH" \
-  $(BIN)/python tools/images/images.py
+BUILDKIT = $(call PROGRAMS,buildkitd buildctl) $(BIN)/python tools/images/images.py
+# What pushes or signs counts only where it is typed: a variable of the shell must not push a dry run.
+TYPED = $(if $(filter command line,$(origin $(1))),$($(1)))
 # From Go modules in pinned versions: another Helm packs other bytes.
-RELEASE = PATH="$$(PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries --path helm crane $(if $(SIGN_KEY),cosign)):$$PATH" \
+RELEASE = $(call PROGRAMS,helm crane $(if $(call TYPED,SIGN_KEY),cosign)) \
   PYTHONPATH=tools/images:tools/generated $(BIN)/python tools/release/release.py "$(VERSION)" \
-  --registry "$(REGISTRY)" --sign-key "$(SIGN_KEY)"
+  --registry "$(call TYPED,REGISTRY)" --sign-key "$(call TYPED,SIGN_KEY)"
 CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.real_cluster.command
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes words prose shape rooms crds crds-check charts \
         charts-check docs-check lock guards guard-table words-page reference site pod-template images images-check images-parts release test test-unit test-api test-spark test-cluster cluster-up cluster-down \
-        soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index bench-operator bench-cli bench-planning bench-file-counts bench-idle bench-changelog \
+        soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index soak-release bench-operator bench-cli bench-planning bench-file-counts bench-idle bench-changelog \
         bench-encryption bench-latency bench-lingering bench-isolation bench-memory bench-partitions bench-tables demo cluster-demo clean caches clean-caches
 
 help: ## list these targets
@@ -171,6 +175,9 @@ soak-state: setup ## whether anything grows with the batches, and a restart; ARG
 
 soak-state-index: setup ## what OpenSearch stores of replaced state documents: six minutes; ARGS='--tables N --rounds N'
 	@PYTHONPATH=tests/support $(BIN)/python -W ignore tests/soak/soak_state_index.py $(ARGS)
+
+soak-release: setup ## a release signed by the real cosign, and checked: six minutes, once, to build it
+	ICDC_SOAK=1 $(PYTEST) --timeout 1800 tests/api/charts/test_release.py
 
 bench-operator: setup ## the operator with 1,000 pipelines on a real API server: forty minutes
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_operator.py $(ARGS)

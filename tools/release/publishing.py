@@ -8,6 +8,7 @@ differ in too much (tokens, redirects, mounts of layers) for a client of our own
     nothing of this version     pushed
     the same bytes              left alone, so that a push that was cut off can be repeated
     other bytes                 Submission, before anything is pushed
+    what one may not read       the same: it could be a version that others released
 """
 
 import hashlib
@@ -27,11 +28,18 @@ CHARTS = "charts"
 """What stands before the names of charts: one of them is also that of the images' folder."""
 _SECONDS = 3600
 """For one image: a bound for a registry that takes too slowly."""
+# Of the line with which crane ends: what it says after the address that it asked. Names in that
+# address, and whatever else a registry writes, could be any of these words.
 _ABSENT = re.compile(
-    r"\b(?:MANIFEST_UNKNOWN|NAME_UNKNOWN|NOT_FOUND|404|DENIED|UNAUTHORIZED|401|403)\b"
+    r"^Error: \S+ manifest \S+: GET \S+/manifests/\S+: "
+    r"(?:MANIFEST_UNKNOWN|NAME_UNKNOWN|NOT_FOUND|unexpected status code 404)\b",
+    re.MULTILINE,
 )
-"""What registries answer for what is not there; some hide that from those who may not read. Whoever
-may not push either is refused at the push."""
+_DENIED = re.compile(
+    r"^Error: \S+ manifest \S+: [A-Z]+ \S+: "
+    r"(?:DENIED|UNAUTHORIZED|unexpected status code 40[13])\b",
+    re.MULTILINE,
+)
 
 
 def publish(
@@ -96,7 +104,7 @@ def _is_present(reference: str, digest: str, plain_http: bool) -> bool:
     try:
         manifest = _run("crane", "manifest", *options, reference)
     except Submission as exc:
-        if _ABSENT.search(exc.message):
+        if is_absent(reference, exc.message):
             return False
         raise
     found = {layer["digest"] for layer in json.loads(manifest).get("layers", ())}
@@ -107,6 +115,21 @@ def _is_present(reference: str, digest: str, plain_http: bool) -> bool:
             "released once. Raise the version."
         )
     return True
+
+
+def is_absent(reference: str, printed: str) -> bool:
+    """Return whether crane, which failed and printed that, says that the registry has no such tag.
+
+    Submission where the registry denies reading: whether the tag is there is then unknown.
+    """
+    if _DENIED.search(printed):
+        raise Submission(
+            f"The registry does not let you read {reference}, so it may have that version already, "
+            "and nothing is pushed. Log in (`docker login`) with an account that may pull and "
+            "push, or ask whoever runs the registry to allow both, and to create the repository "
+            f"if pushing does not create it. {printed}"
+        )
+    return bool(_ABSENT.search(printed))
 
 
 def _run(*command: str) -> str:

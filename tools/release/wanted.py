@@ -10,11 +10,16 @@ from pathlib import Path
 
 from icdc_api.errors import BadSpec
 
-# Semantic versioning without build metadata: a tag of an image has no `+`.
-_VERSION = re.compile(
-    r"(?:0|[1-9]\d*)(?:\.(?:0|[1-9]\d*)){2}(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+# No pre-releases, whose names differ between Python and Helm, and no build metadata, since tags
+# have no `+`.
+_VERSION = re.compile(r"(?:0|[1-9]\d*)(?:\.(?:0|[1-9]\d*)){2}")
+_LABEL = r"[a-z0-9]+(?:-+[a-z0-9]+)*"
+_REGISTRY = re.compile(
+    # Anything else in the first place is a name in Docker Hub, as for Docker and Kubernetes.
+    r"(?=[^/]*[.:]|localhost(?:/|$))"
+    rf"{_LABEL}(?:\.{_LABEL})*(?::\d+)?"
+    r"(?:/[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*)*"
 )
-_REGISTRY = re.compile(r"[a-z0-9.-]+(?::\d+)?(?:/[a-z0-9._-]+)*")
 _UNRELEASED = "Unreleased"
 
 
@@ -49,23 +54,29 @@ def check_version(version: str, stated: str) -> None:
     """
     if not _VERSION.fullmatch(version):
         raise BadSpec(
-            f"VERSION={version} is not a version such as 1.2.3 or 1.2.3-rc.1. This checkout is "
-            f"version {stated}: make release VERSION={stated}"
+            f"VERSION={version} is not a version such as 1.2.3. This checkout is version "
+            f"{stated}: make release VERSION={stated}"
         )
     if version != stated:
         raise BadSpec(
             f"VERSION={version}, but this checkout is version {stated}. Check out the commit of "
-            f"{version}, or first raise the version in pyproject.toml, crds/icdc_api/__init__.py "
-            "and both Chart.yaml."
+            f"{version}, or first raise the version in pyproject.toml, crds/icdc_api/__init__.py, "
+            "both Chart.yaml, README.md and docs/releasing.md."
         )
 
 
 def check_registry(registry: str) -> None:
-    """Return where the name can stand before that of an image; BadSpec for a URL, for example."""
+    """Return where the name can stand before that of an image; BadSpec where it cannot.
+
+    registry.example/lake, localhost/lake, r:5000    nothing
+    lake, lake/cdc                                   BadSpec: Docker Hub, and not the host `lake`
+    https://r.example, r.example/, a..b, r.io/-x     BadSpec: no registry accepts such a name
+    """
     if registry and not _REGISTRY.fullmatch(registry):
         raise BadSpec(
             f"REGISTRY={registry} is not a host with an optional port and path, such as "
-            "registry.example/lake: lower case, no scheme, no slash at the end."
+            "registry.example/lake: lower case, no scheme, no slash at the end, and a dot or a "
+            "port in the host unless it is localhost."
         )
 
 

@@ -74,13 +74,6 @@ def list_commands(kind: str) -> str:
     return str(block)
 
 
-def list_readme_lines(start: str) -> list[str]:
-    """Return the lines of the README's shell blocks that start so, each command in one line."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    blocks = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).replace("\\\n", " ")
-    return [line for line in blocks.splitlines() if line.startswith(start)]
-
-
 def write_built(folder: Path, content: bytes = b"") -> Path:
     """Write archives as `make images` does, but small."""
     folder.mkdir()
@@ -132,17 +125,6 @@ def published(
         images = release.make_release(wanted_release, write_built(folder / "built"))
         made = PublishedRelease(wanted_release, images, [], environment)
         yield replace(made, pushed=made.publish(images))
-
-
-def test_the_readme_installs_what_it_has_released() -> None:
-    (release_line,), (install,) = (
-        list_readme_lines("make release"),
-        list_readme_lines("helm install"),
-    )
-    given = dict(word.split("=") for word in release_line.split()[2:])
-    assert given["VERSION"] == VERSION
-    named = install.replace(given["REGISTRY"], "$REGISTRY").replace(VERSION, "$VERSION")
-    assert named.split() == list_commands("install").split()
 
 
 def test_the_chart_installs_the_released_images_without_a_value(
