@@ -77,4 +77,4 @@ def _list_sources(release: WantedRelease) -> list[dict[str, str | dict[str, str]
         {"name": path.relative_to(root).as_posix(), "digest": {"sha256": hash_file(path)}}
         for path in locks
     ]
-    return [{"name": "checkout", "digest": {"gitCommit": release.revision}}, *sources]
+    return [{"name": "checkout", "digest": {"gitCommit": release.checkout.revision}}, *sources]

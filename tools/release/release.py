@@ -23,10 +23,12 @@ import os
 import shutil
 import sys
 import tarfile
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import checkout
 import image_context
 import krew_plugin
 import publishing
@@ -43,6 +45,7 @@ from wanted import WantedRelease
 NOTES = "RELEASE_NOTES.md"
 CRD = image_context.ROOT / "crds" / "icebergcdcpipelines.icebergcdc.dev.yaml"
 """For who installs it separately from the chart (`crds.install`)."""
+_WHEEL_SOURCES = ("pyproject.toml", "README.md", "LICENSE", "crds", "operator", "sparkapps")
 _WHEEL_SECONDS = 300
 
 
@@ -51,16 +54,16 @@ def read_release(options: argparse.Namespace, root: Path = image_context.ROOT) -
     source = image_context.read_source(root)
     wanted.check_version(options.version, source.version)
     wanted.check_registry(options.registry)
-    revision = _read_revision(root)
+    found = checkout.read_checkout(root)
     if options.registry:
-        wanted.check_revision(revision)
+        wanted.check_checkout(found)
     if options.sign_key:
         signing.check_key(options.sign_key)
     changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     return WantedRelease(
         version=options.version,
         registry=options.registry,
-        revision=revision,
+        checkout=found,
         epoch=source.epoch,
         notes=wanted.cut_notes(changelog, options.version),
         folder=options.into / options.version,
@@ -104,13 +107,15 @@ def _fill(release: WantedRelease, built: Path) -> None:
 def build_wheel(release: WantedRelease) -> Path:
     """Build the wheel of command line, operator and application; return its path."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
-    programs.run_program(
-        [*command, "--directory", str(release.folder.absolute())],
-        name="hatchling",
-        seconds=_WHEEL_SECONDS,
-        folder=image_context.ROOT,
-        env={**os.environ, "SOURCE_DATE_EPOCH": str(release.epoch)},
-    )
+    with tempfile.TemporaryDirectory() as scratch:
+        checkout.copy_tracked(image_context.ROOT, Path(scratch), *_WHEEL_SOURCES)
+        programs.run_program(
+            [*command, "--directory", str(release.folder.absolute())],
+            name="hatchling",
+            seconds=_WHEEL_SECONDS,
+            folder=Path(scratch),
+            env={**os.environ, "SOURCE_DATE_EPOCH": str(release.epoch)},
+        )
     (wheel,) = release.folder.glob("*.whl")
     return wheel
 
@@ -134,19 +139,6 @@ def push_release(
         if options.sign_key:
             signing.sign_reference(reference, options.sign_key, plain_http=plain)
         _say(f"pushed {reference}")
-
-
-def _read_revision(root: Path) -> str:
-    """Return the commit of the checkout; unlike an image's, with whatever differs from it."""
-    git = ["git", "-C", str(root)]
-    try:
-        commit = programs.run_program([*git, "rev-parse", "HEAD"], name="git", seconds=60)
-        changed = programs.run_program(
-            [*git, "status", "--porcelain", "--untracked-files=no"], name="git", seconds=60
-        )
-    except IcdcError:
-        return "unknown"
-    return f"{commit.strip()}-dirty" if changed else commit.strip()
 
 
 def _build_parser() -> argparse.ArgumentParser:
@@ -178,6 +170,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             push_release(release, images, options)
         else:
             _say("dry run: nothing was pushed, and the charts name no registry; set REGISTRY=")
+            if release.checkout.changed:
+                _say(f"not to be pushed: {wanted.describe_changes(release.checkout)}")
     except (IcdcError, tarfile.TarError, OSError) as exc:
         sys.stderr.write(f"error: {exc}\n")
         return 1

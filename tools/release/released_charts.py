@@ -13,12 +13,12 @@ where they name images; Helm, which packs them, comes from PATH.
 import json
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import chart_readme
+import checkout
 import image_context
 from icdc_api.errors import Bug
 from icdc_cli.embedded import programs
@@ -36,8 +36,8 @@ def pack_charts(release: WantedRelease, images: Sequence[ReleasedImage]) -> list
     """
     with tempfile.TemporaryDirectory() as scratch:
         for name in CHARTS:
-            chart = Path(scratch) / name
-            shutil.copytree(image_context.ROOT / "charts" / name, chart)
+            chart = Path(scratch) / "charts" / name
+            checkout.copy_tracked(image_context.ROOT, Path(scratch), f"charts/{name}")
             if name == CHARTS[0]:
                 _name_images(chart, release, images)
             # Helm packs files with their dates; so the same chart gives the same archive.

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from checkout import UNKNOWN, Checkout
 from icdc_api.errors import BadSpec
 
 # No pre-releases, whose names differ between Python and Helm, and no build metadata, since tags
@@ -21,6 +22,7 @@ _REGISTRY = re.compile(
     r"(?:/[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*)*"
 )
 _UNRELEASED = "Unreleased"
+_SHOWN_PATHS = 5
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,8 @@ class WantedRelease:
     """Of pyproject.toml, which image, charts and wheel have as well."""
     registry: str
     """Before the names of images and charts, such as `registry.example/lake`; "" for none."""
-    revision: str
-    """The commit, in hex, with `-dirty` after it where files differ from it; or `unknown`."""
+    checkout: Checkout
+    """The commit, and what differs from it."""
     epoch: int
     """Date of every file in every archive, in seconds since 1970."""
     notes: str
@@ -80,13 +82,26 @@ def check_registry(registry: str) -> None:
         )
 
 
-def check_revision(revision: str) -> None:
-    """Return where the revision is a commit; BadSpec where others could not check it out."""
-    if revision == "unknown" or revision.endswith("-dirty"):
+def check_checkout(checkout: Checkout) -> None:
+    """Return where the checkout is a commit; BadSpec where others could not check it out."""
+    if checkout.commit == UNKNOWN:
         raise BadSpec(
-            f"The revision of this checkout is {revision}. Only a commit is pushed to a registry: "
-            "commit first, or leave out REGISTRY for a dry run."
+            "This folder is no git checkout. Only a commit is pushed to a registry: clone the "
+            "repository, or leave out REGISTRY for a dry run."
         )
+    if checkout.changed:
+        raise BadSpec(
+            f"{describe_changes(checkout)}. Only a commit is pushed to a registry: commit or "
+            "remove them first, or leave out REGISTRY for a dry run."
+        )
+
+
+def describe_changes(checkout: Checkout) -> str:
+    """Return how many files differ from the commit, and the first of them."""
+    shown = ", ".join(checkout.changed[:_SHOWN_PATHS])
+    more = ", …" if len(checkout.changed) > _SHOWN_PATHS else ""
+    count = len(checkout.changed)
+    return f"{count} files differ from commit {checkout.commit}, or are not in it: {shown}{more}"
 
 
 def cut_notes(changelog: str, version: str) -> str:

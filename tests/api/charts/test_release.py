@@ -23,6 +23,7 @@ import publishing
 import release
 import released_image
 import signing
+from checkout import Checkout
 from icdc_api.errors import Submission
 from icdc_testing import ROOT
 from icdc_testing.kube import binaries
@@ -107,7 +108,7 @@ def published(
     """A release of this checkout, pushed."""
     folder = tmp_path_factory.mktemp("release")
     wanted_release = WantedRelease(
-        VERSION, f"{registry}/lake", "c0ffee", 315532800, "- This.\n", folder / VERSION
+        VERSION, f"{registry}/lake", Checkout("c0ffee"), 315532800, "- This.\n", folder / VERSION
     )
     homes = {f"HELM_{name}_HOME": str(helm.home / name) for name in ("CACHE", "CONFIG", "DATA")}
     programs = os.pathsep.join(

@@ -19,6 +19,7 @@ import release
 import released_charts
 import released_image
 import wanted
+from checkout import Checkout
 from icdc_api.errors import BadSpec, Bug
 from icdc_testing import ROOT
 from icdc_testing.real_cluster.node import oci
@@ -47,7 +48,7 @@ BILLS = {path: f'"{ending}"'.encode() for ending, path in released_image.BILLS.i
 
 
 def make_wanted(folder: Path, registry: str = "registry.example/lake") -> WantedRelease:
-    return WantedRelease("0.2.0", registry, "c0ffee", 315532800, "- This.\n", folder)
+    return WantedRelease("0.2.0", registry, Checkout("c0ffee"), 315532800, "- This.\n", folder)
 
 
 def test_the_version_of_the_checkout_is_released() -> None:
@@ -87,13 +88,6 @@ def test_a_name_before_that_of_an_image_is_a_registry(registry: str) -> None:
 def test_what_cannot_stand_before_an_image_is_refused(registry: str) -> None:
     with pytest.raises(BadSpec, match=r"no scheme.* a dot or a port in the host"):
         wanted.check_registry(registry)
-
-
-@pytest.mark.parametrize("revision", ["unknown", "c0ffee-dirty"])
-def test_only_a_commit_is_pushed(revision: str) -> None:
-    wanted.check_revision("c0ffee")
-    with pytest.raises(BadSpec, match="commit first"):
-        wanted.check_revision(revision)
 
 
 @pytest.mark.parametrize(
