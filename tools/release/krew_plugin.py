@@ -27,6 +27,7 @@ MANIFEST = "icdc.yaml"
 """Named after the plugin, as Krew demands."""
 DOWNLOADS = "https://downloads.example/iceberg-cdc-operator"
 """Where releases are served, until there is such a place; `--archive` needs none."""
+_KEY_DIGITS = 16
 _CAVEATS = (
     "Needs Python 3.11 or newer. The first call installs icdc and its packages, with checksums, "
     "from your package index into a folder of its own in ~/.cache/iceberg-cdc-operator."
@@ -37,11 +38,12 @@ def pack_plugin(release: WantedRelease, wheel: Path) -> list[Path]:
     """Write the archive and the manifest into the release's folder; return their paths."""
     archive = release.folder / f"{LAUNCHER}-{release.version}.tar.gz"
     root = image_context.ROOT
+    lock = (root / "tools" / "locks" / "cli.lock").read_bytes()
     files = {
-        LAUNCHER: (root / "tools" / "release" / LAUNCHER, 0o755),
-        wheel.name: (wheel, 0o644),
-        "requirements.lock": (root / "tools" / "locks" / "cli.lock", 0o644),
-        "LICENSE": (root / "LICENSE", 0o644),
+        LAUNCHER: (render_launcher(wheel, lock), 0o755),
+        wheel.name: (wheel.read_bytes(), 0o644),
+        "requirements.lock": (lock, 0o644),
+        "LICENSE": ((root / "LICENSE").read_bytes(), 0o644),
     }
     # Without owners, umask and the time of the build: the same files give the same archive.
     with (
@@ -49,15 +51,24 @@ def pack_plugin(release: WantedRelease, wheel: Path) -> list[Path]:
         gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w") as tar,
     ):
-        for name, (path, mode) in files.items():
+        for name, (content, mode) in files.items():
             member = tarfile.TarInfo(name)
-            content = path.read_bytes()
             member.size, member.mode, member.mtime = len(content), mode, release.epoch
             tar.addfile(member, io.BytesIO(content))
     manifest = release.folder / MANIFEST
     described = describe_plugin(release.version, archive)
     manifest.write_text(yaml.safe_dump(described, sort_keys=False), encoding="utf-8")
     return [archive, manifest]
+
+
+def render_launcher(wheel: Path, lock: bytes) -> bytes:
+    """Return the launcher for this wheel and lock alone, whatever else is beside it.
+
+    Its key changes with either, so that an environment of other contents is never taken for it.
+    """
+    key = hashlib.sha256(wheel.read_bytes() + lock).hexdigest()[:_KEY_DIGITS]
+    text = (Path(__file__).parent / LAUNCHER).read_bytes()
+    return text.replace(b"@WHEEL@", wheel.name.encode()).replace(b"@KEY@", key.encode())
 
 
 def describe_plugin(version: str, archive: Path) -> dict[str, Any]:

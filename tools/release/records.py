@@ -1,8 +1,8 @@
 """What a stranger checks a release by: checksums of all files, and where they come from.
 
 The statement has the form of in-toto, with the predicate of SLSA: which commit and which locks the
-files were made of. It is not signed, so it proves nothing against somebody who can replace the
-files; it says what to build again and to compare. Pure but for reading the files.
+files were made of, what to build again and to compare. By itself it proves nothing against somebody
+who can replace the files; a signature of the checksums covers it. Pure but for reading the files.
 """
 
 import hashlib
@@ -18,8 +18,12 @@ SUMS = "SHA256SUMS"
 PROVENANCE = "provenance.json"
 _KIND = "https://icebergcdc.dev/make-release/v1"
 """The type of the build, which says what its parameters mean. A name: nothing is served there."""
-_LOCKS = "tools/locks"
-_JARS = "operator/icdc_cli/embedded/jars.lock"
+_LOCKS = (
+    *("tools/locks/build.lock", "tools/locks/operator.lock", "tools/locks/spark.lock"),
+    "operator/icdc_cli/embedded/jars.lock",
+    # Of the plugin.
+    "tools/locks/cli.lock",
+)
 
 
 def hash_file(path: Path) -> str:
@@ -58,9 +62,9 @@ def write_provenance(
                 "buildType": _KIND,
                 "externalParameters": {"VERSION": release.version, "REGISTRY": release.registry},
                 "internalParameters": {"SOURCE_DATE_EPOCH": release.epoch},
-                "resolvedDependencies": _list_sources(release),
+                "resolvedDependencies": _list_sources(release, images),
             },
-            # A person's host or a CI machine: the statement is not signed, so a name is a claim.
+            # A person's host or a CI machine, whose name nothing here could show.
             "runDetails": {"builder": {"id": f"{_KIND}/any-host"}},
         },
     }
@@ -69,12 +73,20 @@ def write_provenance(
     return path
 
 
-def _list_sources(release: WantedRelease) -> list[dict[str, str | dict[str, str]]]:
-    """Return the commit, and the locks that fix every package and jar of both images."""
+def _list_sources(
+    release: WantedRelease, images: Sequence[ReleasedImage]
+) -> list[dict[str, str | dict[str, str]]]:
+    """Return the commit, the base image, and the locks that fix every package and jar.
+
+    What the images have of Debian on top of the base is in their bills alone.
+    """
     root = image_context.ROOT
-    locks = [*sorted((root / _LOCKS).glob("*.lock")), root / _JARS]
     sources: list[dict[str, str | dict[str, str]]] = [
-        {"name": path.relative_to(root).as_posix(), "digest": {"sha256": hash_file(path)}}
-        for path in locks
+        {"name": "checkout", "digest": {"gitCommit": release.checkout.revision}}
     ]
-    return [{"name": "checkout", "digest": {"gitCommit": release.checkout.revision}}, *sources]
+    sources += [
+        {"name": "layer of the base image", "digest": {"sha256": base.partition(":")[2]}}
+        for base in sorted({image.base for image in images})
+    ]
+    sources += [{"name": lock, "digest": {"sha256": hash_file(root / lock)}} for lock in _LOCKS]
+    return sources

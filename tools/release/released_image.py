@@ -46,6 +46,8 @@ class ReleasedImage:
     """An OCI archive with compressed layers."""
     digest: str
     """Of its manifest, `sha256:` before it: in the archive as in any registry."""
+    base: str
+    """Of its lowest layer as it is unpacked: the base image, which has one layer."""
 
     @property
     def repository(self) -> str:
@@ -72,7 +74,10 @@ def pack_image(built: Path, target: str, version: str, folder: Path) -> list[Pat
 
 def read_image(archive: Path, target: str) -> ReleasedImage:
     """Return the image of an archive that `pack_image` wrote."""
-    return ReleasedImage(target, archive, oci_archive.read_digest(archive))
+    with tarfile.open(archive) as tar:
+        config = json.load(_open_blob(tar, _read_manifest(tar)["config"]["digest"]))
+    base = config["rootfs"]["diff_ids"][0]
+    return ReleasedImage(target, archive, oci_archive.read_digest(archive), base)
 
 
 @contextmanager

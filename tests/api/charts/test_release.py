@@ -37,6 +37,9 @@ pytestmark = pytest.mark.api
 
 VERSION = image_context.read_source().version
 START_SECONDS = 30.0
+COMMAND_SECONDS = 120.0
+INSTALL_SECONDS = 300.0
+"""For the packages of the plugin, which come from an index."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ class PublishedRelease:
             capture_output=True,
             text=True,
             check=False,
+            timeout=COMMAND_SECONDS,
         )
         assert done.returncode == 0, f"{plain}{done.stderr}"
         return done.stdout
@@ -128,7 +132,7 @@ def published(
         yield replace(made, pushed=made.publish(images))
 
 
-def test_the_chart_installs_the_released_images_without_a_value(
+def test_the_chart_renders_the_released_images_without_a_value(
     published: PublishedRelease,
 ) -> None:
     command = list_commands("install").replace("helm install", "helm template")
@@ -144,6 +148,18 @@ def test_the_chart_installs_the_released_images_without_a_value(
     for reference in (operator, spark):
         manifest = published.type(f"crane manifest {reference}")
         assert reference.endswith(hashlib.sha256(manifest.encode()).hexdigest())
+
+
+def test_a_chart_in_a_private_registry_has_the_secret_for_both_images(
+    published: PublishedRelease,
+) -> None:
+    typed = list_commands("private").replace("\\\n", " ").splitlines()
+    (install,) = (line for line in typed if line.startswith("helm install"))
+    objects = list(yaml.safe_load_all(published.type(install.replace("install", "template", 1))))
+    (deployment,) = [item for item in objects if item and item.get("kind") == "Deployment"]
+    pod = deployment["spec"]["template"]["spec"]
+    assert pod["imagePullSecrets"] == [{"name": "registry"}]
+    assert "--image-pull-secret=registry" in pod["containers"][0]["args"]
 
 
 def test_a_stranger_checks_files_images_and_chart(published: PublishedRelease) -> None:
@@ -231,7 +247,14 @@ def test_the_plugin_installs_its_locked_packages_once_and_runs_through_a_link(
     (tmp_path / "bin" / "kubectl-icdc").symlink_to("../store/kubectl-icdc")
     # What is in the folder of the call is not imported.
     (tmp_path / "yaml.py").write_text("raise SystemExit(9)")
-    environment = {**os.environ, "ICDC_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": ""}
+    environment = {
+        **os.environ,
+        "ICDC_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONPATH": "",
+        # An index that does not answer ends the test in seconds, and by its name.
+        "PIP_DEFAULT_TIMEOUT": "20",
+        "PIP_RETRIES": "1",
+    }
 
     def call() -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
@@ -241,10 +264,13 @@ def test_the_plugin_installs_its_locked_packages_once_and_runs_through_a_link(
             capture_output=True,
             text=True,
             check=False,
+            timeout=INSTALL_SECONDS,
         )
 
     first, second = call(), call()
-    assert (first.returncode, second.returncode) == (0, 0), first.stderr
+    assert (first.returncode, second.returncode) == (0, 0), (
+        f"needs the package index that pip is configured for: {first.stderr}"
+    )
     assert "only once" in first.stderr
     assert second.stderr == ""
     assert VERSION in str(json.loads(second.stdout))

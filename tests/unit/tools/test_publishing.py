@@ -104,12 +104,23 @@ def test_an_address_that_is_no_registry_has_not_the_tag_absent() -> None:
     assert not publishing.is_absent(READ, f"{asked}unexpected status code 404 Not Found")
 
 
-def test_a_key_is_a_file_or_an_address(tmp_path: Path) -> None:
+def test_a_key_is_a_file_or_an_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COSIGN_PASSWORD", "")
     (tmp_path / "cosign.key").touch()
     for key in (str(tmp_path / "cosign.key"), "awskms:///alias/release"):
         signing.check_key(key)
     with pytest.raises(BadSpec, match=r"SIGN_KEY=\S+none\.key is neither a file nor an address"):
         signing.check_key(str(tmp_path / "none.key"))
+
+
+def test_the_password_of_a_key_is_missed_before_anything_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COSIGN_PASSWORD", raising=False)
+    (tmp_path / "cosign.key").touch()
+    signing.check_key("awskms:///alias/release")
+    with pytest.raises(BadSpec, match="COSIGN_PASSWORD is not set, and nobody is asked"):
+        signing.check_key(str(tmp_path / "cosign.key"))
 
 
 # In the place of cosign, which takes six minutes to build: writes what it was called with.

@@ -5,14 +5,12 @@ import hashlib
 import json
 import re
 import subprocess
-import tarfile
 from pathlib import Path
 
 import pytest
 import yaml
 
 import image_context
-import krew_plugin
 import oci_archive
 import records
 import release
@@ -44,6 +42,7 @@ CHANGELOG = """# Changelog
 - That.
 """
 DIGEST = f"sha256:{'1f' * 32}"
+BASE = f"sha256:{'ba' * 32}"
 BILLS = {path: f'"{ending}"'.encode() for ending, path in released_image.BILLS.items()}
 
 
@@ -142,6 +141,7 @@ def test_layers_are_compressed_and_the_configuration_stays(tmp_path: Path) -> No
     # By these a container runtime checks what it unpacks.
     unpacked = [hashlib.sha256(gzip.decompress(data)).hexdigest() for data in packed]
     assert config["rootfs"]["diff_ids"] == [f"sha256:{digest}" for digest in unpacked]
+    assert image.base == config["rootfs"]["diff_ids"][0]
     assert image.digest != oci_archive.read_digest(built)
     assert [path.name for path in bills] == ["operator-0.2.0.spdx.json", "operator-0.2.0.cdx.json"]
     assert [path.read_bytes() for path in bills] == list(BILLS.values())
@@ -162,7 +162,7 @@ def test_an_image_becomes_the_default_of_the_chart_and_nothing_else_changes(
     target: str, path: list[str], registry: str, tmp_path: Path
 ) -> None:
     text = (ROOT / "charts/iceberg-cdc-operator/values.yaml").read_text(encoding="utf-8")
-    image = ReleasedImage(target, tmp_path, DIGEST)
+    image = ReleasedImage(target, tmp_path, DIGEST, BASE)
     changed = released_charts.set_default_image(text, image, make_wanted(tmp_path, registry))
     before, after = yaml.safe_load(text), yaml.safe_load(changed)
     group = before
@@ -177,7 +177,7 @@ def test_an_image_becomes_the_default_of_the_chart_and_nothing_else_changes(
 def test_values_without_the_image_are_refused(tmp_path: Path) -> None:
     with pytest.raises(Bug, match="0 times"):
         released_charts.set_default_image(
-            "a: 1\n", ReleasedImage("spark", tmp_path, DIGEST), make_wanted(tmp_path)
+            "a: 1\n", ReleasedImage("spark", tmp_path, DIGEST, BASE), make_wanted(tmp_path)
         )
 
 
@@ -206,7 +206,7 @@ def test_checksums_are_those_that_sha256sum_reads(tmp_path: Path) -> None:
 def test_the_statement_names_files_images_commit_and_locks(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"a")
-    images = [ReleasedImage("spark", tmp_path, DIGEST)]
+    images = [ReleasedImage("spark", tmp_path, DIGEST, BASE)]
     path = records.write_provenance(make_wanted(tmp_path), [file], images)
     statement = json.loads(path.read_text())
     assert {item["name"]: item["digest"]["sha256"] for item in statement["subject"]} == {
@@ -217,25 +217,7 @@ def test_the_statement_names_files_images_commit_and_locks(tmp_path: Path) -> No
     assert built["externalParameters"]["VERSION"] == "0.2.0"
     sources = {item["name"]: item["digest"] for item in built["resolvedDependencies"]}
     assert sources["checkout"] == {"gitCommit": "c0ffee"}
+    assert sources["layer of the base image"] == {"sha256": "ba" * 32}
+    assert not sources.keys() & {"tools/locks/all.lock", "tools/locks/site.lock"}
     lock = (ROOT / "tools/locks/spark.lock").read_bytes()
     assert sources["tools/locks/spark.lock"]["sha256"] == hashlib.sha256(lock).hexdigest()
-
-
-def test_the_manifest_of_the_plugin_fits_its_archive(tmp_path: Path) -> None:
-    wheel = tmp_path / "iceberg_cdc_operator-0.2.0-py3-none-any.whl"
-    wheel.write_bytes(b"wheel")
-    archive, file = krew_plugin.pack_plugin(make_wanted(tmp_path), wheel)
-    manifest = yaml.safe_load(file.read_text())
-    (platform,) = manifest["spec"]["platforms"]
-    assert platform["sha256"] == hashlib.sha256(archive.read_bytes()).hexdigest()
-    assert platform["uri"].endswith(f"/0.2.0/{archive.name}")
-    assert (file.stem, manifest["spec"]["version"]) == (manifest["metadata"]["name"], "v0.2.0")
-    with tarfile.open(archive) as tar:
-        modes = {member.name: member.mode for member in tar}
-    assert modes.pop(platform["bin"]) == 0o755
-    assert modes.keys() == {"LICENSE", "requirements.lock", wheel.name}
-    again = tmp_path / "again"
-    again.mkdir()
-    assert (
-        krew_plugin.pack_plugin(make_wanted(again), wheel)[0].read_bytes() == archive.read_bytes()
-    )
