@@ -47,9 +47,10 @@ from icdc_spark.protocol.state_document import (
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 from icdc_spark.replication import duplicates, pins, progress
+from icdc_spark.replication.applied import build_applied, format_instant
 from icdc_spark.replication.batches import check_plan
 from icdc_spark.replication.checks import node_check
-from icdc_spark.replication.context import TableContext, build_applied, format_instant
+from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.duplicates import NO_DUPLICATES, DuplicateSummary
 from icdc_spark.replication.progress import Effort
 

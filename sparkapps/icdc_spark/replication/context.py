@@ -20,7 +20,6 @@ from icdc_api.spec.sink import OpenSearch
 from icdc_api.spec.tables import Table
 from icdc_spark.documents.wishes import DocumentWishes, build_wishes
 from icdc_spark.iceberg.jvm.session import TableSession
-from icdc_spark.iceberg.table.tables import SnapshotInfo
 from icdc_spark.opensearch.bulk.sink import BatchResult, write
 from icdc_spark.opensearch.bulk.target import OWNER_SECONDS, BulkTarget
 from icdc_spark.opensearch.client.connection import Client, Connection, open_client
@@ -30,26 +29,11 @@ from icdc_spark.opensearch.stores.indices import Ownership
 from icdc_spark.opensearch.stores.state_store import StateStore, Stored
 from icdc_spark.opensearch.stores.written_nodes import WrittenNodes
 from icdc_spark.protocol.next_step import Policies
-from icdc_spark.protocol.state_document import Applied, Intent, Owner, SourceTable, StateDocument
+from icdc_spark.protocol.state_document import Intent, Owner, SourceTable, StateDocument
+from icdc_spark.replication.applied import format_instant
 from icdc_spark.reporting.reporter import TableReporter
 
 Stop = threading.Event
-
-
-def format_instant(moment: datetime | None = None) -> str:
-    """Format a time for the state document, in UTC with milliseconds; now unless given."""
-    text = (moment or datetime.now(tz=UTC)).astimezone(UTC).isoformat(timespec="milliseconds")
-    return text.replace("+00:00", "Z")
-
-
-def build_applied(snapshot: SnapshotInfo | None, intent: Intent) -> Applied:
-    """Return the applied state after `intent`; None stands for the table without a snapshot."""
-    return Applied(
-        snapshot_id=str(snapshot.id) if snapshot else None,
-        sequence_number=snapshot.sequence_number if snapshot else 0,
-        committed_at=format_instant(snapshot.committed_at) if snapshot else None,
-        ordinal=intent.ordinal,
-    )
 
 
 class ContextClosedError(Exception):
@@ -236,13 +220,18 @@ class TableContext:
             expected, wait_until_quiet(self.client, self.alias, expected=expected)
         )
 
-    def write(self, lines: Any, intent: Intent, version: int) -> BatchResult:
-        """Write the lines; on return no request of this batch can still be under way."""
+    def write(
+        self, lines: Any, intent: Intent, version: int, *, settles: bool = True
+    ) -> BatchResult:
+        """Write the lines; on return no request of this batch can still be under way.
+
+        With `settles` the dead letters of the keys that are written are removed.
+        """
         # An exception below leaves it set: then the next write, too, waits for what this one may
         # still have under way.
         failed_before = self.unsettled.is_set()
         self.unsettled.set()
-        target = self.build_target(intent, version)
+        target = replace(self.build_target(intent, version), settles_dead_letters=settles)
         ask, note = self.is_superseded, self.note_progress
         # Recorded: a repetition finds its own writes, and would take them for right.
         altered = partial(self.distrust, Gap("An ingest pipeline changed documents."))

@@ -28,7 +28,8 @@ from icdc_spark.opensearch.client.tasks import wait_until_quiet
 from icdc_spark.opensearch.stores import dead_letters, indices
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.replication import pins
-from icdc_spark.replication.context import TableContext, format_instant
+from icdc_spark.replication.applied import format_instant
+from icdc_spark.replication.context import TableContext
 
 LOG = logging.getLogger(__name__)
 

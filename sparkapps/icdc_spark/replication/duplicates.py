@@ -30,7 +30,8 @@ from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.state_document import FIXUP_OFFSET, Intent, compute_base_version
 from icdc_spark.protocol.state_parts import MAX_SAMPLES
 from icdc_spark.readers.snapshot_reader import SnapshotReader
-from icdc_spark.replication.context import TableContext, format_instant
+from icdc_spark.replication.applied import format_instant
+from icdc_spark.replication.context import TableContext
 
 ROWS = "rows"
 

@@ -47,9 +47,10 @@ from icdc_spark.protocol.state_parts import MAX_MISCOUNTS
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.parallelism import Waves, count_tasks
 from icdc_spark.replication import duplicates, export_swap, pins, progress
+from icdc_spark.replication.applied import format_instant
 from icdc_spark.replication.checks import node_check
 from icdc_spark.replication.checks.alias_check import list_recorded_indices
-from icdc_spark.replication.context import TableContext, format_instant
+from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.export_swap import require_intent
 from icdc_spark.replication.progress import Effort
 from icdc_spark.reporting.export_rate import ExportRate

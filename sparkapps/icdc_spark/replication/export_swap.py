@@ -17,8 +17,9 @@ from icdc_spark.opensearch.stores import aliases, dead_letters, indices
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.state_document import Intent, StateDocument, Totals
 from icdc_spark.replication import pins
+from icdc_spark.replication.applied import build_applied, format_instant
 from icdc_spark.replication.checks.alias_check import list_recorded_indices, require_owner
-from icdc_spark.replication.context import TableContext, build_applied, format_instant
+from icdc_spark.replication.context import TableContext
 
 RETAINED_INDICES = 1
 """Older physical indices that stay, to go back to by hand."""

@@ -25,9 +25,10 @@ from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.next_step import Step, StepKind
 from icdc_spark.protocol.state_document import IntentKind, StateDocument
 from icdc_spark.replication import batches, changelog, export, pins, progress
+from icdc_spark.replication.applied import format_instant
 from icdc_spark.replication.checks import alias_check, index_check, node_check
 from icdc_spark.replication.checks.table_observation import TableObservation, TableObserver
-from icdc_spark.replication.context import TableContext, format_instant
+from icdc_spark.replication.context import TableContext
 
 
 class TableRun:

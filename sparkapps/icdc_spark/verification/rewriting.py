@@ -8,25 +8,37 @@ They are a recorded batch of their own. Example, applied snapshot 77 of ordinal 
     advance    to 77, ordinal 6
 
 A document that somebody else wrote with another routing than its id says is a stray: on its shard
-there may be the document of that id as well, or not. So strays are deleted before, by a batch of
-their own, and then their ids are written like all others: in one batch the delete could come last.
+there may be the document of that id as well, or not. So strays are deleted before, and then their
+ids are written with a version above: among the other operations the delete could come last.
+
+    write      delete 4 with routing x, which somebody wrote; then 4 as row 4 has it
 
 It must not know why these documents are written.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
 from icdc_spark.diff.id_lookup import look_up_ids
 from icdc_spark.diff.operation_lines import serialise_removals
+from icdc_spark.opensearch.bulk.sink import BatchResult
 from icdc_spark.opensearch.stores import identity
 from icdc_spark.opensearch.stores.state_store import Stored
-from icdc_spark.protocol.state_document import Intent, IntentKind, Totals, compute_base_version
+from icdc_spark.protocol.state_document import (
+    FIXUP_OFFSET,
+    Intent,
+    IntentKind,
+    StateDocument,
+    Totals,
+    compute_base_version,
+)
 from icdc_spark.readers.snapshot_reader import SnapshotReader
+from icdc_spark.replication.applied import build_applied, format_instant
 from icdc_spark.replication.changelog import Batch
 from icdc_spark.replication.checks import node_check
-from icdc_spark.replication.context import build_applied, format_instant
+from icdc_spark.replication.context import TableContext
 
 
 def write_again(
@@ -47,51 +59,82 @@ def write_again(
     claimed = stored.document.claim(context.owner, now=format_instant())
     stored = context.store.replace(stored, claimed)
     context.outwait_older_runs(stored.document)
-    removed = 0
-    if strays is not None and not (strays := reader.persist(strays)).isEmpty():
-        stored, removed = _write_batch(
-            work, stored, lambda version: serialise_removals(strays, version=version)
-        )
-    ids = reader.persist(ids)
-    _, written = _write_batch(
-        work,
-        stored,
-        lambda version: look_up_ids(reader, ids, work.documents, version=version).frame,
-    )
-    return removed + written
-
-
-def _write_batch(
-    work: Batch, stored: Stored, build_lines: Callable[[int], DataFrame]
-) -> tuple[Stored, int]:
-    """Write the lines of a version; return the state and how many documents they changed."""
-    context, state = work.context, stored.document
+    if strays is not None and (strays := reader.persist(strays)).isEmpty():
+        strays = None
+    state = stored.document
     index, uuid = state.index or "", state.index_uuid or ""
     context.nodes.see(identity.check_identity(context.client, index, uuid, state.shards))
-    applied = state.applied.snapshot_id if state.applied else None
-    # Recorded like any batch, so that another run waits for it and ordinals stay unique.
-    intent = Intent(
-        kind=IntentKind.REPAIR,
-        from_=applied,
-        to=applied,
-        ordinal=state.last_ordinal + 1,
-        index=index,
-        index_uuid=uuid,
-        nodes=node_check.list_nodes(context),
-    )
+    intent = _build_intent(context, state)
     stored = context.store.begin(stored, state.with_intent(intent, now=format_instant()))
-    version = compute_base_version(intent.ordinal)
-    lines = build_lines(version)
-    stored, result, now = node_check.write_until_settled(
-        context, stored, intent, lambda _: context.write(lines, intent, version)
+    write = _build_writes(work, reader, intent, reader.persist(ids), strays)
+    stored, written, now = node_check.write_until_settled(
+        context, stored, intent, lambda _: write()
     )
     # What is written again after a primary has moved is already there.
-    upserted = result.upserted + result.already_applied
-    snapshot = work.table.require(int(applied)) if applied else None
+    upserted = written.again.upserted + written.again.already_applied
+    snapshot = work.table.require(int(intent.to)) if intent.to else None
     totals = Totals(
-        upserted=upserted, deleted=result.deleted, dead_letters=result.dead_letters_total
+        upserted=upserted,
+        deleted=written.deleted,
+        dead_letters=written.again.dead_letters_total,
     )
     advanced = stored.document.advance(
         build_applied(snapshot, intent), now=format_instant(), batch=totals, shards=now.shards
     )
-    return context.store.replace(stored, advanced), upserted + result.deleted
+    context.store.replace(stored, advanced)
+    return upserted + written.deleted
+
+
+def _build_intent(context: TableContext, state: StateDocument) -> Intent:
+    """Return the intent of the batch: another run waits for it, and ordinals stay unique."""
+    applied = state.applied.snapshot_id if state.applied else None
+    return Intent(
+        kind=IntentKind.REPAIR,
+        from_=applied,
+        to=applied,
+        ordinal=state.last_ordinal + 1,
+        index=state.index or "",
+        index_uuid=state.index_uuid or "",
+        nodes=node_check.list_nodes(context),
+    )
+
+
+@dataclass(frozen=True)
+class _Rewritten:
+    """The writes of one batch."""
+
+    removed: BatchResult
+    """Counts of the strays that were deleted."""
+    again: BatchResult
+    """Counts of the documents that were written again."""
+
+    @property
+    def acknowledged(self) -> int:
+        """The operations that the index applied just now."""
+        return self.removed.acknowledged + self.again.acknowledged
+
+    @property
+    def deleted(self) -> int:
+        """The documents that were deleted."""
+        return self.removed.deleted + self.again.deleted
+
+
+def _build_writes(
+    work: Batch, reader: SnapshotReader, intent: Intent, ids: DataFrame, strays: DataFrame | None
+) -> Callable[[], _Rewritten]:
+    """Return what writes the batch; it may be called again."""
+    context, version = work.context, compute_base_version(intent.ordinal)
+    if strays is None:
+        lines = look_up_ids(reader, ids, work.documents, version=version).frame
+        return lambda: _Rewritten(BatchResult(), context.write(lines, intent, version))
+    removals = serialise_removals(strays, version=version)
+    # Above the deletes, which may be of documents of the same ids on the same shards.
+    above = version + FIXUP_OFFSET
+    lines = look_up_ids(reader, ids, work.documents, version=above).frame
+
+    def write() -> _Rewritten:
+        # A dead letter of such an id is of its row, which is only written after.
+        removed = context.write(removals, intent, version, settles=False)
+        return _Rewritten(removed, context.write(lines, intent, above))
+
+    return write

@@ -110,6 +110,9 @@ def test_a_pipeline_that_does_more_than_to_add_stalls_the_table_until_it_is_mend
     site: SecureSite, processor: dict[str, Any] | None, message: str
 ) -> None:
     name_it(site)
+    # So that a document with another routing lies where a request for it does not find it.
+    sink = site.harness.resource["spec"]["sink"]["opensearch"]
+    sink["indexSettings"] = {"number_of_shards": 5, "number_of_replicas": 0}
     if processor is None:
         site.node.call("DELETE", f"/_ingest/pipeline/{NAME}")
     else:

@@ -51,6 +51,7 @@ class Sender:
             pool=target.max_in_flight,
         )
         self._owner = OwnerWatch(target)
+        self._watched = target.known_dead_letter_ids if target.settles_dead_letters else frozenset()
         ingest = target.ingest_pipeline
         self._pipeline = (ingest and ingest.name) or ""
         self._reader = (
@@ -66,9 +67,7 @@ class Sender:
         """Write one request's worth of rows; an IcdcError is in the result, never raised."""
         delivery = Delivery()
         try:
-            rows = self._build_bulk_client(
-                watched=self._target.known_dead_letter_ids, pipeline=self._pipeline
-            )
+            rows = self._build_bulk_client(watched=self._watched, pipeline=self._pipeline)
             sent, refused = requested.take_out_refused()
             delivery.refused.extend(map(_build_refused, refused))
             if len(sent):

@@ -66,6 +66,8 @@ class BulkTarget:
     # Sent with the task: asking the index for each key that is written would double the requests.
     known_dead_letter_ids: frozenset[str] = frozenset()
     """Ids that have a dead letter now: it is removed when their key is written."""
+    settles_dead_letters: bool = True
+    """False where what is written is not what a row gives its key: its dead letter stays."""
     outranked_is_foreign: bool = False
     """True if no newer run exists, so that a higher version is somebody else's write."""
     owner_seconds: float = OWNER_SECONDS

@@ -154,6 +154,9 @@ def confirm_missing(client: Client, index: str) -> None:
     except NotFoundError as error:
         if parse_error_type(error.info) == "index_not_found_exception":
             return
+    except RequestError:
+        # The name is an alias with a routing of its own, so there is an index.
+        pass
     raise TargetUnavailable(f"OpenSearch did not know index {index!r} for a moment.")
 
 

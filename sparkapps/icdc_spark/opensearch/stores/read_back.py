@@ -9,6 +9,7 @@ Example, a pipeline that adds `vector`:
     {"a": 1}          {"a": 1, "vector": [0.1]}          as it should be
     {"a": 1}          {"a": 2, "vector": [0.1]}          raises TargetInvalid: `a` is changed
     version 64        version 65, or no document         somebody has changed it since: not compared
+    routing "7"       found only by a search             raises TargetInvalid: _routing is changed
 """
 
 import json
@@ -46,9 +47,14 @@ class ReadBack:
         """
         client = self._open()
         stored = _get(client, self._index, str(action["_id"]), action.get("routing"))
-        if stored is None or stored["_version"] != action["version"]:
+        if stored is not None and stored["_version"] != action["version"]:
             return
-        changed = find_changed(action, document, stored, frozenset(self._pipeline.adds))
+        changed = (
+            find_changed(action, document, stored, frozenset(self._pipeline.adds))
+            if stored is not None
+            # On another shard, unless somebody has deleted it since.
+            else _find_shown(client, self._index, str(action["_id"])) and "_routing"
+        )
         if changed:
             raise build_pipeline_fault(
                 str(self._pipeline.name), f"it changed {changed} of a document"
@@ -76,6 +82,14 @@ def _get(client: Client, index: str, document_id: str, routing: str | None) -> A
         if isinstance(error.info, dict) and error.info.get("found") is False:
             return None
         raise
+
+
+@repeats
+def _find_shown(client: Client, index: str, document_id: str) -> bool:
+    """Return whether a search of all shards finds a document of this id."""
+    client.indices.refresh(index=index)
+    query = {"query": {"ids": {"values": [document_id]}}, "size": 0}
+    return int(client.search(index=index, body=query)["hits"]["total"]["value"]) > 0
 
 
 def find_changed(

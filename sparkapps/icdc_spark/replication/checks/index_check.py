@@ -25,7 +25,8 @@ from icdc_spark.opensearch.stores.identity import Identity
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.absent_nodes import describe_returned
 from icdc_spark.protocol.state_document import IntentKind
-from icdc_spark.replication.context import TableContext, format_instant
+from icdc_spark.replication.applied import format_instant
+from icdc_spark.replication.context import TableContext
 
 LOG = logging.getLogger(__name__)
 

@@ -31,7 +31,8 @@ from icdc_spark.opensearch.stores.written_nodes import is_stale
 from icdc_spark.protocol.absent_nodes import judge_absent
 from icdc_spark.protocol.state_document import Intent, IntentKind
 from icdc_spark.protocol.state_parts import MAX_NODES, Shards
-from icdc_spark.replication.context import TableContext, format_instant
+from icdc_spark.replication.applied import format_instant
+from icdc_spark.replication.context import TableContext
 
 LOG = logging.getLogger(__name__)
 

@@ -77,6 +77,10 @@ def test_a_later_write_of_the_key_resolves_the_letter(
     sink.write(clean_indices, [sink.upsert("a", {"v": "x"}), sink.upsert("b", {"v": "x"})])
     letter_ids = dead_letters.list_ids(admin, sink.OWNER)
     assert letter_ids == {"a", "b"}
+    # A document of its id that somebody else wrote says nothing about the row.
+    stray = sink.delete("a", 2)
+    known = {"known_dead_letter_ids": letter_ids, "settles_dead_letters": False}
+    assert sink.write(clean_indices, [stray], 2, **known).resolved == 0
     result = sink.write(clean_indices, [line], 3, known_dead_letter_ids=letter_ids)
     assert (result.error, result.resolved) == (None, 1)
     assert list(documents(clean_indices, DEAD_LETTERS)) == ["b"]

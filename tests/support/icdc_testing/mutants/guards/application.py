@@ -147,8 +147,8 @@ LISTED = (
         edits=(
             Edit(
                 "sparkapps/icdc_spark/verification/rewriting.py",
-                "if strays is not None and not (strays := reader.persist(strays)).isEmpty():",
-                "if False:",
+                "if strays is not None and (strays := reader.persist(strays)).isEmpty():",
+                "if True:",
             ),
         ),
         tests=(
