@@ -34,7 +34,7 @@ def plan(site: Shop) -> tuple[float, dict[str, Any]]:
     return time.monotonic() - began, answer
 
 
-def test_a_hundred_commits_are_followed_by_one_application(
+def test_many_commits_are_followed_by_one_application(
     shop: Callable[..., Shop], record_property: Callable[[str, object], None]
 ) -> None:
     site = shop("continuous")

@@ -36,7 +36,7 @@ def after_start(watch: latency.LatencyWatch, runs: list[Resource]) -> list[float
     ]
 
 
-def test_a_hundred_commits_are_followed_by_runs_one_after_the_other(
+def test_many_commits_are_followed_by_runs_one_after_the_other(
     shop: Callable[..., Shop], helm: Helm, record_property: Callable[[str, object], None]
 ) -> None:
     site = shop("on-commit")

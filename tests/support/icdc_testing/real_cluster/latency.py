@@ -1,5 +1,6 @@
 """How long it takes from a commit to a search that finds its row, of many commits."""
 
+import os
 import statistics
 import threading
 import time
@@ -13,7 +14,7 @@ from icdc_testing.real_cluster.shop import RUN_SECONDS, Shop, rows
 from icdc_testing.target import node_calls
 from icdc_testing.waiting import wait
 
-COMMITS = 100
+COMMITS = int(os.environ.get("ICDC_COMMITS", "100"))
 """As many as the figures are made of."""
 _FIRST = 11
 """The `id` of the first row that is committed here; those before are of the export."""
