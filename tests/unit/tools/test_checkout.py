@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 import checkout
+import image_context
+import release
 import wanted
 from checkout import Checkout
 from icdc_api.errors import BadSpec
@@ -92,3 +94,15 @@ def test_only_a_commit_is_pushed() -> None:
     assert changed.revision == "c0ffee-dirty"
     with pytest.raises(BadSpec, match=r"^6 files differ .*: a, b, c, d, e, …\. .*commit or remove"):
         wanted.check_checkout(changed)
+
+
+def test_changes_are_refused_with_a_registry_and_named_by_a_dry_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(checkout, "read_checkout", lambda root: Checkout("c0ffee", ("charts/new",)))
+    monkeypatch.setattr(release, "make_release", lambda wanted, built: wanted.folder.mkdir())
+    version = image_context.read_source().version
+    assert release.main([version, "--check", "--registry", "r.example/lake"]) == 1
+    assert "1 files differ from commit c0ffee" in capsys.readouterr().err
+    assert release.main([version, "--images", str(tmp_path), "--into", str(tmp_path)]) == 0
+    assert "not to be pushed: 1 files differ" in capsys.readouterr().out
