@@ -44,6 +44,7 @@ _PARTS = {
     "identifiers": "the identifier columns",
     "routing": "the routing",
     "mapping": "the mapping overrides",
+    "pipeline": "sink.opensearch.pipeline",
 }
 
 _MERGED = (None, "keyword", "text", "object", "nested")
@@ -63,8 +64,6 @@ def compare_stored(before: Stored, now: Stored, with_default: Set[int]) -> Compa
             return Compatibility(reason=f"{description} changed")
     if before.get("strings") != now.get("strings") and _has_plain_string(before, now["mapping"]):
         return Compatibility(reason="the mapping of strings changed")
-    if before.get("pipeline") != now.get("pipeline"):
-        return Compatibility(reason="sink.opensearch.pipeline changed")
     expressions = _find_changed_expression(before, now)
     if expressions:
         return Compatibility(reason=expressions)

@@ -22,7 +22,7 @@ from opensearchpy.exceptions import NotFoundError
 from icdc_api.spec.indices.ingest_pipeline import IngestPipeline
 from icdc_spark.opensearch.client.connection import Client, Connection, open_client
 from icdc_spark.opensearch.client.errors import repeats
-from icdc_spark.opensearch.wire.canonical import dump_canonical
+from icdc_spark.opensearch.wire.canonical import parse_canonical
 from icdc_spark.opensearch.wire.pipeline_faults import build_pipeline_fault
 
 SAMPLES = 3
@@ -101,8 +101,8 @@ def find_changed(
     """
     if stored.get("_routing") != action.get("routing"):
         return "_routing"
-    one = json.loads(dump_canonical(sent, added))
-    other = json.loads(dump_canonical(json.dumps(stored["_source"]), added))
+    one = parse_canonical(sent, added)
+    other = parse_canonical(json.dumps(stored["_source"]), added)
     changed = sorted(name for name in one if one[name] != other.get(name))
     if changed:
         return f"the field `{changed[0]}`"

@@ -13,10 +13,16 @@ It must not know what is compared with what.
 
 import json
 from collections.abc import Set
+from typing import Any
 
 
 def dump_canonical(document: str | bytes, added: Set[str] | None = None) -> str:
-    """Return the document with sorted keys; numbers retain their text: 1, 1.0 and "1" differ.
+    """Return the text of `parse_canonical`, with sorted keys."""
+    return json.dumps(parse_canonical(document, added), sort_keys=True, separators=(",", ":"))
+
+
+def parse_canonical(document: str | bytes, added: Set[str] | None = None) -> Any:
+    """Return the document, in which numbers retain their text: 1, 1.0 and "1" differ.
 
     `added` are the top-level fields that an ingest pipeline adds, which are left out, and numbers
     are then the doubles that it makes of them; None where documents come back as they were sent.
@@ -33,4 +39,4 @@ def dump_canonical(document: str | bytes, added: Set[str] | None = None) -> str:
     parsed = json.loads(document, parse_float=parse_float, parse_int=wrap_number)
     if added:
         parsed = {name: value for name, value in parsed.items() if name not in added}
-    return json.dumps(parsed, sort_keys=True, separators=(",", ":"))
+    return parsed
