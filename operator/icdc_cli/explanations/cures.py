@@ -69,10 +69,8 @@ CURES: dict[str, tuple[str, ...]] = {
     "ColumnNotFound": (EDIT,),
     "FilterInvalid": (edit("tables[].rowFilter", "a condition on columns of the table"),),
     "FieldInvalid": (
-        edit(
-            "tables[].fields and routing",
-            "as the message says; icdc preview -f shows the documents",
-        ),
+        edit("tables[].fields", "as the message says; icdc preview -f shows the documents"),
+        edit("tables[].routing", "likewise, if the message names it"),
         f"{DEAD_LETTERS}  # if an expression fails on many rows: the field that fails",
     ),
     "UnsupportedType": (edit("tables[].columns", "all but the column that the message names"),),
