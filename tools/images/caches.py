@@ -26,6 +26,7 @@ FOLDERS = {
     "launchers": "the program that starts embedded OpenSearch nodes: their first start",
     "programs": "Kubernetes programs of the tests, built by Go: `make test-api`",
     "go-build": "what Go compiled for them, until all are built: `make test-api`",
+    "go-modules": "modules that they are made of, likewise; then the one whose CRDs tests apply",
     "images": "layers of images, by builder: `make images`",
     "image-archives": "images as OCI archives: `make images` without a folder for them",
     "site": "MkDocs, which builds the pages as a site: `make site`",

@@ -11,10 +11,11 @@ from icdc_testing.real_cluster.host.layout import ClusterPaths
 
 pytestmark = pytest.mark.unit
 
-# Compiles into GOCACHE and writes the program that `-o` names, as Go does.
+# Fetches into GOMODCACHE, compiles into GOCACHE and writes the program that `-o` names, as Go does.
 GO = """#!/bin/sh
 [ "$1" = build ] || exit 0
-mkdir -p "$GOCACHE" && echo compiled > "$GOCACHE/package"
+mkdir -p "$GOCACHE" "$GOMODCACHE/module"
+echo compiled > "$GOCACHE/package"
 for word in "$@"; do
   if [ "$previous" = -o ]; then mkdir -p "$(dirname "$word")" && echo program > "$word"; fi
   previous="$word"
@@ -22,7 +23,7 @@ done
 """
 
 
-def test_what_go_compiled_stays_until_every_program_is_built(
+def test_what_go_fetched_and_compiled_stays_until_every_program_is_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go = tmp_path / "bin" / "go"
@@ -31,12 +32,14 @@ def test_what_go_compiled_stays_until_every_program_is_built(
     go.chmod(0o755)
     monkeypatch.setenv("PATH", f"{go.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("ICDC_CACHE_DIR", str(tmp_path / "cache"))
-    compiled = tmp_path / "cache" / "go-build"
+    compiled, fetched = (tmp_path / "cache" / name for name in ("go-build", "go-modules"))
     binaries.programs()
     assert (compiled / "package").is_file()
+    assert (fetched / "module").is_dir()
     built = binaries.programs(binaries.NAMES)
     assert all(path.is_file() for path in built.values())
     assert not compiled.exists()
+    assert not fetched.exists()
 
 
 def test_images_of_a_cluster_that_is_down_can_be_removed(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ programs do.
 
 import argparse
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -96,30 +97,37 @@ def program(name: str) -> Path:
 def programs(names: Iterable[str] = CONTROL_PLANE) -> dict[str, Path]:
     """Return several of them by name; Submission as for one.
 
-    What Go has compiled is removed once every program of the tests has been built: it takes 6 GB,
-    which nothing reads again until a version changes.
+    What Go has compiled is removed once every program of the tests has been built, and so are the
+    modules: they take 6 and 5 GB, which nothing reads again until a version changes.
     """
     built = {name: program(name) for name in names}
-    compiled = _go_cache()
-    if built.keys() >= set(NAMES) and compiled.is_dir():
-        with jars.hold_lock(compiled.with_name("programs") / ".lock"):
-            shutil.rmtree(compiled, ignore_errors=True)
+    caches = _list_go_caches()
+    if built.keys() >= set(NAMES) and caches["GOCACHE"].is_dir():
+        with jars.hold_lock(caches["GOCACHE"].with_name("programs") / ".lock"):
+            for folder in caches.values():
+                shutil.rmtree(folder, ignore_errors=True)
     return built
 
 
-def _go_cache() -> Path:
-    """Return Go's own cache for these programs alone, so that it can be removed."""
-    return jars.choose_cache_dir() / "go-build"
+def _list_go_caches() -> dict[str, Path]:
+    """Return Go's own caches, by the variable that names each.
+
+    They are for these programs alone, so that they can be removed.
+    """
+    cache = jars.choose_cache_dir()
+    return {"GOCACHE": cache / "go-build", "GOMODCACHE": cache / "go-modules"}
 
 
 def source_folder(name: str) -> Path:
     """Return the folder of the module that holds the program: charts and definitions are there too.
 
-    Submission as for `program`.
+    Fetched if it is not there; Submission as for `program`.
     """
     source = _SOURCES[name]
-    shown = _go(source, "list", "-m", "-f", "{{.Dir}}", _module_and_version(source)[0])
-    return Path(shown.stdout.decode().strip())
+    with jars.hold_lock(jars.choose_cache_dir() / "programs" / ".lock"):
+        shown = _go(source, "mod", "download", "-json", _module_and_version(source)[0])
+    folder: str = json.loads(shown.stdout)["Dir"]
+    return Path(folder)
 
 
 def _flags(source: _GoSource) -> list[str]:
@@ -184,8 +192,11 @@ def _go(source: _GoSource, *arguments: str) -> "subprocess.CompletedProcess[byte
             "and put the folder of `go` on PATH."
         )
     # A workspace around the checkout would change the versions; without cgo no C compiler is
-    # needed, and the program runs on any host of its platform.
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOCACHE": str(_go_cache())}
+    # needed, and the program runs on any host of its platform. Go makes modules read-only, unless it
+    # is asked not to: nobody but root could remove them.
+    flags = " ".join((os.environ.get("GOFLAGS", ""), "-modcacherw")).strip()
+    folders = {name: str(folder) for name, folder in _list_go_caches().items()}
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": flags, **folders}
     try:
         done = subprocess.run(
             [go, *arguments],
