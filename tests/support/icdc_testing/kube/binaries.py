@@ -192,8 +192,8 @@ def _go(source: _GoSource, *arguments: str) -> "subprocess.CompletedProcess[byte
             "and put the folder of `go` on PATH."
         )
     # A workspace around the checkout would change the versions; without cgo no C compiler is
-    # needed, and the program runs on any host of its platform. Go makes modules read-only, unless it
-    # is asked not to: nobody but root could remove them.
+    # needed, and the program runs on any host of its platform. Go makes modules read-only unless
+    # it is asked not to: nobody but root could remove them.
     flags = " ".join((os.environ.get("GOFLAGS", ""), "-modcacherw")).strip()
     folders = {name: str(folder) for name, folder in _list_go_caches().items()}
     environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": flags, **folders}
