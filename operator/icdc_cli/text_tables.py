@@ -112,7 +112,7 @@ def format_plan(result: Mapping[str, Any]) -> str:
             *_format_cells(table["fromSnapshotId"], table["toSnapshotId"]),
             *_format_cells(table["filesAdded"], table["filesRemoved"]),
             *_format_cells(table["filesWithNewDeletes"], table["rows"]),
-            format_bytes(table["bytes"]),
+            _format_share(table["bytes"], table["tableBytes"]),
             _format_cell(table["strategy"]),
             _format_message(table),
         )
@@ -271,6 +271,10 @@ def _format_cells(*values: object) -> Iterator[str]:
 def _format_cell(value: object) -> str:
     # 0 and False are values: "0 missing" is not "unknown how many are missing".
     return NONE if value is None or value == "" else str(value)
+
+
+def _format_share(part: object, whole: object) -> str:
+    return format_bytes(part) if whole is None else f"{format_bytes(part)} of {format_bytes(whole)}"
 
 
 def format_bytes(value: object) -> str:

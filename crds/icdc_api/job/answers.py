@@ -61,6 +61,8 @@ class PlanEntry(TableEntry, total=False):
     """Rows in the files that would be read, deleted ones included."""
     bytes: int
     """Size of the files that would be read."""
+    tableBytes: int | None
+    """Size of the files that an export would read instead; None where changes are not applied."""
     strategy: str | None
     """How rows would be compared; None where none are."""
 

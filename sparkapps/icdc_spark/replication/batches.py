@@ -1,5 +1,8 @@
 """Limits a changelog batch to the bytes that it may read, and checks a plan that failed.
 
+Where a share of the table is given, a larger one is not applied as a batch at all: the table is
+exported again.
+
 A batch is one difference of two snapshots, and shows no progress until it is complete. So a
 backlog that is too large for one batch is applied in parts, oldest first, which end at snapshots
 between. It must not know how a batch is written.
@@ -69,6 +72,31 @@ def find_end_of_batch(
         end,
     )
     return end
+
+
+def find_reason_to_rebuild(
+    table: IcebergTable, from_id: int | None, to_id: int, *, above: float, plan: Planner
+) -> str | None:
+    """Return why an export of `to_id` is preferred to its changes, as a clause; None if it is not.
+
+    `above` is the share of the table's bytes that the changes may read; 0 prefers none.
+
+        above 0.5, table 1.0 GB    3 of 10 files rewritten     0.3 + 0.3 GB read    an export
+        above 0.5, table 1.0 GB    1 of 10 files rewritten     0.1 + 0.1 GB read    the changes
+        above 0.5, empty table     all files deleted                                the changes
+    """
+    if not above:
+        return None
+    whole = table.read_bytes(to_id)
+    if whole is None:
+        whole = plan(table, None, to_id).bytes
+    changed = plan(table, from_id, to_id).bytes
+    if not whole or changed <= above * whole:
+        return None
+    return (
+        f"the changes are in files with {changed / 1e6:.1f} MB, the table has {whole / 1e6:.1f} MB,"
+        f" and changelog.rebuildAbove is {above:g}"
+    )
 
 
 def check_plan(

@@ -4,13 +4,14 @@ The order within a step is fixed, and each line of it has a reason:
 
     1. claim      the state document: older runs are fenced, and their requests waited for
     2. observe    table, index and document, which decide the step
-    3. check      that readers use the index, and record the shards of an upgraded one
-    4. limit      a batch to the bytes that one batch may read
-    5. settle     and end here if there is nothing to write
-    6. execute    an export or a changelog batch, which record their own intent
-    7. report     what is applied now
+    3. choose     an export in place of changes, if the spec says that it is cheaper
+    4. check      that readers use the index, and record the shards of an upgraded one
+    5. limit      a batch to the bytes that one batch may read
+    6. settle     and end here if there is nothing to write
+    7. execute    an export or a changelog batch, which record their own intent
+    8. report     what is applied now
 
-The next step begins at 2 with the document that 6 left, unless 6 failed: then at 1. It must know
+The next step begins at 2 with the document that 7 left, unless 7 failed: then at 1. It must know
 neither the other tables nor how the run was started.
 """
 
@@ -52,6 +53,8 @@ class TableRun:
         observation = self._observe_claimed()
         if not self.context.may_export():
             observation = replace(observation, step=observation.meanwhile)
+        else:
+            observation = self.observer.choose_cheaper(observation)
         self.context.reporter.set(export_waits=observation.step.export_waits or None)
         # Before the step, which may take an hour.
         progress.report_observation(self.context.reporter, observation)

@@ -9,7 +9,7 @@ Example, the entry of `icdc plan` for a table that is one commit behind:
     {"name": "shop.orders", "index": "orders", "mode": "Changelog",
      "fromSnapshotId": "77", "toSnapshotId": "78", "why": "", "mappingChanges": [],
      "filesAdded": 1, "filesRemoved": 1, "filesWithNewDeletes": 0, "rows": 20, "bytes": 4096,
-     "strategy": "OneRead"}
+     "tableBytes": 81920, "strategy": "OneRead"}
 
 It must not know how the entries of all tables become one answer.
 """
@@ -37,6 +37,7 @@ _NO_FILES: PlanEntry = {
     "filesWithNewDeletes": 0,
     "rows": 0,
     "bytes": 0,
+    "tableBytes": None,
     "strategy": None,
 }
 
@@ -92,7 +93,7 @@ def _compare(context: TableContext, *, repair: bool) -> ComparisonEntry:
 
 def _plan(context: TableContext) -> PlanEntry:
     with closing(TableObserver(context)) as observer:
-        observation = observer.observe(observer.load_state())
+        observation = observer.choose_cheaper(observer.observe(observer.load_state()))
         step = observation.step
         # A run would raise it before it wrote anything, so the plan is not what it shows.
         documents = observer.resolve_documents_at(observation, step.to_id)
@@ -132,6 +133,7 @@ def _measure_files(observation: TableObservation) -> PlanEntry:
         "filesRemoved": changes.removed.files,
         "filesWithNewDeletes": changes.shared_after.files + by_equality,
         **_measure_size(changes.groups),
+        "tableBytes": table.read_bytes(to_id),
         "strategy": _name_strategy(observation, changes),
     }
 

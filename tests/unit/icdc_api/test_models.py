@@ -29,6 +29,7 @@ EXAMPLES = {
     "spark.conf",
     # Their defaults are not in the CRD, and so not in a spec: see `changelog`.
     "changelog.lingerSeconds",
+    "changelog.rebuildAbove",
     "sink.opensearch.strings",
     "sink.opensearch.pipeline",
     "verify",

@@ -1,10 +1,18 @@
-"""Where a batch ends: asked few questions, and never beyond what fits."""
+"""Where a batch ends, and whether it is worth more than an export.
+
+Few questions are asked, and a batch never ends beyond what fits.
+"""
+
+from dataclasses import dataclass
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icdc_spark.replication.batches import find_last_that_fits
+from icdc_spark.diff.change_plan import ChangePlan
+from icdc_spark.iceberg.table.tables import IcebergTable
+from icdc_spark.replication.batches import find_last_that_fits, find_reason_to_rebuild
 
 
 @pytest.mark.parametrize(
@@ -34,3 +42,45 @@ def test_whatever_fits_the_end_is_the_first_or_fits_and_few_are_asked(fitting: l
     end = find_last_that_fits(range(len(fitting)), fits)
     assert end == 0 or fitting[end]
     assert len(asked) <= len(fitting).bit_length()
+
+
+@dataclass
+class SizedTable:
+    stated: int | None
+    whole: int
+    changed: int
+
+    def read_bytes(self, snapshot_id: int) -> int | None:
+        assert snapshot_id == 8
+        return self.stated
+
+    def plan(self, table: object, from_id: int | None, to_id: int) -> ChangePlan:
+        assert (table, to_id) == (self, 8)
+        size = {None: self.whole, 7: self.changed}[from_id]
+        return cast("ChangePlan", SizedPlan(bytes=size))
+
+
+@dataclass
+class SizedPlan:
+    bytes: int
+
+
+@pytest.mark.parametrize(
+    ("above", "table", "rebuilds"),
+    [
+        pytest.param(0, SizedTable(100, 100, 900), False, id="never"),
+        pytest.param(0.5, SizedTable(100, 100, 50), False, id="just as much"),
+        pytest.param(0.5, SizedTable(100, 100, 51), True, id="more"),
+        pytest.param(2, SizedTable(100, 100, 199), False, id="both sides of a whole rewrite"),
+        pytest.param(0.5, SizedTable(None, 100, 50), False, id="not stated, just as much"),
+        pytest.param(0.5, SizedTable(None, 100, 51), True, id="not stated, more"),
+        pytest.param(0.5, SizedTable(0, 0, 80), False, id="a table that became empty"),
+    ],
+)
+def test_a_table_is_exported_again_where_its_changes_read_a_larger_share_of_it(
+    above: float, table: SizedTable, rebuilds: bool
+) -> None:
+    reason = find_reason_to_rebuild(cast("IcebergTable", table), 7, 8, above=above, plan=table.plan)
+    assert (reason is not None) == rebuilds
+    if reason:
+        assert reason.endswith("and changelog.rebuildAbove is 0.5")

@@ -13,11 +13,13 @@ Example, an index that is one commit behind:
 """
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import SourceUnavailable, StateCorrupt, TargetReadOnly, TargetUnavailable
+from icdc_api.spec.pipeline import Mode
+from icdc_spark.diff.change_plan import choose_planner
 from icdc_spark.diff.rows import check_filter
 from icdc_spark.documents.compatibility import SAME, Compatibility
 from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
@@ -30,9 +32,10 @@ from icdc_spark.opensearch.stores import indices
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol import next_step
 from icdc_spark.protocol.export_wait import choose_meanwhile
-from icdc_spark.protocol.next_step import Step, StepInputs
+from icdc_spark.protocol.next_step import Step, StepInputs, StepKind
 from icdc_spark.protocol.state_document import StateDocument
 from icdc_spark.readers.choose import open_reader
+from icdc_spark.replication import batches
 from icdc_spark.replication.checks import index_check
 from icdc_spark.replication.checks.index_check import IndexCheck
 from icdc_spark.replication.checks.stream_start import find_stream_start
@@ -148,6 +151,26 @@ class TableObserver:
         current = table.find_current_snapshot(self.context.table.branch)
         schema = table.read_schema(current.id if current else None)
         return table, current, self._resolve_documents(schema)
+
+    def choose_cheaper(self, observation: TableObservation) -> TableObservation:
+        """Return the observation, with an export as its step if the spec prefers one to changes."""
+        context, step = self.context, observation.step
+        above = context.spec.changelog.rebuild_above
+        # StreamOnly wants no rows from before its start, which an export would write.
+        is_followed = context.spec.mode is Mode.EXPORT_AND_STREAM
+        if not above or not is_followed or step.kind is not StepKind.CHANGELOG or not step.to_id:
+            return observation
+        reason = batches.find_reason_to_rebuild(
+            observation.table,
+            int(step.from_id) if step.from_id else None,
+            int(step.to_id),
+            above=above,
+            plan=choose_planner(observation.documents),
+        )
+        if reason is None:
+            return observation
+        export = Step(kind=StepKind.EXPORT, to_id=step.to_id, reason=reason)
+        return replace(observation, step=export)
 
     def resolve_documents_at(
         self, observation: TableObservation, snapshot_id: str | None

@@ -163,7 +163,8 @@ def plan_without_effect(harness: Harness, proxy: FaultProxy, table: str) -> dict
     plan = harness.inspect(RunMode.PLAN)
     assert [seen for seen in proxy.requests() if seen.method in names] == []
     assert harness.spark.sql(refs).collect() == before
-    size = plan.pop("bytes")
+    size, whole = plan.pop("bytes"), plan.pop("tableBytes")
+    assert (whole is not None) == (plan["mode"] == "Changelog")
     assert (size > 0) == (plan["rows"] > 0)
     return plan
 

@@ -1,4 +1,8 @@
-"""A backlog larger than `maxBytesPerBatch` is applied in parts, oldest first."""
+"""How much one batch reads.
+
+A backlog larger than `maxBytesPerBatch` is applied in parts, oldest first; one larger than
+`rebuildAbove` of the table is not applied, the table is exported again.
+"""
 
 from itertools import groupby
 from pathlib import Path
@@ -6,10 +10,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from icdc_api.job.modes import RunMode
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
 from icdc_testing.tables.scenarios import document_writes
+from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
 
@@ -62,6 +68,44 @@ def test_no_batch_ends_where_documents_look_otherwise_than_at_the_end(
 
     assert harness.sync().applied_snapshot_id == str(lake.head(name))
     assert batches(proxy) == [["1", "2"], ["3", "4"]]
+
+
+@pytest.mark.parametrize(
+    ("above", "mode", "step", "index", "written"),
+    [
+        pytest.param(0.5, "ExportAndStream", "Export", 2, "123", id="more"),
+        pytest.param(2.5, "ExportAndStream", "Changelog", 1, "123", id="less"),
+        # An export would index the rows from before the start as well.
+        pytest.param(0.5, "StreamOnly", "Changelog", 1, "23", id="more, changes alone are wanted"),
+    ],
+)
+def test_a_table_of_which_too_much_changed_is_exported_again(
+    spark: SparkSession,
+    lake: Lake,
+    proxy: FaultProxy,
+    clean_indices: str,
+    tmp_path: Path,
+    above: float,
+    mode: str,
+    step: str,
+    index: int,
+    written: str,
+) -> None:
+    name = lake.create("id int, name string")
+    lake.sql(f"insert into lake.{name} values (1, 'a'), (2, 'b'), (3, 'c')")
+    table = {"name": name, "index": "some", "identifierColumns": ["id"]}
+    share = {"rebuildAbove": above}
+    harness = Harness(spark, proxy.url, tmp_path, [table], changelog=share, mode=mode)
+    harness.sync()
+    lake.sql(f"update lake.{name} set name = 'x' where id > 1")
+
+    planned = harness.inspect(RunMode.PLAN)
+    assert planned["mode"] == step
+    assert ("changelog.rebuildAbove is 0.5" in planned["why"]) == (step == "Export")
+    harness.sync()
+    assert set(oracle.request(f"{clean_indices}/_alias/some")) == {f"some-{index:06}"}
+    assert sorted(oracle.read_index(clean_indices, "some")) == list(written)
+    assert harness.inspect(RunMode.PLAN)["mode"] == "Idle"
 
 
 def harness_of(

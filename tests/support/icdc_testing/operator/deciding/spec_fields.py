@@ -22,6 +22,7 @@ VALUES: Mapping[str, Any] = {
     "tables[].mapping": {"status": {"type": "keyword"}},
     "tables[].startFrom.timestamp": "2026-03-01T12:00:00Z",
     "resync.tables": ["shop.orders"],
+    "changelog.rebuildAbove": 0.5,
     "verify.every": "12h",
     "verify.maxCpu": 1.5,
     "spark.conf": {"spark.sql.shuffle.partitions": "7"},
