@@ -16,7 +16,7 @@ the node is embedded in one. Of a pipeline in a cluster a run in the cluster ans
 import argparse
 import contextlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from icdc_api.errors import BadSpec
@@ -104,10 +104,16 @@ def verify(arguments: argparse.Namespace) -> int:
     return _show_tables(reply.answer, arguments, mode, text_tables.format_comparison)
 
 
-def is_of_file(arguments: argparse.Namespace, command: str) -> bool:
+def is_of_file(
+    arguments: argparse.Namespace,
+    command: str,
+    *,
+    file_options: Iterable[str] = ("secrets_dir", "state_dir"),
+) -> bool:
     """Return whether a file is asked about, not a pipeline in a cluster.
 
-    BadSpec for both or none, and for options that a pipeline in a cluster has no use for.
+    BadSpec for both or none, and for `file_options` with a pipeline in a cluster, which has no use
+    for them.
     """
     # Not by a group of argparse, whose message lists the names and not what they stand for.
     if (arguments.name is None) == (arguments.filename is None):
@@ -115,7 +121,7 @@ def is_of_file(arguments: argparse.Namespace, command: str) -> bool:
     if arguments.name is None:
         return True
     # Refused and not passed over: somebody who gives Secrets believes that they are used.
-    for option in ("secrets_dir", "state_dir"):
+    for option in file_options:
         if getattr(arguments, option) is not None:
             flag = option.replace("_", "-")
             raise BadSpec(

@@ -3,6 +3,10 @@
 Spark reads the table on this host; OpenSearch is not asked and need not exist, so the pipeline's
 Secret for it is not needed either. It must not know how documents are made.
 
+Of a pipeline in a cluster too: a run there could answer only by an object of the API, and rows must
+not stand where whoever may read pods or pipelines reads them. So the spec and the Secrets of its
+catalogs are read with the rights of who asks, and the catalog with the network of this host.
+
     shop.orders   index orders   snapshot 8130…
     _id 7
     {"order_id": 7, "status": "paid"}
@@ -12,14 +16,23 @@ Secret for it is not needed either. It must not know how documents are made.
 
 import argparse
 import json
+import tempfile
 from collections.abc import Iterator, Mapping
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from icdc_api.errors import SourceUnavailable
 from icdc_api.job.answers import PreviewEntry, RunAnswer, fill
 from icdc_api.job.modes import MAX_PREVIEW_ROWS, PREVIEW_ROWS, RunMode
-from icdc_cli import options
+from icdc_api.status.runs import Failure
+from icdc_cli import options, terminal
+from icdc_cli.cluster import session
 from icdc_cli.commands import plan_verify
 from icdc_cli.text_tables import NONE
+
+if TYPE_CHECKING:
+    from icdc_cli.local.resource import LocalPipeline
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -30,9 +43,14 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         description="Shows the documents of some rows of each table as an export would index them: "
         "the _id, the fields, and the mapping of the index. Reads the tables; needs no OpenSearch. "
         "Rows with the same key are all shown, of which one becomes the document. "
-        "Exit code 1 when a table has no document form, such as for an unknown column.",
+        "Exit code 1 when a table has no document form, such as for an unknown column. A pipeline "
+        "in a cluster (NAME) is previewed on this host as well, so that no row is stored in the "
+        "cluster: it takes Spark here, a catalog and files that this host reaches, and the "
+        "permission to read the Secrets of the catalog, unless --secrets-dir has them. spec.spark "
+        "is not used.",
     )
-    options.add_pipeline(parser)
+    session.add_target(parser, required=False)
+    options.add_pipeline(parser, required=False)
     parser.add_argument(
         "--table",
         action="append",
@@ -52,21 +70,52 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def preview(arguments: argparse.Namespace) -> int:
     """Carry out `icdc preview`; return the exit code."""
-    # Here and not above: it brings the models of a spec, which other commands do without.
+    # Here and not above: they bring the models of a spec, which other commands do without.
+    from icdc_cli.local import host, resource
+    from icdc_cli.local.secrets import refuse_variables
+
+    if plan_verify.is_of_file(arguments, "preview", file_options=["state_dir"]):
+        local = resource.load(arguments.filename)
+        options.check_tables(arguments.table or (), local.pipeline.spec, source=str(local.source))
+        return _show(local.without_target(), arguments)
+    # A directory that only its owner may enter, which Secrets do not outlive.
+    with tempfile.TemporaryDirectory(prefix="icdc-") as name:
+        local = session.run_for(partial(_read_cluster, Path(name)), arguments)
+        arguments.secrets_dir = arguments.secrets_dir or Path(name)
+        refuse_variables(local, host.choose_secrets_dir(arguments.secrets_dir, local))
+        return _show(local, arguments)
+
+
+async def _read_cluster(
+    directory: Path, target: session.Target, arguments: argparse.Namespace
+) -> "LocalPipeline":
+    """Return the pipeline without its target; its Secrets are then in `directory`, if needed."""
+    from icdc_cli.cluster.secret_files import copy_secrets
     from icdc_cli.local import resource
 
-    local = resource.load(arguments.filename)
-    options.check_tables(arguments.table or (), local.pipeline.spec, source=str(local.source))
+    local = resource.copy_stored(await target.read_pipeline())
+    options.check_tables(arguments.table or (), local.pipeline.spec, source=local.source)
+    local = local.without_target()
+    if arguments.secrets_dir is None:
+        await copy_secrets(target, local.pipeline.spec, directory)
+    return local
+
+
+def _show(local: "LocalPipeline", arguments: argparse.Namespace) -> int:
     answer = plan_verify.ask_locally(
-        local.without_target(),
-        arguments,
-        RunMode.PREVIEW,
-        only=arguments.table,
-        rows=arguments.rows,
+        local, arguments, RunMode.PREVIEW, only=arguments.table, rows=arguments.rows
     )
-    return plan_verify.show_answer(
+    code = plan_verify.show_answer(
         answer, arguments, format_preview, lambda table: bool(fill(PreviewEntry, table)["reason"])
     )
+    if arguments.name is not None and not isinstance(answer, Failure):
+        entries = (fill(PreviewEntry, table) for table in fill(RunAnswer, answer)["tables"])
+        if any(entry["reason"] == SourceUnavailable.__name__ for entry in entries):
+            terminal.complain(
+                "icdc preview NAME reads on this host: what the message names must be reachable "
+                "from here, not only from the cluster"
+            )
+    return code
 
 
 def format_preview(result: Mapping[str, Any]) -> str:

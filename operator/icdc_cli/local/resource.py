@@ -17,6 +17,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from icdc_api import naming
 from icdc_api.crd import loading
 from icdc_api.errors import BadSpec, StateCorrupt
 from icdc_api.spec.pipeline import Pipeline
@@ -45,10 +46,10 @@ class _Verbatim(Mapping[str, str]):
 
 @dataclass(frozen=True)
 class LocalPipeline:
-    """One PIPELINE.yaml, checked."""
+    """One PIPELINE.yaml, or one pipeline of a cluster, checked."""
 
     source: str
-    """Path of the file as given, for messages."""
+    """Path of the file as given, or `icebergcdcpipeline/<name>`, for messages."""
     written: dict[str, Any]
     """The resource as its author wrote it."""
     request: dict[str, Any]
@@ -107,6 +108,23 @@ def load(path: Path) -> LocalPipeline:
     for document in (request, written):
         document.pop("status", None)
     return LocalPipeline(str(path), written, request, pipeline)
+
+
+def copy_stored(stored: Mapping[str, Any]) -> LocalPipeline:
+    """Return a pipeline that a cluster has, for a question on this host; BadSpec if it is wrong.
+
+    `${NAME}` stays as it stands: its author must not learn variables of who asks. `spec.spark` is
+    left out: it is made for the cluster's pods, and some properties of Spark run commands.
+    """
+    name, namespace = (stored["metadata"][key] for key in ("name", "namespace"))
+    document = {
+        **{key: stored.get(key) for key in ("apiVersion", "kind")},
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {field: value for field, value in stored["spec"].items() if field != "spark"},
+    }
+    source = f"{naming.SINGULAR}/{name}"
+    pipeline = loading.parse_pipeline(document, source=source)
+    return LocalPipeline(source, document, document, pipeline)
 
 
 def recall(state: StateDir, local: LocalPipeline) -> tuple[int, PipelineStatus]:
