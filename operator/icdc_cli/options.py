@@ -161,24 +161,24 @@ class Parser(argparse.ArgumentParser):
         # Here and not in `parse_args`, which only the root has called: its message would have the
         # usage of all commands, and it does not know the options of this one.
         given = sys.argv[1:] if args is None else args
-        known = [option for action in self._actions for option in action.option_strings]
+        options = [option for action in self._actions for option in action.option_strings]
         first = given[0].partition("=")[0] if given else ""
-        if self._subparsers and first[:1] == "-" and not any(o.startswith(first) for o in known):
+        if self._subparsers and first[:1] == "-" and not any(o.startswith(first) for o in options):
             # Otherwise its value would be taken for the command, and that is what would be refused.
             self.error(f"{first!r} stands behind the command: {self.prog} COMMAND {first}")
-        found, unknown = super().parse_known_args(args, namespace)
+        parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(self._describe_unknown(unknown))
-        return found, unknown
+        return parsed, unknown
 
     def _describe_unknown(self, unknown: Sequence[str]) -> str:
         first = next((word for word in unknown if word.startswith("-")), None)
         if first is None:
             return f"{unknown[0]!r} is one argument too many"
         name = first.partition("=")[0]
-        known = [option for action in self._actions for option in action.option_strings]
+        options = [option for action in self._actions for option in action.option_strings]
         # A flag of one letter is near to every other one.
-        near = suggest_name(name, known) if name.startswith("--") else ""
+        near = suggest_name(name, options) if name.startswith("--") else ""
         return f"{name!r} is no option of {self.prog}{near}"
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

@@ -65,10 +65,10 @@ def read_jar(artifact: str, lock: str = "operator/icdc_cli/embedded/jars.lock") 
 
 
 def _find(pattern: str, file: str) -> str:
-    found = re.search(pattern, (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
-    if found is None:
+    match = re.search(pattern, (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
+    if match is None:
         raise LookupError(f"{file} has nothing like {pattern}")
-    return found[1]
+    return match[1]
 
 
 def _list_kubernetes() -> Sequence[VersionRow]:

@@ -140,10 +140,10 @@ def _render_row(
 def _split(node: Schema) -> tuple[str, str]:
     """Return the default and the rest of a description."""
     text = node.get("description", "")
-    found = _DEFAULT.search(text)
+    match = _DEFAULT.search(text)
     rest = _DEFAULT.sub("", text, count=1)
     rest = _REQUIRED.sub("", rest).strip()
-    return (found[1] if found else ""), rest[:1].upper() + rest[1:]
+    return (match[1] if match else ""), rest[:1].upper() + rest[1:]
 
 
 def _find_object(node: Schema) -> tuple[Schema | None, str]:

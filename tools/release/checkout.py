@@ -53,8 +53,8 @@ def copy_tracked(root: Path, into: Path, *names: str) -> None:
     try:
         paths = [Path(path) for path in _run_git(root, "ls-files", "--", *names)]
     except Submission:
-        found = [path for name in names for path in (root / name, *(root / name).rglob("*"))]
-        paths = [path.relative_to(root) for path in found if not _is_compiled(path)]
+        candidates = [path for name in names for path in (root / name, *(root / name).rglob("*"))]
+        paths = [path.relative_to(root) for path in candidates if not _is_compiled(path)]
     for path in paths:
         # What was deleted and is still in the commit differs from it, and is reported as that.
         if (root / path).is_file():

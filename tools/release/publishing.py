@@ -107,9 +107,9 @@ def _is_present(reference: str, digest: str, plain_http: bool) -> bool:
         if is_absent(reference, exc.message):
             return False
         raise
-    found = {layer["digest"] for layer in json.loads(manifest).get("layers", ())}
-    found.add(f"sha256:{hashlib.sha256(manifest.encode()).hexdigest()}")
-    if digest not in found:
+    digests = {layer["digest"] for layer in json.loads(manifest).get("layers", ())}
+    digests.add(f"sha256:{hashlib.sha256(manifest.encode()).hexdigest()}")
+    if digest not in digests:
         raise Submission(
             f"{reference} is there already and is not what this checkout makes: a version is "
             "released once. Raise the version."

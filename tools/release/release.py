@@ -54,16 +54,16 @@ def read_release(options: argparse.Namespace, root: Path = image_context.ROOT) -
     source = image_context.read_source(root)
     wanted.check_version(options.version, source.version)
     wanted.check_registry(options.registry)
-    found = checkout.read_checkout(root)
+    state = checkout.read_checkout(root)
     if options.registry:
-        wanted.check_checkout(found)
+        wanted.check_checkout(state)
     if options.sign_key:
         signing.check_key(options.sign_key)
     changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     return WantedRelease(
         version=options.version,
         registry=options.registry,
-        checkout=found,
+        checkout=state,
         epoch=source.epoch,
         notes=wanted.cut_notes(changelog, options.version),
         folder=options.into / options.version,

@@ -72,12 +72,12 @@ def set_default_image(values: str, image: ReleasedImage, release: WantedRelease)
     As text, because a YAML parser would drop the comments, which users read (`helm show values`).
     """
     # From the repository to the digest below it, with the lines between them as they are.
-    found = re.compile(
+    pattern = re.compile(
         rf'(?P<start>^ *repository: ){image.repository}(?P<between>\n(?:.*\n)*? *digest: )""$',
         re.MULTILINE,
     )
     name = release.name_in_registry(image.repository)
-    changed, times = found.subn(rf'\g<start>{name}\g<between>"{image.digest}"', values)
+    changed, times = pattern.subn(rf'\g<start>{name}\g<between>"{image.digest}"', values)
     if times != 1:
         raise Bug(f"values.yaml names {image.repository} with a digest {times} times, not once")
     return changed

@@ -139,9 +139,9 @@ def _build_step(match: re.Match[str]) -> Step:
         equal = match["operator"] == "=="
 
         def holds(item: Any) -> bool:
-            found = [_format(value) for value in _follow(item, path)]
+            texts = [_format(value) for value in _follow(item, path)]
             # As with kubectl, what lacks the field is neither equal nor different.
-            return bool(found) and (wanted in found) is equal
+            return bool(texts) and (wanted in texts) is equal
 
         return lambda value: list(filter(holds, _as_list(value)))
     name = re.sub(r"\\(.)", r"\1", match["name"]) if match["name"] else _unquote(match["key"])
@@ -151,7 +151,7 @@ def _build_step(match: re.Match[str]) -> Step:
 def _follow(value: Any, path: tuple[Step, ...]) -> list[Any]:
     values = [value]
     for step in path:
-        values = [found for one in values for found in step(one)]
+        values = [child for one in values for child in step(one)]
     return values
 
 

@@ -53,7 +53,9 @@ class Target:
         except errors.ClusterError:
             # Whoever may read one pipeline may lack the permission to list them.
             return ""
-        return options.suggest_name(self.name, [each["metadata"]["name"] for each in pipelines])
+        return options.suggest_name(
+            self.name, [pipeline["metadata"]["name"] for pipeline in pipelines]
+        )
 
 
 Result = TypeVar("Result")

@@ -108,28 +108,28 @@ async def _show_one(target: Target, arguments: argparse.Namespace) -> Exit:
 
 async def _show_list(api: ClusterApi, namespace: str, arguments: argparse.Namespace) -> Exit:
     everywhere, view = arguments.all_namespaces, arguments.output
-    found = await api.list_objects(
+    pipelines = await api.list_objects(
         kinds.PIPELINE, None if everywhere else namespace, selector=arguments.selector or ""
     )
-    for resource in found:
-        resource["metadata"].pop("managedFields", None)
+    for pipeline in pipelines:
+        pipeline["metadata"].pop("managedFields", None)
     if view == StatusView.NAME:
-        sys.stdout.write("".join(f"{views.name_resource(resource)}\n" for resource in found))
+        sys.stdout.write("".join(f"{views.name_resource(pipeline)}\n" for pipeline in pipelines))
         return Exit.DONE
-    views.write({"apiVersion": "v1", "kind": "List", "items": found}, view)
-    if not found and view in FOR_PEOPLE:
+    views.write({"apiVersion": "v1", "kind": "List", "items": pipelines}, view)
+    if not pipelines and view in FOR_PEOPLE:
         where = "any namespace" if everywhere else f"the namespace {namespace}"
         terminal.complain(f"there is no {naming.KIND} in {where}")
     codes, rows = {Exit.DONE}, []
-    for resource in found:
-        metadata = resource["metadata"]
+    for pipeline in pipelines:
+        metadata = pipeline["metadata"]
         try:
-            status = parse_status_of(resource)
+            status = parse_status_of(pipeline)
             code, message = choose_exit(status)
         except BadSpec as error:
             # One that another version wrote must not hide the others.
             status, code, message = PipelineStatus(), Exit.USAGE, error.message
-        row = _build_row(resource, status, datetime.now(UTC), wide=view == StatusView.WIDE)
+        row = _build_row(pipeline, status, datetime.now(UTC), wide=view == StatusView.WIDE)
         rows.append((metadata["namespace"], *row) if everywhere else row)
         codes.add(code)
         if message:
@@ -155,8 +155,8 @@ def parse_status_of(resource: Resource) -> PipelineStatus:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(("status", *map(str, first["loc"])))
         # A file of a state directory may hold anything, such as a text.
-        known = written if isinstance(written, dict) else {}
-        version = known.get("operatorVersion", "unknown")
+        fields = written if isinstance(written, dict) else {}
+        version = fields.get("operatorVersion", "unknown")
         raise BadSpec(
             f"the status was written by another version (operator {version}) than this icdc can "
             f"read: {where}: {first['msg']}; see it by -o yaml"

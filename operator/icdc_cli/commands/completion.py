@@ -142,8 +142,8 @@ def answer(parser: argparse.ArgumentParser, words: Sequence[str]) -> str:
     candidates = _list_candidates(typed, prefix)
     if candidates is None:
         return ":0\n"
-    found = [(word, help) for word, help in candidates if word.startswith(prefix)]
-    lines = [f"{word}\t{help}" if help else word for word, help in found]
+    matches = [(word, help) for word, help in candidates if word.startswith(prefix)]
+    lines = [f"{word}\t{help}" if help else word for word, help in matches]
     return "".join(f"{line}\n" for line in lines) + NOTHING
 
 
@@ -175,8 +175,8 @@ def _find_commands(
     parser: argparse.ArgumentParser,
 ) -> "argparse._SubParsersAction[argparse.ArgumentParser] | None":
     # argparse has no public list of what a parser takes.
-    found = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-    return next(found, None)
+    groups = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    return next(groups, None)
 
 
 def _list_candidates(typed: TypedWords, prefix: str) -> Iterator[tuple[str, str]] | None:
@@ -235,12 +235,12 @@ def _list_pipelines(values: dict[str, str]) -> list[str]:
         return await api.list_objects(kinds.PIPELINE, namespace, accept=METADATA_ONLY)
 
     try:
-        found = session.run_limited(
+        pipelines = session.run_limited(
             lambda: session.run_in_namespace(read, arguments), seconds=SECONDS
         )
     except IcdcError:
         return []
-    return [pipeline["metadata"]["name"] for pipeline in found]
+    return [pipeline["metadata"]["name"] for pipeline in pipelines]
 
 
 def _list_contexts(values: dict[str, str]) -> list[str]:

@@ -55,15 +55,15 @@ def run(arguments: argparse.Namespace) -> int:
         # Here and not above: it brings what a host needs, of which a cluster needs nothing.
         from icdc_cli.doctor.host.examine import examine_host
 
-        found = examine_host(arguments.filename, arguments.secrets_dir)
+        outcomes = examine_host(arguments.filename, arguments.secrets_dir)
     else:
         if arguments.secrets_dir is not None:
             raise BadSpec("--secrets-dir is allowed only with -f; a cluster has its own Secrets")
         from icdc_cli.doctor.cluster.examine import examine_cluster
 
-        found = session.run_for(examine_cluster, arguments)
+        outcomes = session.run_for(examine_cluster, arguments)
     if arguments.output == Output.TEXT:
-        terminal.say(findings.format_findings(found))
+        terminal.say(findings.format_findings(outcomes))
     else:
-        options.write({"findings": [one.to_document() for one in found]}, arguments.output)
-    return findings.choose_exit(found)
+        options.write({"findings": [one.to_document() for one in outcomes]}, arguments.output)
+    return findings.choose_exit(outcomes)

@@ -39,17 +39,19 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(arguments: argparse.Namespace) -> int:
     """Carry out the command; return the exit code. BadSpec for an unknown word."""
-    found = lookup.list_all() if arguments.word is None else lookup.find(arguments.word)
-    if not found:
+    entries = lookup.list_all() if arguments.word is None else lookup.find(arguments.word)
+    if not entries:
         near = ", ".join(lookup.suggest(arguments.word))
         hint = f"the nearest are {near}" if near else "icdc explain lists all words"
         raise BadSpec(f"{arguments.word!r} is no word of this program; {hint}")
     if arguments.output != Output.TEXT:
-        options.write({"explanations": [entry.to_document() for entry in found]}, arguments.output)
+        options.write(
+            {"explanations": [entry.to_document() for entry in entries]}, arguments.output
+        )
     elif arguments.word is None:
-        terminal.say("\n".join(_list_words(found)))
+        terminal.say("\n".join(_list_words(entries)))
     else:
-        terminal.say("\n\n".join(format_entry(entry) for entry in found))
+        terminal.say("\n\n".join(format_entry(entry) for entry in entries))
     return Exit.DONE
 
 

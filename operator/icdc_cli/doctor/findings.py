@@ -38,7 +38,7 @@ class Finding:
     """What was checked, such as "Secret search"."""
     result: Result
     """Whether somebody has to act."""
-    found: str = ""
+    observation: str = ""
     """What was found, or why it was not checked. Never the value of a Secret."""
     cure: str = ""
     """What to do, as a command where there is one; empty with Ok."""
@@ -50,24 +50,24 @@ class Finding:
         return {
             "check": self.check,
             "result": self.result.value,
-            "found": self.found,
+            "found": self.observation,
             "cure": self.cure,
         }
 
 
-def confirm(check: str, found: str = "") -> Finding:
+def confirm(check: str, observation: str = "") -> Finding:
     """Return that it is as it should be."""
-    return Finding(check, Result.OK, found)
+    return Finding(check, Result.OK, observation)
 
 
-def warn(check: str, found: str, cure: str) -> Finding:
+def warn(check: str, observation: str, cure: str) -> Finding:
     """Return a warning."""
-    return Finding(check, Result.WARNING, found, cure)
+    return Finding(check, Result.WARNING, observation, cure)
 
 
-def blame(check: str, found: str, cure: str, *, unreachable: bool = False) -> Finding:
+def blame(check: str, observation: str, cure: str, *, unreachable: bool = False) -> Finding:
     """Return a problem."""
-    return Finding(check, Result.PROBLEM, found, cure, unreachable)
+    return Finding(check, Result.PROBLEM, observation, cure, unreachable)
 
 
 def skip(check: str, why: str, cure: str = "") -> Finding:
@@ -88,7 +88,7 @@ def choose_exit(findings: Iterable[Finding]) -> Exit:
 
 def format_findings(findings: Sequence[Finding]) -> str:
     """Return a line for each finding, with its cure on the line below, and a count at the end."""
-    rows = [(one.result.value, one.check, one.found) for one in findings]
+    rows = [(one.result.value, one.check, one.observation) for one in findings]
     head, *lines = text_tables.align(_HEAD, rows).split("\n")
     shown = [head]
     for finding, line in zip(findings, lines, strict=True):

@@ -219,7 +219,7 @@ _RESULTS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 def list_condition_reasons() -> list[Explanation]:
     """Return all reasons of conditions that are not the reason of a failure."""
-    found = [
+    entries = [
         Explanation(word, Family.CONDITION_REASON, _join(kinds, text), who, cure)
         for word, kinds, text, who, cure in _TEXTS
     ]
@@ -228,12 +228,12 @@ def list_condition_reasons() -> list[Explanation]:
         # A run that has ended is no longer the current run, of which RunActive is.
         if not state.finished:
             text = _join("RunActive", states[state.value])
-            found.append(_explain(state.value, text, NOT_NEEDED, (cures.LOGS,)))
+            entries.append(_explain(state.value, text, NOT_NEEDED, (cures.LOGS,)))
     path = "core/asked/verification.py"
     results = sources.read_members("icdc_operator", path, "ComparisonResult")
     for word, text in results.items():
-        found.append(_explain(word, _join("Verified", text), *_RESULTS[word]))
-    return found
+        entries.append(_explain(word, _join("Verified", text), *_RESULTS[word]))
+    return entries
 
 
 def _explain(word: str, meaning: str, who: str, cure: tuple[str, ...]) -> Explanation:

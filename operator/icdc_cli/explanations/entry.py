@@ -65,7 +65,7 @@ class Explanation:
 
     @property
     def advice(self) -> str:
-        """What stands before the commands, or in their place; empty where they say all."""
+        """The sentence before the commands, or in their place; empty where they say all."""
         passes = self.who_acts == WhoActs.NOBODY.value
         if not self.cure:
             return PASSES if passes else NOTHING_TO_DO

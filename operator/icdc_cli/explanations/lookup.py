@@ -36,9 +36,9 @@ def list_all() -> tuple[Explanation, ...]:
 def find(text: str) -> list[Explanation]:
     """Return the entries of a word, in whatever case it is typed; none if it is unknown."""
     wanted = text.strip().lower()
-    found = [entry for entry in list_all() if entry.word.lower() == wanted]
-    if found:
-        return found
+    entries = [entry for entry in list_all() if entry.word.lower() == wanted]
+    if entries:
+        return entries
     series = metrics.trim_suffix(wanted)
     return [entry for entry in list_all() if metrics.trim_suffix(entry.word) == series]
 
@@ -48,8 +48,8 @@ def suggest(text: str) -> list[str]:
     typed = text.strip().lower()
     by_name = {entry.word.lower(): entry.word for entry in list_all()}
     near = difflib.get_close_matches(typed, by_name, n=MAX_NEAREST)
-    found = dict.fromkeys((*near, *_list_containing(typed, by_name)))
-    return [by_name[name] for name in list(found)[:MAX_NEAREST]]
+    names = dict.fromkeys((*near, *_list_containing(typed, by_name)))
+    return [by_name[name] for name in list(names)[:MAX_NEAREST]]
 
 
 def _list_containing(typed: str, names: dict[str, str]) -> Iterator[str]:

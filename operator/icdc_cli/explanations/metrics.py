@@ -20,10 +20,10 @@ def list_metrics() -> list[Explanation]:
 
 def read_metrics() -> dict[str, MetricText]:
     """Return what the source says of all metrics of the operator, by name."""
-    found: dict[str, MetricText] = {}
+    texts: dict[str, MetricText] = {}
     for path in _PATHS:
-        found |= sources.read_metrics("icdc_operator", path)
-    return dict(sorted(found.items()))
+        texts |= sources.read_metrics("icdc_operator", path)
+    return dict(sorted(texts.items()))
 
 
 def trim_suffix(name: str) -> str:

@@ -111,17 +111,17 @@ _SEEN_BY_PLATFORM = ("ContainerCreating",)
 def list_reasons() -> list[Explanation]:
     """Return all reasons: those of tables in the order of their enum, then those of runs."""
     of_tables = sources.read_members("icdc_api", _STATUS_FILE, "TableReason")
-    found = [_explain(word, text, getattr(errors, word)) for word, text in of_tables.items()]
+    entries = [_explain(word, text, getattr(errors, word)) for word, text in of_tables.items()]
     for kind in list_errors(IcdcError):
         if kind.__name__ not in of_tables:
             text = sources.read_class("icdc_api", "errors.py", kind.__name__)
-            found.append(_explain(kind.__name__, text, kind))
-    known = {entry.word for entry in found}
+            entries.append(_explain(kind.__name__, text, kind))
+    listed = {entry.word for entry in entries}
     for kind, words in _EXACT.items():
         for word, text in words.items():
-            if word not in known:
-                found.append(_explain(word, text or _read_kube_error(word), kind))
-    return [*found, _explain_batch_under_way()]
+            if word not in listed:
+                entries.append(_explain(word, text or _read_kube_error(word), kind))
+    return [*entries, _explain_batch_under_way()]
 
 
 def _explain(word: str, meaning: str, kind: type[IcdcError]) -> Explanation:

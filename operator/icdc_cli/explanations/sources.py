@@ -51,7 +51,7 @@ def read_metrics(package: str, path: str) -> dict[str, MetricText]:
     Counter("icdc_reconciles", "Reconciles of …", "result")
     icdc_reconciles_total: MetricText("Reconciles of …", "counter", ("result",))
     """
-    found: dict[str, MetricText] = {}
+    metrics: dict[str, MetricText] = {}
     module = _parse(package, path)
     for node in ast.walk(module):
         if not isinstance(node, ast.Call) or len(node.args) < 2:
@@ -62,8 +62,8 @@ def read_metrics(package: str, path: str) -> dict[str, MetricText]:
         if name and text and called in _CALLS and _METRIC.fullmatch(name):
             kind, labels = _CALLS[called], tuple(_read_labels(node.args[2:], module))
             # The client library appends the ending.
-            found[f"{name}_total" if kind == "counter" else name] = MetricText(text, kind, labels)
-    return found
+            metrics[f"{name}_total" if kind == "counter" else name] = MetricText(text, kind, labels)
+    return metrics
 
 
 def _read_labels(arguments: Iterable[ast.expr], module: ast.Module) -> Iterator[str]:

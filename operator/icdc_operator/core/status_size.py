@@ -85,11 +85,11 @@ def _shorten(text: str | None, length: int) -> str | None:
 
 
 def _without_samples(table: TableStatus) -> TableStatus:
-    found, verified = table.duplicates, table.verification
+    duplicates, verification = table.duplicates, table.verification
     return table.model_copy(
         update={
-            "duplicates": found and found.model_copy(update={"samples": ()}),
-            "verification": verified and verified.model_copy(update={"samples": ()}),
+            "duplicates": duplicates and duplicates.model_copy(update={"samples": ()}),
+            "verification": verification and verification.model_copy(update={"samples": ()}),
         }
     )
 

@@ -74,10 +74,10 @@ def has_type(column: Field, names: Set[str]) -> bool:
 
 def refuse_undocumentable(table: str, column: Field, *, name: str | None = None) -> None:
     """Raise UnsupportedType if the column or a field inside it has no document form."""
-    found = find_undocumentable(column)
-    if found:
+    culprit = find_undocumentable(column)
+    if culprit:
         raise UnsupportedType(
-            f"{table}: column `{found[0] if name is None else name}` has the type {found[1]}, "
+            f"{table}: column `{culprit[0] if name is None else name}` has the type {culprit[1]}, "
             "which is not supported; leave it out by naming the other columns in `columns`"
         )
 
@@ -93,10 +93,10 @@ def find_undocumentable(column: Field) -> tuple[str, Type] | None:
 
 def refuse_bad_name(table: str, column: Field) -> None:
     """Raise UnsupportedType if OpenSearch would refuse the name of a field."""
-    found = find_bad_name(column)
-    if found:
+    culprit = find_bad_name(column)
+    if culprit:
         raise UnsupportedType(
-            f"{table}: column `{found[0]}` cannot become a field: {found[1]}; rename it in the "
+            f"{table}: column `{culprit[0]}` cannot become a field: {culprit[1]}; rename it in the "
             "table, or leave it out by naming the other columns in `columns`"
         )
 

@@ -48,7 +48,7 @@ def find_routing(table: str, identifiers: Sequence[Path], wanted: Sequence[str])
         if name not in names:
             raise FieldInvalid(
                 f"{table}: routing names `{name}`, which is not among the identifier columns "
-                f"({', '.join(f'`{known}`' for known in names) or 'none'}): by another one, "
+                f"({', '.join(f'`{column}`' for column in names) or 'none'}): by another one, "
                 "versions of a document would be on several shards"
             )
     return tuple(names.index(name) for name in wanted)

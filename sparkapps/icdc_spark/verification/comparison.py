@@ -192,8 +192,8 @@ def _begin_entry(compared: _Compared) -> ComparisonEntry:
 
 def _withdraw_differences(context: TableContext, entry: ComparisonEntry) -> ComparisonEntry:
     """Return `entry` without differences that an open batch, or the one after it, may explain."""
-    found = [entry.pop(kind, None) for kind in DIFFERENCE_KINDS]
-    left = sum(part["count"] for part in found if part is not None)
+    parts = [entry.pop(kind, None) for kind in DIFFERENCE_KINDS]
+    left = sum(part["count"] for part in parts if part is not None)
     message = f"{NOT_SETTLED} ({left} documents); {explain_under_way(context)}"
     return entry | {"equal": None, "reason": BATCH_UNDER_WAY, "message": message}
 

@@ -75,8 +75,8 @@ def compare_again(
 ) -> DataFrame:
     """Return `kinds`, in which what differs was compared with the snapshot of `reader` instead."""
     differing = kinds.where(F.col(KIND) != EQUAL).select(*ADDRESS)
-    found = look_up_ids(reader, differing, spec, version=0).frame
-    lines = found.where(F.col(EXPECT) != Expect.DELETED).select("line")
+    operations = look_up_ids(reader, differing, spec, version=0).frame
+    lines = operations.where(F.col(EXPECT) != Expect.DELETED).select("line")
     # By address, not by id: a document with another routing may be extra beside one that is equal.
     table, documents = (
         side.join(differing, on=ADDRESS, how="left_semi")

@@ -44,13 +44,13 @@ def convert(**options: Any) -> tuple[Document, str]:
 def test_the_example_of_the_page_gives_the_pipeline_of_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = re.search(r"```yaml data-prepper\n(.*?)```.*?```yaml\n(.*?)```", PAGE, re.DOTALL)
-    assert found is not None
+    blocks = re.search(r"```yaml data-prepper\n(.*?)```.*?```yaml\n(.*?)```", PAGE, re.DOTALL)
+    assert blocks is not None
     monkeypatch.chdir(tmp_path)
-    Path("data-prepper.yaml").write_text(found[1], encoding="utf-8")
+    Path("data-prepper.yaml").write_text(blocks[1], encoding="utf-8")
     assert main.main(["convert", "data-prepper", "data-prepper.yaml"]) == 0
     printed = capsys.readouterr()
-    assert printed.out == found[2]
+    assert printed.out == blocks[2]
     assert printed.err == "icdc: 5 remarks: see the comments\n"
     document = yaml.safe_load(printed.out)
     assert loading.parse_pipeline(document, source="page").spec.tables[0].index == "orders"
@@ -66,18 +66,18 @@ def test_the_page_has_each_option_and_no_other(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(Section, "take", record)
     convert()
-    known = {
+    options = {
         "Orders_Pipeline": {*remarks.PIPELINE},
         "iceberg": {*remarks.SOURCE},
         "tables": set(),
         "opensearch": {*remarks.SINK},
     }
     for section, name in taken:
-        known.setdefault(section, set()).add(name)
+        options.setdefault(section, set()).add(name)
     _, *tables = PAGE.partition("## Options")[2].split("| option |")
     shown = [set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) for table in tables]
     assert shown == [
-        known[section] for section in ("Orders_Pipeline", "iceberg", "tables", "opensearch")
+        options[section] for section in ("Orders_Pipeline", "iceberg", "tables", "opensearch")
     ]
 
 

@@ -67,7 +67,7 @@ OLD, NEW = stored(IntentKind.EXPORT, "old"), stored(uuid="new")
 
 
 @pytest.mark.parametrize(
-    ("states", "fails_at", "found"),
+    ("states", "fails_at", "opened_uuid"),
     [
         # The alias has moved before the first check, or after it: the state says so soon.
         ((OLD, OLD, NEW), 0, "new"),
@@ -80,7 +80,7 @@ OLD, NEW = stored(IntentKind.EXPORT, "old"), stored(uuid="new")
     ],
 )
 def test_an_index_that_an_export_replaces_meanwhile_is_opened_as_the_new_one(
-    monkeypatch: pytest.MonkeyPatch, states: tuple[Any, ...], fails_at: int, found: str | None
+    monkeypatch: pytest.MonkeyPatch, states: tuple[Any, ...], fails_at: int, opened_uuid: str | None
 ) -> None:
     left, checks = list(states), []
 
@@ -98,13 +98,13 @@ def test_an_index_that_an_export_replaces_meanwhile_is_opened_as_the_new_one(
     request = SimpleNamespace(tables=None, continuous=False)
     context: Any = SimpleNamespace(**vars(CONTEXT) | {"request": request, "stop": Event()})
     opening = moment.open_moment(context, load, check, slices=1)
-    if found is None:
+    if opened_uuid is None:
         with pytest.raises(TargetInvalid), opening:
             pass
         assert (len(checks) > 1) == (OLD in states)
         return
     with opening as opened:
-        assert opened.stored.document.index_uuid == found
+        assert opened.stored.document.index_uuid == opened_uuid
 
 
 def _play_opensearch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,11 +59,11 @@ def test_a_job_of_a_limited_export_takes_about_a_minute(
 ) -> None:
     now = [0.0]
     waves = Waves(executors, clock=lambda: now[0])
-    found = [waves.count_chunks(tasks)]
+    chunks = [waves.count_chunks(tasks)]
     for spent in seconds:
         now[0] += spent
-        found.append(waves.count_chunks(tasks))
-    assert found == counts
+        chunks.append(waves.count_chunks(tasks))
+    assert chunks == counts
 
 
 MIB = 1024 * 1024

@@ -25,9 +25,9 @@ def test_what_cannot_be_read_at_one_go_is_refused(
 ) -> None:
     file = tmp_path / "module.py"
     file.write_text(text)
-    found = list(check_sizes.find_oversized(file))
-    assert len(found) == (0 if problem is None else 1)
-    assert all(line.endswith(problem or "") for line in found)
+    problems = list(check_sizes.find_oversized(file))
+    assert len(problems) == (0 if problem is None else 1)
+    assert all(line.endswith(problem or "") for line in problems)
 
 
 def list_crowded(folder: str, *names: str) -> list[str]:

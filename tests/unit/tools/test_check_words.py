@@ -87,8 +87,8 @@ def test_a_class_name_that_stands_twice_is_named_with_its_lines(name: str) -> No
 )
 def test_a_module_or_folder_may_not_be_named_by_an_old_word(path: str, refused: str | None) -> None:
     wanted = f"{path}:1: {refused}: `letters` is an old word, see docs/glossary.md"
-    found = list(check_words.find_old_words({path: ast.parse("")}, WORDS))
-    assert found == ([] if refused is None else [wanted])
+    problems = list(check_words.find_old_words({path: ast.parse("")}, WORDS))
+    assert problems == ([] if refused is None else [wanted])
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_a_module_or_folder_may_not_be_named_by_an_old_word(path: str, refused: 
 def test_an_old_phrase_is_refused_in_texts_that_are_not_prose(
     statement: str, refused: bool
 ) -> None:
-    found = list(check_words.find_old_phrases({"a.py": ast.parse(statement)}, WORDS))
+    problems = list(check_words.find_old_phrases({"a.py": ast.parse(statement)}, WORDS))
     wanted = "a.py:1: `at work` is an old phrase, see docs/glossary.md"
-    assert found == ([wanted] if refused else [])
+    assert problems == ([wanted] if refused else [])
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,8 @@ def write(folder: Path, *paths: str) -> None:
 
 
 def read_all(folder: Path) -> dict[str, str]:
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_text() for path in found}
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in files}
 
 
 @pytest.fixture

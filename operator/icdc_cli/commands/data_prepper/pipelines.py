@@ -79,18 +79,18 @@ def _choose_pipeline(document: dict[str, Any], source: str, wanted: str | None) 
         for key, value in document.items()
         if key not in remarks.TOP and isinstance(value, dict)
     }
-    found = [
+    names = [
         key for key, given in sources.items() if isinstance(given, dict) and "iceberg" in given
     ]
     if wanted is not None:
-        if wanted not in found:
-            near = options.suggest_name(wanted, found)
+        if wanted not in names:
+            near = options.suggest_name(wanted, names)
             raise BadSpec(f"{source}: has no pipeline {wanted} with an iceberg source{near}")
         return wanted
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise BadSpec(f"{source}: has the pipelines {', '.join(found)}: choose one by --pipeline")
+    if len(names) == 1:
+        return names[0]
+    if names:
+        raise BadSpec(f"{source}: has the pipelines {', '.join(names)}: choose one by --pipeline")
     raise BadSpec(
         f"{source}: has no pipeline with an iceberg source{_describe_sources(document, sources)}"
     )
@@ -124,18 +124,18 @@ def _convert_sinks(pipeline: Section, name: str) -> ConvertedSink:
     for position, entry in enumerate(listed):
         section = pipeline.open(f"sink[{position}]", entry)
         entries += section.take_all().items()
-    found = [value for plugin, value in entries if plugin == "opensearch"]
+    targets = [value for plugin, value in entries if plugin == "opensearch"]
     for plugin, _ in entries:
         if plugin != "opensearch":
             pipeline.note(f"sink.{plugin}", "only the sink opensearch has a counterpart")
-    if len(found) != 1:
+    if len(targets) != 1:
         plugins = ", ".join(plugin for plugin, _ in entries) or "none"
         near = next(filter(None, (options.suggest_name(p, ["opensearch"]) for p, _ in entries)), "")
         raise BadSpec(
             f"{pipeline.source}: {pipeline.path}.sink: has {plugins}; allowed: one opensearch"
-            f"{near if not found else ', so convert the file once with each of them'}"
+            f"{near if not targets else ', so convert the file once with each of them'}"
         )
-    return sinks.convert(pipeline.open("sink.opensearch", found[0]), name)
+    return sinks.convert(pipeline.open("sink.opensearch", targets[0]), name)
 
 
 def _convert_source(iceberg: Section, name: str, sink: ConvertedSink) -> dict[str, Any]:

@@ -80,5 +80,5 @@ def _render(child: Child) -> Iterator[str]:
 def _escape(text: str) -> str:
     # Characters that no page may hold: controls, and halves of surrogate pairs, which JSON can
     # spell and UTF-8 cannot.
-    known = text.encode("utf-8", errors="replace").decode("utf-8")
-    return escape(terminal.make_printable(known))
+    encodable = text.encode("utf-8", errors="replace").decode("utf-8")
+    return escape(terminal.make_printable(encodable))

@@ -73,15 +73,15 @@ class BatchMemory:
         seen: dict[tuple[str, str], tuple[SeenBatch, ...]] = {}
         for pipeline in reading.pipelines:
             key = pipeline.namespace, pipeline.name
-            known = list(self._seen.get(key, ()))
+            batches = list(self._seen.get(key, ()))
             for table in pipeline.status.tables:
                 if table.last_batch is None:
                     continue
                 batch = SeenBatch(table.name, table.last_batch)
-                if batch not in known:
-                    known.append(batch)
-            known.sort(key=lambda entry: entry.batch.at)
-            seen[key] = tuple(known[-MAX_BATCHES:])
+                if batch not in batches:
+                    batches.append(batch)
+            batches.sort(key=lambda entry: entry.batch.at)
+            seen[key] = tuple(batches[-MAX_BATCHES:])
         # A pipeline that could not be read this time loses its batches: they are an extra, and what
         # is remembered for ever of pipelines that come and go is a leak.
         self._seen = seen

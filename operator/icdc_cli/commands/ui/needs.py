@@ -59,7 +59,7 @@ class Need:
 
     @property
     def tone(self) -> Tone:
-        """How much it needs somebody: what is retried may pass by itself."""
+        """The urgency of the cause: a warning where it may pass by itself."""
         retried = any(entry.who_acts == WhoActs.NOBODY.value for entry in self.explanations)
         return Tone.WARN if retried or self.is_mild else Tone.BAD
 
@@ -77,10 +77,10 @@ def list_needs(pipeline: SeenPipeline) -> list[Need]:
     """Return the causes; those that a person must remove come first."""
     values = {"NAMESPACE": pipeline.namespace, "NAME": pipeline.name}
     status = pipeline.status
-    found = [*_list_table_needs(status, values), *_list_run_needs(status, values)]
-    known = {need.word for need in found}
-    found += _list_condition_needs(status, known, values)
-    return sorted(found, key=lambda need: need.tone != Tone.BAD)
+    needs = [*_list_table_needs(status, values), *_list_run_needs(status, values)]
+    words = {need.word for need in needs}
+    needs += _list_condition_needs(status, words, values)
+    return sorted(needs, key=lambda need: need.tone != Tone.BAD)
 
 
 def _list_table_needs(status: PipelineStatus, values: Mapping[str, str]) -> Iterator[Need]:
@@ -108,14 +108,14 @@ def _list_run_needs(status: PipelineStatus, values: Mapping[str, str]) -> Iterat
 
 
 def _list_condition_needs(
-    status: PipelineStatus, known: set[str], values: Mapping[str, str]
+    status: PipelineStatus, words: set[str], values: Mapping[str, str]
 ) -> Iterator[Need]:
     for kind, abnormal in _ABNORMAL.items():
         condition = status.find_condition(kind)
-        if condition is None or condition.status != abnormal or condition.reason in known:
+        if condition is None or condition.status != abnormal or condition.reason in words:
             continue
         # The tables are already there, each with its own reason.
-        if condition.reason == "TableStalled" and known:
+        if condition.reason == "TableStalled" and words:
             continue
         yield Need(
             condition.reason,

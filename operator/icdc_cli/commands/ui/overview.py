@@ -136,15 +136,15 @@ def _rank(pipeline: SeenPipeline) -> tuple[int, str, str]:
 
 def _count(pipelines: list[SeenPipeline]) -> str:
     """Return how many there are and in which state: `3 pipelines: 1 Stalled, 2 Streaming`."""
-    known = Counter(
+    phases = Counter(
         pipeline.status.phase
         for pipeline in pipelines
         if not pipeline.problem and pipeline.status.observed_generation is not None
     )
-    parts = [f"{known[phase]} {phase.value}" for phase in _ORDER if known[phase]]
+    parts = [f"{phases[phase]} {phase.value}" for phase in _ORDER if phases[phase]]
     unreadable = sum(1 for pipeline in pipelines if pipeline.problem)
     parts += [f"{unreadable} unreadable"] if unreadable else []
-    new = len(pipelines) - known.total() - unreadable
+    new = len(pipelines) - phases.total() - unreadable
     parts += [f"{new} new"] if new else []
     noun = "pipeline" if len(pipelines) == 1 else "pipelines"
     return f"{len(pipelines)} {noun}: {', '.join(parts)}"

@@ -102,11 +102,11 @@ def _describe_run(run: RunStatus) -> str:
     return f"{run.name}: {run.kind.value}, {run.state.value}"
 
 
-def _build_needs(frame: Frame, found: Sequence[Need], *, local: bool) -> Element | None:
-    if not found:
+def _build_needs(frame: Frame, causes: Sequence[Need], *, local: bool) -> Element | None:
+    if not causes:
         return None
-    entries = [_build_need(frame, need) for need in found[:MAX_TABLES_SHOWN]]
-    rest = len(found) - MAX_TABLES_SHOWN
+    entries = [_build_need(frame, need) for need in causes[:MAX_TABLES_SHOWN]]
+    rest = len(causes) - MAX_TABLES_SHOWN
     return cells.build_section(
         "What needs somebody",
         make("ul", *entries, class_="needs"),

@@ -98,10 +98,10 @@ class ClusterReader:
             where = f"{label} {', '.join(self.namespaces)}"
         scope = f"context {self.context}, {where}" if self.context else f"this pod, {where}"
         try:
-            found, refusals = thin_client.run(self._list, self.env, context=self.context)
+            resources, refusals = thin_client.run(self._list, self.env, context=self.context)
         except BadSpec as error:
-            found, refusals = [], [ReadRefusal(where, error.message, READER)]
-        pipelines = tuple(parse_resource(resource) for resource in found)
+            resources, refusals = [], [ReadRefusal(where, error.message, READER)]
+        pipelines = tuple(parse_resource(resource) for resource in resources)
         return PageReading(scope, datetime.now(UTC), pipelines, tuple(refusals))
 
     async def _list(self, api: ClusterApi) -> tuple[list[Resource], list[ReadRefusal]]:
@@ -113,8 +113,8 @@ class ClusterReader:
             names, refusals = await self._list_namespaces(api, error)
         except errors.ClusterError as error:
             return [], [build_refusal("all namespaces", error)]
-        found, more = await _list_each(api, names)
-        return found, refusals + more
+        resources, more = await _list_each(api, names)
+        return resources, refusals + more
 
     async def _list_namespaces(
         self, api: ClusterApi, denied: errors.Denied
@@ -133,13 +133,13 @@ class ClusterReader:
 async def _list_each(
     api: ClusterApi, namespaces: Sequence[str]
 ) -> tuple[list[Resource], list[ReadRefusal]]:
-    found: list[Resource] = []
+    resources: list[Resource] = []
     denied: list[str] = []
     refusals: list[ReadRefusal] = []
     first: errors.Denied | None = None
     for namespace in namespaces:
         try:
-            found += await api.list_objects(kinds.PIPELINE, namespace)
+            resources += await api.list_objects(kinds.PIPELINE, namespace)
         except errors.Denied as error:
             # As one sentence: of 200 namespaces a person may most likely see few.
             first = first or error
@@ -147,7 +147,7 @@ async def _list_each(
         except errors.ClusterError as error:
             refusals.append(build_refusal(f"namespace {namespace}", error))
             break  # a server that does not answer is not asked 200 times
-    return found, refusals + ([_refuse(denied, first)] if first else [])
+    return resources, refusals + ([_refuse(denied, first)] if first else [])
 
 
 def _refuse(namespaces: Sequence[str], error: errors.ClusterError) -> ReadRefusal:

@@ -64,8 +64,8 @@ class PageSite:
                 return self._build_pipeline(frame, namespace, name)
             case ["words"]:
                 return Page(200, render_document(build_words(frame)))
-            case ["words", word] if found := lookup.find(word):
-                return Page(200, render_document(build_word_page(frame, found)))
+            case ["words", word] if entries := lookup.find(word):
+                return Page(200, render_document(build_word_page(frame, entries)))
         return Page(404, render_document(build_message(frame, "There is no such page.")))
 
     def _read(self) -> PageReading:
@@ -126,7 +126,7 @@ def _build_family(frame: Frame, family: str, entries: Iterable[Explanation]) -> 
 
 def build_word_page(frame: Frame, entries: Iterable[Explanation]) -> Element:
     """Return the page of one word with all that it may stand for."""
-    found = list(entries)
+    meanings = list(entries)
     parts = [
         cells.build_section(
             cells.capitalise(entry.family.value),
@@ -134,8 +134,8 @@ def build_word_page(frame: Frame, entries: Iterable[Explanation]) -> Element:
             *cells.build_advice(entry, entry.cure),
             name=f"meaning-{number}",
         )
-        for number, entry in enumerate(found)
+        for number, entry in enumerate(meanings)
     ]
-    word = found[0].word
+    word = meanings[0].word
     static = replace(frame, is_static=True)
     return cells.build_page(static, word, make("h1", word), *parts, read=_EXPLAIN)

@@ -108,14 +108,14 @@ def _judge_operator(deployment: Resource, facts: ClusterFacts) -> Iterator[Findi
     metadata = deployment["metadata"]
     check = f"operator {metadata['namespace']}/{metadata['name']}"
     pods = f"kubectl describe pods -n {metadata['namespace']} -l {_format_selector(deployment)}"
-    found = describe_readiness(deployment)
-    if found is not None:
-        yield blame(check, found, pods)
+    fault = describe_readiness(deployment)
+    if fault is not None:
+        yield blame(check, fault, pods)
     version = (metadata.get("labels") or {}).get(naming.LABEL_VERSION)
     if version != facts.client_version:
         text = f"is of version {version or 'unknown'}, this icdc of {facts.client_version}"
         yield warn(check, text, f"pip install 'iceberg-cdc-operator[cli]=={version}'")
-    elif found is None:
+    elif fault is None:
         yield confirm(check, f"{version}, ready")
 
 
@@ -194,17 +194,17 @@ def _judge_spark_operators(deployments: tuple[Resource, ...], namespace: str) ->
     for deployment in deployments:
         metadata = deployment["metadata"]
         check = f"spark-operator {metadata['namespace']}/{metadata['name']}"
-        found = describe_readiness(deployment)
+        fault = describe_readiness(deployment)
         pods = f"kubectl describe pods -n {metadata['namespace']} -l {_format_selector(deployment)}"
-        yield confirm(check, "ready") if found is None else blame(check, found, pods)
-    known = [find_watched(deployment) for deployment in deployments]
-    if None in known:
+        yield confirm(check, "ready") if fault is None else blame(check, fault, pods)
+    scopes = [find_watched(deployment) for deployment in deployments]
+    if None in scopes:
         text = "selects namespaces by their labels (--namespace-selector)"
         yield skip(
             "namespaces of spark-operator", text, f"kubectl get namespace {namespace} --show-labels"
         )
-    elif not any(watched == () or namespace in (watched or ()) for watched in known):
-        names = ", ".join(sorted({name for watched in known for name in watched or ()}))
+    elif not any(watched == () or namespace in (watched or ()) for watched in scopes):
+        names = ", ".join(sorted({name for watched in scopes for name in watched or ()}))
         yield blame(
             "namespaces of spark-operator",
             f"watches {names}, not {namespace}",

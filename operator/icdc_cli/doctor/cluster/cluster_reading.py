@@ -86,10 +86,10 @@ async def _read_pipelines(
     target: Target, crd: Resource | ClusterError | None
 ) -> tuple[PipelineFacts, ...] | ClusterError:
     if target.name:
-        found = await _try(target.api.get_pipeline(target.namespace, target.name))
-        if found is None and crd is not None:
-            found = await target.read_pipeline()  # raises the error that every command has
-        listed = [found] if isinstance(found, dict) else found or []
+        pipeline = await _try(target.api.get_pipeline(target.namespace, target.name))
+        if pipeline is None and crd is not None:
+            pipeline = await target.read_pipeline()  # raises the error that every command has
+        listed = [pipeline] if isinstance(pipeline, dict) else pipeline or []
     else:
         listed = await _try(target.api.list_objects(kinds.PIPELINE, target.namespace))
     if isinstance(listed, NotFound):
@@ -141,8 +141,8 @@ async def _read_keys(
 
 
 async def _has(api: ClusterApi, kind: Kind, namespace: str, name: str) -> bool | ClusterError:
-    found: Resource | ClusterError | None = await _try(api.get(kind, namespace, name))
-    return found if isinstance(found, ClusterError) else found is not None
+    answer: Resource | ClusterError | None = await _try(api.get(kind, namespace, name))
+    return answer if isinstance(answer, ClusterError) else answer is not None
 
 
 async def _read_storage_classes(api: ClusterApi) -> Mapping[str, bool] | ClusterError:

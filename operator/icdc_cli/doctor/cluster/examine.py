@@ -21,5 +21,5 @@ def list_findings(facts: ClusterFacts) -> list[Finding]:
     """Return the findings of every check. Of a server that does not answer, only that."""
     if isinstance(facts.version, Unavailable):
         return list(cluster_checks.check_server(facts))
-    found = [finding for check in cluster_checks.CHECKS for finding in check(facts)]
-    return [*found, *pipeline_checks.list_findings(facts)]
+    findings = [finding for check in cluster_checks.CHECKS for finding in check(facts)]
+    return [*findings, *pipeline_checks.list_findings(facts)]

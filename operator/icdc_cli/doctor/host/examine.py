@@ -16,7 +16,7 @@ def examine_host(path: Path, secrets_dir: Path | None) -> list[Finding]:
         raise BadSpec(f"there is no file {path}")
     directory = None if secrets_dir is None else secrets_dir.resolve()
     facts = host_facts.read_host(path, directory)
-    found = list(host_checks.list_findings(facts))
+    findings = list(host_checks.list_findings(facts))
     if not isinstance(facts.spec, BadSpec):
-        found += target_checks.list_findings(target_facts.read_target(facts.spec, directory))
-    return found
+        findings += target_checks.list_findings(target_facts.read_target(facts.spec, directory))
+    return findings

@@ -136,13 +136,13 @@ def _judge_unread(table: Table, error: IcdcError, facts: HostFacts) -> Finding:
 def _judge_table(table: Table, read: TableFacts, facts: HostFacts) -> Finding:
     check, edit = f"table {table.name}", f"edit {facts.source}: spec.tables[]"
     if table.branch not in read.branches and table.branch != "main":
-        found = f"has no branch {table.branch!r}; it has {', '.join(read.branches) or 'none'}"
-        return blame(check, found, f"{edit}.branch, one of these branches")
+        text = f"has no branch {table.branch!r}; it has {', '.join(read.branches) or 'none'}"
+        return blame(check, text, f"{edit}.branch, one of these branches")
     wanted = table.identifier_columns or ()
     missing = read.find_missing((*wanted, *(table.columns or ())))
     if missing:
-        found = f"has no column {', '.join(missing)}"
-        return blame(check, found, f"{edit}.identifierColumns and columns, as in the table")
+        text = f"has no column {', '.join(missing)}"
+        return blame(check, text, f"{edit}.identifierColumns and columns, as in the table")
     if not (wanted or read.identifiers or table.append_only):
         return blame(
             check,

@@ -58,10 +58,10 @@ def _read_spec(path: Path) -> PipelineSpec | BadSpec:
 
 def _read_java() -> str | IcdcError:
     try:
-        found = jdk.find_spark_jdk()
+        java = jdk.find_spark_jdk()
     except IcdcError as error:
         return error
-    return f"{found.major} in {found.home}"
+    return f"{java.major} in {java.home}"
 
 
 def _read_secrets(

@@ -132,18 +132,18 @@ def _judge_silence(where: str, error: IcdcError | None) -> Finding:
 def _judge_version(where: str, version: Mapping[str, Any]) -> Finding:
     number = str(version.get("number", ""))
     if version.get("distribution") != "opensearch":
-        found = f"is not OpenSearch, but says version {number or 'unknown'}: Elasticsearch?"
-        return blame(where, found, "edit spec.sink.opensearch.hosts: OpenSearch 2.19 or newer")
-    found = f"OpenSearch {number}"
+        text = f"is not OpenSearch, but says version {number or 'unknown'}: Elasticsearch?"
+        return blame(where, text, "edit spec.sink.opensearch.hosts: OpenSearch 2.19 or newer")
+    product = f"OpenSearch {number}"
     release = tuple(int(part) for part in re.findall(r"\d+", number)[:2])
     if release >= (7, 10):
-        text = f"{found}: it disguises itself as Elasticsearch"
+        text = f"{product}: it disguises itself as Elasticsearch"
         cure = "PUT _cluster/settings {persistent: {compatibility.override_main_response_version: "
         return warn(where, text, f"{cure}false}}}}")
     if release < OLDEST:
         cure = "upgrade it to 2.19 or newer"
-        return warn(where, f"{found} is older than what is tested (2.19 and 3)", cure)
-    return confirm(where, found)
+        return warn(where, f"{product} is older than what is tested (2.19 and 3)", cure)
+    return confirm(where, product)
 
 
 def check_rights(facts: TargetFacts) -> Iterator[Finding]:

@@ -89,8 +89,8 @@ def _describe_exports(status: PipelineStatus) -> str | None:
         parts.append(f"{rate} rows/s")
     ends = [export.estimated_end for export in exports]
     # Of some exports alone it would be too early.
-    if len(exporting) == len(known := [end for end in ends if end is not None]):
-        parts.append(f"until {max(known).astimezone(UTC):%Y-%m-%dT%H:%MZ}")
+    if len(exporting) == len(estimates := [end for end in ends if end is not None]):
+        parts.append(f"until {max(estimates).astimezone(UTC):%Y-%m-%dT%H:%MZ}")
     return ", ".join(parts)[:64]
 
 

@@ -116,7 +116,7 @@ class PipelineView:
 
     @property
     def export_wait(self) -> str:
-        """What exports wait for; empty where none does."""
+        """A clause about what exports wait for; empty where none does."""
         return export_windows.describe_wait(self.status, self.spec, now=self.now)
 
     @property

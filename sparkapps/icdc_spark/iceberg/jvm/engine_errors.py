@@ -160,10 +160,10 @@ def find_wrong_setting(text: str) -> BadSpec | None:
     invalid. It should be a/an 'time in MILLISECONDS' value. SQLSTATE: 22022" becomes "spec.spark.
     conf: spark.locality.wait: '1.5s': It should be a/an 'time in MILLISECONDS' value."
     """
-    found = _WRONG_SETTING.search(text)
-    if found is None:
+    match = _WRONG_SETTING.search(text)
+    if match is None:
         return None
-    return BadSpec(f"spec.spark.conf: {found['name']}: {found['value']!r}: {found['why']}")
+    return BadSpec(f"spec.spark.conf: {match['name']}: {match['value']!r}: {match['why']}")
 
 
 def find_meaning(classes: Set[str], text: str) -> tuple[type[IcdcError], str] | None:
@@ -186,8 +186,8 @@ def _name_disk(text: str) -> str:
     a local disk of the driver (10.244.0.5)
     a local disk of driver or executors
     """
-    found = (pattern.search(text) for pattern in _FOLDERS)
-    folder = next((redaction.hide_partition_values(match[1]) for match in found if match), "")
+    matches = (pattern.search(text) for pattern in _FOLDERS)
+    folder = next((redaction.hide_partition_values(match[1]) for match in matches if match), "")
     disk = f"the disk of {folder}" if folder else "a local disk"
     failed_on = _TASK_HOST.search(text)
     if failed_on is None:

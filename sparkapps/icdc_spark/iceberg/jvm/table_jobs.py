@@ -75,8 +75,8 @@ class TableJobs:
         metrics: list[str] = []
         active_tasks = 0
         for number in sorted(active & jobs):
-            found = store.jobWithAssociatedSql(number)
-            job, query = found._1(), found._2()
+            pair = store.jobWithAssociatedSql(number)
+            job, query = pair._1(), pair._2()
             running.append(
                 f"Spark job {number}, {job.numCompletedTasks()} of {job.numTasks()} tasks ended"
             )

@@ -155,5 +155,5 @@ def _convert(kind: T.DataType) -> Type:
             key, value = _convert(kind.keyType), _convert(kind.valueType)
             return MapOf(Field(0, "key", key), Field(0, "value", value))
         case _:
-            own = [name for known, name in _NAMES.items() if isinstance(kind, known)]
+            own = [name for python_type, name in _NAMES.items() if isinstance(kind, python_type)]
             return Primitive(own[0] if own else kind.simpleString())

@@ -268,8 +268,8 @@ def _check_owner(client: Client, owner: Ownership, cause: Exception | None = Non
 def _is_ours(client: Client, owner: Ownership) -> bool:
     name = naming.name_dead_letters_index(owner.alias)
     # Absent under this name where it is an alias, such as that of another pipeline.
-    found = client.indices.get_mapping(index=name).get(name)
-    return found is not None and read_ownership(found["mappings"]) == owner
+    index = client.indices.get_mapping(index=name).get(name)
+    return index is not None and read_ownership(index["mappings"]) == owner
 
 
 def _refresh_ours(client: Client, owner: Ownership) -> bool:

@@ -89,9 +89,9 @@ def _list_taken_names(client: Client, alias: str) -> set[str]:
     """Return the names like those of physical indices of `alias` that exist."""
     pattern = f"{alias}-*"
     params = {"expand_wildcards": "all", "ignore_unavailable": "true"}
-    found = client.indices.get_alias(index=pattern, name=pattern, params=params)
+    indices = client.indices.get_alias(index=pattern, name=pattern, params=params)
     # The alias of another pipeline, say: no index can be made under its name.
-    named = {name for body in found.values() for name in body["aliases"]}
+    named = {name for body in indices.values() for name in body["aliases"]}
     physical = {name for name in named if naming.parse_physical_number(alias, name) is not None}
     return {*list_indices(client, alias), *physical}
 

@@ -23,10 +23,10 @@ def test_the_operator_reads_the_keys_that_the_driver_writes() -> None:
 
 
 def test_what_a_smaller_report_omits_are_keys_of_entries() -> None:
-    known = {key for entry in ENTRIES for key in entry.__annotations__}
-    known |= set(answers.Differences.__annotations__)
+    keys = {key for entry in ENTRIES for key in entry.__annotations__}
+    keys |= set(answers.Differences.__annotations__)
 
-    assert set(smaller_reports._DETAILS) <= known
+    assert set(smaller_reports._DETAILS) <= keys
 
 
 def test_a_reader_finds_each_key_of_the_form_and_what_else_was_written() -> None:

@@ -39,7 +39,8 @@ def incompressible(seed: int, length: int) -> str:
 def random_text(seed: int, length: int) -> str:
     """Return text as names of tables may have it, of which zlib finds no part again."""
     return "".join(
-        chr(ord("a") + (ord(each) * 7 + seed) % 26) for each in incompressible(seed, length)
+        chr(ord("a") + (ord(character) * 7 + seed) % 26)
+        for character in incompressible(seed, length)
     )
 
 

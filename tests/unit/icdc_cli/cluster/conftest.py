@@ -33,7 +33,7 @@ def shop(api: ApiStub) -> Object:
 def play(
     shop: Object, api: ApiStub, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Iterable[Object | BaseException]], None]:
-    """What is in the status when it is read for the first, the second, … time after the request."""
+    """Set the statuses that the first, the second, … reading after the request returns."""
     shop["spec"] |= {"resync": {"nonce": 4}, "restartNonce": 4}
     shop["status"] = BEFORE
 

@@ -190,7 +190,7 @@ def bundle(
 def test_no_marked_secret_is_in_any_file(bundle: tuple[dict[str, str], Marks]) -> None:
     files, marks = bundle
     assert len(marks.values) > 15
-    assert {path: found for path, text in files.items() if (found := marks.find_in(text))} == {}
+    assert {path: values for path, text in files.items() if (values := marks.find_in(text))} == {}
 
 
 def test_what_an_issue_needs_is_in_the_bundle(bundle: tuple[dict[str, str], Marks]) -> None:

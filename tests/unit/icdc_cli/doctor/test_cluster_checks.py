@@ -127,7 +127,7 @@ STALLED = {
 
 
 @pytest.mark.parametrize(
-    ("broken", "result", "check", "found", "cure"),
+    ("broken", "result", "check", "observation", "cure"),
     [
         (facts(version=Unavailable("cannot be reached")), "Problem", "API server",
          "cannot be reached", "kubectl get --raw /readyz"),
@@ -204,11 +204,11 @@ STALLED = {
     ],
 )  # fmt: skip
 def test_one_broken_thing_is_one_finding_with_its_cure(
-    broken: ClusterFacts, result: str, check: str, found: str, cure: str
+    broken: ClusterFacts, result: str, check: str, observation: str, cure: str
 ) -> None:
     (finding,) = list_bad(broken)
     assert (finding.result, finding.check) == (result, check)
-    assert found in finding.found
+    assert observation in finding.observation
     assert cure in finding.cure
 
 
@@ -262,4 +262,4 @@ def test_a_default_storage_class_is_enough_where_none_is_named() -> None:
     given = facts(pipelines=pipeline(spec))
     assert list_bad(replace(given, storage_classes={"fast": True})) == []
     (finding,) = list_bad(given)
-    assert finding.found == "the cluster has no default class"
+    assert finding.observation == "the cluster has no default class"

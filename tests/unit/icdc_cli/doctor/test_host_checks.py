@@ -73,7 +73,7 @@ def test_a_host_on_which_all_is_well_has_no_finding_but_ok() -> None:
 
 
 @pytest.mark.parametrize(
-    ("broken", "result", "check", "found", "cure"),
+    ("broken", "result", "check", "observation", "cure"),
     [
         (replace(GOOD, missing_packages=("pyspark",)), "Problem", "Python packages",
          "has no pyspark", "pip install 'iceberg-cdc-operator[operator,spark]'"),
@@ -111,11 +111,11 @@ def test_a_host_on_which_all_is_well_has_no_finding_but_ok() -> None:
     ],
 )  # fmt: skip
 def test_one_broken_thing_is_one_finding_with_its_cure(
-    broken: HostFacts, result: str, check: str, found: str, cure: str
+    broken: HostFacts, result: str, check: str, observation: str, cure: str
 ) -> None:
     (finding,) = list_bad(broken)
     assert (finding.result, finding.check) == (result, check)
-    assert found in finding.found
+    assert observation in finding.observation
     assert cure in finding.cure
 
 

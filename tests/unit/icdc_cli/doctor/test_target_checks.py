@@ -55,7 +55,7 @@ def test_an_opensearch_in_which_all_is_well_has_no_finding_but_ok() -> None:
 
 
 @pytest.mark.parametrize(
-    ("broken", "result", "check", "found", "cure"),
+    ("broken", "result", "check", "observation", "cure"),
     [
         (TargetFacts((HOST,), root=TargetUnavailable("cannot be reached")), "Problem",
          f"OpenSearch at {HOST}", "cannot be reached", f"curl -v {HOST}"),
@@ -103,11 +103,11 @@ def test_an_opensearch_in_which_all_is_well_has_no_finding_but_ok() -> None:
     ],
 )  # fmt: skip
 def test_one_broken_thing_is_one_finding_with_its_cure(
-    broken: TargetFacts, result: str, check: str, found: str, cure: str
+    broken: TargetFacts, result: str, check: str, observation: str, cure: str
 ) -> None:
     (finding,) = list_bad(broken)
     assert (finding.result, finding.check) == (result, check)
-    assert found in finding.found
+    assert observation in finding.observation
     assert cure in finding.cure
 
 

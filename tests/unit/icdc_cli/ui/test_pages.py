@@ -147,8 +147,8 @@ def test_a_cause_is_shown_once_and_what_a_person_must_remove_comes_first(
         last = run_record(state=RunState.FAILED, finished_at=NOW, failure=failure)
         fields = {**fields, "last_run": last}
     tables = fields.pop("tables", (caught_up(),))
-    found = needs.list_needs(make_pipeline(*tables, **fields))
-    assert [(need.word, need.tone.value) for need in found] == expected
+    causes = needs.list_needs(make_pipeline(*tables, **fields))
+    assert [(need.word, need.tone.value) for need in causes] == expected
 
 
 @pytest.mark.parametrize("name", ["a b", "$(rm -rf ~)", "`t`.x", "-rf", "a;b", "it's"])

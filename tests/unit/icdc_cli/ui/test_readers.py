@@ -54,7 +54,7 @@ def read(config: Path, *arguments: str) -> PageReading:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "denied", "found", "refused"),
+    ("arguments", "denied", "names", "refused"),
     [
         ([], [], "shop", []),
         (["-n", "lake"], [], "bronze", []),
@@ -80,14 +80,14 @@ def read(config: Path, *arguments: str) -> PageReading:
 def test_all_that_a_person_may_list_is_shown_and_the_rest_is_named(
     arguments: list[str],
     denied: list[str],
-    found: str,
+    names: str,
     refused: list[str],
     config: Path,
     api: ApiStub,
 ) -> None:
     api.denied = set(denied)
     reading = read(config, *arguments)
-    assert sorted(pipeline.name for pipeline in reading.pipelines) == found.split()
+    assert sorted(pipeline.name for pipeline in reading.pipelines) == names.split()
     assert [refusal.scope for refusal in reading.refusals] == refused
     for refusal in reading.refusals:
         assert 'missing RBAC rule: {apiGroups: ["icebergcdc.dev"]' in refusal.message

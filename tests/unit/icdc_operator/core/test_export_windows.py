@@ -118,8 +118,10 @@ def test_it_is_said_once_and_in_the_conditions() -> None:
 def test_an_export_starts_when_it_writes(
     before: TableStatus, after: TableStatus, reasons: list[str]
 ) -> None:
-    found = events.derive_events(PipelineStatus(tables=(before,)), PipelineStatus(tables=(after,)))
-    assert [event.reason for event in found] == reasons
+    new_events = events.derive_events(
+        PipelineStatus(tables=(before,)), PipelineStatus(tables=(after,))
+    )
+    assert [event.reason for event in new_events] == reasons
 
 
 def test_an_export_that_waits_has_no_estimate() -> None:

@@ -78,7 +78,7 @@ def test_a_run_that_lingers_goes_on_while_a_comparison_waits_for_an_export() -> 
 
 @pytest.mark.parametrize("due", DUE)
 def test_a_run_that_lingers_ends_also_where_a_table_is_behind_at_that_moment(due: str) -> None:
-    """Of many tables with many commits one always is, and the stop loses nothing."""
+    """One of many tables with many commits always is, and the stop loses nothing."""
     report = seen(takes_questions=False, lingers=True, tables=behind())
     decision = decide(replace(DUE[due], runs=(report,)), NOW)
     if not decision.actions:

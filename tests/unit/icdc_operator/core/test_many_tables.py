@@ -127,7 +127,7 @@ def test_many_cautions_about_a_spec_are_counted() -> None:
     }
     spec = make_spec(tables=[{"name": name, "catalog": catalog} for name in NAMES])
     conditions = summary.build_conditions(PipelineStatus(), make_observed(spec), now=NOW)
-    (valid,) = (each for each in conditions if each.type == ConditionType.SPEC_VALID)
+    (valid,) = (condition for condition in conditions if condition.type == ConditionType.SPEC_VALID)
     assert valid.message.startswith("spec.tables[0].catalog.properties.uri: the credentials of")
     assert valid.message.endswith(LEFT)
 

@@ -73,8 +73,8 @@ def test_a_continuous_run_compares_table_after_table_and_each_answer_counts() ->
         (True, later, None),
         (False, later, None),
     ]
-    found = [one.reason for one in events.derive_events(world.status, decision.status)]
-    assert found == ["DifferencesFound"]
+    reasons = [one.reason for one in events.derive_events(world.status, decision.status)]
+    assert reasons == ["DifferencesFound"]
     # Its answer stays in the report for a minute.
     again = decide(replace(world, status=decision.status), later + timedelta(seconds=5))
     assert again.status.tables == decision.status.tables

@@ -39,8 +39,8 @@ def texts(status: PipelineStatus) -> set[int]:
 
 def samples(status: PipelineStatus) -> int:
     """Return the number of sample ids of all tables."""
-    found = (each for table in status.tables for each in (table.duplicates, table.verification))
-    return sum(len(each.samples) for each in found if each is not None)
+    parts = (part for table in status.tables for part in (table.duplicates, table.verification))
+    return sum(len(part.samples) for part in parts if part is not None)
 
 
 def size_of(status: PipelineStatus) -> int:

@@ -31,7 +31,7 @@ Start = Callable[..., Container]
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """That of an executor, whose Java is JAVA."""
+    """The environment of an executor, whose Java is JAVA."""
     java = tmp_path / "java" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(JAVA)
@@ -69,7 +69,7 @@ def start(environment: dict[str, str]) -> Iterator[Start]:
 
 
 def read(directory: Path) -> str:
-    """What the shuffle of a container left in its directory."""
+    """Return what the shuffle of a container left in its directory."""
     return Path(str(directory).strip(), "blockmgr-1", "shuffle_0_0_0.data").read_text()
 
 

@@ -173,11 +173,11 @@ def test_which_fields_make_documents_differ(
     before: tuple[Any, ...], after: tuple[Any, ...], reason: str | None
 ) -> None:
     stored = json.loads(json.dumps(spec(*before).stored))
-    found = spec(*after)
-    verdict = found.compare_with_stored(stored)
+    wanted = spec(*after)
+    verdict = wanted.compare_with_stored(stored)
     assert (reason or "") in (verdict.reason or "")
     assert (verdict.reason is None) == (reason is None)
-    assert (found.hash == spec(*before).hash) == (reason is None)
+    assert (wanted.hash == spec(*before).hash) == (reason is None)
     assert not verdict.is_meta_old
 
 
@@ -213,14 +213,14 @@ def test_which_changes_of_the_table_make_documents_differ(
     reason: str | None,
 ) -> None:
     # By its own identifier: that is a field id, whatever the column is called.
-    found = spec(*after, columns=columns).compare_with_stored(spec(*before).stored)
-    assert (reason or "") in (found.reason or "")
-    assert (found.reason is None) == (reason is None)
+    verdict = spec(*after, columns=columns).compare_with_stored(spec(*before).stored)
+    assert (reason or "") in (verdict.reason or "")
+    assert (verdict.reason is None) == (reason is None)
     if "added" in columns:
-        assert found.added == (("added",) if before == ALL else ())
+        assert verdict.added == (("added",) if before == ALL else ())
     if before == INNER:
-        assert found.added == ("a.x",)
-    assert found.is_meta_old == bool(found.added)
+        assert verdict.added == ("a.x",)
+    assert verdict.is_meta_old == bool(verdict.added)
 
 
 COLUMNS_OF_ALL = tuple(taken(name, name) for name in ("id", "name", "price", "address"))
@@ -253,8 +253,8 @@ def test_what_is_left_out_is_stored_before_more_rows_are_written(
     after: tuple[Any, ...],
 ) -> None:
     made = spec(*between, columns=columns)
-    known = {name: value for name, value in made.stored.items() if name != "allColumns"}
-    verdict = made.compare_with_stored(spec(*before).stored if before else known)
+    older = {name: value for name, value in made.stored.items() if name != "allColumns"}
+    verdict = made.compare_with_stored(spec(*before).stored if before else older)
     assert (verdict.reason, verdict.added, verdict.is_meta_old) == (None, (), True)
     assert spec(*after, columns=columns).compare_with_stored(made.stored).reason
 

@@ -19,7 +19,7 @@ GOOD = {"_index": "orders-1", "_version": 64}
 
 
 @pytest.mark.parametrize(
-    ("last", "found"),
+    ("last", "fault"),
     [
         ({"_id": "2", **GOOD}, ""),
         ({"_id": "2", **GOOD, "_index": "elsewhere"}, "it changed _index of a document"),
@@ -29,16 +29,16 @@ GOOD = {"_index": "orders-1", "_version": 64}
     ],
 )
 def test_each_document_that_was_written_is_compared_with_its_request(
-    last: dict[str, Any], found: str
+    last: dict[str, Any], fault: str
 ) -> None:
     items = [{}, {"_id": "0", **GOOD}, {"_id": "other", **GOOD}, last]
     text = json.dumps({"items": [{"index": item} for item in items]})
     # The second was not written just now, so nothing is said of it.
-    assert find_moved(text, SENT, [0, 2], index="orders-1", version=64) == found
+    assert find_moved(text, SENT, [0, 2], index="orders-1", version=64) == fault
 
 
 @pytest.mark.parametrize(
-    ("stored", "found"),
+    ("stored", "fault"),
     [
         ({"_source": {"a": 1, "b": {"c": "x"}, "vector": [1.5]}}, ""),
         ({"_source": {"b": {"c": "x"}, "a": 1}}, ""),
@@ -50,10 +50,10 @@ def test_each_document_that_was_written_is_compared_with_its_request(
     ],
 )
 def test_a_document_that_is_read_back_may_have_what_is_added_and_nothing_else(
-    stored: dict[str, Any], found: str
+    stored: dict[str, Any], fault: str
 ) -> None:
     sent = b'{"a": 1, "b": {"c": "x"}}'
-    assert find_changed({"_id": "1"}, sent, stored, frozenset({"vector"})) == found
+    assert find_changed({"_id": "1"}, sent, stored, frozenset({"vector"})) == fault
 
 
 @pytest.mark.parametrize(
