@@ -18,6 +18,9 @@ SOAK := tests/api/stories
 # Random histories that `make soak` plays.
 HISTORIES ?= 1000
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# Not side by side, which would measure what they take from each other.
+BENCHMARKS := cli idle planning file-counts changelog latency lingering encryption memory tables \
+  isolation partitions operator
 # Helm packs nothing from outside of a chart's folder, so the chart has a copy of the CRD.
 CHART_CRD := charts/iceberg-cdc-operator/files/icebergcdcpipelines.icebergcdc.dev.yaml
 # Tools that write the pages in docs/reference, and docs/compatibility.md.
@@ -41,7 +44,7 @@ CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.real_cluster.c
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes words prose shape rooms crds crds-check charts \
         charts-check docs-check lock guards guard-table words-page reference site pod-template images images-check images-parts release test test-unit test-api test-spark test-cluster cluster-up cluster-down \
-        soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index soak-release bench-operator bench-cli bench-planning bench-file-counts bench-idle bench-changelog \
+        soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index soak-release bench bench-operator bench-cli bench-planning bench-file-counts bench-idle bench-changelog \
         bench-encryption bench-latency bench-lingering bench-isolation bench-memory bench-partitions bench-tables demo cluster-demo clean caches clean-caches
 
 help: ## list these targets
@@ -178,6 +181,9 @@ soak-state-index: setup ## what OpenSearch stores of replaced state documents: s
 
 soak-release: setup ## a release signed by the real cosign, and checked: six minutes, once, to build it
 	ICDC_SOAK=1 $(PYTEST) --timeout 1800 tests/api/charts/test_release.py
+
+bench: setup ## every benchmark below, one after another: hours, on a machine with nothing else to do
+	@for name in $(BENCHMARKS); do $(MAKE) --no-print-directory bench-$$name || exit 1; done
 
 bench-operator: setup ## the operator with 1,000 pipelines on a real API server: forty minutes
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_operator.py $(ARGS)
