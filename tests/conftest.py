@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from icdc_testing.waiting.children import OUTLIVING, children
+from icdc_testing.waiting.children import OUTLIVING, list_children
 from icdc_testing.waiting.seeds import choose_seed
 
 _GRACE_SECONDS = 30.0
@@ -33,11 +33,11 @@ def nothing_left_running() -> Iterator[None]:
 
     What fixtures of a wider scope started is there before the test, so it is not counted.
     """
-    before, threads = children(), set(threading.enumerate())
+    before, threads = list_children(), set(threading.enumerate())
     yield
     deadline = time.monotonic() + _GRACE_SECONDS
     while True:
-        left = children() - before - OUTLIVING
+        left = list_children() - before - OUTLIVING
         alive = {t for t in threading.enumerate() if not t.daemon} - threads
         if not left and not alive:
             return

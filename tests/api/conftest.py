@@ -22,7 +22,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if wanted and not session.config.option.collectonly and not os.environ.get(GIVEN):
         # The fixture meets the same error, and then says so for the tests that need it.
         with contextlib.suppress(IcdcError):
-            binaries.programs()
+            binaries.ensure_programs()
 
 
 SPARK_APPLICATIONS = Path(__file__).parent / "sparkapplications.yaml"
@@ -50,8 +50,8 @@ def spark_applications(kube: KubeApi) -> None:
     """The kind of SparkApplications, by a stand-in without a schema."""
     if kube.kubectl.run("get", "sparkapplications", "--all-namespaces").code == 0:
         return  # a given cluster may have spark-operator's own
-    kube.kubectl.ok("apply", "--server-side", "-f", str(SPARK_APPLICATIONS))
-    wait.until(
+    kube.kubectl.run_ok("apply", "--server-side", "-f", str(SPARK_APPLICATIONS))
+    wait.wait_until(
         lambda: kube.kubectl.run("get", "sparkapplications", "--all-namespaces").code == 0,
         "the kind is served",
     )
@@ -60,7 +60,7 @@ def spark_applications(kube: KubeApi) -> None:
 @pytest.fixture
 def namespace(kube: KubeApi) -> Iterator[str]:
     """A new namespace, deleted after the test."""
-    with kube.namespace() as name:
+    with kube.create_namespace() as name:
         yield name
 
 

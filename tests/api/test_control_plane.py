@@ -9,7 +9,7 @@ from icdc_api import naming
 from icdc_api.errors import StartTimeout, Submission
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.server_process import HeldPort, Probe, Program
-from icdc_testing.kube.stored_pipelines import Pipelines, minimal
+from icdc_testing.kube.stored_pipelines import Pipelines, make_minimal
 from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.api
@@ -17,23 +17,25 @@ pytestmark = pytest.mark.api
 
 def _grant(kube: KubeApi, namespace: str, account: str) -> None:
     """Create a ServiceAccount that may read the pipelines of its namespace."""
-    kube.kubectl.ok("-n", namespace, "create", "serviceaccount", account)
+    kube.kubectl.run_ok("-n", namespace, "create", "serviceaccount", account)
     role = ("--verb=get,list", f"--resource={naming.CRD_NAME}")
-    kube.kubectl.ok("-n", namespace, "create", "role", account, *role)
+    kube.kubectl.run_ok("-n", namespace, "create", "role", account, *role)
     binding = (f"--role={account}", f"--serviceaccount={namespace}:{account}")
-    kube.kubectl.ok("-n", namespace, "create", "rolebinding", account, *binding)
+    kube.kubectl.run_ok("-n", namespace, "create", "rolebinding", account, *binding)
 
 
 def test_a_service_account_may_do_what_its_role_grants_and_no_more(
     kube: KubeApi, pipelines: Pipelines
 ) -> None:
-    pipelines.apply(minimal())
+    pipelines.apply(make_minimal())
     _grant(kube, pipelines.namespace, "reader")
-    reader = kube.kubectl_as(pipelines.namespace, "reader")
-    who = json.loads(reader.ok("auth", "whoami", "-o", "json"))["status"]["userInfo"]["username"]
+    reader = kube.make_kubectl_as(pipelines.namespace, "reader")
+    who = json.loads(reader.run_ok("auth", "whoami", "-o", "json"))["status"]["userInfo"][
+        "username"
+    ]
     assert who == f"system:serviceaccount:{pipelines.namespace}:reader"
     # The namespace of the kubeconfig is that of the account.
-    assert reader.ok("get", "icdc", "-o", "name").endswith("/shop\n")
+    assert reader.run_ok("get", "icdc", "-o", "name").endswith("/shop\n")
     for command in (("delete", "icdc", "shop"), ("get", "icdc", "-n", "default"), ("get", "pods")):
         ran = reader.run(*command)
         assert ran.code != 0
@@ -43,16 +45,16 @@ def test_a_service_account_may_do_what_its_role_grants_and_no_more(
 def test_the_kubeconfig_of_a_service_account_is_for_nobody_else(
     kube: KubeApi, namespace: str
 ) -> None:
-    wait.until(
+    wait.wait_until(
         lambda: kube.kubectl.run("-n", namespace, "get", "serviceaccount", "default").code == 0,
         "the ServiceAccount of the namespace is there",
     )
-    assert kube.kubeconfig_for(namespace, "default").stat().st_mode & 0o077 == 0
+    assert kube.write_kubeconfig_for(namespace, "default").stat().st_mode & 0o077 == 0
 
 
 def test_a_deleted_pipeline_takes_what_it_owns_with_it(pipelines: Pipelines) -> None:
     """Shown with a ConfigMap, as there is no node on which a run could be."""
-    owner = pipelines.apply(minimal())
+    owner = pipelines.apply(make_minimal())
     reference = {
         "apiVersion": naming.API_VERSION,
         "kind": naming.KIND,
@@ -64,19 +66,19 @@ def test_a_deleted_pipeline_takes_what_it_owns_with_it(pipelines: Pipelines) -> 
         "kind": "ConfigMap",
         "metadata": {"name": "owned", "ownerReferences": [reference]},
     }
-    pipelines.ok("create", "-f", "-", stdin=json.dumps(owned))
-    pipelines.ok("delete", "icdc", "shop")
-    pipelines.ok("wait", "--for=delete", "configmap/owned", "--timeout=120s")
+    pipelines.run_ok("create", "-f", "-", stdin=json.dumps(owned))
+    pipelines.run_ok("delete", "icdc", "shop")
+    pipelines.run_ok("wait", "--for=delete", "configmap/owned", "--timeout=120s")
 
 
 def test_a_namespace_that_is_deleted_ends(kube: KubeApi) -> None:
-    with kube.namespace() as name:
-        Pipelines(kube.kubectl, name).apply(minimal())
-    kube.kubectl.ok("wait", "--for=delete", f"namespace/{name}", "--timeout=180s")
+    with kube.create_namespace() as name:
+        Pipelines(kube.kubectl, name).apply(make_minimal())
+    kube.kubectl.run_ok("wait", "--for=delete", f"namespace/{name}", "--timeout=180s")
 
 
 def test_a_program_that_ends_too_early_is_told_with_its_log(tmp_path: Path) -> None:
-    program = Program.start(_script(tmp_path, "echo the reason; exit 3"), [], tmp_path)
+    program = Program.start(_write_script(tmp_path, "echo the reason; exit 3"), [], tmp_path)
     try:
         with pytest.raises(Submission, match=r"broken ended with 3(?s:.*)the reason"):
             program.wait_until(lambda: False, "it answers", seconds=30)
@@ -85,7 +87,7 @@ def test_a_program_that_ends_too_early_is_told_with_its_log(tmp_path: Path) -> N
 
 
 def test_a_program_that_never_answers_is_told_with_its_log(tmp_path: Path) -> None:
-    program = Program.start(_script(tmp_path, "echo busy; exec sleep 600"), [], tmp_path)
+    program = Program.start(_write_script(tmp_path, "echo busy; exec sleep 600"), [], tmp_path)
     try:
         with pytest.raises(StartTimeout, match="it answers"):
             program.wait_until(lambda: False, "it answers", seconds=0.2)
@@ -101,7 +103,7 @@ def test_a_port_stays_held_until_it_is_released() -> None:
         port.release()
 
 
-def _script(folder: Path, text: str) -> Path:
+def _write_script(folder: Path, text: str) -> Path:
     path = folder / "broken"
     path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
     path.chmod(0o755)

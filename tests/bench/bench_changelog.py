@@ -22,9 +22,14 @@ from pyspark.sql import SparkSession
 
 from icdc_spark.diff.change_plan import ChangePlan
 from icdc_spark.diff.strategies import Strategy, choose_strategy
-from icdc_testing.bench.changelog import CATALOG, Cost, Meter, Range, Ways, session
-from icdc_testing.bench.changelog_ranges import compaction, ten_commits, two_commits, upserts
-from icdc_testing.bench.machine import machine
+from icdc_testing.bench.changelog import CATALOG, Cost, Meter, Range, Ways, start_session
+from icdc_testing.bench.changelog_ranges import (
+    make_compaction,
+    make_ten_commits,
+    make_two_commits,
+    make_upserts,
+)
+from icdc_testing.bench.machine import describe_machine
 from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ
 
 VIEW, VIEW_UPDATES = "view, default", "view, compute_updates"
@@ -49,13 +54,15 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="icdc-bench-") as name:
         more = {"spark.driver.extraJavaOptions": options.java_options}
-        spark = session(Path(name), memory=options.memory, more=more)
+        spark = start_session(Path(name), memory=options.memory, more=more)
         try:
             measured = _measure(spark, options)
         finally:
             spark.stop()
-    result = {**machine("pyspark"), "rounds": options.rounds, "ranges": measured}
-    sys.stdout.write((_words(result) if options.table else json.dumps(result, indent=1)) + "\n")
+    result = {**describe_machine("pyspark"), "rounds": options.rounds, "ranges": measured}
+    sys.stdout.write(
+        (_format_words(result) if options.table else json.dumps(result, indent=1)) + "\n"
+    )
     return 0
 
 
@@ -74,20 +81,20 @@ def _measure(spark: SparkSession, options: argparse.Namespace) -> dict[str, Any]
         }
         spark.sql(f"drop table {CATALOG}.{where.table} purge")
         if options.table:
-            sys.stdout.write(_markdown(name, by_strategy[name]) + "\n")
+            sys.stdout.write(_format_markdown(name, by_strategy[name]) + "\n")
             sys.stdout.flush()
     return by_strategy
 
 
 def _warm(spark: SparkSession, ways: Ways, meter: Meter) -> None:
     """Load and compiles what every way needs, as in an application that runs for long."""
-    where = two_commits(spark, 20_000, mode=COPY_ON_WRITE, table="warm")
+    where = make_two_commits(spark, 20_000, mode=COPY_ON_WRITE, table="warm")
     _compare(ways, meter, where, rounds=WARM_ROUNDS)
 
 
 def _compare(ways: Ways, meter: Meter, where: Range, rounds: int) -> dict[str, Any]:
     plan = ways.plan(where)
-    contenders = _contenders(ways, plan)
+    contenders = _list_contenders(ways, plan)
     costs: dict[str, list[Cost]] = {name: [] for name in contenders}
     refused: dict[str, str] = {}
     for _ in range(rounds):
@@ -103,18 +110,18 @@ def _compare(ways: Ways, meter: Meter, where: Range, rounds: int) -> dict[str, A
                 sys.stderr.write(f"{where.table}, {name}: {cost}\n")
     return {
         "chosen": PLAN if plan.is_empty else choose_strategy(plan).value,
-        "ways": {name: _summary(measured) for name, measured in costs.items() if measured},
+        "ways": {name: _summarize(measured) for name, measured in costs.items() if measured},
         "refused": refused,
     }
 
 
-def _contenders(ways: Ways, plan: ChangePlan) -> dict[str, Way]:
+def _list_contenders(ways: Ways, plan: ChangePlan) -> dict[str, Way]:
     views: dict[str, Way] = {
-        VIEW: lambda where: ways.view(where, updates=False),
-        VIEW_UPDATES: lambda where: ways.view(where, updates=True),
+        VIEW: lambda where: ways.compute_view(where, updates=False),
+        VIEW_UPDATES: lambda where: ways.compute_view(where, updates=True),
     }
     if plan.is_empty:
-        return {**views, PLAN: lambda where: ways.changelog(where, None)}
+        return {**views, PLAN: lambda where: ways.compute_changelog(where, None)}
     strategies = [Strategy.ONE_READ, Strategy.TWO_READS]
     if plan.removed.files == 0:
         strategies.append(Strategy.STREAM)
@@ -122,25 +129,27 @@ def _contenders(ways: Ways, plan: ChangePlan) -> dict[str, Way]:
         strategies.append(Strategy.LINEAGE)
     by_value = plan.value_deletes or plan.deleted_keys.files
     without_deletes = plan.shared_before.files + plan.shared_after.files == 0
-    floor: dict[str, Way] = {FLOOR: ways.floor} if without_deletes else {}
+    floor: dict[str, Way] = {FLOOR: ways.compute_natively} if without_deletes else {}
     if without_deletes and plan.removed.files:
         floor |= {
-            f"reads of {strategy.value} alone": functools.partial(ways.reads, strategy=strategy)
+            f"reads of {strategy.value} alone": functools.partial(
+                ways.read_inputs, strategy=strategy
+            )
             for strategy in strategies
             if strategy in (Strategy.TWO_READS, Strategy.LINEAGE)
         }
     return {
         **views,
-        **({IDS: ways.ids} if by_value else floor),
-        **{strategy.value: _changelog(ways, strategy) for strategy in strategies},
+        **({IDS: ways.read_ids} if by_value else floor),
+        **{strategy.value: _make_changelog_way(ways, strategy) for strategy in strategies},
     }
 
 
-def _changelog(ways: Ways, strategy: Strategy) -> Way:
-    return lambda where: ways.changelog(where, strategy)
+def _make_changelog_way(ways: Ways, strategy: Strategy) -> Way:
+    return lambda where: ways.compute_changelog(where, strategy)
 
 
-def _summary(costs: Sequence[Cost]) -> dict[str, Any]:
+def _summarize(costs: Sequence[Cost]) -> dict[str, Any]:
     """Return medians, and the CPU seconds of every round."""
     rounds = [asdict(cost) for cost in costs]
     medians = {key: statistics.median(round_[key] for round_ in rounds) for key in rounds[0]}
@@ -148,16 +157,16 @@ def _summary(costs: Sequence[Cost]) -> dict[str, Any]:
 
 
 SCENARIOS: Mapping[str, Callable[[SparkSession, int], Range]] = {
-    COPY_ON_WRITE: functools.partial(two_commits, mode=COPY_ON_WRITE, table="cow"),
-    MERGE_ON_READ: functools.partial(two_commits, mode=MERGE_ON_READ, table="mor"),
-    "equality deletes": upserts,
-    "compaction": compaction,
-    "ten commits": ten_commits,
+    COPY_ON_WRITE: functools.partial(make_two_commits, mode=COPY_ON_WRITE, table="cow"),
+    MERGE_ON_READ: functools.partial(make_two_commits, mode=MERGE_ON_READ, table="mor"),
+    "equality deletes": make_upserts,
+    "compaction": make_compaction,
+    "ten commits": make_ten_commits,
 }
 """How a range is made."""
 
 
-def _markdown(name: str, measured: Mapping[str, Any]) -> str:
+def _format_markdown(name: str, measured: Mapping[str, Any]) -> str:
     lines = [
         f"### {name}, {measured['rows']:,} rows, made in {measured['making_seconds']} s",
         f"Chosen: {measured['chosen']}.",
@@ -174,7 +183,7 @@ def _markdown(name: str, measured: Mapping[str, Any]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _words(result: Mapping[str, Any]) -> str:
+def _format_words(result: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {value}" for key, value in result.items() if key != "ranges")
 
 

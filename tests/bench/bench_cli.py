@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import Any
 
 from icdc_api.crd import generator
-from icdc_testing.bench.machine import format_runs, machine
+from icdc_testing.bench.machine import describe_machine, format_runs
 from icdc_testing.kube.api_server import KubeApi
-from icdc_testing.kube.stored_pipelines import Pipelines, minimal
+from icdc_testing.kube.stored_pipelines import Pipelines, make_minimal
 
 ROOT = Path(__file__).parents[2]
 ICDC = "icdc status"
@@ -54,12 +54,16 @@ def main() -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="icdc-bench-")))
         megabytes = _install(folder / "venv", folder / "constraints.txt")
         kube = stack.enter_context(KubeApi(crds=[generator.COMMITTED]))
-        pipelines = Pipelines(kube.kubectl, stack.enter_context(kube.namespace()))
-        pipelines.apply(minimal("shop"))
+        pipelines = Pipelines(kube.kubectl, stack.enter_context(kube.create_namespace()))
+        pipelines.apply(make_minimal("shop"))
         commands = _list_commands(folder / "venv", pipelines)
         environ = {**os.environ, "KUBECONFIG": str(kube.kubeconfig)}
         runs = _measure(commands, environ, options.rounds)
-    result = {"installed_mb": round(megabytes, 1), **machine("pydantic", "urllib3"), "runs": runs}
+    result = {
+        "installed_mb": round(megabytes, 1),
+        **describe_machine("pydantic", "urllib3"),
+        "runs": runs,
+    }
     sys.stdout.write(
         (format_runs(result) if options.table else json.dumps(result, indent=1)) + "\n"
     )

@@ -22,8 +22,8 @@ from pyspark.sql import SparkSession
 
 from icdc_cli.embedded.jdk import find_spark_jdk
 from icdc_operator.manifests.application import ENCRYPTION_CONF
-from icdc_testing.bench.machine import machine
-from icdc_testing.waiting.process_cpu import cpu_seconds
+from icdc_testing.bench.machine import describe_machine
+from icdc_testing.waiting.process_cpu import sum_cpu_seconds
 
 SECRET = {"spark.authenticate.secret": "of-this-bench-alone"}
 
@@ -54,13 +54,13 @@ class Shuffler:
         """Seconds of the clock and of processors that one shuffle took."""
         assert self._child.stdin is not None
         assert self._child.stdout is not None
-        cpu, since = cpu_seconds(self._child.pid), time.monotonic()
+        cpu, since = sum_cpu_seconds(self._child.pid), time.monotonic()
         self._child.stdin.write("\n")
         self._child.stdin.flush()
         assert self._child.stdout.readline() == "done\n"
         return {
             "seconds": time.monotonic() - since,
-            "cpu_seconds": cpu_seconds(self._child.pid) - cpu,
+            "cpu_seconds": sum_cpu_seconds(self._child.pid) - cpu,
         }
 
     def close(self) -> None:
@@ -83,7 +83,9 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory(prefix="icdc-bench-") as folder:
         result = _measure(Path(folder), options)
-    sys.stdout.write((_markdown(result) if options.table else json.dumps(result, indent=1)) + "\n")
+    sys.stdout.write(
+        (_format_markdown(result) if options.table else json.dumps(result, indent=1)) + "\n"
+    )
     return 0
 
 
@@ -128,7 +130,7 @@ def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
         plain.close()
         encrypted.close()
     return {
-        **machine("pyspark"),
+        **describe_machine("pyspark"),
         "rows": options.rows,
         "rounds": options.rounds,
         **{
@@ -138,7 +140,7 @@ def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _markdown(result: dict[str, Any]) -> str:
+def _format_markdown(result: dict[str, Any]) -> str:
     lines = ["| shuffle | s | CPU s |", "|---|---|---|"]
     for name in ("plain", "encrypted"):
         lines.append(

@@ -23,8 +23,8 @@ from pyspark.sql import SparkSession
 from icdc_spark.diff.change_plan import plan_changes
 from icdc_spark.iceberg.scan.planning import release_groups
 from icdc_spark.replication.export import plan
-from icdc_testing.bench.machine import format_runs, machine
-from icdc_testing.bench.session import bench_session
+from icdc_testing.bench.machine import describe_machine, format_runs
+from icdc_testing.bench.session import start_bench_session
 from icdc_testing.lake.metadata_table import MetadataTable
 from memory_peaks import MemoryMeter
 from planning_tables import ROWS, TOUCHED, read_head, write_manifest
@@ -57,7 +57,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="icdc-bench-") as name:
         gc_log = Path(name) / "gc.log"
         conf = {"spark.driver.extraJavaOptions": f"-Xlog:gc:file={gc_log}"}
-        session = bench_session("bench-file-counts", Path(name), memory=HEAP, conf=conf)
+        session = start_bench_session("bench-file-counts", Path(name), memory=HEAP, conf=conf)
         try:
             meter = MemoryMeter(session, gc_log)
             runs = [
@@ -66,7 +66,7 @@ def main() -> int:
             ]
         finally:
             session.stop()
-    result = {**machine("pyspark"), "heap": HEAP, "runs": runs}
+    result = {**describe_machine("pyspark"), "heap": HEAP, "runs": runs}
     sys.stdout.write(
         (format_runs(result) if options.table else json.dumps(result, indent=1)) + "\n"
     )
@@ -81,14 +81,14 @@ def make_table(session: SparkSession, folder: Path, files: int) -> CountedTable:
     properties = {"format-version": "2", "commit.manifest-merge.enabled": "false"}
     table = MetadataTable(session, str(folder / f"files-{files}"), **properties)
     described = table.bridge.create_object("java.util.ArrayList")
-    for file in table.like(table.data_file(rows=ROWS), min(files, FILES_OF_A_MANIFEST)):
+    for file in table.make_copies(table.make_data_file(rows=ROWS), min(files, FILES_OF_A_MANIFEST)):
         described.add(file)
     change = table.java.newFastAppend()
     for number in range(max(1, files // FILES_OF_A_MANIFEST)):
         location = f"{table.java.location()}/m{number}.avro"
         change = change.appendManifest(write_manifest(table, location, described))
     change.commit()
-    replaced = [table.data_file() for _ in range(TOUCHED)]
+    replaced = [table.make_data_file() for _ in range(TOUCHED)]
     change = table.java.newFastAppend()
     for file in replaced:
         change = change.appendFile(file)
@@ -96,7 +96,7 @@ def make_table(session: SparkSession, folder: Path, files: int) -> CountedTable:
     since = read_head(table)
     change = table.java.newOverwrite()
     for file in replaced:
-        change = change.deleteFile(file).addFile(table.data_file())
+        change = change.deleteFile(file).addFile(table.make_data_file())
     change.commit()
     until = read_head(table)
     same = table.bridge.build_function("org.apache.iceberg.ContentFile", "specId")

@@ -21,9 +21,9 @@ from typing import Any
 
 from file_opens import FileOpens
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
-from icdc_testing.bench.machine import machine
-from icdc_testing.bench.session import bench_session
-from icdc_testing.waiting.process_cpu import cpu_seconds
+from icdc_testing.bench.machine import describe_machine
+from icdc_testing.bench.session import start_bench_session
+from icdc_testing.waiting.process_cpu import sum_cpu_seconds
 from idle_tables import ApplicationPolls, IdleTables, OperatorPolls, Requests
 
 
@@ -37,7 +37,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="icdc-bench-") as folder:
         result = asyncio.run(_measure(Path(folder), options))
-    text = _markdown(result) if options.table else json.dumps(result, indent=1)
+    text = _format_markdown(result) if options.table else json.dumps(result, indent=1)
     sys.stdout.write(text + "\n")
     idle = [polling["idle"]["metadata_files_opened"] for polling in result["looks"].values()]
     return 1 if any(idle) else 0
@@ -45,33 +45,33 @@ def main() -> int:
 
 async def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     tables = IdleTables(folder, count=options.tables, commits=options.commits)
-    session = bench_session("bench-idle", folder)
+    session = start_bench_session("bench-idle", folder)
     with OpenSearchNode(folder / "opensearch") as node, FileOpens([tables.folder]) as opens:
-        pipeline = tables.pipeline(node.url)
+        pipeline = tables.make_pipeline(node.url)
         operator = OperatorPolls(pipeline)
         application = ApplicationPolls(session, pipeline, folder)
         application.settle()
-        measure = _Measure(opens, lambda: cpu_seconds() - cpu_seconds(node.pid))
+        measure = _Measure(opens, lambda: sum_cpu_seconds() - sum_cpu_seconds(node.pid))
         try:
-            first = {"operator": await measure.operator(operator)}
-            await measure.operator(operator)
-            measure.application(application)
+            first = {"operator": await measure.measure_operator(operator)}
+            await measure.measure_operator(operator)
+            measure.measure_application(application)
             rounds: dict[str, list[dict[str, float]]] = {"operator": [], "application": []}
             for _ in range(options.rounds):
-                rounds["operator"].append(await measure.operator(operator))
-                rounds["application"].append(measure.application(application))
+                rounds["operator"].append(await measure.measure_operator(operator))
+                rounds["application"].append(measure.measure_application(application))
             with Requests() as asked:
                 application.poll()
         finally:
             application.close()
             operator.close()
             session.stop()
-    polls = {who: {"idle": _median(polls)} for who, polls in rounds.items()}
+    polls = {who: {"idle": _compute_medians(polls)} for who, polls in rounds.items()}
     polls["operator"]["first"] = first["operator"]
     polls["operator"]["idle"]["opensearch_requests"] = 0
     polls["application"]["idle"]["opensearch_requests"] = len(asked)
     return {
-        **machine("pyspark", "pyiceberg"),
+        **describe_machine("pyspark", "pyiceberg"),
         "tables": options.tables,
         "metadata_bytes": tables.bytes,
         "rounds": options.rounds,
@@ -86,12 +86,12 @@ class _Measure:
         self._opens = opens
         self._cpu = cpu
 
-    async def operator(self, polls: OperatorPolls) -> dict[str, float]:
+    async def measure_operator(self, polls: OperatorPolls) -> dict[str, float]:
         since = self._begin()
         await polls.poll()
         return self._end(since)
 
-    def application(self, polls: ApplicationPolls) -> dict[str, float]:
+    def measure_application(self, polls: ApplicationPolls) -> dict[str, float]:
         since = self._begin()
         polls.poll()
         return self._end(since)
@@ -107,7 +107,7 @@ class _Measure:
         return {"seconds": seconds, "cpu_seconds": cpu, "metadata_files_opened": files}
 
 
-def _median(rounds: list[dict[str, float]]) -> dict[str, float]:
+def _compute_medians(rounds: list[dict[str, float]]) -> dict[str, float]:
     """Return the median of each figure over the rounds; of opened files the maximum."""
     medians = {
         key: round(statistics.median(round_[key] for round_ in rounds), 3)
@@ -116,7 +116,7 @@ def _median(rounds: list[dict[str, float]]) -> dict[str, float]:
     return {**medians, "metadata_files_opened": max(e["metadata_files_opened"] for e in rounds)}
 
 
-def _markdown(result: dict[str, Any]) -> str:
+def _format_markdown(result: dict[str, Any]) -> str:
     lines = [
         "| who looks | s | CPU s | metadata files opened | requests to OpenSearch |",
         "|---|---|---|---|---|",

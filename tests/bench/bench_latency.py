@@ -21,13 +21,13 @@ from typing import Any
 
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_spark.process.pipeline_run import PipelineRun
-from icdc_testing.bench.changelog import CATALOG, session
-from icdc_testing.bench.machine import machine
+from icdc_testing.bench.changelog import CATALOG, start_session
+from icdc_testing.bench.machine import describe_machine
 from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
-from icdc_testing.waiting.wait import until
-from phases import Phases, medians
+from icdc_testing.waiting.wait import wait_until
+from phases import Phases, compute_medians
 
 TABLES = {
     "cow_v2": (COPY_ON_WRITE, 2),
@@ -66,7 +66,7 @@ class FollowedTable:
         table = {"name": self._table, "index": name, "identifierColumns": ["id"]}
         harness = Harness(spark, url, folder, [table], name=name.replace("_", "-"))
         assert harness.run().outcome is None
-        self._application = PipelineRun(harness.request(continuous=True), spark)
+        self._application = PipelineRun(harness.make_request(continuous=True), spark)
         self._thread = threading.Thread(target=self._application.run)
         self._thread.start()
 
@@ -88,8 +88,8 @@ class FollowedTable:
                 f"when matched then update set amount = {1000 + number}"
             )
         since = time.monotonic()
-        head = str(self._lake.head(self._table))
-        until(
+        head = str(self._lake.read_head(self._table))
+        wait_until(
             lambda: oracle.read_applied(self._url, self.name) == head,
             f"{head} is applied",
             pause=0.01,
@@ -112,18 +112,18 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="icdc-bench-") as folder:
         result = _measure(Path(folder), options)
-    text = _markdown(result) if options.table else json.dumps(result, indent=1)
+    text = _format_markdown(result) if options.table else json.dumps(result, indent=1)
     sys.stdout.write(text + "\n")
     return 0
 
 
 def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
-    spark = session(folder, memory="4g")
+    spark = start_session(folder, memory="4g")
     lake, phases = Lake(spark), Phases()
     latencies: dict[tuple[str, str], list[float]] = {}
     spent: dict[tuple[str, str], list[dict[str, float]]] = {}
     followed: list[FollowedTable] = []
-    with OpenSearchNode(folder / "opensearch") as node, phases.timed():
+    with OpenSearchNode(folder / "opensearch") as node, phases.time_phases():
         try:
             for name in TABLES:
                 made = FollowedTable(lake, node.url, folder, name, options.rows, options.files)
@@ -140,7 +140,7 @@ def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
                 commit.close()
             spark.stop()
     return {
-        **machine("pyspark"),
+        **describe_machine("pyspark"),
         "rows": options.rows,
         "files": options.files,
         "rounds": options.rounds,
@@ -150,14 +150,14 @@ def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
                 "commit": what,
                 "p50": statistics.median(seconds),
                 "p95": statistics.quantiles(seconds, n=20)[-1],
-                "phases": medians(spent[name, what]),
+                "phases": compute_medians(spent[name, what]),
             }
             for (name, what), seconds in latencies.items()
         ],
     }
 
 
-def _markdown(result: dict[str, Any]) -> str:
+def _format_markdown(result: dict[str, Any]) -> str:
     phases = list(result["commits"][0]["phases"])
     lines = [
         f"| table | commit | p50 s | p95 s | {' | '.join(phases)} |",

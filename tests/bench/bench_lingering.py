@@ -23,12 +23,12 @@ from icdc_api.spec.pipeline import Pipeline
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_cli.local import application
 from icdc_cli.local.runs import LocalRuns
-from icdc_testing.bench.changelog import CATALOG, session
-from icdc_testing.bench.machine import format_runs, machine
+from icdc_testing.bench.changelog import CATALOG, start_session
+from icdc_testing.bench.machine import describe_machine, format_runs
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 WAYS = ("started", "lingering")
 ROWS = 100_000
@@ -56,7 +56,7 @@ class PolledTable:
         """Start an application."""
         self._count += 1
         name = f"run-{self._count}"
-        request = self._harness.request(
+        request = self._harness.make_request(
             linger_seconds=linger_seconds, report_path=str(self._runs.build_report_path(name))
         )
         self._runs.create(name, request, self._spark)
@@ -66,11 +66,11 @@ class PolledTable:
         self._lake.sql(
             f"update {CATALOG}.{self.table} set amount = {1000 + number} where id < {CHANGED}"
         )
-        return str(self._lake.head(self.table))
+        return str(self._lake.read_head(self.table))
 
     def wait_until_applied(self, snapshot: str) -> None:
         """Wait until the state document says that the snapshot is applied."""
-        until(
+        wait_until(
             lambda: oracle.read_applied(self._url, self._name) == snapshot,
             f"{snapshot} is applied",
             seconds=MAX_WAIT_SECONDS,
@@ -83,7 +83,7 @@ class PolledTable:
         def has_ended() -> bool:
             return not any(run.live for run in self._runs.observe())
 
-        until(has_ended, "the run has ended", seconds=MAX_WAIT_SECONDS)
+        wait_until(has_ended, "the run has ended", seconds=MAX_WAIT_SECONDS)
         failures = [run.failure for run in self._runs.observe() if run.failure is not None]
         assert not failures, failures
 
@@ -108,7 +108,7 @@ def main() -> int:
 
 
 def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
-    spark = session(folder, memory="1g")
+    spark = start_session(folder, memory="1g")
     lake = Lake(spark)
     latencies: dict[str, list[float]] = {way: [] for way in WAYS}
     with OpenSearchNode(folder / "opensearch") as node:
@@ -133,7 +133,7 @@ def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
                 table.close()
             spark.stop()
     return {
-        **machine("pyspark"),
+        **describe_machine("pyspark"),
         "rows": ROWS,
         "changed": CHANGED,
         "commits": options.commits,

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from icdc_spark.diff.strategies import Strategy
-from icdc_testing.bench.changelog import CATALOG, Range, Ways, session
-from icdc_testing.bench.changelog_ranges import two_commits
-from icdc_testing.bench.machine import machine
+from icdc_testing.bench.changelog import CATALOG, Range, Ways, start_session
+from icdc_testing.bench.changelog_ranges import make_two_commits
+from icdc_testing.bench.machine import describe_machine
 from icdc_testing.lake.lake import COPY_ON_WRITE
 from memory_peaks import MemoryMeter, Peaks
 
@@ -38,23 +38,25 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="icdc-bench-") as name:
         measured = _measure(Path(name), options)
-    result = {**machine("pyspark"), "heap": options.memory, "peaks_mb": measured}
-    sys.stdout.write(_markdown(result) if options.table else json.dumps(result, indent=1) + "\n")
+    result = {**describe_machine("pyspark"), "heap": options.memory, "peaks_mb": measured}
+    sys.stdout.write(
+        _format_markdown(result) if options.table else json.dumps(result, indent=1) + "\n"
+    )
     return 0
 
 
 def _measure(folder: Path, options: argparse.Namespace) -> dict[str, dict[int, Any]]:
     gc_log = folder / "gc.log"
     logging = {"spark.driver.extraJavaOptions": f"-Xlog:gc:file={gc_log}"}
-    spark = session(folder, memory=options.memory, more={**CLUSTER, **logging})
+    spark = start_session(folder, memory=options.memory, more={**CLUSTER, **logging})
     try:
         ways, meter = Ways(spark), MemoryMeter(spark, gc_log)
         by_strategy: dict[str, dict[int, Any]] = {strategy.value: {} for strategy in STRATEGIES}
         for rows in options.rows:
             table, files = f"rows{rows}", max(1, rows // ROWS_OF_A_FILE)
-            where = two_commits(spark, rows, mode=COPY_ON_WRITE, table=table, files=files)
+            where = make_two_commits(spark, rows, mode=COPY_ON_WRITE, table=table, files=files)
             for strategy in STRATEGIES:
-                peaks = _peaks(meter, ways, where, strategy)
+                peaks = _measure_peaks(meter, ways, where, strategy)
                 sys.stderr.write(f"{rows}, {strategy}: {peaks}\n")
                 by_strategy[strategy.value][rows] = asdict(peaks)
             spark.sql(f"drop table {CATALOG}.{where.table} purge")
@@ -63,11 +65,11 @@ def _measure(folder: Path, options: argparse.Namespace) -> dict[str, dict[int, A
     return by_strategy
 
 
-def _peaks(meter: MemoryMeter, ways: Ways, where: Range, strategy: Strategy) -> Peaks:
-    return meter.measure(functools.partial(ways.changelog, where, strategy))
+def _measure_peaks(meter: MemoryMeter, ways: Ways, where: Range, strategy: Strategy) -> Peaks:
+    return meter.measure(functools.partial(ways.compute_changelog, where, strategy))
 
 
-def _markdown(result: Mapping[str, Any]) -> str:
+def _format_markdown(result: Mapping[str, Any]) -> str:
     names = ("execution", "spilled", "heap", "worker")
     lines = [
         f"| strategy | rows | {' | '.join(names)} |",

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from icdc_api.crd import generator
-from icdc_testing.bench.machine import machine
+from icdc_testing.bench.machine import describe_machine
 from icdc_testing.kube import operator_process, rights
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.operator_process import OperatorProcess
@@ -49,40 +49,46 @@ def main() -> int:
     with ExitStack() as stack:
         kube = stack.enter_context(KubeApi(crds=[generator.COMMITTED, APPLICATIONS]))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="icdc-bench-")))
-        pipelines = Pipelines(kube.kubectl, stack.enter_context(kube.namespace()))
-        wait.until(
+        pipelines = Pipelines(kube.kubectl, stack.enter_context(kube.create_namespace()))
+        wait.wait_until(
             lambda: pipelines.run("get", "serviceaccount", "default").code == 0, "pods can be made"
         )
         lake = stack.enter_context(closing(HeadLake(folder)))
         many = Many(pipelines, lake, count=options.pipelines, poll_seconds=options.poll_seconds)
-        account = _account(kube, pipelines)
+        account = _create_account(kube, pipelines)
         flags = ["--namespace", pipelines.namespace]
         started = time.monotonic()
-        operator = stack.enter_context(operator_process.running(account, folder, "operator", flags))
+        operator = stack.enter_context(
+            operator_process.run_operator(account, folder, "operator", flags)
+        )
         measured = _measure(operator, many, options, started)
-    sys.stdout.write(json.dumps({**machine("kopf", "kubernetes"), **measured}, indent=1) + "\n")
+    sys.stdout.write(
+        json.dumps({**describe_machine("kopf", "kubernetes"), **measured}, indent=1) + "\n"
+    )
     return 0 if all(measured["idle"]["within"].values()) else 1
 
 
-def _account(kube: KubeApi, pipelines: Pipelines) -> Path:
+def _create_account(kube: KubeApi, pipelines: Pipelines) -> Path:
     """Return the kubeconfig of an account with the rights that the chart gives."""
-    rights.account(pipelines, "operator", rights.OPERATOR)
-    return kube.kubeconfig_for(pipelines.namespace, "operator")
+    rights.create_account(pipelines, "operator", rights.OPERATOR)
+    return kube.write_kubeconfig_for(pipelines.namespace, "operator")
 
 
 def _measure(
     operator: OperatorProcess, many: Many, options: argparse.Namespace, started: float
 ) -> dict[str, Any]:
     count: int = options.pipelines
-    operator.until(
-        lambda: _total(operator, "icdc_pipelines") >= count, "all are seen", seconds=600.0
+    operator.wait_until(
+        lambda: _sum_metric(operator, "icdc_pipelines") >= count, "all are seen", seconds=600.0
     )
     first = time.monotonic() - started
     # Each is looked at once more when its table was: then nothing is left to find out.
     read = 'icdc_head_reads_total{result="read"}'
-    operator.until(lambda: operator.metric(read) >= count, "tables are read", seconds=600.0)
+    operator.wait_until(
+        lambda: operator.read_metric(read) >= count, "tables are read", seconds=600.0
+    )
     _wait_for_rest(operator)
-    idle = _idle(operator, options.idle_seconds)
+    idle = _measure_idle(operator, options.idle_seconds)
     churn = _churn(operator, many, options.churn_seconds)
     _wait_for_rest(operator)
     return {
@@ -90,7 +96,7 @@ def _measure(
         "poll_seconds": options.poll_seconds,
         "first_look_at_all_seconds": round(first, 1),
         "idle": idle,
-        "churn": {**churn, "rss_mb_afterwards": _memory_mb(operator)},
+        "churn": {**churn, "rss_mb_afterwards": _read_memory_mb(operator)},
     }
 
 
@@ -98,29 +104,29 @@ def _wait_for_rest(operator: OperatorProcess) -> None:
     """Until two counts of requests a few seconds apart are equal."""
     seen = [-1.0]
 
-    def rests() -> bool:
-        before, seen[0] = seen[0], _total(operator, "icdc_api_requests_total")
+    def is_at_rest() -> bool:
+        before, seen[0] = seen[0], _sum_metric(operator, "icdc_api_requests_total")
         return seen[0] == before
 
-    wait.until(rests, "the operator rests", seconds=120.0, pause=3.0)
+    wait.wait_until(is_at_rest, "the operator rests", seconds=120.0, pause=3.0)
 
 
-def _idle(operator: OperatorProcess, seconds: float) -> dict[str, Any]:
+def _measure_idle(operator: OperatorProcess, seconds: float) -> dict[str, Any]:
     names = ("icdc_api_requests_total", "icdc_reconciles_total", "icdc_head_reads_total")
-    before, started = {name: _total(operator, name) for name in names}, time.monotonic()
-    processor = _processor_seconds(operator)
+    before, started = {name: _sum_metric(operator, name) for name in names}, time.monotonic()
+    processor = _read_processor_seconds(operator)
     time.sleep(seconds)  # what happens while nothing is asked for is what is measured
     took = time.monotonic() - started
-    requests, polls, reads = ((_total(operator, name) - before[name]) / took for name in names)
-    memory = _memory_mb(operator)
+    requests, polls, reads = ((_sum_metric(operator, name) - before[name]) / took for name in names)
+    memory = _read_memory_mb(operator)
     return {
         "seconds": round(took, 1),
         "rss_mb": memory,
-        "rss_anon_mb": _memory_mb(operator, "RssAnon"),
+        "rss_anon_mb": _read_memory_mb(operator, "RssAnon"),
         "requests_per_second": round(requests, 3),
         "looks_per_second": round(polls, 3),
         "table_reads_per_second": round(reads, 3),
-        "processor_share": round((_processor_seconds(operator) - processor) / took, 3),
+        "processor_share": round((_read_processor_seconds(operator) - processor) / took, 3),
         "within": {
             f"rss_mb <= {MAX_IDLE_MB}": memory <= MAX_IDLE_MB,
             f"requests_per_second <= {MAX_IDLE_REQUESTS}": requests <= MAX_IDLE_REQUESTS,
@@ -130,32 +136,32 @@ def _idle(operator: OperatorProcess, seconds: float) -> dict[str, Any]:
 
 def _churn(operator: OperatorProcess, many: Many, seconds: float) -> dict[str, Any]:
     """Run that are asked for, start, go well and are forgotten, for so long."""
-    before = _buckets(operator)
-    requests = _total(operator, "icdc_api_requests_total")
-    memory = [_memory_mb(operator)]
+    before = _read_buckets(operator)
+    requests = _sum_metric(operator, "icdc_api_requests_total")
+    memory = [_read_memory_mb(operator)]
     churn = Churn(many, threads=CHURN_THREADS, seconds=seconds)
     while churn.lasts:
         time.sleep(seconds / SAMPLES)
-        memory.append(_memory_mb(operator))
+        memory.append(_read_memory_mb(operator))
     churn.join()
-    after = _buckets(operator)
+    after = _read_buckets(operator)
     polls = {bound: after[bound] - before.get(bound, 0.0) for bound in after}
-    asked = _total(operator, "icdc_api_requests_total") - requests
+    asked = _sum_metric(operator, "icdc_api_requests_total") - requests
     return {
         "seconds": seconds,
         "runs": churn.runs,
         "looks": polls[float("inf")],
         "requests_per_run": round(asked / max(1, churn.runs), 1),
-        "reconcile_p99_seconds_at_most": _quantile(polls, 0.99),
+        "reconcile_p99_seconds_at_most": _find_quantile(polls, 0.99),
         "rss_mb": memory,
         # The first half fills caches and pools; what still grows in the second is a leak.
         "rss_mb_growth_in_second_half": round(memory[-1] - memory[len(memory) // 2], 1),
-        "failed_looks": _total(operator, "icdc_reconciles_total", result="failed"),
-        "unexpected_errors": _total(operator, "icdc_unexpected_errors_total"),
+        "failed_looks": _sum_metric(operator, "icdc_reconciles_total", result="failed"),
+        "unexpected_errors": _sum_metric(operator, "icdc_unexpected_errors_total"),
     }
 
 
-def _buckets(operator: OperatorProcess) -> dict[float, float]:
+def _read_buckets(operator: OperatorProcess) -> dict[float, float]:
     """Look that took at most so many seconds."""
     _, text = operator.ask("metrics", "/metrics")
     buckets = {}
@@ -166,13 +172,13 @@ def _buckets(operator: OperatorProcess) -> dict[float, float]:
     return buckets
 
 
-def _quantile(polls: dict[float, float], share: float) -> float | None:
+def _find_quantile(polls: dict[float, float], share: float) -> float | None:
     wanted = share * polls[float("inf")]
     bound_reached = min((bound for bound, count in polls.items() if count >= wanted), default=None)
     return None if bound_reached is None or bound_reached == float("inf") else bound_reached
 
 
-def _total(operator: OperatorProcess, name: str, **labels: str) -> float:
+def _sum_metric(operator: OperatorProcess, name: str, **labels: str) -> float:
     """Return the sum of a metric over its labels but those that are given."""
     _, text = operator.ask("metrics", "/metrics")
     wanted = [f'{label}="{value}"' for label, value in labels.items()]
@@ -182,14 +188,14 @@ def _total(operator: OperatorProcess, name: str, **labels: str) -> float:
     )
 
 
-def _memory_mb(operator: OperatorProcess, of: str = "VmRSS") -> float:
+def _read_memory_mb(operator: OperatorProcess, of: str = "VmRSS") -> float:
     """`RssAnon` is without the pages of libraries, which the kernel can drop."""
     status = Path(f"/proc/{operator.pid}/status").read_text(encoding="utf-8")
     (line,) = [line for line in status.splitlines() if line.startswith(f"{of}:")]
     return round(int(line.split()[1]) / 1024, 1)
 
 
-def _processor_seconds(operator: OperatorProcess) -> float:
+def _read_processor_seconds(operator: OperatorProcess) -> float:
     """Return the processor time of its threads since they began.
 
     From schedstat, in nanoseconds: the ticks of `stat` miss short work.

@@ -21,7 +21,7 @@ from threading import Event
 
 from icdc_cli.embedded.lake import LakeProcess, build_jdbc_catalog
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
-from icdc_testing.bench.machine import format_runs, machine
+from icdc_testing.bench.machine import describe_machine, format_runs
 from icdc_testing.bench.many_tables import FollowedTables, Taken
 from icdc_testing.bench.state_growth import measure_trend
 
@@ -50,7 +50,12 @@ def main() -> int:
                 case = {"partitions": partitions, "tables": tables, "heap": heap}
                 runs.append({**case, "seconds": round(seconds, 1), **_describe(samples)})
                 sys.stderr.write(f"{runs[-1]}\n")
-    result = {**machine("pyspark", "pyiceberg"), "rows": ROWS, "columns": COLUMNS, "runs": runs}
+    result = {
+        **describe_machine("pyspark", "pyiceberg"),
+        "rows": ROWS,
+        "columns": COLUMNS,
+        "runs": runs,
+    }
     if len(options.partitions) > 1:
         trend = measure_trend(*zip(*sampled, strict=True))
         growth = f"{trend.slope:.2f} +- {trend.margin:.2f}"
@@ -97,7 +102,7 @@ def _measure(
     ):
         # What a JVM holds before its first session is no part of an export.
         run.await_session()
-        sampling = pool.submit(_sample, run, ended)
+        sampling = pool.submit(_take_samples, run, ended)
         try:
             _, seconds = run.catch_up()
         finally:
@@ -116,7 +121,7 @@ def _describe(samples: list[Taken]) -> dict[str, int]:
     }
 
 
-def _sample(run: FollowedTables, ended: Event) -> list[Taken]:
+def _take_samples(run: FollowedTables, ended: Event) -> list[Taken]:
     samples = []
     while not ended.wait(SAMPLE_SECONDS):
         samples.append(run.take())

@@ -22,9 +22,9 @@ from icdc_spark.diff.change_plan import ChangePlan, compare_files, plan_changes
 from icdc_spark.iceberg.changes.changed_files import SnapshotFiles
 from icdc_spark.iceberg.scan.planning import list_files
 from icdc_spark.iceberg.table.tables import IcebergTable
-from icdc_testing.bench.machine import machine
-from icdc_testing.bench.session import bench_session
-from icdc_testing.waiting.process_cpu import cpu_seconds
+from icdc_testing.bench.machine import describe_machine
+from icdc_testing.bench.session import start_bench_session
+from icdc_testing.waiting.process_cpu import sum_cpu_seconds
 from planning_tables import ManyFiles, PlanningCase
 
 MANIFESTS = 400
@@ -45,18 +45,18 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="icdc-bench-") as folder:
-        session = bench_session("bench-planning", Path(folder))
+        session = start_bench_session("bench-planning", Path(folder))
         try:
             results = [
                 _measure(case, options.rounds)
                 for files in options.files
-                for case in ManyFiles(session, Path(folder), files, MANIFESTS).cases(
+                for case in ManyFiles(session, Path(folder), files, MANIFESTS).make_cases(
                     growth_only=files != GOAL_FILES
                 )
             ]
         finally:
             session.stop()
-    sys.stdout.write(json.dumps({**machine("pyspark"), "cases": results}, indent=1) + "\n")
+    sys.stdout.write(json.dumps({**describe_machine("pyspark"), "cases": results}, indent=1) + "\n")
     return 0 if all(result["within"] for result in results) else 1
 
 
@@ -64,7 +64,7 @@ def _plan_as_shipped(table: IcebergTable, case: PlanningCase) -> ChangePlan:
     return plan_changes(table, case.since, case.until, keys=case.keys)
 
 
-def _by_listing(table: IcebergTable, case: PlanningCase) -> ChangePlan:
+def _compare_by_listing(table: IcebergTable, case: PlanningCase) -> ChangePlan:
     since, until = case.since, case.until
     return compare_files(
         table, since, until, SnapshotFiles(list_files(table, since), list_files(table, until))
@@ -72,18 +72,18 @@ def _by_listing(table: IcebergTable, case: PlanningCase) -> ChangePlan:
 
 
 def _measure(case: PlanningCase, rounds: int) -> dict[str, Any]:
-    planners: Mapping[str, Plan] = {"shipped": _plan_as_shipped, "listing": _by_listing}
+    planners: Mapping[str, Plan] = {"shipped": _plan_as_shipped, "listing": _compare_by_listing}
     wall: dict[str, list[float]] = {name: [] for name in planners}
     cpu: dict[str, list[float]] = {name: [] for name in planners}
     sizes, first = set(), 0.0
     for number in range(WARM_UP + rounds):
         for name, planner in planners.items():
             table = case.load()
-            before, started = cpu_seconds(), time.monotonic()
+            before, started = sum_cpu_seconds(), time.monotonic()
             plan = planner(table, case)
             took = time.monotonic() - started
-            used = cpu_seconds() - before
-            sizes.add(_size(plan))
+            used = sum_cpu_seconds() - before
+            sizes.add(_count_files(plan))
             first = first or took
             if number >= WARM_UP:
                 wall[name].append(took)
@@ -113,7 +113,7 @@ def _measure(case: PlanningCase, rounds: int) -> dict[str, Any]:
     }
 
 
-def _size(plan: ChangePlan) -> tuple[int, ...]:
+def _count_files(plan: ChangePlan) -> tuple[int, ...]:
     return (
         plan.added.files,
         plan.removed.files,

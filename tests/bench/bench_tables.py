@@ -20,7 +20,7 @@ from typing import Any
 
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_testing.bench.isolation import measure_isolation
-from icdc_testing.bench.machine import format_runs, machine
+from icdc_testing.bench.machine import describe_machine, format_runs
 from icdc_testing.bench.many_tables import FollowedTables, make_tables
 
 
@@ -48,7 +48,7 @@ def main() -> int:
         for count in options.tables:
             runs.append(_measure(folder / f"of-{count}", catalog, count, options))
             sys.stderr.write(f"{runs[-1]}\n")
-    result = {**machine("pyspark", "pyiceberg"), "rows": options.rows, "runs": runs}
+    result = {**describe_machine("pyspark", "pyiceberg"), "rows": options.rows, "runs": runs}
     text = format_runs(result) if options.table else json.dumps(result, indent=1)
     sys.stdout.write(text + "\n")
     return 0
@@ -63,7 +63,7 @@ def _measure(
         FollowedTables(folder / "runs", node.url, catalog, count, heap=options.heap) as run,
     ):
         first, all_of_them = run.catch_up()
-        cpu = run.idle_cpu(options.idle)
+        cpu = run.measure_idle_cpu(options.idle)
         taken = {key: round(value) for key, value in asdict(run.take()).items()}
     return {
         "tables": count,

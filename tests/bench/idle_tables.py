@@ -38,7 +38,7 @@ class IdleTables:
         lake.create("shop.t0")
         for _ in range(commits):
             lake.commit("shop.t0")
-        first = lake.metadata_file("shop.t0")
+        first = lake.find_metadata_file("shop.t0")
         self.folder = first.parent
         self.bytes = first.stat().st_size
         self.names = [f"shop.t{number}" for number in range(count)]
@@ -50,7 +50,7 @@ class IdleTables:
         self.properties = {**lake.properties, "warehouse": f"{folder}/warehouse"}
         lake.close()
 
-    def pipeline(self, url: str) -> Pipeline:
+    def make_pipeline(self, url: str) -> Pipeline:
         """Return one pipeline that follows all of them, from what is there now."""
         return Pipeline.model_validate(
             {
@@ -71,7 +71,7 @@ class OperatorPolls:
     """The reader of heads of an operator."""
 
     def __init__(self, pipeline: Pipeline) -> None:
-        secrets = CatalogSecrets(FakeServer().api(), allowed=False)
+        secrets = CatalogSecrets(FakeServer().make_api(), allowed=False)
         self._reader = HeadReader(secrets, Metrics(), OfOwnProcess(ON_LOOPBACK))
         self._tables = table_heads.list_branches(pipeline.spec)
 

@@ -11,10 +11,10 @@ from icdc_api.job.run_files import RunReport
 from icdc_api.status.pipeline_status import PipelineStatus, TableStatus
 from icdc_api.status.runs import RunState
 from icdc_operator.manifests.metadata import ANNOTATION_RUN_ID
-from icdc_testing.kube.stored_pipelines import Pipelines, Resource, minimal
+from icdc_testing.kube.stored_pipelines import Pipelines, Resource, make_minimal
 from icdc_testing.lake.catalogs.head_lake import HeadLake
-from icdc_testing.operator.adapter.stepping import driver_pod
-from icdc_testing.operator.deciding.pipelines import NOW, caught_up, run_record
+from icdc_testing.operator.adapter.stepping import make_driver_pod
+from icdc_testing.operator.deciding.pipelines import NOW, make_caught_up, run_record
 
 _START_SECONDS = 120
 
@@ -29,30 +29,32 @@ class Many:
         self._pipelines = pipelines
         lake.create()
         head = lake.commit()
-        self._table = caught_up(applied_snapshot_id=head, current_snapshot_id=head)
+        self._table = make_caught_up(applied_snapshot_id=head, current_snapshot_id=head)
         spec: dict[str, Any] = {
             "catalog": {"properties": lake.properties},
             "changelog": {"pollIntervalSeconds": poll_seconds},
         }
-        self._create([minimal(name, **spec) for name in self.names])
+        self._create([make_minimal(name, **spec) for name in self.names])
 
     def _create(self, items: list[Resource]) -> None:
         """As they are after their first run: nothing is due."""
         made = {"apiVersion": "v1", "kind": "List", "items": items}
-        self._pipelines.ok("create", "-f", "-", stdin=json.dumps(made))
-        listed = json.loads(self._pipelines.ok("get", "icdc", "-o", "json"))
+        self._pipelines.run_ok("create", "-f", "-", stdin=json.dumps(made))
+        listed = json.loads(self._pipelines.run_ok("get", "icdc", "-o", "json"))
         for item in listed["items"]:
-            item["status"] = _idle(item["metadata"]["name"], self._table).to_resource()
-        self._pipelines.ok("replace", "--subresource=status", "-f", "-", stdin=json.dumps(listed))
+            item["status"] = _make_idle(item["metadata"]["name"], self._table).to_resource()
+        self._pipelines.run_ok(
+            "replace", "--subresource=status", "-f", "-", stdin=json.dumps(listed)
+        )
 
     def run_once(self, name: str, times: int) -> None:
         """Somebody asks a pipeline for one more run, for the so manyth time, and it goes well."""
         patch = json.dumps({"spec": {"restartNonce": times}})
-        self._pipelines.ok("patch", "icdc", name, "--type=merge", "-p", patch)
+        self._pipelines.run_ok("patch", "icdc", name, "--type=merge", "-p", patch)
         run = f"sparkapplication/{name}-c{1 + times}-1"
-        self._pipelines.ok("wait", "--for=create", run, f"--timeout={_START_SECONDS}s")
-        application = json.loads(self._pipelines.ok("get", run, "-o", "json"))
-        pod = driver_pod(application)
+        self._pipelines.run_ok("wait", "--for=create", run, f"--timeout={_START_SECONDS}s")
+        application = json.loads(self._pipelines.run_ok("get", run, "-o", "json"))
+        pod = make_driver_pod(application)
         report = RunReport(
             run_id=application["metadata"]["annotations"][ANNOTATION_RUN_ID],
             started_at=NOW,
@@ -64,10 +66,10 @@ class Many:
             **pod["metadata"]["annotations"],
             report_text.ANNOTATION_REPORT: report_text.to_annotation(report),
         }
-        self._pipelines.ok("create", "-f", "-", stdin=json.dumps(pod))
+        self._pipelines.run_ok("create", "-f", "-", stdin=json.dumps(pod))
         status = json.dumps({"status": {"phase": "Succeeded"}})
         pod_name = pod["metadata"]["name"]
-        self._pipelines.ok(
+        self._pipelines.run_ok(
             *("patch", "pod", pod_name, "--subresource=status", "--type=merge", "-p", status)
         )
 
@@ -78,7 +80,7 @@ class Churn:
     def __init__(self, many: Many, *, threads: int, seconds: float) -> None:
         self._many = many
         self._end = time.monotonic() + seconds
-        self._turns = self._each()
+        self._turns = self._list_turns()
         self._lock = Lock()
         self._errors: list[BaseException] = []
         self.runs = 0
@@ -86,7 +88,7 @@ class Churn:
         for thread in self._threads:
             thread.start()
 
-    def _each(self) -> Iterator[tuple[str, int]]:
+    def _list_turns(self) -> Iterator[tuple[str, int]]:
         times = 0
         while True:
             times += 1
@@ -118,7 +120,7 @@ class Churn:
             raise self._errors[0]
 
 
-def _idle(name: str, table: TableStatus) -> PipelineStatus:
+def _make_idle(name: str, table: TableStatus) -> PipelineStatus:
     good = run_record(
         name=f"{name}-e1-1", run_id=f"{name}-e1-1.1000", state=RunState.SUCCEEDED, finished_at=NOW
     )

@@ -12,8 +12,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from icdc_spark.iceberg.jvm.session import APPLICATION_CONF
-from icdc_testing.bench.session import stages
-from icdc_testing.waiting.process_cpu import tree
+from icdc_testing.bench.session import list_stages
+from icdc_testing.waiting.process_cpu import list_tree
 
 MB = 1 << 20
 _PAUSE = 0.5
@@ -47,7 +47,7 @@ class MemoryMeter:
     def measure(self, work: Callable[[], object]) -> Peaks:
         """Return the peaks while it worked."""
         self._jvm.System.gc()
-        logged, before = self._gc_log.stat().st_size, len(self._stages())
+        logged, before = self._gc_log.stat().st_size, len(self._list_stages())
         ended = threading.Event()
         with ThreadPoolExecutor(1) as pool:
             watching = pool.submit(self._watch, ended)
@@ -55,11 +55,11 @@ class MemoryMeter:
                 work()
             finally:
                 ended.set()
-        new = self._stages()[before:]
+        new = self._list_stages()[before:]
         return Peaks(
-            execution=max((_peak(stage) for stage in new), default=0.0) / MB,
+            execution=max((_read_peak(stage) for stage in new), default=0.0) / MB,
             spilled=sum(int(stage.memoryBytesSpilled()) for stage in new) / MB,
-            heap=self._left(logged),
+            heap=self._read_left(logged),
             worker=watching.result() / 1024,
         )
 
@@ -68,21 +68,21 @@ class MemoryMeter:
         most = 0
         while True:
             self._jvm.System.gc()
-            most = max([most, *map(_resident_kb, tree(os.getpid()))])
+            most = max([most, *map(_read_resident_kb, list_tree(os.getpid()))])
             if ended.wait(_PAUSE):
                 return most
 
-    def _left(self, logged: int) -> float:
+    def _read_left(self, logged: int) -> float:
         with self._gc_log.open() as lines:
             lines.seek(logged)
             left = [int(match["left"]) for match in _COLLECTED.finditer(lines.read())]
         return float(max(left))
 
-    def _stages(self) -> list[Any]:
-        return sorted(stages(self._spark, 1.0), key=lambda stage: int(stage.stageId()))
+    def _list_stages(self) -> list[Any]:
+        return sorted(list_stages(self._spark, 1.0), key=lambda stage: int(stage.stageId()))
 
 
-def _peak(stage: Any) -> float:
+def _read_peak(stage: Any) -> float:
     distributions = stage.taskMetricsDistributions()
     return (
         float(distributions.get().peakExecutionMemory().apply(0))
@@ -91,7 +91,7 @@ def _peak(stage: Any) -> float:
     )
 
 
-def _resident_kb(pid: int) -> int:
+def _read_resident_kb(pid: int) -> int:
     """Return the resident memory of a Python worker; 0 for another process or one that ended."""
     process = Path(f"/proc/{pid}")
     try:

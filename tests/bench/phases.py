@@ -36,7 +36,7 @@ class Phases:
         return spent
 
     @contextmanager
-    def timed(self) -> Iterator[None]:
+    def time_phases(self) -> Iterator[None]:
         """Count while inside. The phases are timed as they are called, one table at a time."""
         with ExitStack() as stack:
             for owner, name, phase in _PHASES:
@@ -55,7 +55,7 @@ class Phases:
         return count
 
 
-def medians(rounds: list[dict[str, float]]) -> dict[str, float]:
+def compute_medians(rounds: list[dict[str, float]]) -> dict[str, float]:
     """Return the median seconds of each phase over the rounds."""
     names = [phase for _, _, phase in _PHASES]
     return {name: statistics.median(one.get(name, 0.0) for one in rounds) for name in names}

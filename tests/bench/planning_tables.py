@@ -50,76 +50,80 @@ class ManyFiles:
         self._files, self._manifests = files, manifests
         self._described: list[Any] = []
 
-    def cases(self, *, growth_only: bool) -> Iterator[PlanningCase]:
+    def make_cases(self, *, growth_only: bool) -> Iterator[PlanningCase]:
         """Yield the tables, each when asked for; all kinds, or the two for growth."""
-        yield from self._without_deletes(growth_only)
-        yield from self._with_deletes("position deletes", 2)
-        yield self._upserted()
+        yield from self._make_without_deletes(growth_only)
+        yield from self._make_with_deletes("position deletes", 2)
+        yield self._make_upserted()
         if not growth_only:
-            yield from self._with_deletes("deletion vectors", 3)
-            yield self._with_equality_deletes()
+            yield from self._make_with_deletes("deletion vectors", 3)
+            yield self._make_with_equality_deletes()
 
-    def _without_deletes(self, growth_only: bool) -> Iterator[PlanningCase]:
-        table, files = self._filled("plain", 2)
+    def _make_without_deletes(self, growth_only: bool) -> Iterator[PlanningCase]:
+        table, files = self._make_filled("plain", 2)
         since = read_head(table)
         change = table.java.newOverwrite()
         for file in _draw_key_range(files, TOUCHED):
-            change = change.deleteFile(file).addFile(table.data_file())
+            change = change.deleteFile(file).addFile(table.make_data_file())
         change.commit()
-        yield self._case("copy-on-write, 3 files replaced", table, since)
+        yield self._make_case("copy-on-write, 3 files replaced", table, since)
         if growth_only:
             return
         since = read_head(table)
-        table.java.newFastAppend().appendFile(table.data_file()).commit()
-        yield self._case("append of 1 file", table, since)
+        table.java.newFastAppend().appendFile(table.make_data_file()).commit()
+        yield self._make_case("append of 1 file", table, since)
         since = read_head(table)
         same = table.bridge.build_function(_ICEBERG + "ContentFile", "specId")
         table.java.rewriteManifests().clusterBy(same).commit()
-        table.java.newFastAppend().appendFile(table.data_file()).commit()
-        yield self._case("all manifests rewritten, 1 file appended", table, since, True)
+        table.java.newFastAppend().appendFile(table.make_data_file()).commit()
+        yield self._make_case("all manifests rewritten, 1 file appended", table, since, True)
 
-    def _with_deletes(self, kind: str, version: int) -> Iterator[PlanningCase]:
-        table, files = self._filled(kind.replace(" ", "-"), version)
+    def _make_with_deletes(self, kind: str, version: int) -> Iterator[PlanningCase]:
+        table, files = self._make_filled(kind.replace(" ", "-"), version)
         affected = files[::WITH_DELETES]
-        for part in _parts(affected, self._manifests // WITH_DELETES):
+        for part in _split_parts(affected, self._manifests // WITH_DELETES):
             _delete_in(table, part)
         since = read_head(table)
         fresh = [file for at, file in enumerate(files) if at % WITH_DELETES]
-        _delete_in(table, _draw_key_range(fresh, TOUCHED), table.data_file())
+        _delete_in(table, _draw_key_range(fresh, TOUCHED), table.make_data_file())
         name = f"merge-on-read, {kind} for 3 files, 1 file appended"
-        yield self._case(name, table, since)
+        yield self._make_case(name, table, since)
 
-    def _upserted(self) -> PlanningCase:
-        table, files = self._filled("upserted", 2)
+    def _make_upserted(self) -> PlanningCase:
+        table, files = self._make_filled("upserted", 2)
         for number in range(self._manifests // WITH_DELETES + 1):
             since = read_head(table)
-            change = table.java.newRowDelta().addDeletes(table.equality_deletes(files[number]))
-            change.addRows(table.data_file()).commit()
-        return self._case("equality deletes by key for all files, 1 file appended", table, since)
+            change = table.java.newRowDelta().addDeletes(table.make_equality_deletes(files[number]))
+            change.addRows(table.make_data_file()).commit()
+        return self._make_case(
+            "equality deletes by key for all files, 1 file appended", table, since
+        )
 
-    def _with_equality_deletes(self) -> PlanningCase:
-        table = self._table("equality", 2)
+    def _make_with_equality_deletes(self) -> PlanningCase:
+        table = self._make_table("equality", 2)
         table.java.updateSpec().addField("p").commit()
-        counts = [len(part) for part in _parts([None] * self._files, self._manifests)]
+        counts = [len(part) for part in _split_parts([None] * self._files, self._manifests)]
         parts = [
-            [*table.like(table.data_file(number % PARTITIONS, bounds=True), count)]
+            [*table.make_copies(table.make_data_file(number % PARTITIONS, bounds=True), count)]
             for number, count in enumerate(counts)
         ]
         self._fill(table, parts)
         since = read_head(table)
-        deletes = table.equality_deletes(parts[0][0], by=(1, 2))  # as streams must
-        table.java.newRowDelta().addDeletes(deletes).addRows(table.data_file(0)).commit()
+        deletes = table.make_equality_deletes(parts[0][0], by=(1, 2))  # as streams must
+        table.java.newRowDelta().addDeletes(deletes).addRows(table.make_data_file(0)).commit()
         name = f"equality deletes for 1 of {PARTITIONS} partitions, 1 file appended"
-        return self._case(name, table, since)
+        return self._make_case(name, table, since)
 
-    def _filled(self, name: str, version: int) -> tuple[MetadataTable, list[Any]]:
-        table = self._table(name, version)
+    def _make_filled(self, name: str, version: int) -> tuple[MetadataTable, list[Any]]:
+        table = self._make_table(name, version)
         if not self._described:  # the same ones serve every unpartitioned table of this size
-            self._described = [*table.like(table.data_file(bounds=True, rows=ROWS), self._files)]
-        self._fill(table, _parts(self._described, self._manifests))
+            self._described = [
+                *table.make_copies(table.make_data_file(bounds=True, rows=ROWS), self._files)
+            ]
+        self._fill(table, _split_parts(self._described, self._manifests))
         return table, self._described
 
-    def _table(self, name: str, version: int) -> MetadataTable:
+    def _make_table(self, name: str, version: int) -> MetadataTable:
         return MetadataTable(
             self._session,
             str(self._folder / f"{name}-{self._files}"),
@@ -137,7 +141,7 @@ class ManyFiles:
             change = change.appendManifest(write_manifest(table, location_rows, listed))
         change.commit()
 
-    def _case(
+    def _make_case(
         self, name: str, table: MetadataTable, since: int, rewrites_all: bool = False
     ) -> PlanningCase:
         head = table.java.currentSnapshot()
@@ -162,9 +166,9 @@ def _delete_in(table: MetadataTable, files: list[Any], added: Any = None) -> Non
     change = table.java.newRowDelta()
     for file in files:
         if "deletion" in table.java.location():
-            change = change.addDeletes(table.vector(file))
+            change = change.addDeletes(table.make_vector(file))
         else:
-            change = change.addDeletes(table.position_deletes(file, target=True))
+            change = change.addDeletes(table.make_position_deletes(file, target=True))
     (change if added is None else change.addRows(added)).commit()
 
 
@@ -179,7 +183,7 @@ def write_manifest(table: MetadataTable, location: str, files: Any) -> Any:
     return writer.toManifestFile()
 
 
-def _parts(files: list[Any], count: int) -> list[list[Any]]:
+def _split_parts(files: list[Any], count: int) -> list[list[Any]]:
     size = max(1, len(files) // max(1, count))
     return [files[at : at + size] for at in range(0, len(files), size)]
 

@@ -27,28 +27,28 @@ def cluster() -> Iterator[UsedCluster]:
     # pyiceberg keeps its threads for ever: one is enough, and is there before the first test.
     os.environ["PYICEBERG_MAX_WORKERS"] = "1"
     ExecutorFactory.get_or_create().submit(int).result()
-    with used.cluster() as running_cluster:
+    with used.open_cluster() as running_cluster:
         yield running_cluster
 
 
 @pytest.fixture
 def namespace(cluster: UsedCluster) -> Iterator[str]:
     """A new namespace, deleted after the test."""
-    with cluster.namespace() as name:
+    with cluster.create_namespace() as name:
         yield name
 
 
 @pytest.fixture(scope="session")
 def helm(cluster: UsedCluster, tmp_path_factory: pytest.TempPathFactory) -> Helm:
     """Helm as an administrator; it waits for what it installs."""
-    program, home = binaries.program("helm"), tmp_path_factory.mktemp("helm")
+    program, home = binaries.ensure_program("helm"), tmp_path_factory.mktemp("helm")
     return Helm(program, home, cluster.kubectl.kubeconfig, seconds=RUN_SECONDS + 60)
 
 
 @pytest.fixture(scope="session")
 def installed(cluster: UsedCluster, helm: Helm) -> list[str]:
     """The operator, installed by its chart as the README says; the namespaces that it watches."""
-    values = product.operator_values(cluster.facts["images"], list(WATCHED))
+    values = product.build_operator_values(cluster.facts["images"], list(WATCHED))
     how = ("-n", SYSTEM, "--create-namespace", "--wait", "--timeout", "7m")
     # Processes of tests side by side install it one after the other, the second time for nothing.
     with jars.hold_lock(cluster.kubectl.kubeconfig.with_name("install.lock")):
@@ -56,7 +56,7 @@ def installed(cluster: UsedCluster, helm: Helm) -> list[str]:
             metadata = {"name": name, "labels": {"pod-security.kubernetes.io/warn": "restricted"}}
             namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
             cluster.apply("default", namespace)
-        helm.ok("upgrade", "--install", RELEASE, str(OPERATOR), *how, values=values)
+        helm.run_ok("upgrade", "--install", RELEASE, str(OPERATOR), *how, values=values)
     return list(WATCHED)
 
 
@@ -75,4 +75,4 @@ def shop(cluster: UsedCluster, installed: list[str]) -> Iterator[Callable[..., S
 
     yield make
     for made in shops:
-        made.rest()
+        made.suspend()

@@ -7,7 +7,7 @@ import pytest
 from icdc_testing.kube.charts.files import OPERATOR
 from icdc_testing.kube.charts.helm import Helm
 from icdc_testing.real_cluster.services import product
-from icdc_testing.real_cluster.shop import MODEST, RUN_SECONDS, Shop, rows
+from icdc_testing.real_cluster.shop import MODEST, RUN_SECONDS, Shop, make_rows
 from icdc_testing.real_cluster.used import UsedCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
@@ -23,10 +23,10 @@ def installed_from_buildkit(cluster: UsedCluster, helm: Helm, installed: list[st
     assert installed, "the definition of pipelines is the other release's"
     metadata = {"name": NAMESPACE}
     cluster.apply("default", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
-    values = product.operator_values(cluster.facts["buildkitImages"], [NAMESPACE])
+    values = product.build_operator_values(cluster.facts["buildkitImages"], [NAMESPACE])
     values["crds"] = {"install": False}
     how = ("-n", HOME, "--create-namespace", "--wait", "--timeout", "7m")
-    helm.ok("upgrade", "--install", RELEASE, str(OPERATOR), *how, values=values)
+    helm.run_ok("upgrade", "--install", RELEASE, str(OPERATOR), *how, values=values)
 
 
 @pytest.mark.usefixtures("installed_from_buildkit")
@@ -34,18 +34,20 @@ def test_images_that_buildkit_built_export_a_table_and_follow_it(
     shop: Callable[..., Shop], cluster: UsedCluster
 ) -> None:
     site = shop(namespace=NAMESPACE)
-    table = site.table("orders", rows(1, 300, status=lambda n: "new"))
-    resource = site.resource([site.entry("orders", "id")])
+    table = site.create_table("orders", make_rows(1, 300, status=lambda n: "new"))
+    resource = site.make_resource([site.make_entry("orders", "id")])
     resource["spec"]["spark"]["conf"] = MODEST
     site.apply(resource)
-    site.kubectl("wait", "--for=condition=Ready", f"icdc/{site.name}", f"--timeout={RUN_SECONDS}s")
+    site.run_kubectl(
+        "wait", "--for=condition=Ready", f"icdc/{site.name}", f"--timeout={RUN_SECONDS}s"
+    )
     site.assert_equal(table, "id")
 
     table.delete("id <= 5")
-    table.append(rows(301, 310, status=lambda n: "new"))
-    site.until_applied(table)
+    table.append(make_rows(301, 310, status=lambda n: "new"))
+    site.wait_until_applied(table)
     site.assert_equal(table, "id")
 
-    pods = cluster.kubectl.object("get", "pods", "-n", HOME)["items"]
+    pods = cluster.kubectl.read_object("get", "pods", "-n", HOME)["items"]
     used = {pod["spec"]["containers"][0]["image"] for pod in pods}
     assert used <= set(cluster.facts["buildkitImages"])

@@ -20,7 +20,7 @@ UID = 185
 APPLICATION_SECONDS = 240.0
 
 
-def pod(cluster: UsedCluster, *arguments: str, **container: Any) -> dict[str, Any]:
+def make_pod(cluster: UsedCluster, *arguments: str, **container: Any) -> dict[str, Any]:
     """Return the spec of a pod that runs tests/tools/pod."""
     return {
         "containers": [
@@ -36,7 +36,7 @@ def pod(cluster: UsedCluster, *arguments: str, **container: Any) -> dict[str, An
 
 
 def test_the_node_is_ready(cluster: UsedCluster) -> None:
-    nodes = cluster.kubectl.object("get", "nodes")["items"]
+    nodes = cluster.kubectl.read_object("get", "nodes")["items"]
     # Other tests may have attached a second one, and be about to lose it.
     ready = {
         condition["status"]
@@ -51,19 +51,19 @@ def test_the_node_is_ready(cluster: UsedCluster) -> None:
 def test_a_pod_reaches_the_api_server_by_name_as_its_service_account(
     cluster: UsedCluster, namespace: str
 ) -> None:
-    ended = cluster.run_pod(namespace, "allowed", pod(cluster, "get", f"{API}/version"))
-    assert ended["exitCode"] == 0, cluster.logs(namespace, "allowed")
-    assert cluster.logs(namespace, "allowed").startswith("200 ")
+    ended = cluster.run_pod(namespace, "allowed", make_pod(cluster, "get", f"{API}/version"))
+    assert ended["exitCode"] == 0, cluster.read_logs(namespace, "allowed")
+    assert cluster.read_logs(namespace, "allowed").startswith("200 ")
 
     secrets = f"{API}/api/v1/namespaces/{namespace}/secrets"
-    cluster.run_pod(namespace, "denied", pod(cluster, "get", secrets))
-    denied = cluster.logs(namespace, "denied")
+    cluster.run_pod(namespace, "denied", make_pod(cluster, "get", secrets))
+    denied = cluster.read_logs(namespace, "denied")
     assert denied.startswith("403 ")
     assert f"system:serviceaccount:{namespace}:default" in denied
 
 
 def test_a_pod_writes_to_a_disk_of_the_node(cluster: UsedCluster, namespace: str) -> None:
-    spec = pod(
+    spec = make_pod(
         cluster,
         *("write", f"/disk/{namespace}", "written"),
         securityContext={"readOnlyRootFilesystem": True},
@@ -72,7 +72,7 @@ def test_a_pod_writes_to_a_disk_of_the_node(cluster: UsedCluster, namespace: str
     scratch = cluster.facts["scratch"]
     spec["volumes"] = [{"name": "disk", "hostPath": {"path": scratch, "type": "Directory"}}]
     ended = cluster.run_pod(namespace, "writer", spec)
-    assert ended["exitCode"] == 0, cluster.logs(namespace, "writer")
+    assert ended["exitCode"] == 0, cluster.read_logs(namespace, "writer")
     file = Path(scratch, namespace)
     assert file.read_text() == "written"
     assert file.stat().st_uid == UID
@@ -83,7 +83,7 @@ def test_a_pod_that_takes_too_much_memory_is_killed_for_it(
     cluster: UsedCluster, namespace: str
 ) -> None:
     limit = {"limits": {"memory": "64Mi"}}
-    ended = cluster.run_pod(namespace, "eater", pod(cluster, "eat", resources=limit))
+    ended = cluster.run_pod(namespace, "eater", make_pod(cluster, "eat", resources=limit))
     assert ended["reason"] == "OOMKilled"
     assert ended["exitCode"] == 137
 
@@ -110,11 +110,11 @@ def test_spark_operator_says_why_it_cannot_submit(cluster: UsedCluster, namespac
     state: dict[str, str] = {}
 
     def has_failed() -> bool:
-        shown = cluster.kubectl.object("get", "sparkapplication", "bad", "-n", namespace)
+        shown = cluster.kubectl.read_object("get", "sparkapplication", "bad", "-n", namespace)
         state.update(shown.get("status", {}).get("applicationState", {}))
         return state.get("state") == "FAILED"
 
-    wait.until(has_failed, "it is FAILED", seconds=APPLICATION_SECONDS, pause=0.5)
+    wait.wait_until(has_failed, "it is FAILED", seconds=APPLICATION_SECONDS, pause=0.5)
     assert "missing" in state["errorMessage"], state
 
 
@@ -140,8 +140,8 @@ def test_a_pod_reaches_what_a_pipeline_connects(
         "search": cluster.facts["search"],
     }
     # Not with its token, which these servers would not understand.
-    spec = {**pod(cluster, "get", urls[service]), "automountServiceAccountToken": False}
+    spec = {**make_pod(cluster, "get", urls[service]), "automountServiceAccountToken": False}
     cluster.run_pod(namespace, service, spec)
-    code, _, text = cluster.logs(namespace, service).partition(" ")
+    code, _, text = cluster.read_logs(namespace, service).partition(" ")
     assert code == "200"
     assert json.loads(text)

@@ -7,7 +7,7 @@ from pyiceberg.table import Table
 
 from icdc_api import naming
 from icdc_testing.network.faultproxy import FaultProxy
-from icdc_testing.real_cluster.shop import RUN_SECONDS, Resource, Shop, rows
+from icdc_testing.real_cluster.shop import RUN_SECONDS, Resource, Shop, make_rows
 from icdc_testing.waiting import wait
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
@@ -34,47 +34,51 @@ def proxy(site: Shop) -> Iterator[FaultProxy]:
         yield search_proxy
 
 
-def resource(site: Shop, proxy: FaultProxy, **spec: object) -> Resource:
+def make_resource(site: Shop, proxy: FaultProxy, **spec: object) -> Resource:
     """Return the pipeline, behind the proxy."""
     sink = {"opensearch": {"hosts": [proxy.url]}}
-    return site.resource([site.entry("orders", "id")], sink=sink, retry=RETRY, **spec)
+    return site.make_resource([site.make_entry("orders", "id")], sink=sink, retry=RETRY, **spec)
 
 
 def delete(site: Shop) -> None:
     """As a person does who does not wait."""
-    site.kubectl("delete", "icdc", site.name, "--wait=false")
+    site.run_kubectl("delete", "icdc", site.name, "--wait=false")
 
 
-def until_deleted(site: Shop, what: str) -> None:
+def wait_until_deleted(site: Shop, what: str) -> None:
     """Return once there is no such pipeline, and no pod of it."""
     # Each look starts a kubectl.
     seldom = {"seconds": RUN_SECONDS, "pause": 1.0}
-    wait.until(site.is_deleted, f"{what}: the pipeline is gone", **seldom)
+    wait.wait_until(site.is_deleted, f"{what}: the pipeline is gone", **seldom)
     pods = ("get", "pods", "-l", f"{naming.LABEL_PIPELINE}={site.name}", "-o", "name")
-    wait.until(lambda: not site.kubectl(*pods).strip(), f"{what}: no pod is left", **seldom)
+    wait.wait_until(
+        lambda: not site.run_kubectl(*pods).strip(), f"{what}: no pod is left", **seldom
+    )
 
 
-def ids_of_writes(site: Shop, proxy: FaultProxy, table: Table) -> set[str]:
+def list_written_ids(site: Shop, proxy: FaultProxy, table: Table) -> set[str]:
     """Return the ids that were written to the table's index through the proxy."""
-    return {write.id for write in proxy.writes() if write.index.startswith(site.index(table))}
+    return {
+        write.id for write in proxy.list_writes() if write.index.startswith(site.name_index(table))
+    }
 
 
 def delete_while_exporting(site: Shop, proxy: FaultProxy, orders: Table) -> None:
     """In the middle; the same pipeline, made again, goes on from there."""
     held = proxy.hold("icdc-state", body=FIRST_CHUNKS, after=True)
-    site.apply(resource(site, proxy))
+    site.apply(make_resource(site, proxy))
     held.wait(RUN_SECONDS)
     delete(site)
-    until_deleted(site, "an export")
+    wait_until_deleted(site, "an export")
     held.drop()
-    first = ids_of_writes(site, proxy, orders)
+    first = list_written_ids(site, proxy, orders)
     assert 0 < len(first) < FILES * FILE
 
     proxy.clear()
-    site.apply(resource(site, proxy))
-    site.until_applied(orders)
+    site.apply(make_resource(site, proxy))
+    site.wait_until_applied(orders)
     site.assert_equal(orders, "id")
-    again = ids_of_writes(site, proxy, orders)
+    again = list_written_ids(site, proxy, orders)
     assert not again & first, "what was done is not done again"
     assert len(again) + len(first) == FILES * FILE
 
@@ -84,48 +88,48 @@ def delete_and_make_again(site: Shop, proxy: FaultProxy, orders: Table) -> None:
 
     The change is applied to the same index: nothing is exported anew.
     """
-    index, before = site.physical_index(orders), site.documents(orders)
+    index, before = site.find_physical_index(orders), site.read_documents(orders)
     delete(site)
-    until_deleted(site, "a pipeline at rest")
-    orders.append(rows(FILES * FILE + 1, FILES * FILE + 10, state=lambda n: "later"))
-    site.apply(resource(site, proxy, deletionPolicy="DeleteIndices"))
-    site.until_applied(orders)
-    assert site.physical_index(orders) == index
-    after = site.documents(orders)
+    wait_until_deleted(site, "a pipeline at rest")
+    orders.append(make_rows(FILES * FILE + 1, FILES * FILE + 10, state=lambda n: "later"))
+    site.apply(make_resource(site, proxy, deletionPolicy="DeleteIndices"))
+    site.wait_until_applied(orders)
+    assert site.find_physical_index(orders) == index
+    after = site.read_documents(orders)
     assert {name: after[name] for name in before} == before, "no document is written again"
     assert len(after) == len(before) + 10
 
 
-def until_reported(site: Shop, words: str) -> None:
+def wait_until_reported(site: Shop, words: str) -> None:
     """Wait until the status says why the pipeline does not go."""
 
     def is_said(status: Resource) -> bool:
         conditions = {condition["type"]: condition for condition in status.get("conditions", [])}
         return status.get("phase") == "Deleting" and words in conditions["Ready"]["message"]
 
-    site.until(is_said, f"the status tells of {words!r}")
+    site.wait_until(is_said, f"the status tells of {words!r}")
 
 
 def test_a_deleted_pipeline_goes_and_comes_again(site: Shop, proxy: FaultProxy) -> None:
-    orders = site.table("orders", rows(1, FILE, state=lambda n: "new"))
+    orders = site.create_table("orders", make_rows(1, FILE, state=lambda n: "new"))
     for number in range(1, FILES):
         first = number * FILE + 1
-        orders.append(rows(first, first + FILE - 1, state=lambda n: "new"))
+        orders.append(make_rows(first, first + FILE - 1, state=lambda n: "new"))
     delete_while_exporting(site, proxy, orders)
     delete_and_make_again(site, proxy, orders)
 
-    site.until(lambda status: not status.get("currentRun"), "all is quiet")
-    index = site.physical_index(orders)
+    site.wait_until(lambda status: not status.get("currentRun"), "all is quiet")
+    index = site.find_physical_index(orders)
     proxy.stop()
     delete(site)
-    until_reported(site, "TargetUnavailable")
-    site.kubectl("annotate", "icdc", site.name, f"{naming.ANNOTATION_RETAIN}=true")
-    until_deleted(site, "without OpenSearch")
-    assert site.physical_index(orders) == index, "the indices are kept"
+    wait_until_reported(site, "TargetUnavailable")
+    site.run_kubectl("annotate", "icdc", site.name, f"{naming.ANNOTATION_RETAIN}=true")
+    wait_until_deleted(site, "without OpenSearch")
+    assert site.find_physical_index(orders) == index, "the indices are kept"
 
     proxy.start()
-    site.apply(resource(site, proxy, deletionPolicy="DeleteIndices"))
-    site.until(lambda status: status.get("phase") == "Streaming", "it is taken up again")
+    site.apply(make_resource(site, proxy, deletionPolicy="DeleteIndices"))
+    site.wait_until(lambda status: status.get("phase") == "Streaming", "it is taken up again")
     delete(site)
-    until_deleted(site, "with its indices")
-    assert not site.physical_index(orders), "the indices are deleted"
+    wait_until_deleted(site, "with its indices")
+    assert not site.find_physical_index(orders), "the indices are deleted"

@@ -34,5 +34,7 @@ def test_the_demo_shows_the_operator_at_work_and_leaves_nothing(
     assert "Exporting" in ran.stdout
     assert "changes applied:" in ran.stdout
     assert "equal:           yes" in ran.stdout
-    there = cluster.kubectl.ok("get", "namespace", NAMESPACE, "--ignore-not-found", "-o", "name")
+    there = cluster.kubectl.run_ok(
+        "get", "namespace", NAMESPACE, "--ignore-not-found", "-o", "name"
+    )
     assert not there.strip()

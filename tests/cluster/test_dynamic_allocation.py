@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from icdc_testing.real_cluster.shop import SMALL, Shop, rows
+from icdc_testing.real_cluster.shop import SMALL, Shop, make_rows
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
@@ -20,10 +20,10 @@ QUICK = {
 
 def test_executors_come_with_the_work_and_go_without_it(shop: Callable[..., Shop]) -> None:
     site = shop("elastic", "nodes")
-    table = site.table("orders", rows(1, ROWS, status=lambda n: f"state {n % 7}"))
+    table = site.create_table("orders", make_rows(1, ROWS, status=lambda n: f"state {n % 7}"))
     for number in range(1, FILES):
         first = number * ROWS + 1
-        table.append(rows(first, first + ROWS - 1, status=lambda n: f"state {n % 7}"))
+        table.append(make_rows(first, first + ROWS - 1, status=lambda n: f"state {n % 7}"))
     small = {"cores": 1, "memory": "512m"}
     elastic = {
         "driver": small,
@@ -33,31 +33,35 @@ def test_executors_come_with_the_work_and_go_without_it(shop: Callable[..., Shop
         "conf": {**SMALL, **QUICK},
     }
     changelog = {"trigger": "Continuous", "pollIntervalSeconds": 1}
-    site.apply(site.resource([site.entry("orders", "id")], spark=elastic, changelog=changelog))
-    run = site.until(lambda status: "currentRun" in status, "a run begins")["currentRun"]["name"]
+    site.apply(
+        site.make_resource([site.make_entry("orders", "id")], spark=elastic, changelog=changelog)
+    )
+    run = site.wait_until(lambda status: "currentRun" in status, "a run begins")["currentRun"][
+        "name"
+    ]
 
     most: set[str] = set()
 
     def has_grown() -> bool:
-        most.update(pod["metadata"]["name"] for pod in site.pods("executor", run))
+        most.update(pod["metadata"]["name"] for pod in site.list_pods("executor", run))
         return len(most) > 1
 
-    site.until(lambda _: has_grown(), "a second executor comes")
-    site.until_applied(table)
-    site.until(
-        lambda _: not [pod for pod in site.pods("executor", run) if running(pod)],
+    site.wait_until(lambda _: has_grown(), "a second executor comes")
+    site.wait_until_applied(table)
+    site.wait_until(
+        lambda _: not [pod for pod in site.list_pods("executor", run) if is_running(pod)],
         "no executor is left",
     )
-    assert all(running(pod) for pod in site.pods("driver", run))
+    assert all(is_running(pod) for pod in site.list_pods("driver", run))
 
     # Most rows go, so that what is left can be compared.
     table.delete(f"id <= {ROWS * FILES - 5_000}")
-    site.until_applied(table)
+    site.wait_until_applied(table)
     site.assert_equal(table, "id")
-    assert site.status()["currentRun"]["name"] == run, "one application did it all"
-    site.kubectl("delete", "icdc", site.name)
+    assert site.read_status()["currentRun"]["name"] == run, "one application did it all"
+    site.run_kubectl("delete", "icdc", site.name)
 
 
-def running(pod: dict[str, dict[str, object]]) -> bool:
+def is_running(pod: dict[str, dict[str, object]]) -> bool:
     """True if the pod runs or may still start."""
     return pod["status"]["phase"] in ("Pending", "Running")

@@ -11,7 +11,7 @@ from pyiceberg.table import Table
 
 from icdc_testing.kube.charts import gitops
 from icdc_testing.kube.kstatus import Verdict
-from icdc_testing.real_cluster.shop import MODEST, RUN_SECONDS, Shop, rows
+from icdc_testing.real_cluster.shop import MODEST, RUN_SECONDS, Shop, make_rows
 from icdc_testing.waiting import wait
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
@@ -20,18 +20,20 @@ KEYS: dict[str, tuple[str, ...]] = {"orders": ("id",), "customers": ("id",), "ev
 """The tables; the last one is only appended to, and has no key."""
 
 
-def note_of(number: int) -> str | None:
+def make_note(number: int) -> str | None:
     """Return the note of a row; None for every other one."""
     return f"note {number}" if number % 2 else None
 
 
 def make(site: Shop) -> dict[str, Table]:
     """Return the three tables with their first rows."""
-    orders = rows(1, 3000, status=lambda n: "new", total=lambda n: n / 4, note=note_of)
+    orders = make_rows(1, 3000, status=lambda n: "new", total=lambda n: n / 4, note=make_note)
     return {
-        "orders": site.table("orders", orders),
-        "customers": site.table("customers", rows(1, 500, name=lambda n: f"customer {n}")),
-        "events": site.table("events", rows(1, 200, kind=lambda n: "seen")),
+        "orders": site.create_table("orders", orders),
+        "customers": site.create_table(
+            "customers", make_rows(1, 500, name=lambda n: f"customer {n}")
+        ),
+        "events": site.create_table("events", make_rows(1, 200, kind=lambda n: "seen")),
     }
 
 
@@ -45,10 +47,10 @@ def change(tables: dict[str, Table]) -> None:
     }
     tables["orders"].upsert(pa.table(changed), join_cols=["id"])
     tables["orders"].delete("id <= 5")
-    tables["events"].append(rows(201, 210, kind=lambda n: "bought"))
+    tables["events"].append(make_rows(201, 210, kind=lambda n: "bought"))
 
 
-def on_disk(folder: Path, start: str) -> bool:
+def is_on_disk(folder: Path, start: str) -> bool:
     """True if the name of a file or folder below `folder` begins with `start`."""
     return any(
         name.startswith(start) for _, dirs, files in os.walk(folder) for name in dirs + files
@@ -64,29 +66,33 @@ def assert_equal(site: Shop, tables: dict[str, Table]) -> None:
 def test_three_tables_are_exported_and_followed(shop: Callable[..., Shop]) -> None:
     site = shop()
     tables = make(site)
-    entries = [site.entry(name, *key, appendOnly=not key) for name, key in KEYS.items()]
-    resource = site.resource(entries)
+    entries = [site.make_entry(name, *key, appendOnly=not key) for name, key in KEYS.items()]
+    resource = site.make_resource(entries)
     resource["spec"]["spark"]["conf"] = MODEST
     site.apply(resource)
 
     # Rows are shuffled on the disk of the node: seen there while it runs, gone after.
-    site.until(lambda status: status.get("phase") == "Exporting", "the first export is told of")
-    assert re.search(r" Exporting +[0-2]/3 ", site.kubectl("get", "icdc", site.name))
-    assert gitops.check_agreement(site.now()) == Verdict.IN_PROGRESS
-    wait.until(
-        lambda: on_disk(site.scratch, "blockmgr-"),
+    site.wait_until(
+        lambda status: status.get("phase") == "Exporting", "the first export is told of"
+    )
+    assert re.search(r" Exporting +[0-2]/3 ", site.run_kubectl("get", "icdc", site.name))
+    assert gitops.check_agreement(site.read_pipeline()) == Verdict.IN_PROGRESS
+    wait.wait_until(
+        lambda: is_on_disk(site.scratch, "blockmgr-"),
         "Spark uses the local volume",
         seconds=RUN_SECONDS,
     )
-    site.kubectl("wait", "--for=condition=Ready", f"icdc/{site.name}", f"--timeout={RUN_SECONDS}s")
-    assert "3/3" in site.kubectl("get", "icdc", site.name)
-    assert gitops.check_agreement(site.now()) == Verdict.CURRENT
+    site.run_kubectl(
+        "wait", "--for=condition=Ready", f"icdc/{site.name}", f"--timeout={RUN_SECONDS}s"
+    )
+    assert "3/3" in site.run_kubectl("get", "icdc", site.name)
+    assert gitops.check_agreement(site.read_pipeline()) == Verdict.CURRENT
     assert_equal(site, tables)
 
     change(tables)
-    site.until_applied(*tables.values())
+    site.wait_until_applied(*tables.values())
     assert_equal(site, tables)
-    site.until(lambda status: not status.get("currentRun"), "the run has ended")
-    wait.until(
-        lambda: not on_disk(site.scratch, "shuffle_"), "no shuffled row is left", seconds=120
+    site.wait_until(lambda status: not status.get("currentRun"), "the run has ended")
+    wait.wait_until(
+        lambda: not is_on_disk(site.scratch, "shuffle_"), "no shuffled row is left", seconds=120
     )

@@ -41,18 +41,18 @@ print(json.dumps(answers))
 Request = tuple[str, str]
 
 
-def there(namespace: str, pattern: str, *more: str) -> str:
+def build_path(namespace: str, pattern: str, *more: str) -> str:
     """Return the path of what that is in the namespace; "" is the whole cluster."""
     where = f"namespaces/{namespace}/" if namespace else ""
     return "/".join((pattern.format(where), *more))
 
 
-def core(namespace: str, *more: str) -> str:
+def build_core_path(namespace: str, *more: str) -> str:
     """Return the same for pods, secrets and the like."""
-    return there(namespace, CORE).rstrip("/") + "/" + "/".join(more)
+    return build_path(namespace, CORE).rstrip("/") + "/" + "/".join(more)
 
 
-def answers(printed: str, asked: list[Request]) -> dict[Request, int]:
+def parse_answers(printed: str, asked: list[Request]) -> dict[Request, int]:
     """Return the status of each answer."""
     return dict(zip(asked, json.loads(printed), strict=True))
 
@@ -60,21 +60,21 @@ def answers(printed: str, asked: list[Request]) -> dict[Request, int]:
 def test_the_operator_sees_and_touches_only_what_it_looks_after(
     cluster: UsedCluster, installed: list[str], namespace: str
 ) -> None:
-    allowed = [("GET", there(namespace, PIPELINES)) for namespace in ("north", "south")]
+    allowed = [("GET", build_path(namespace, PIPELINES)) for namespace in ("north", "south")]
     refused = [
-        ("GET", there("", PIPELINES)),
-        ("GET", there(namespace, PIPELINES)),
-        ("DELETE", there(namespace, PIPELINES, "any")),
-        ("GET", there(namespace, APPLICATIONS)),
-        ("POST", there(namespace, APPLICATIONS)),
-        ("GET", core(namespace, "pods")),
-        ("POST", core(namespace, "configmaps")),
-        ("GET", core(namespace, "secrets", "any")),
-        ("GET", core("kube-system", "secrets")),
+        ("GET", build_path("", PIPELINES)),
+        ("GET", build_path(namespace, PIPELINES)),
+        ("DELETE", build_path(namespace, PIPELINES, "any")),
+        ("GET", build_path(namespace, APPLICATIONS)),
+        ("POST", build_path(namespace, APPLICATIONS)),
+        ("GET", build_core_path(namespace, "pods")),
+        ("POST", build_core_path(namespace, "configmaps")),
+        ("GET", build_core_path(namespace, "secrets", "any")),
+        ("GET", build_core_path("kube-system", "secrets")),
         # By name only, and only where `readCatalogSecrets` says so.
-        ("GET", core("north", "secrets")),
-        ("POST", core("north", "pods")),
-        ("DELETE", there("north", PIPELINES, "any")),
+        ("GET", build_core_path("north", "secrets")),
+        ("POST", build_core_path("north", "pods")),
+        ("DELETE", build_path("north", PIPELINES, "any")),
         ("GET", "/api/v1/nodes"),
     ]
     asked = [*allowed, *refused]
@@ -87,26 +87,29 @@ def test_the_operator_sees_and_touches_only_what_it_looks_after(
         printed.append(ran.out if ran.code == 0 else "")
         return bool(printed[-1])
 
-    wait.until(has_answered, "a pod of the operator asks", pause=1.0)
+    wait.wait_until(has_answered, "a pod of the operator asks", pause=1.0)
     wanted = {**dict.fromkeys(allowed, 200), **dict.fromkeys(refused, 403)}
-    assert answers(printed[-1], asked) == wanted
+    assert parse_answers(printed[-1], asked) == wanted
 
 
 def test_a_driver_sees_and_touches_only_its_own_namespace(
     cluster: UsedCluster, installed: list[str]
 ) -> None:
-    allowed = [("GET", core("north", "pods")), ("GET", core("north", "configmaps"))]
+    allowed = [
+        ("GET", build_core_path("north", "pods")),
+        ("GET", build_core_path("north", "configmaps")),
+    ]
     refused = [
-        ("GET", core("south", "pods")),
-        ("POST", core("south", "pods")),
-        ("DELETE", core("south", "pods", "any")),
-        ("GET", core("south", "configmaps")),
-        ("GET", core("south", "secrets", "any")),
-        ("GET", core("north", "secrets", "any")),
-        ("GET", there("north", PIPELINES)),
-        ("DELETE", there("north", PIPELINES, "any")),
-        ("POST", there("north", APPLICATIONS)),
-        ("GET", core(SYSTEM, "pods")),
+        ("GET", build_core_path("south", "pods")),
+        ("POST", build_core_path("south", "pods")),
+        ("DELETE", build_core_path("south", "pods", "any")),
+        ("GET", build_core_path("south", "configmaps")),
+        ("GET", build_core_path("south", "secrets", "any")),
+        ("GET", build_core_path("north", "secrets", "any")),
+        ("GET", build_path("north", PIPELINES)),
+        ("DELETE", build_path("north", PIPELINES, "any")),
+        ("POST", build_path("north", APPLICATIONS)),
+        ("GET", build_core_path(SYSTEM, "pods")),
         ("GET", "/api/v1/nodes"),
     ]
     asked = [*allowed, *refused]
@@ -124,12 +127,12 @@ def test_a_driver_sees_and_touches_only_its_own_namespace(
     }
     try:
         ended = cluster.run_pod("north", "asks", pod)
-        printed = cluster.logs("north", "asks")
+        printed = cluster.read_logs("north", "asks")
     finally:
-        cluster.kubectl.ok("delete", "pod", "asks", "-n", "north", "--ignore-not-found")
+        cluster.kubectl.run_ok("delete", "pod", "asks", "-n", "north", "--ignore-not-found")
     assert ended["exitCode"] == 0, printed
     wanted = {**dict.fromkeys(allowed, 200), **dict.fromkeys(refused, 403)}
-    assert answers(printed, asked) == wanted
+    assert parse_answers(printed, asked) == wanted
 
 
 def test_each_account_may_do_in_its_namespace_what_it_may_not_beside_it(
@@ -159,7 +162,7 @@ def test_a_pipeline_where_nobody_looks_stays_as_it_is(
 ) -> None:
     outside, inside = shop("quiet", namespace), shop("quiet", "south")
     for site in (outside, inside):
-        site.apply(site.resource([site.entry("orders", "id")], suspend=True))
-    inside.until(lambda status: status["observedGeneration"] > 0, "the other one is looked at")
-    assert outside.status() == {"observedGeneration": -1}
-    inside.kubectl("delete", "icdc", inside.name)
+        site.apply(site.make_resource([site.make_entry("orders", "id")], suspend=True))
+    inside.wait_until(lambda status: status["observedGeneration"] > 0, "the other one is looked at")
+    assert outside.read_status() == {"observedGeneration": -1}
+    inside.run_kubectl("delete", "icdc", inside.name)

@@ -9,7 +9,7 @@ import pytest
 from icdc_testing.kube.charts import gitops
 from icdc_testing.kube.kstatus import Verdict
 from icdc_testing.real_cluster.services.spark_operator import QUICK_JVM
-from icdc_testing.real_cluster.shop import SMALL, Resource, Shop, rows
+from icdc_testing.real_cluster.shop import SMALL, Resource, Shop, make_rows
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
@@ -36,18 +36,20 @@ class StartFailure:
     mended: Resource
 
 
-def spark(**fields: Any) -> Resource:
+def make_spark(**fields: Any) -> Resource:
     """Fields of `spec.spark` that are laid over those of the shop."""
     return {"spark": fields}
 
 
 CASES = {
-    "image": StartFailure(spark(image=MISSING), "ImagePull", (MISSING,), spark(image=None)),
+    "image": StartFailure(
+        make_spark(image=MISSING), "ImagePull", (MISSING,), make_spark(image=None)
+    ),
     "room": StartFailure(
-        spark(conf={**SMALL, "spark.kubernetes.driver.request.cores": "64"}),
+        make_spark(conf={**SMALL, "spark.kubernetes.driver.request.cores": "64"}),
         "Unschedulable",
         ("Insufficient cpu",),
-        spark(conf={"spark.kubernetes.driver.request.cores": "100m"}),
+        make_spark(conf={"spark.kubernetes.driver.request.cores": "100m"}),
     ),
     "secret": StartFailure(
         {"sink": {"opensearch": {"credentialsFrom": {"secretRef": {"name": "not-there"}}}}},
@@ -56,16 +58,16 @@ CASES = {
         {"sink": {"opensearch": {"credentialsFrom": None}}},
     ),
     "account": StartFailure(
-        spark(driver={"serviceAccount": "nobody"}),
+        make_spark(driver={"serviceAccount": "nobody"}),
         "Submission",
         ("nobody",),
-        spark(driver={"serviceAccount": "icdc-spark"}),
+        make_spark(driver={"serviceAccount": "icdc-spark"}),
     ),
     "memory": StartFailure(
-        spark(conf={**SMALL, **TIGHT}),
+        make_spark(conf={**SMALL, **TIGHT}),
         "OutOfMemory",
         ("spec.spark.driver",),
-        spark(conf={"spark.driver.memoryOverhead": "384m"}),
+        make_spark(conf={"spark.driver.memoryOverhead": "384m"}),
     ),
 }
 
@@ -77,7 +79,7 @@ def merge_patch(base: Any, more: Any) -> Any:
     return {**base, **{key: merge_patch(base.get(key), value) for key, value in more.items()}}
 
 
-def failures(status: Resource) -> list[Resource]:
+def list_failures(status: Resource) -> list[Resource]:
     """Why runs have failed, of those that the status still knows."""
     runs = [status.get("currentRun"), status.get("lastRun"), *status.get("recentRuns", [])]
     return [run["failure"] for run in runs if run and run.get("failure")]
@@ -85,10 +87,10 @@ def failures(status: Resource) -> list[Resource]:
 
 def test_a_run_that_cannot_start_says_why_and_recovers(shop: Callable[..., Shop]) -> None:
     sites = {name: shop(name, "faults") for name in CASES}
-    tables = {name: site.table("small", rows(1, 20)) for name, site in sites.items()}
+    tables = {name: site.create_table("small", make_rows(1, 20)) for name, site in sites.items()}
     for name, site in sites.items():
-        resource = site.resource(
-            [site.entry("small", "id")], retry=RETRY, timeouts={"startSeconds": START_SECONDS}
+        resource = site.make_resource(
+            [site.make_entry("small", "id")], retry=RETRY, timeouts={"startSeconds": START_SECONDS}
         )
         resource["spec"] = merge_patch(resource["spec"], CASES[name].wrong)
         site.apply(resource)
@@ -99,13 +101,15 @@ def test_a_run_that_cannot_start_says_why_and_recovers(shop: Callable[..., Shop]
             return any(
                 failure["class"] == case.failure_class
                 and all(word in failure["message"] for word in case.words)
-                for failure in failures(status)
+                for failure in list_failures(status)
             )
 
-        site.until(is_failure_of, f"{name}: {case.failure_class} {case.words}", REPORTED_SECONDS)
-        assert gitops.check_agreement(site.now()) in (Verdict.IN_PROGRESS, Verdict.FAILED)
+        site.wait_until(
+            is_failure_of, f"{name}: {case.failure_class} {case.words}", REPORTED_SECONDS
+        )
+        assert gitops.check_agreement(site.read_pipeline()) in (Verdict.IN_PROGRESS, Verdict.FAILED)
         # Five of them now start at once, on few cores.
         site.patch(**case.mended, timeouts={"startSeconds": 400})
     for name, site in sites.items():
-        site.until_applied(tables[name])
+        site.wait_until_applied(tables[name])
         site.assert_equal(tables[name], "id")

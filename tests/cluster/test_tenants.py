@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from icdc_testing.operator.deciding.pod_templates import UNREADABLE
-from icdc_testing.real_cluster.shop import Resource, Shop, rows
+from icdc_testing.real_cluster.shop import Resource, Shop, make_rows
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
@@ -24,16 +24,16 @@ def test_templates_that_spark_operator_cannot_decode_stop_nobody_else(
     """One such SparkApplication would keep spark-operator from listing those of all namespaces."""
     bad = [shop(f"bad-{number}", "north") for number in range(len(UNREADABLE))]
     for site, (template, _) in zip(bad, UNREADABLE, strict=True):
-        resource = site.resource([site.entry("small", "id")])
+        resource = site.make_resource([site.make_entry("small", "id")])
         resource["spec"]["spark"]["driver"]["template"] = template
         site.apply(resource)
     for site in bad:
-        site.until(is_refused, "SpecValid=False")
-    assert bad[0].object("get", "sparkapplications")["items"] == []
+        site.wait_until(is_refused, "SpecValid=False")
+    assert bad[0].read_object("get", "sparkapplications")["items"] == []
     healthy = shop("healthy", "south")
-    table = healthy.table("small", rows(1, 20))
-    healthy.apply(healthy.resource([healthy.entry("small", "id")]))
-    healthy.until_applied(table)
+    table = healthy.create_table("small", make_rows(1, 20))
+    healthy.apply(healthy.make_resource([healthy.make_entry("small", "id")]))
+    healthy.wait_until_applied(table)
     healthy.assert_equal(table, "id")
     for site in bad:
-        site.kubectl("delete", "icdc", site.name, "--wait=false")
+        site.run_kubectl("delete", "icdc", site.name, "--wait=false")

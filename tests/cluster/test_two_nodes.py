@@ -17,7 +17,7 @@ from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.real_cluster.host import cgroups, programs
 from icdc_testing.real_cluster.host.layout import FIRST, SECOND, ClusterPaths
 from icdc_testing.real_cluster.second_node import TAINT
-from icdc_testing.real_cluster.shop import RUN_SECONDS, SMALL, Resource, Shop, rows
+from icdc_testing.real_cluster.shop import RUN_SECONDS, SMALL, Resource, Shop, make_rows
 from icdc_testing.real_cluster.used import UsedCluster
 from icdc_testing.waiting import wait
 
@@ -44,13 +44,13 @@ TOLERATIONS: list[Resource] = [
 ]
 
 
-def command(*arguments: str) -> None:
+def run_command(*arguments: str) -> None:
     """In a process of its own: what it starts outlives the tests, as the rest of a cluster does."""
     call = [sys.executable, "-m", "icdc_testing.real_cluster.command", *arguments]
     subprocess.run(call, env={**os.environ, "PYTHONPATH": SOURCES}, check=True, timeout=400)
 
 
-def prefers(node: str) -> Resource:
+def prefer_node(node: str) -> Resource:
     """Return a pod template that goes to that node while it can."""
     term = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
     preference = {"weight": 100, "preference": {"matchExpressions": [term]}}
@@ -58,12 +58,12 @@ def prefers(node: str) -> Resource:
     return {"spec": {"affinity": {"nodeAffinity": affinity}, "tolerations": TOLERATIONS}}
 
 
-def spark(site: Shop, *, driver: str, executor: str) -> Resource:
+def make_spark(site: Shop, *, driver: str, executor: str) -> Resource:
     """Return a `spec.spark` whose pods go to these nodes while they can."""
     small = {"cores": 1, "memory": "512m"}
     return {
-        "driver": {**small, "template": prefers(driver)},
-        "executor": {**small, "instances": 1, "template": prefers(executor)},
+        "driver": {**small, "template": prefer_node(driver)},
+        "executor": {**small, "instances": 1, "template": prefer_node(executor)},
         "localVolumes": [{"hostPath": {"path": str(site.scratch)}}],
         "conf": SMALL,
     }
@@ -73,17 +73,17 @@ def spark(site: Shop, *, driver: str, executor: str) -> Resource:
 def second(cluster: UsedCluster, installed: list[str]) -> Iterator[ClusterPaths]:
     """The cluster's files, while a second node is attached."""
     (image,) = {image for image in cluster.facts["images"] if "/spark:" in image}
-    command("attach-node", image)
+    run_command("attach-node", image)
     yield cluster.starter.paths
-    command("detach-node")
+    run_command("detach-node")
 
 
-def position(pods: list[Resource]) -> set[str]:
+def list_nodes(pods: list[Resource]) -> set[str]:
     """Return the nodes that the pods are bound to."""
     return {pod["spec"].get("nodeName", "") for pod in pods}
 
 
-def key_range(site: Shop) -> Resource:
+def make_spark_on_both_nodes(site: Shop) -> Resource:
     """Return a `spec.spark` of two executors on different nodes, both there from the start.
 
     A preference would not do: an executor of the run before, which has not quite gone, counts
@@ -95,7 +95,7 @@ def key_range(site: Shop) -> Resource:
     }
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
     template = {"spec": {"affinity": affinity, "tolerations": TOLERATIONS}}
-    driver_and_executor = spark(site, driver=FIRST.name, executor=SECOND.name)
+    driver_and_executor = make_spark(site, driver=FIRST.name, executor=SECOND.name)
     return {
         **driver_and_executor,
         "executor": {**driver_and_executor["executor"], "instances": 2, "template": template},
@@ -107,14 +107,14 @@ def key_range(site: Shop) -> Resource:
     }
 
 
-def files(site: Shop) -> Table:
+def create_table(site: Shop) -> Table:
     """Return a table whose files are read by as many tasks, so that each executor has some."""
-    table = site.table("orders", rows(1, ROWS, status=lambda n: f"state {n % 7}"))
+    table = site.create_table("orders", make_rows(1, ROWS, status=lambda n: f"state {n % 7}"))
     with table.transaction() as change:
         change.set_properties({"read.split.target-size": str(SPLIT_BYTES)})
     for number in range(1, FILES):
         first = number * ROWS + 1
-        table.append(rows(first, first + ROWS - 1, status=lambda n: f"state {n % 7}"))
+        table.append(make_rows(first, first + ROWS - 1, status=lambda n: f"state {n % 7}"))
     return table
 
 
@@ -139,29 +139,33 @@ def test_what_an_executor_has_shuffled_moves_on_when_its_node_is_drained(
     cluster: UsedCluster, second: ClusterPaths, shop: Callable[..., Shop]
 ) -> None:
     site = shop("drained", "nodes")
-    table = files(site)
+    table = create_table(site)
     facts, kubectl = cluster.facts, cluster.kubectl
     with FaultProxy(facts["search"], host=facts["address"]) as proxy:
         sink = {"opensearch": {"hosts": [proxy.url]}}
-        site.apply(site.resource([site.entry("orders", "id")], spark=key_range(site), sink=sink))
-        site.until_applied(table)
-        site.until(lambda status: not status.get("currentRun"), "the export has ended")
+        site.apply(
+            site.make_resource(
+                [site.make_entry("orders", "id")], spark=make_spark_on_both_nodes(site), sink=sink
+            )
+        )
+        site.wait_until_applied(table)
+        site.wait_until(lambda status: not status.get("currentRun"), "the export has ended")
         proxy.clear()
 
         held = proxy.hold("_bulk")
         missing = [number * ROWS + 1 for number in range(FILES)]
         table.delete(f"id in ({', '.join(map(str, missing))})")
         held.wait(RUN_SECONDS)
-        run = site.status()["currentRun"]["name"]
-        assert position(site.pods("executor", run)) == {FIRST.name, SECOND.name}
+        run = site.read_status()["currentRun"]["name"]
+        assert list_nodes(site.list_pods("executor", run)) == {FIRST.name, SECOND.name}
         before = find_shuffled_blocks(site)
         assert len(before) == 2, "both have shuffled, and nothing of it is in the index yet"
         chosen = f"--pod-selector=icebergcdc.dev/run={run},spark-role=executor"
         drain = ("drain", SECOND.name, chosen, "--force", "--delete-emptydir-data")
         with ThreadPoolExecutor(1) as pool:
-            drained = pool.submit(kubectl.ok, *drain, f"--timeout={DRAIN_SECONDS}s")
+            drained = pool.submit(kubectl.run_ok, *drain, f"--timeout={DRAIN_SECONDS}s")
             try:
-                wait.until(
+                wait.wait_until(
                     lambda: is_elsewhere(site, before),
                     f"what one has shuffled is elsewhere too: {before}",
                     seconds=DRAIN_SECONDS,
@@ -169,13 +173,15 @@ def test_what_an_executor_has_shuffled_moves_on_when_its_node_is_drained(
             finally:
                 held.release()
                 drained.result()
-                kubectl.ok("uncordon", SECOND.name)
+                kubectl.run_ok("uncordon", SECOND.name)
 
-        site.until_applied(table)
-        status = site.until(lambda status: not status.get("currentRun"), "all is quiet")
+        site.wait_until_applied(table)
+        status = site.wait_until(lambda status: not status.get("currentRun"), "all is quiet")
         assert status["recentRuns"][0]["name"] == run
         assert status["recentRuns"][0]["state"] == "Succeeded"
-        deleted = [write for write in proxy.writes() if write.index.startswith(site.index(table))]
+        deleted = [
+            write for write in proxy.list_writes() if write.index.startswith(site.name_index(table))
+        ]
         assert sorted(int(write.id) for write in deleted) == missing, "each is deleted once"
         site.assert_equal(table, "id")
 
@@ -184,55 +190,59 @@ def test_a_run_goes_on_elsewhere_when_its_node_is_lost(
     second: ClusterPaths, shop: Callable[..., Shop]
 ) -> None:
     site = shop("lost", "nodes")
-    table = site.table("orders", rows(1, 2_000, status=lambda n: f"state {n % 7}"))
-    there = spark(site, driver=SECOND.name, executor=SECOND.name)
-    site.apply(site.resource([site.entry("orders", "id")], spark=there))
-    run = site.until(lambda status: "currentRun" in status, "a run begins")["currentRun"]["name"]
-    site.until_pod_runs("executor", run)
-    assert position([*site.pods("driver", run), *site.pods("executor", run)]) == {SECOND.name}
+    table = site.create_table("orders", make_rows(1, 2_000, status=lambda n: f"state {n % 7}"))
+    there = make_spark(site, driver=SECOND.name, executor=SECOND.name)
+    site.apply(site.make_resource([site.make_entry("orders", "id")], spark=there))
+    run = site.wait_until(lambda status: "currentRun" in status, "a run begins")["currentRun"][
+        "name"
+    ]
+    site.wait_until_pod_runs("executor", run)
+    assert list_nodes([*site.list_pods("driver", run), *site.list_pods("executor", run)]) == {
+        SECOND.name
+    }
 
     # As lost as a node can be whose driver still lives: all of it stands still.
     processes = programs.read_record(second)
-    node = [processes[name] for name in second.of(SECOND).programs]
+    node = [processes[name] for name in second.locate(SECOND).programs]
     programs.pause(node)
-    pods = cgroups.processes(SECOND)
+    pods = cgroups.list_processes(SECOND)
     programs.pause(pods)
-    assert drivers(), "there is a driver to be fenced off"
+    assert list_drivers(), "there is a driver to be fenced off"
     # One look at all of it: the next status may be that of another run.
-    site.until(
+    site.wait_until(
         lambda status: (
             status.get("currentRun", {}).get("name") == run
-            and f"its node {SECOND.name} does not answer" in message_of(status, "RunActive")
+            and f"its node {SECOND.name} does not answer" in find_message(status, "RunActive")
         ),
         "the status says what is the matter",
     )
 
-    site.until_applied(table)
-    status = site.until(lambda status: not status.get("currentRun"), "all is quiet")
+    site.wait_until_applied(table)
+    status = site.wait_until(lambda status: not status.get("currentRun"), "all is quiet")
     lost = next(record for record in status["recentRuns"] if record["name"] == run)
     assert lost["failure"]["class"] == "NodeLost", lost
     site.assert_equal(table, "id")
 
     # The old driver wakes up with what it had in hand, and finds the target taken.
     table.delete("id <= 100")
-    site.until_applied(table)
+    site.wait_until_applied(table)
     programs.resume(pods)
-    wait.until(
-        lambda: not drivers(), "the driver that was lost ends by itself", seconds=RUN_SECONDS
+    wait.wait_until(
+        lambda: not list_drivers(), "the driver that was lost ends by itself", seconds=RUN_SECONDS
     )
     site.assert_equal(table, "id")
 
 
-def message_of(status: Resource, kind: str) -> str:
+def find_message(status: Resource, kind: str) -> str:
     """Return the message of the condition of that type; empty where there is none."""
     conditions = status.get("conditions", [])
     return "".join(str(each.get("message")) for each in conditions if each["type"] == kind)
 
 
-def drivers() -> list[int]:
+def list_drivers() -> list[int]:
     """Return the drivers that live on the second node, whatever the API server knows of them."""
     names = []
-    for pid in cgroups.processes(SECOND):
+    for pid in cgroups.list_processes(SECOND):
         try:
             line = Path(f"/proc/{pid}/cmdline").read_bytes()
         except (FileNotFoundError, ProcessLookupError):

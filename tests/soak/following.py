@@ -10,7 +10,7 @@ from icdc_api.errors import FailureClass
 from icdc_api.job.run_files import RunReport
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.runs.harness import Harness
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 _END_SECONDS = 180.0
 _PAUSE_SECONDS = 0.2
@@ -49,7 +49,7 @@ class Runs:
         """Begin a run beside the newest one, which is thought dead and goes on until fenced."""
         begun = self.started
         self._begin()
-        until(lambda: self.started > begun, "the run that replaces has begun")
+        wait_until(lambda: self.started > begun, "the run that replaces has begun")
 
     def _begin(self) -> None:
         self._threads = [thread for thread in self._threads if thread.is_alive()]
@@ -61,7 +61,7 @@ class Runs:
         """Start runs until one is fenced: then another thread starts them."""
         while not self._closing.is_set():
             stop = threading.Event()
-            request = self._pipeline.request(continuous=self._chance.random() < 0.5)
+            request = self._pipeline.make_request(continuous=self._chance.random() < 0.5)
             self._newest = stop
             self.started += 1
             if self._closing.is_set():

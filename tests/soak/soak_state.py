@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
-from icdc_testing.bench.machine import machine
+from icdc_testing.bench.machine import describe_machine
 from icdc_testing.bench.state_growth import ChangingTables, Growth, Trend, measure_trend
 
 RECOVERY_SECONDS = 5.0
@@ -113,7 +113,7 @@ def _print(
         "",
         f"{samples[-1]['batches']:.0f} batches, {len(samples)} samples, {seconds / 60:.1f} minutes",
         f"another run: its JVM after {restart[0]:.1f} s, all applied {restart[1]:.1f} s later",
-        ", ".join(f"{key} {value}" for key, value in machine("pyspark").items()),
+        ", ".join(f"{key} {value}" for key, value in describe_machine("pyspark").items()),
     ]
     sys.stdout.write("\n".join(lines) + "\n")
 

@@ -17,14 +17,14 @@ from icdc_api.naming import STATE_INDEX
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.stores.state_store import StateStore, Stored
-from icdc_testing.bench.machine import format_runs, machine
+from icdc_testing.bench.machine import describe_machine, format_runs
 from icdc_testing.target.node_calls import call
 from icdc_testing.target.state_documents import (
     LATER,
     NOW,
-    changelog,
     make_applied,
-    state_after_export,
+    make_changelog,
+    make_state_after_export,
 )
 
 ROUNDS_OF_A_SAMPLE = 10
@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=500, help="batches of each table")
     parser.add_argument("--flush-at", nargs="+", default=["512mb", "4mb"], help="sizes to try")
     options = parser.parse_args()
-    about = machine("opensearch-py")
+    about = describe_machine("opensearch-py")
     runs = [_play(size, options.tables, options.rounds) for size in options.flush_at]
     sys.stdout.write(format_runs({"runs": runs, **about}) + "\n")
     return 0
@@ -53,7 +53,7 @@ def _play(size: str, tables: int, rounds: int) -> dict[str, Any]:
         store.ensure_index()
         setting = {"index.translog.flush_threshold_size": size}
         call(node.url, "PUT", f"/{STATE_INDEX}/_settings", setting)
-        first = state_after_export()
+        first = make_state_after_export()
         stored = [
             store.create(first.model_copy(update={"alias": f"t{number}"}))
             for number in range(tables)
@@ -62,7 +62,7 @@ def _play(size: str, tables: int, rounds: int) -> dict[str, Any]:
         for number in range(1, rounds + 1):
             stored = [_write_batch(store, one) for one in stored]
             if number % ROUNDS_OF_A_SAMPLE == 0:
-                samples.append(_sample(node.url))
+                samples.append(_read_sizes(node.url))
         seconds = time.monotonic() - since
         store.close()
     return {
@@ -79,12 +79,12 @@ def _write_batch(store: StateStore, stored: Stored) -> Stored:
     applied = make_applied(ordinal, str(1000 + ordinal))
     before = stored.document.applied
     assert before is not None
-    intent = changelog(ordinal, before.snapshot_id, str(applied.snapshot_id))
+    intent = make_changelog(ordinal, before.snapshot_id, str(applied.snapshot_id))
     begun = store.begin(stored, stored.document.with_intent(intent, now=NOW))
     return store.replace(begun, begun.document.advance(applied, now=LATER))
 
 
-def _sample(url: str) -> dict[str, int]:
+def _read_sizes(url: str) -> dict[str, int]:
     call(url, "POST", f"/{STATE_INDEX}/_refresh")
     answer: Any = call(url, "GET", f"/{STATE_INDEX}/_stats").json
     index = answer["_all"]["primaries"]

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from following import Runs
 from icdc_api.errors import FailureClass
 from icdc_cli.embedded.lake import QUICK_START
-from icdc_testing.bench.changelog import session
+from icdc_testing.bench.changelog import start_session
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Reset, Status
 from icdc_testing.runs.kill_points import BatchKind
@@ -32,7 +32,7 @@ from icdc_testing.target import node_calls
 from icdc_testing.target.nodes.faults import LOSING, PASSING
 from icdc_testing.target.nodes.followed import FollowedOnNodes
 from icdc_testing.target.nodes.three_nodes import ThreeNodes
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 LIFE = 25
 """Faults that a pair of tables lives through."""
@@ -82,7 +82,7 @@ class SoakWorld:
         self._turns = itertools.count(1)
         self.faults: dict[str, Callable[[FollowedOnNodes], None]] = {
             **PASSING,
-            **{name: self._losing(name) for name in LOSING},
+            **{name: self._build_loss(name) for name in LOSING},
             "answers of bulk requests lost": self._lose_answers,
             "every request refused for a while": self._refuse,
             "run replaced amid its writes": lambda _: self.runs.replace(),
@@ -118,7 +118,7 @@ class SoakWorld:
         """Return how an index differs from its table; empty if none does."""
         try:
             for followed in self.followed:
-                followed.table.check(followed.table.head())
+                followed.table.check(followed.table.read_head())
         except AssertionError as error:
             return str(error)
         return ""
@@ -129,8 +129,8 @@ class SoakWorld:
 
     def _await_applied(self) -> None:
         for followed in self.followed:
-            head = followed.table.head()
-            until(
+            head = followed.table.read_head()
+            wait_until(
                 lambda followed=followed, head=head: followed.table.is_applied(head),  # type: ignore[misc]
                 f"{followed.table.alias} is applied",
                 seconds=SETTLE_SECONDS,
@@ -138,7 +138,7 @@ class SoakWorld:
             )
         assert not self.runs.stalled, self.runs.stalled
 
-    def _losing(self, name: str) -> Callable[[FollowedOnNodes], None]:
+    def _build_loss(self, name: str) -> Callable[[FollowedOnNodes], None]:
         def play(followed: FollowedOnNodes) -> None:
             def write() -> None:
                 self.commit()
@@ -179,14 +179,14 @@ def main() -> int:
         ThreeNodes(Path(folder) / "nodes") as nodes,
         FaultProxy(nodes.members[0].url) as front,
     ):
-        spark = session(Path(folder), memory="1500m", more=CONF)
+        spark = start_session(Path(folder), memory="1500m", more=CONF)
         try:
             chance = random.Random(options.seed)
             while time.monotonic() < deadline and not tally.differences:
                 _live(SoakWorld(spark, nodes, front, Path(folder), chance, tally), deadline)
         finally:
             spark.stop()
-    _say(_summary(tally))
+    _say(_summarize(tally))
     return 1 if tally.differences else 0
 
 
@@ -206,7 +206,7 @@ def _live(world: SoakWorld, deadline: float) -> None:
                 seconds, problem = 0.0, str(error)
             tally.faults += 1
             tally.by_fault[name] += 1
-            tally.resident.append(_resident(world.followed[0].pipeline.spark))
+            tally.resident.append(_measure_resident(world.followed[0].pipeline.spark))
             python, jvm = tally.resident[-1]
             verdict = f"DIFFERS: {problem}" if problem else f"equal after {seconds:.1f} s"
             runs = tally.runs + world.runs.started
@@ -220,7 +220,7 @@ def _live(world: SoakWorld, deadline: float) -> None:
     node_calls.clean_indices(world.nodes.members[0].url)
 
 
-def _summary(tally: Tally) -> str:
+def _summarize(tally: Tally) -> str:
     half = len(tally.resident) // 2
     halves = [tally.resident[:half], tally.resident[half:]]
     peaks = [tuple(max(column) for column in zip(*part, strict=True)) for part in halves if part]
@@ -232,7 +232,7 @@ def _summary(tally: Tally) -> str:
     )
 
 
-def _resident(spark: SparkSession) -> tuple[int, int]:
+def _measure_resident(spark: SparkSession) -> tuple[int, int]:
     """Return the resident sets of this process and of Spark's JVM, in MB."""
     jvm = spark._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
     sizes = []

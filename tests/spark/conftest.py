@@ -25,7 +25,7 @@ from icdc_testing.lake.lake import CATALOG, Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.spark_conf import UNCOMPILED
 from icdc_testing.target import node_calls
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 
 @pytest.fixture(scope="session")
@@ -62,7 +62,7 @@ def starting_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with ThreadPoolExecutor(1) as pool:
         never_ready = pool.submit(node.start)
         try:
-            until(lambda: bool(node_files.read_port(node.data_dir)), "it listens", seconds=120)
+            wait_until(lambda: bool(node_files.read_port(node.data_dir)), "it listens", seconds=120)
             url = f"http://127.0.0.1:{node_files.read_port(node.data_dir)}"
             answer = node_calls.call(url, "GET", "/any/_doc/1")
             assert (answer.status, b"state not recovered" in answer.body) == (503, True)

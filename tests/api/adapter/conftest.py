@@ -15,7 +15,7 @@ ACCOUNT = "icdc-operator"
 def admin(kube: KubeApi, pipelines: Pipelines, spark_applications: None) -> SteppedCluster:
     """The cluster as an administrator sees it."""
     account = ("get", "serviceaccount", "default")
-    wait.until(lambda: pipelines.run(*account).code == 0, "pods can be made")
+    wait.wait_until(lambda: pipelines.run(*account).code == 0, "pods can be made")
     return SteppedCluster(kube.kubeconfig, pipelines)
 
 
@@ -23,5 +23,5 @@ def admin(kube: KubeApi, pipelines: Pipelines, spark_applications: None) -> Step
 def cluster(kube: KubeApi, admin: SteppedCluster) -> SteppedCluster:
     """The cluster as the operator sees it, who may do what its Role grants and no more."""
     pipelines = admin.pipelines
-    rights.account(pipelines, ACCOUNT, rights.OPERATOR)
-    return SteppedCluster(kube.kubeconfig_for(pipelines.namespace, ACCOUNT), pipelines)
+    rights.create_account(pipelines, ACCOUNT, rights.OPERATOR)
+    return SteppedCluster(kube.write_kubeconfig_for(pipelines.namespace, ACCOUNT), pipelines)

@@ -17,9 +17,9 @@ from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
 from icdc_operator.core.observed import CreateRun, ForgetRun, RunPhase, StopRun
-from icdc_testing.kube.stored_pipelines import Resource, minimal
-from icdc_testing.operator.adapter.stepping import SteppedCluster, carry_out, report_of
-from icdc_testing.operator.deciding.pipelines import caught_up
+from icdc_testing.kube.stored_pipelines import Resource, make_minimal
+from icdc_testing.operator.adapter.stepping import SteppedCluster, carry_out, make_report
+from icdc_testing.operator.deciding.pipelines import make_caught_up
 from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.api
@@ -30,7 +30,7 @@ GRACE = 120
 
 def plan_first_run(cluster: SteppedCluster) -> CreateRun:
     """Return a pipeline whose first run is recorded and not made yet."""
-    cluster.pipelines.apply(minimal())
+    cluster.pipelines.apply(make_minimal())
     assert not cluster.step().actions
     run = cluster.observe().observed.status.current_run
     assert run is not None
@@ -43,24 +43,24 @@ def create(cluster: SteppedCluster, action: CreateRun) -> None:
     cluster.adapt(lambda adapter: adapter.act(seen, action))
 
 
-def pod(cluster: SteppedCluster) -> Resource:
-    (pod_object,) = cluster.objects("pod")
+def read_pod(cluster: SteppedCluster) -> Resource:
+    (pod_object,) = cluster.list_objects("pod")
     return pod_object
 
 
 def _is_empty(cluster: SteppedCluster, kind: str) -> bool:
-    return not cluster.objects(kind)
+    return not cluster.list_objects(kind)
 
 
 def test_a_run_lives_from_its_record_to_its_history(cluster: SteppedCluster) -> None:
     plan_first_run(cluster)
     cluster.step()
-    assert cluster.names("configmap") == cluster.names("sparkapplication") == [RUN]
+    assert cluster.list_names("configmap") == cluster.list_names("sparkapplication") == [RUN]
     assert not cluster.step().actions
     cluster.start_driver(RUN)
     run = cluster.observe().observed.status.current_run
     assert run is not None
-    cluster.report(RUN, report_of(run, caught_up("shop.orders", rows_upserted=5)))
+    cluster.report(RUN, make_report(run, make_caught_up("shop.orders", rows_upserted=5)))
     status = cluster.step().status
     assert status.current_run is not None
     assert status.current_run.state == RunState.RUNNING
@@ -68,9 +68,11 @@ def test_a_run_lives_from_its_record_to_its_history(cluster: SteppedCluster) -> 
     assert status.holds(ConditionType.CAUGHT_UP)
     # What was written is what is read: a status that differs would be written for ever.
     assert cluster.observe().observed.status == status
-    last = report_of(run, caught_up("shop.orders", rows_upserted=6), finished=True)
+    last = make_report(run, make_caught_up("shop.orders", rows_upserted=6), finished=True)
     cluster.report(RUN, last)
-    cluster.pod_state(RUN, "Succeeded", {"terminated": {"exitCode": 0, "reason": "Completed"}})
+    cluster.write_pod_state(
+        RUN, "Succeeded", {"terminated": {"exitCode": 0, "reason": "Completed"}}
+    )
     status = cluster.step().status
     assert status.last_run is not None
     assert status.last_run.state == RunState.SUCCEEDED
@@ -81,9 +83,9 @@ def test_a_run_lives_from_its_record_to_its_history(cluster: SteppedCluster) -> 
 def test_an_operator_that_asks_twice_makes_one_run(cluster: SteppedCluster) -> None:
     action = plan_first_run(cluster)
     create(cluster, action)
-    (first,) = cluster.objects("sparkapplication")
+    (first,) = cluster.list_objects("sparkapplication")
     create(cluster, action)
-    (second,) = cluster.objects("sparkapplication")
+    (second,) = cluster.list_objects("sparkapplication")
     assert first == second
     assert [call for call in cluster.counted if call[0] == "create"] == [
         ("create", "configmaps", 201),
@@ -100,24 +102,24 @@ def test_a_name_that_a_stranger_has_fails_the_run_with_words(
     plan_first_run(cluster)
     version = {"ConfigMap": "v1", "SparkApplication": "sparkoperator.k8s.io/v1beta2"}[kind]
     stranger = {"apiVersion": version, "kind": kind, "metadata": {"name": RUN}}
-    cluster.pipelines.ok("create", "-f", "-", stdin=json.dumps(stranger))
+    cluster.pipelines.run_ok("create", "-f", "-", stdin=json.dumps(stranger))
 
-    async def two_polls(adapter: ClusterAdapter) -> PipelineStatus:
+    async def poll_twice(adapter: ClusterAdapter) -> PipelineStatus:
         for _ in range(2):
             seen = await adapter.observe(cluster.pipelines.namespace, "shop")
             assert seen is not None
             decision = await carry_out(adapter, seen)
         return decision.status
 
-    status = cluster.adapt(two_polls)
+    status = cluster.adapt(poll_twice)
     assert status.last_run is not None
     assert status.last_run.failure is not None
     assert status.last_run.failure.reason == "NameTaken"
     assert f"{kind.lower()}/{RUN} exists" in status.last_run.failure.message
     # The stranger's object is as it was, and nothing of ours is left beside it.
-    assert not cluster.objects("configmap")
-    assert not cluster.objects("sparkapplication")
-    assert cluster.pipelines.ok("get", kind, RUN, "-o", "name")
+    assert not cluster.list_objects("configmap")
+    assert not cluster.list_objects("sparkapplication")
+    assert cluster.pipelines.run_ok("get", kind, RUN, "-o", "name")
 
 
 def test_what_a_dropped_record_left_makes_way(cluster: SteppedCluster) -> None:
@@ -128,7 +130,7 @@ def test_what_a_dropped_record_left_makes_way(cluster: SteppedCluster) -> None:
         with pytest.raises(errors.Conflict, match="of an older run still existed and was deleted"):
             create(cluster, action)
     create(cluster, action)
-    (made,) = cluster.objects("sparkapplication")
+    (made,) = cluster.list_objects("sparkapplication")
     assert made["metadata"]["annotations"]["icebergcdc.dev/run-id"] == action.run.run_id
     # The other way round it is the operator that is behind.
     with pytest.raises(errors.Conflict, match="belongs to a newer run"):
@@ -141,8 +143,8 @@ def test_a_run_is_asked_to_end_by_its_driver_and_keeps_its_record(cluster: Stepp
     seen = cluster.observe()
     for _ in range(2):
         cluster.adapt(lambda adapter: adapter.act(seen, StopRun(RUN, graceful=True)))
-    assert pod(cluster)["metadata"]["deletionGracePeriodSeconds"] == GRACE
-    assert cluster.names("sparkapplication") == [RUN]
+    assert read_pod(cluster)["metadata"]["deletionGracePeriodSeconds"] == GRACE
+    assert cluster.list_names("sparkapplication") == [RUN]
     again = cluster.observe()
     assert again.observed.runs[0].live
     deleted = len([call for call in cluster.counted if call[0] == "delete"])
@@ -157,9 +159,9 @@ def test_a_run_that_shall_end_now_goes_with_its_application(cluster: SteppedClus
     cluster.adapt(lambda adapter: adapter.act(seen, StopRun(RUN, graceful=True)))
     seen = cluster.observe()
     cluster.adapt(lambda adapter: adapter.act(seen, StopRun(RUN, graceful=False)))
-    assert not cluster.objects("sparkapplication")
+    assert not cluster.list_objects("sparkapplication")
     # No kubelet says that its processes are gone, so the pod is still a writer.
-    assert pod(cluster)["metadata"]["deletionGracePeriodSeconds"] == 1
+    assert read_pod(cluster)["metadata"]["deletionGracePeriodSeconds"] == 1
     (run,) = cluster.observe().observed.runs
     assert (run.name, run.writer_alive) == (RUN, True)
 
@@ -168,36 +170,36 @@ def test_a_run_without_a_driver_is_stopped_by_its_application(cluster: SteppedCl
     create(cluster, plan_first_run(cluster))
     seen = cluster.observe()
     cluster.adapt(lambda adapter: adapter.act(seen, StopRun(RUN, graceful=True)))
-    assert not cluster.objects("sparkapplication")
+    assert not cluster.list_objects("sparkapplication")
 
 
 def test_a_forgotten_run_leaves_nothing(cluster: SteppedCluster) -> None:
     create(cluster, plan_first_run(cluster))
     cluster.start_driver(RUN)
-    cluster.pod_state(RUN, "Failed", {"terminated": {"exitCode": 1, "reason": "Error"}})
+    cluster.write_pod_state(RUN, "Failed", {"terminated": {"exitCode": 1, "reason": "Error"}})
     seen = cluster.observe()
     for _ in range(2):
         cluster.adapt(lambda adapter: adapter.act(seen, ForgetRun(RUN)))
-    assert not cluster.objects("sparkapplication")
-    assert not cluster.objects("configmap")
-    wait.until(lambda: not cluster.objects("pod"), "the driver pod is collected")
+    assert not cluster.list_objects("sparkapplication")
+    assert not cluster.list_objects("configmap")
+    wait.wait_until(lambda: not cluster.list_objects("pod"), "the driver pod is collected")
 
 
 def test_a_deleted_pipeline_takes_its_runs_with_it(cluster: SteppedCluster) -> None:
     create(cluster, plan_first_run(cluster))
-    cluster.pipelines.ok("delete", "icdc", "shop")
+    cluster.pipelines.run_ok("delete", "icdc", "shop")
     assert (
         cluster.adapt(lambda adapter: adapter.observe(cluster.pipelines.namespace, "shop")) is None
     )
     for kind in ("sparkapplication", "configmap"):
-        wait.until(partial(_is_empty, cluster, kind), f"{kind} is collected")
+        wait.wait_until(partial(_is_empty, cluster, kind), f"{kind} is collected")
 
 
 def test_runs_of_a_pipeline_that_was_made_anew_are_seen(cluster: SteppedCluster) -> None:
     create(cluster, plan_first_run(cluster))
     cluster.start_driver(RUN)
-    cluster.pipelines.ok("delete", "icdc", "shop", "--cascade=orphan")
-    cluster.pipelines.apply(minimal())
+    cluster.pipelines.run_ok("delete", "icdc", "shop", "--cascade=orphan")
+    cluster.pipelines.apply(make_minimal())
     decision = cluster.step()
     # Nothing is planned while the other driver lives.
     assert decision.status.current_run is None
@@ -211,24 +213,24 @@ def test_a_driver_that_spark_operator_lost_is_not_doubled(cluster: SteppedCluste
     decision = cluster.step()
     assert not decision.actions
     assert decision.status.current_run is not None
-    assert cluster.names("sparkapplication") == [RUN]
+    assert cluster.list_names("sparkapplication") == [RUN]
 
 
 def test_a_stale_operator_writes_nothing(cluster: SteppedCluster) -> None:
     plan_first_run(cluster)
     before = cluster.observe()
-    cluster.pipelines.ok("annotate", "icdc", "shop", "touched=yes")
+    cluster.pipelines.run_ok("annotate", "icdc", "shop", "touched=yes")
     status = before.observed.status
     with pytest.raises(errors.Conflict):
         cluster.adapt(lambda adapter: adapter.save(before, status))
-    cluster.pipelines.ok("delete", "icdc", "shop")
+    cluster.pipelines.run_ok("delete", "icdc", "shop")
     with pytest.raises(errors.NotFound):
         cluster.adapt(lambda adapter: adapter.save(before, status))
 
 
 def test_a_template_that_no_run_could_have_is_said_before_a_run(cluster: SteppedCluster) -> None:
     bad = {"driver": {"template": {"spec": {"hostNetwork": True}}}}
-    cluster.pipelines.apply(minimal(spark=bad))
+    cluster.pipelines.apply(make_minimal(spark=bad))
     status = cluster.step().status
     assert status.current_run is None
     valid = status.find_condition(ConditionType.SPEC_VALID)
@@ -238,7 +240,7 @@ def test_a_template_that_no_run_could_have_is_said_before_a_run(cluster: Stepped
 
 def test_a_property_that_takes_trust_is_refused_before_a_run(cluster: SteppedCluster) -> None:
     conf = {"spark.jars.packages": "a:b:1"}
-    cluster.pipelines.apply(minimal(spark={"conf": conf}))
+    cluster.pipelines.apply(make_minimal(spark={"conf": conf}))
     status = cluster.step().status
     assert status.current_run is None
     valid = status.find_condition(ConditionType.SPEC_VALID)

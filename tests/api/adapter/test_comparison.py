@@ -7,39 +7,41 @@ import pytest
 
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus
-from icdc_testing.kube.stored_pipelines import minimal
-from icdc_testing.operator.adapter.stepping import SteppedCluster, report_of
-from icdc_testing.operator.deciding.comparing import verdict
-from icdc_testing.operator.deciding.pipelines import caught_up
+from icdc_testing.kube.stored_pipelines import make_minimal
+from icdc_testing.operator.adapter.stepping import SteppedCluster, make_report
+from icdc_testing.operator.deciding.comparing import make_verdict
+from icdc_testing.operator.deciding.pipelines import make_caught_up
 
 pytestmark = pytest.mark.api
 
 TABLE = "shop.orders"
 
 
-def lifetime(cluster: SteppedCluster, name: str, *tables: Any, **report: Any) -> PipelineStatus:
+def play_run(cluster: SteppedCluster, name: str, *tables: Any, **report: Any) -> PipelineStatus:
     """Let the run be made, work and end well, each poll by another operator; return the status."""
     cluster.step()
-    assert name in cluster.names("sparkapplication")
+    assert name in cluster.list_names("sparkapplication")
     cluster.start_driver(name)
     run = cluster.step().status.current_run
     assert run is not None
-    cluster.report(name, report_of(run, *tables, finished=True, **report))
-    cluster.pod_state(name, "Succeeded", {"terminated": {"exitCode": 0, "reason": "Completed"}})
+    cluster.report(name, make_report(run, *tables, finished=True, **report))
+    cluster.write_pod_state(
+        name, "Succeeded", {"terminated": {"exitCode": 0, "reason": "Completed"}}
+    )
     return cluster.step().status
 
 
 def test_a_repair_is_asked_of_its_driver_and_its_verdict_is_kept(cluster: SteppedCluster) -> None:
-    cluster.pipelines.apply(minimal(resync={"nonce": 3, "mode": "Repair", "tables": [TABLE]}))
+    cluster.pipelines.apply(make_minimal(resync={"nonce": 3, "mode": "Repair", "tables": [TABLE]}))
     cluster.step()
-    status = lifetime(cluster, "shop-e1-1", caught_up(TABLE))
+    status = play_run(cluster, "shop-e1-1", make_caught_up(TABLE))
     assert status.current_run is not None
     assert status.current_run.name == "shop-r2-1"
-    answer = verdict(TABLE, *(f"{n:0512}" for n in range(20)), repaired=20)
-    lifetime(cluster, "shop-r2-1", result={"tables": [answer]})
+    answer = make_verdict(TABLE, *(f"{n:0512}" for n in range(20)), repaired=20)
+    play_run(cluster, "shop-r2-1", result={"tables": [answer]})
     (request,) = [
         json.loads(config_map["data"]["request.json"])
-        for config_map in cluster.objects("configmap")
+        for config_map in cluster.list_objects("configmap")
         if config_map["metadata"]["name"] == "shop-r2-1"
     ]
     assert (request["mode"], request["tables"], request["continuous"]) == ("repair", [TABLE], False)

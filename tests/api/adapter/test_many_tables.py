@@ -16,13 +16,13 @@ from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.runs.observation import Observation
 from icdc_operator.core import status_size
 from icdc_testing.kube.stored_pipelines import Pipelines, Resource
-from icdc_testing.operator.adapter.stepping import SteppedCluster, report_of
+from icdc_testing.operator.adapter.stepping import SteppedCluster, make_report
 from icdc_testing.operator.deciding.worst_cases import (
-    full_status,
-    full_table,
-    long_name,
-    longest_names,
-    many_tables,
+    make_full_status,
+    make_full_table,
+    make_long_name,
+    make_longest_names,
+    make_many_tables,
 )
 
 pytestmark = [
@@ -36,16 +36,18 @@ ETCD_BYTES = 3 << 19
 RUN = "shop-e1-1"
 
 
-def entries(resource: Resource, text: str) -> list[TableStatus]:
+def make_entries(resource: Resource, text: str) -> list[TableStatus]:
     """Return the largest entry of each table."""
     tables = resource["spec"]["tables"]
-    return [full_table(table["name"], table.get("index", table["name"]), text) for table in tables]
+    return [
+        make_full_table(table["name"], table.get("index", table["name"]), text) for table in tables
+    ]
 
 
 def write_largest_status(cluster: SteppedCluster, resource: Resource, text: str) -> Observation:
     """Write the largest status that the operator would, and return what is there afterwards."""
     before = cluster.observe()
-    status = full_status(entries(resource, text))
+    status = make_full_status(make_entries(resource, text))
     fitted = status_size.fit(status, before.observed.status_room)
     cluster.adapt(lambda adapter: adapter.save(before, fitted))
     after = cluster.observe()
@@ -53,25 +55,25 @@ def write_largest_status(cluster: SteppedCluster, resource: Resource, text: str)
     return after
 
 
-def stored(pipelines: Pipelines) -> int:
+def read_stored_size(pipelines: Pipelines) -> int:
     return measure_stored(pipelines.get())
 
 
 def test_a_run_of_500_tables_with_the_longest_names_is_made_and_reported(
     admin: SteppedCluster, cluster: SteppedCluster
 ) -> None:
-    resource = longest_names()
+    resource = make_longest_names()
     names = [table["name"] for table in resource["spec"]["tables"]]
     cluster.pipelines.apply(resource)
     cluster.step()
     cluster.step()
-    (request,) = cluster.objects("configmap")
+    (request,) = cluster.list_objects("configmap")
     written = json.loads(request["data"]["request.json"])["pipeline"]["spec"]
     assert [table["name"] for table in written["tables"]] == names
     cluster.start_driver(RUN)
     run = cluster.observe().observed.status.current_run
     assert run is not None
-    text = report_text.to_annotation(report_of(run, *entries(resource, "m")))
+    text = report_text.to_annotation(make_report(run, *make_entries(resource, "m")))
     annotations = {"metadata": {"annotations": {report_text.ANNOTATION_REPORT: text}}}
     namespace = cluster.pipelines.namespace
     admin.ask(lambda api: api.merge_patch(kinds.POD, namespace, f"{RUN}-driver", annotations))
@@ -84,7 +86,7 @@ def test_a_run_of_500_tables_with_the_longest_names_is_made_and_reported(
         condition = status.find_condition(kind)
         assert condition is not None
         assert len(condition.message) <= MAX_TEXT
-    assert cluster.pipelines.ok("get", "icdc").splitlines()[1].split()[3] == f"0/{MAX_TABLES}"
+    assert cluster.pipelines.run_ok("get", "icdc").splitlines()[1].split()[3] == f"0/{MAX_TABLES}"
 
 
 def fill(resource: Resource, **field: Any) -> Resource:
@@ -100,12 +102,13 @@ def fill(resource: Resource, **field: Any) -> Resource:
 
 
 FULL = {
-    "names": longest_names(),
-    "filters": fill(many_tables(), rowFilter="x" * 1000),
-    "columns": fill(many_tables(), columns=[f"column_{number}" for number in range(25)]),
-    "mappings": fill(many_tables(), mapping={f"f{n}": {"type": "text"} for n in range(40)}),
+    "names": make_longest_names(),
+    "filters": fill(make_many_tables(), rowFilter="x" * 1000),
+    "columns": fill(make_many_tables(), columns=[f"column_{number}" for number in range(25)]),
+    "mappings": fill(make_many_tables(), mapping={f"f{n}": {"type": "text"} for n in range(40)}),
     "catalogs": fill(
-        many_tables(), catalog={"properties": {"type": "rest", **{f"k{n}": "v" for n in range(60)}}}
+        make_many_tables(),
+        catalog={"properties": {"type": "rest", **{f"k{n}": "v" for n in range(60)}}},
     ),
 }
 
@@ -131,7 +134,7 @@ def test_the_largest_status_fits_beside_the_largest_spec_and_is_read_as_written(
     assert status_size.compute_least_bytes(seen.spec) <= seen.status_room
     after = write_largest_status(cluster, FULL[what], text)
     assert len(after.observed.status.tables) == MAX_TABLES
-    assert stored(cluster.pipelines) < ETCD_BYTES
+    assert read_stored_size(cluster.pipelines) < ETCD_BYTES
     # Who wrote which field of which table is not stored beside it.
     (fields,) = (
         each["fieldsV1"]
@@ -144,7 +147,7 @@ def test_the_largest_status_fits_beside_the_largest_spec_and_is_read_as_written(
 def test_a_pipeline_whose_status_may_not_fit_says_so_in_its_status(cluster: SteppedCluster) -> None:
     """30,000 names of columns are twice as many bytes once more in the managed fields."""
     columns = [f"column_{number}" for number in range(60)]
-    cluster.pipelines.apply(many_tables(columns=columns))
+    cluster.pipelines.apply(make_many_tables(columns=columns))
     status = cluster.step().status
     valid = status.find_condition(ConditionType.SPEC_VALID)
     assert valid is not None
@@ -153,9 +156,9 @@ def test_a_pipeline_whose_status_may_not_fit_says_so_in_its_status(cluster: Step
 
 
 def test_500_tables_are_applied_as_users_do(pipelines: Pipelines) -> None:
-    text = json.dumps(many_tables(identifierColumns=["id"], rowFilter="amount > 0"))
+    text = json.dumps(make_many_tables(identifierColumns=["id"], rowFilter="amount > 0"))
     for _ in range(2):
-        pipelines.ok("apply", "-f", "-", stdin=text)
+        pipelines.run_ok("apply", "-f", "-", stdin=text)
     stored_spec = pipelines.get()
     assert stored_spec["metadata"]["generation"] == 1
     assert len(stored_spec["spec"]["tables"]) == MAX_TABLES
@@ -165,10 +168,10 @@ def test_500_tables_are_applied_as_users_do(pipelines: Pipelines) -> None:
 def test_any_number_of_500_tables_may_be_named_by_a_resync(
     pipelines: Pipelines, wrong: bool
 ) -> None:
-    resource = longest_names()
+    resource = make_longest_names()
     names = [table["name"] for table in resource["spec"]["tables"]]
     if wrong:
-        names[-1] = long_name(MAX_TABLES)
+        names[-1] = make_long_name(MAX_TABLES)
     resource["spec"]["resync"] = {"nonce": 1, "tables": names}
     ran = pipelines.try_to_apply(resource)
     assert (ran.code != 0) == wrong, ran.err

@@ -9,19 +9,19 @@ from icdc_api import naming
 from icdc_operator.cluster.kube import api as cluster_api
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_testing.kube.api_server import KubeApi
-from icdc_testing.kube.stored_pipelines import Resource, minimal
+from icdc_testing.kube.stored_pipelines import Resource, make_minimal
 from icdc_testing.operator.adapter.stepping import SteppedCluster
 
 pytestmark = pytest.mark.api
 
 
-def _config_map(admin: SteppedCluster, name: str = "one", **more: Any) -> Resource:
+def _make_config_map(admin: SteppedCluster, name: str = "one", **more: Any) -> Resource:
     metadata = {"name": name, "namespace": admin.pipelines.namespace, **more}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}}
 
 
 def test_a_status_is_replaced_whole_and_nothing_else_is(admin: SteppedCluster) -> None:
-    before = admin.pipelines.apply(minimal())
+    before = admin.pipelines.apply(make_minimal())
     first = admin.ask(
         lambda api: api.replace_status(before, {"phase": "Pending", "mode": "Export"})
     )
@@ -34,7 +34,7 @@ def test_a_status_is_replaced_whole_and_nothing_else_is(admin: SteppedCluster) -
 
 
 def test_a_stale_writer_of_a_status_gets_a_conflict(admin: SteppedCluster) -> None:
-    before = admin.pipelines.apply(minimal())
+    before = admin.pipelines.apply(make_minimal())
     admin.ask(lambda api: api.replace_status(before, {"phase": "Streaming"}))
     with pytest.raises(errors.Conflict):
         admin.ask(lambda api: api.replace_status(before, {"phase": "Pending"}))
@@ -42,24 +42,24 @@ def test_a_stale_writer_of_a_status_gets_a_conflict(admin: SteppedCluster) -> No
 
 
 def test_the_status_of_a_pipeline_that_was_made_anew_is_not_written(admin: SteppedCluster) -> None:
-    before = admin.pipelines.apply(minimal())
-    admin.pipelines.ok("delete", "icdc", "shop")
+    before = admin.pipelines.apply(make_minimal())
+    admin.pipelines.run_ok("delete", "icdc", "shop")
     with pytest.raises(errors.NotFound):
         admin.ask(lambda api: api.replace_status(before, {"phase": "Streaming"}))
-    admin.pipelines.apply(minimal())
+    admin.pipelines.apply(make_minimal())
     with pytest.raises(errors.Conflict):
         admin.ask(lambda api: api.replace_status(before, {"phase": "Streaming"}))
     assert admin.pipelines.get()["status"] == {"observedGeneration": -1}
 
 
 def test_what_the_schema_refuses_is_invalid(admin: SteppedCluster) -> None:
-    before = admin.pipelines.apply(minimal())
+    before = admin.pipelines.apply(make_minimal())
     with pytest.raises(errors.Invalid, match="phase"):
         admin.ask(lambda api: api.replace_status(before, {"phase": "Nonsense"}))
 
 
 def test_an_object_is_created_once(admin: SteppedCluster) -> None:
-    wanted = _config_map(admin)
+    wanted = _make_config_map(admin)
     made = admin.ask(lambda api: api.create(wanted))
     with pytest.raises(errors.Conflict, match="already exists"):
         admin.ask(lambda api: api.create(wanted))
@@ -71,7 +71,7 @@ def test_an_object_is_created_once(admin: SteppedCluster) -> None:
 def test_only_the_object_of_that_uid_is_deleted_and_one_that_is_gone_is_fine(
     admin: SteppedCluster,
 ) -> None:
-    made = admin.ask(lambda api: api.create(_config_map(admin)))
+    made = admin.ask(lambda api: api.create(_make_config_map(admin)))
     namespace, uid = admin.pipelines.namespace, made["metadata"]["uid"]
 
     def delete(uid: str) -> None:
@@ -85,7 +85,7 @@ def test_only_the_object_of_that_uid_is_deleted_and_one_that_is_gone_is_fine(
 
 
 def test_a_stale_replacement_is_a_conflict_and_a_merge_is_not(admin: SteppedCluster) -> None:
-    made = admin.ask(lambda api: api.create(_config_map(admin)))
+    made = admin.ask(lambda api: api.create(_make_config_map(admin)))
     namespace = admin.pipelines.namespace
     merged = admin.ask(
         lambda api: api.merge_patch(kinds.CONFIG_MAP, namespace, "one", {"data": {"c": "d"}})
@@ -100,7 +100,7 @@ def test_a_list_of_several_pages_is_whole(
 ) -> None:
     names = [f"shop-{letter}" for letter in "abcde"]
     for name in names:
-        admin.pipelines.apply(minimal(name))
+        admin.pipelines.apply(make_minimal(name))
     monkeypatch.setattr(cluster_api, "PAGE_SIZE", 2)
     namespace = admin.pipelines.namespace
     listed = admin.ask(lambda api: api.list_objects(kinds.PIPELINE, namespace))
@@ -121,7 +121,7 @@ def test_a_list_of_several_pages_is_whole(
 
 
 def test_an_event_is_shown_with_its_pipeline_and_told_once(admin: SteppedCluster) -> None:
-    pipeline = admin.pipelines.apply(minimal())
+    pipeline = admin.pipelines.apply(make_minimal())
 
     def post() -> None:
         admin.ask(
@@ -134,16 +134,16 @@ def test_an_event_is_shown_with_its_pipeline_and_told_once(admin: SteppedCluster
     with pytest.raises(errors.Conflict):
         post()
     shown = json.loads(
-        admin.pipelines.ok("events", "--for", "icebergcdcpipeline/shop", "-o", "json")
+        admin.pipelines.run_ok("events", "--for", "icebergcdcpipeline/shop", "-o", "json")
     )
     (event,) = shown["items"]
     assert (event["reason"], event["type"]) == ("RunPlanned", "Normal")
     assert event["involvedObject"]["uid"] == pipeline["metadata"]["uid"]
-    assert "RunPlanned" in admin.pipelines.ok("describe", "icdc", "shop")
+    assert "RunPlanned" in admin.pipelines.run_ok("describe", "icdc", "shop")
 
 
 def test_who_may_not_is_told_so(admin: SteppedCluster, kube: KubeApi) -> None:
-    path = kube.kubeconfig_for(admin.pipelines.namespace, "default")
+    path = kube.write_kubeconfig_for(admin.pipelines.namespace, "default")
     nobody = SteppedCluster(path, admin.pipelines)
     with pytest.raises(errors.Denied, match="cannot list"):
         nobody.ask(lambda api: api.list_objects(kinds.PIPELINE, admin.pipelines.namespace))

@@ -22,11 +22,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         # The fixture meets the same error, and then says so for the tests that need it. These
         # tests have a server of their own even where a cluster is given.
         with contextlib.suppress(IcdcError):
-            binaries.programs((*binaries.CONTROL_PLANE, HELM, GITOPS, CRANE))
+            binaries.ensure_programs((*binaries.CONTROL_PLANE, HELM, GITOPS, CRANE))
 
 
 @pytest.fixture(scope="session")
 def helm() -> Iterator[Helm]:
     """Helm without a cluster."""
     with tempfile.TemporaryDirectory(prefix="icdc-helm-") as home:
-        yield Helm(binaries.program(HELM), Path(home))
+        yield Helm(binaries.ensure_program(HELM), Path(home))

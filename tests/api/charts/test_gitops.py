@@ -14,7 +14,7 @@ from icdc_testing.kube.charts.helm import Object
 from icdc_testing.kube.kstatus import Verdict
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
-    caught_up,
+    make_caught_up,
     make_observed,
     make_spec,
     make_stalled,
@@ -24,7 +24,7 @@ from icdc_testing.operator.deciding.pipelines import (
 pytestmark = pytest.mark.api
 
 
-def resource(status: dict[str, Any], generation: int = 1) -> Object:
+def make_resource(status: dict[str, Any], generation: int = 1) -> Object:
     return {
         "apiVersion": naming.API_VERSION,
         "kind": naming.KIND,
@@ -34,12 +34,14 @@ def resource(status: dict[str, Any], generation: int = 1) -> Object:
     }
 
 
-def after(table: TableStatus | None, spec: PipelineSpec | None = None, **more: Any) -> Object:
+def make_reconciled(
+    table: TableStatus | None, spec: PipelineSpec | None = None, **more: Any
+) -> Object:
     """Return the pipeline with this table and these fields of its status, after a reconcile."""
     pipeline_status = PipelineStatus(
         observed_generation=1, tables=() if table is None else (table,), **more
     )
-    return resource(
+    return make_resource(
         decide(make_observed(spec or make_spec(), pipeline_status), NOW).status.to_resource()
     )
 
@@ -48,31 +50,35 @@ GOOD = run_record(state=RunState.SUCCEEDED, finished_at=NOW)
 LOST = Failure.of(errors.SourceUnavailable("the catalog does not answer"))
 BAD = run_record(state=RunState.FAILED, finished_at=NOW, failure=LOST)
 PIPELINES = {
-    "just applied": (resource({"observedGeneration": -1}), Verdict.IN_PROGRESS),
-    "first export": (after(None), Verdict.IN_PROGRESS),
-    "up": (after(caught_up(), last_run=GOOD), Verdict.CURRENT),
+    "just applied": (make_resource({"observedGeneration": -1}), Verdict.IN_PROGRESS),
+    "first export": (make_reconciled(None), Verdict.IN_PROGRESS),
+    "up": (make_reconciled(make_caught_up(), last_run=GOOD), Verdict.CURRENT),
     "behind": (
-        after(caught_up(current_snapshot_id="9", snapshots_behind=1), last_run=GOOD),
+        make_reconciled(make_caught_up(current_snapshot_id="9", snapshots_behind=1), last_run=GOOD),
         Verdict.CURRENT,
     ),
     "changed since": (
         {
-            **after(caught_up(), last_run=GOOD),
+            **make_reconciled(make_caught_up(), last_run=GOOD),
             "metadata": {"name": "shop", "generation": 2},
         },
         Verdict.IN_PROGRESS,
     ),
     "tried again": (
-        after(caught_up(), last_run=BAD, consecutive_failures=1, next_attempt_time=NOW),
+        make_reconciled(
+            make_caught_up(), last_run=BAD, consecutive_failures=1, next_attempt_time=NOW
+        ),
         Verdict.IN_PROGRESS,
     ),
     "outlasted": (
-        after(caught_up(), last_run=BAD, consecutive_failures=8, next_attempt_time=NOW),
+        make_reconciled(
+            make_caught_up(), last_run=BAD, consecutive_failures=8, next_attempt_time=NOW
+        ),
         Verdict.FAILED,
     ),
-    "a table stalled": (after(make_stalled(TableReason.GAP)), Verdict.FAILED),
+    "a table stalled": (make_reconciled(make_stalled(TableReason.GAP)), Verdict.FAILED),
     "suspended": (
-        {**after(caught_up(), make_spec(suspend=True)), "spec": {"suspend": True}},
+        {**make_reconciled(make_caught_up(), make_spec(suspend=True)), "spec": {"suspend": True}},
         Verdict.CURRENT,
     ),
 }

@@ -8,7 +8,7 @@ from icdc_api import naming
 from icdc_testing.kube.charts import files
 from icdc_testing.kube.charts.files import PIPELINES
 from icdc_testing.kube.charts.helm import Helm, Object
-from icdc_testing.kube.stored_pipelines import SAMPLES, sample
+from icdc_testing.kube.stored_pipelines import SAMPLES, load_sample
 
 pytestmark = pytest.mark.api
 
@@ -79,7 +79,7 @@ def test_one_pipeline_does_not_change_what_another_one_gets(helm: Helm) -> None:
 def test_every_value_is_in_the_pipelines(helm: Helm) -> None:
     own = {"namespace": "other", "labels": {"team": "data"}, "annotations": {"a": "b"}}
     specs = {"defaults": LEAST, "pipelines": {"shop": {}}}
-    assert {*own, *specs} == set(files.values(PIPELINES))
+    assert {*own, *specs} == set(files.read_values(PIPELINES))
     (plain,) = render(helm, specs)
     (made,) = render(helm, {**own, **specs})
     assert (made["apiVersion"], made["kind"]) == (naming.API_VERSION, naming.KIND)
@@ -101,6 +101,6 @@ def test_no_pipelines_make_nothing(helm: Helm) -> None:
 
 
 def test_every_sample_passes_through_the_chart_unchanged(helm: Helm) -> None:
-    samples = {path.stem: sample(path.stem)["spec"] for path in SAMPLES.glob("*.yaml")}
+    samples = {path.stem: load_sample(path.stem)["spec"] for path in SAMPLES.glob("*.yaml")}
     made = render(helm, {"pipelines": samples})
     assert {item["metadata"]["name"]: item["spec"] for item in made} == samples

@@ -13,7 +13,7 @@ SHOP = {"tables": [{"name": "shop.orders"}], "sink": {"opensearch": {"hosts": ["
 
 
 def test_helm_finds_nothing_wrong_with_the_charts(helm: Helm) -> None:
-    output = helm.ok("lint", "--strict", *map(str, BOTH))
+    output = helm.run_ok("lint", "--strict", *map(str, BOTH))
     assert "2 chart(s) linted, 0 chart(s) failed" in output
 
 

@@ -93,7 +93,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of an empty registry."""
     folder = tmp_path_factory.mktemp("registry")
     serve = ["registry", "serve", "--address", "127.0.0.1:0"]
-    server = Program.start(binaries.program("crane"), serve, folder)
+    server = Program.start(binaries.ensure_program("crane"), serve, folder)
     try:
         address = re.compile(r"serving on port (\d+)")
         server.wait_until(
@@ -116,7 +116,7 @@ def published(
     )
     homes = {f"HELM_{name}_HOME": str(helm.home / name) for name in ("CACHE", "CONFIG", "DATA")}
     programs = os.pathsep.join(
-        str(path.parent) for path in (helm.program, binaries.program("crane"))
+        str(path.parent) for path in (helm.program, binaries.ensure_program("crane"))
     )
     environment = {
         **os.environ,
@@ -177,7 +177,7 @@ def test_a_stranger_checks_files_images_and_chart(published: PublishedRelease) -
 def test_a_stranger_checks_signatures(
     published: PublishedRelease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = f"{binaries.program('cosign').parent}{os.pathsep}{published.environment['PATH']}"
+    path = f"{binaries.ensure_program('cosign').parent}{os.pathsep}{published.environment['PATH']}"
     secret = {"PATH": path, "COSIGN_PASSWORD": "secret"}
     for name, value in secret.items():
         monkeypatch.setenv(name, value)

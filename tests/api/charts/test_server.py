@@ -53,19 +53,19 @@ EVERYTHING = {
 }
 
 
-def of(namespace: str, name: str) -> str:
+def name_account(namespace: str, name: str) -> str:
     return f"system:serviceaccount:{namespace}:{name}"
 
 
 @pytest.fixture(scope="module")
 def site(helm: Helm) -> Iterator[ChartSite]:
     with KubeApi(own=True) as kube:
-        yield ChartSite(kube, helm.on(kube.kubeconfig))
+        yield ChartSite(kube, helm.connect(kube.kubeconfig))
 
 
 @pytest.fixture
 def two(site: ChartSite) -> Iterator[tuple[str, str]]:
-    with site.kube.namespace() as first, site.kube.namespace() as second:
+    with site.kube.create_namespace() as first, site.kube.create_namespace() as second:
         yield first, second
 
 
@@ -77,21 +77,21 @@ def two(site: ChartSite) -> Iterator[tuple[str, str]]:
 def test_the_server_takes_every_object_of_the_chart(
     more: dict[str, Any], site: ChartSite, two: tuple[str, str]
 ) -> None:
-    site.kube.kubectl.ok("apply", "--server-side", "-f", str(MONITORS))
+    site.kube.kubectl.run_ok("apply", "--server-side", "-f", str(MONITORS))
     for kind in ("servicemonitors", "podmonitors", "prometheusrules"):
-        wait.until(
+        wait.wait_until(
             lambda kind=kind: site.kube.kubectl.run("get", kind, "-A").code == 0,  # type: ignore[misc]
             f"{kind} are served",
         )
     values = helm.nest_values({**EVERYTHING, **more})
-    site.dry_run(site.helm.render(OPERATOR, values, RELEASE, two[0]))
+    site.check_accepted(site.helm.render(OPERATOR, values, RELEASE, two[0]))
 
 
 def test_the_pods_are_fit_for_the_restricted_profile(site: ChartSite, two: tuple[str, str]) -> None:
     namespace = two[0]
     label = "pod-security.kubernetes.io/enforce=restricted"
-    site.kube.kubectl.ok("label", "namespace", namespace, label)
-    with site.release(namespace):
+    site.kube.kubectl.run_ok("label", "namespace", namespace, label)
+    with site.install_release(namespace):
         objects = site.helm.render(OPERATOR, {}, RELEASE, namespace)
         (deployment,) = (item for item in objects if item["kind"] == "Deployment")
         template = deployment["spec"]["template"]
@@ -102,50 +102,52 @@ def test_the_pods_are_fit_for_the_restricted_profile(site: ChartSite, two: tuple
             "spec": template["spec"],
         }
         # A Deployment is only warned of what its pods may not do.
-        site.dry_run([pod, *(item for item in objects if item["kind"] == "Pod")])
+        site.check_accepted([pod, *(item for item in objects if item["kind"] == "Pod")])
 
 
 def test_rights_end_at_the_namespaces_that_are_watched(
     site: ChartSite, two: tuple[str, str]
 ) -> None:
     home, watched = two
-    with site.release(home, watchNamespaces=[watched], replicaCount=2):
-        operator, driver = of(home, RELEASE), of(watched, "icdc-spark")
-        site.check_rights(operator, watched, rights.rights(rights.OPERATOR))
-        site.check_rights(operator, home, rights.rights(rights.LEASE))
+    with site.install_release(home, watchNamespaces=[watched], replicaCount=2):
+        operator, driver = name_account(home, RELEASE), name_account(watched, "icdc-spark")
+        site.check_rights(operator, watched, rights.list_rights(rights.OPERATOR))
+        site.check_rights(operator, home, rights.list_rights(rights.LEASE))
         site.check_rights(operator, "default", set())
-        site.check_rights(driver, watched, rights.rights(rights.DRIVER))
+        site.check_rights(driver, watched, rights.list_rights(rights.DRIVER))
         site.check_rights(driver, home, set())
     site.check_rights(operator, watched, set())
 
 
 def test_two_releases_keep_to_their_namespaces(site: ChartSite, two: tuple[str, str]) -> None:
     first, second = two
-    with site.release(first, readCatalogSecrets=True), site.release(second):
-        account = of(first, RELEASE)
-        wanted = rights.rights(rights.OPERATOR, rights.CATALOG_SECRETS)
+    with site.install_release(first, readCatalogSecrets=True), site.install_release(second):
+        account = name_account(first, RELEASE)
+        wanted = rights.list_rights(rights.OPERATOR, rights.CATALOG_SECRETS)
         site.check_rights(account, first, wanted)
         site.check_rights(account, second, set())
         for there, answer in ((first, "yes"), (second, "no")):
             what = ("can-i", "get", "secrets", "-n", there, f"--as={account}")
             assert site.kube.kubectl.run("auth", *what).out.strip() == answer
-        site.check_rights(of(second, RELEASE), first, set())
+        site.check_rights(name_account(second, RELEASE), first, set())
 
 
 def test_with_all_namespaces_the_operator_may_work_in_each_and_drivers_are_bound_by_hand(
     site: ChartSite, two: tuple[str, str]
 ) -> None:
     home, other = two
-    with site.release(home, watchAllNamespaces=True):
-        wanted = rights.rights(rights.OPERATOR)
+    with site.install_release(home, watchAllNamespaces=True):
+        wanted = rights.list_rights(rights.OPERATOR)
         for namespace in (home, other):
-            site.check_rights(of(home, RELEASE), namespace, wanted)
-        notes = site.helm.ok("get", "notes", RELEASE, "-n", home).replace("\\\n", " ")
+            site.check_rights(name_account(home, RELEASE), namespace, wanted)
+        notes = site.helm.run_ok("get", "notes", RELEASE, "-n", home).replace("\\\n", " ")
         commands = re.findall(r"kubectl (-n NAMESPACE create \S+ .*)", notes)
         assert len(commands) == 2
         for command in commands:
-            site.kube.kubectl.ok(*command.replace("NAMESPACE", other).split())
-        site.check_rights(of(other, "icdc-spark"), other, rights.rights(rights.DRIVER))
+            site.kube.kubectl.run_ok(*command.replace("NAMESPACE", other).split())
+        site.check_rights(
+            name_account(other, "icdc-spark"), other, rights.list_rights(rights.DRIVER)
+        )
 
 
 def test_people_get_their_rights_by_the_roles_of_the_cluster(
@@ -155,25 +157,25 @@ def test_people_get_their_rights_by_the_roles_of_the_cluster(
     reads = {"get", "list", "watch"}
     writes = {"create", "update", "patch", "delete", "deletecollection"}
 
-    def verbs(person: str) -> set[str]:
-        rights = site.rights(person, namespace)
+    def list_verbs(person: str) -> set[str]:
+        rights = site.review_rights(person, namespace)
         return {verb for _, resource, verb in rights if resource == naming.PLURAL}
 
     for role in ("view", "edit"):
-        site.kube.kubectl.ok(
+        site.kube.kubectl.run_ok(
             *("-n", namespace, "create", "rolebinding", role),
             *(f"--clusterrole={role}", f"--user={role}er"),
         )
-    with site.release(namespace):
+    with site.install_release(namespace):
         # Each role of the cluster is aggregated by itself, in any order.
         for person, wanted in (("editer", reads | writes), ("viewer", reads)):
-            wait.until(
-                lambda person=person, wanted=wanted: verbs(person) == wanted,  # type: ignore[misc]
+            wait.wait_until(
+                lambda person=person, wanted=wanted: list_verbs(person) == wanted,  # type: ignore[misc]
                 f"the role of {person} is aggregated",
             )
         changing = {
             verb
-            for _, resource, verb in site.rights("editer", namespace)
+            for _, resource, verb in site.review_rights("editer", namespace)
             if resource == f"{naming.PLURAL}/status"
         }
         assert changing == reads
@@ -184,16 +186,16 @@ def test_the_operator_is_ready_with_the_flags_and_the_rights_of_the_chart(
 ) -> None:
     namespace = two[0]
     values = {"replicaCount": 2, "crds.install": True, "crds.keep": False}
-    with site.release(namespace, **values):
+    with site.install_release(namespace, **values):
         objects = site.helm.render(OPERATOR, helm.nest_values(values), RELEASE, namespace)
         specs = {item["kind"]: item.get("spec", {}) for item in objects}
         container, _ = specs["Deployment"]["template"]["spec"]["containers"]
         flags = [argument for argument in container["args"] if "-port=" not in argument]
-        account = site.kube.kubeconfig_for(namespace, RELEASE)
-        wait.until(lambda: site.serves(namespace), "the kind is served")
-        with operator_process.running(account, tmp_path, "operator", flags) as operator:
-            operator.until(lambda: operator.metric("icdc_leader") == 1, "it leads")
-            operator.until(lambda: operator.ask("health", "/readyz")[0] == 200, "it is ready")
+        account = site.kube.write_kubeconfig_for(namespace, RELEASE)
+        wait.wait_until(lambda: site.serves(namespace), "the kind is served")
+        with operator_process.run_operator(account, tmp_path, "operator", flags) as operator:
+            operator.wait_until(lambda: operator.read_metric("icdc_leader") == 1, "it leads")
+            operator.wait_until(lambda: operator.ask("health", "/readyz")[0] == 200, "it is ready")
             _, metrics = operator.ask("metrics", "/metrics")
             assert 'code="403"' not in metrics
             # What `helm test` runs, with another address.
@@ -207,11 +209,11 @@ def test_the_operator_is_ready_with_the_flags_and_the_rights_of_the_chart(
             assert answer.strip() == "ok"
 
 
-def versions(site: ChartSite, namespace: str) -> dict[str, str]:
+def read_versions(site: ChartSite, namespace: str) -> dict[str, str]:
     """Return the version of every object of the release, by kind and name."""
     release = f"app.kubernetes.io/instance={RELEASE}"
     kinds = "deployments,services,serviceaccounts,roles,rolebindings,clusterroles,crds"
-    listed = site.kube.kubectl.object("get", kinds, "-n", namespace, "-l", release)
+    listed = site.kube.kubectl.read_object("get", kinds, "-n", namespace, "-l", release)
     resource_versions = {
         f"{item['kind']} {item['metadata']['name']}": item["metadata"]["resourceVersion"]
         for item in listed["items"]
@@ -220,7 +222,7 @@ def versions(site: ChartSite, namespace: str) -> dict[str, str]:
     return resource_versions
 
 
-def shops(**pipelines: Any) -> dict[str, Any]:
+def build_shop_values(**pipelines: Any) -> dict[str, Any]:
     """Return the values that the README shows, with these pipelines on top."""
     text = (PIPELINES / "README.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```yaml values\n(.*?)```", text, re.DOTALL)
@@ -232,36 +234,36 @@ def test_the_life_of_a_release(site: ChartSite, two: tuple[str, str]) -> None:
     namespace = two[0]
     helm, here = site.helm, ("-n", namespace)
     pipelines = Pipelines(site.kube.kubectl, namespace)
-    helm.ok("install", RELEASE, str(OPERATOR), *here)
-    wait.until(lambda: site.serves(namespace), "the kind is served")
-    before = versions(site, namespace)
-    helm.ok("upgrade", RELEASE, str(OPERATOR), *here)
-    assert versions(site, namespace) == before
+    helm.run_ok("install", RELEASE, str(OPERATOR), *here)
+    wait.wait_until(lambda: site.serves(namespace), "the kind is served")
+    before = read_versions(site, namespace)
+    helm.run_ok("upgrade", RELEASE, str(OPERATOR), *here)
+    assert read_versions(site, namespace) == before
 
-    helm.ok("install", "shops", str(PIPELINES), *here, values=shops())
-    assert pipelines.names() == ["shop", "web"]
+    helm.run_ok("install", "shops", str(PIPELINES), *here, values=build_shop_values())
+    assert pipelines.list_names() == ["shop", "web"]
     assert pipelines.get("web")["spec"]["spark"]["executor"] == {
         **pipelines.get("shop")["spec"]["spark"]["executor"],
         "instances": 8,
     }
     generation = pipelines.get("web")["metadata"]["generation"]
     special = {"tables": [{"name": "other.table"}], "suspend": True}
-    helm.ok("upgrade", "shops", str(PIPELINES), *here, values=shops(shop=special))
+    helm.run_ok("upgrade", "shops", str(PIPELINES), *here, values=build_shop_values(shop=special))
     assert pipelines.get("shop")["spec"]["suspend"] is True
     assert pipelines.get("web")["metadata"]["generation"] == generation
     # What only a rule of the CRD can tell, not the schema of the chart.
     executors = {"dynamicAllocation": {"minExecutors": 9, "maxExecutors": 8}}
-    wrong = shops(shop={"tables": [{"name": "a.b"}], "spark": executors})
+    wrong = build_shop_values(shop={"tables": [{"name": "a.b"}], "spark": executors})
     ran = helm.run("upgrade", "shops", str(PIPELINES), *here, values=wrong)
     assert ran.code != 0
     assert '"shop" is invalid' in ran.err
 
-    helm.ok("uninstall", RELEASE, *here)
-    assert pipelines.names() == ["shop", "web"]
+    helm.run_ok("uninstall", RELEASE, *here)
+    assert pipelines.list_names() == ["shop", "web"]
     assert pipelines.run("get", "deployment", RELEASE).code != 0
-    helm.ok("install", RELEASE, str(OPERATOR), *here, values={"crds": {"keep": False}})
-    assert pipelines.names() == ["shop", "web"]
-    helm.ok("uninstall", "shops", *here)
-    assert pipelines.names() == []
-    helm.ok("uninstall", RELEASE, *here)
-    wait.until(lambda: not site.serves(namespace), "the definition is gone")
+    helm.run_ok("install", RELEASE, str(OPERATOR), *here, values={"crds": {"keep": False}})
+    assert pipelines.list_names() == ["shop", "web"]
+    helm.run_ok("uninstall", "shops", *here)
+    assert pipelines.list_names() == []
+    helm.run_ok("uninstall", RELEASE, *here)
+    wait.wait_until(lambda: not site.serves(namespace), "the definition is gone")

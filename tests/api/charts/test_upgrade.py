@@ -11,7 +11,7 @@ from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.charts.files import OPERATOR
 from icdc_testing.kube.charts.helm import Helm
 from icdc_testing.kube.charts.site import RELEASE, ChartSite
-from icdc_testing.kube.stored_pipelines import Pipelines, minimal
+from icdc_testing.kube.stored_pipelines import Pipelines, make_minimal
 from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.api
@@ -36,18 +36,18 @@ def older(tmp_path: Path) -> Path:
 def test_an_upgrade_brings_the_new_definition_and_keeps_the_pipelines(
     helm: Helm, older: Path
 ) -> None:
-    with KubeApi(own=True) as kube, kube.namespace() as namespace:
-        here, release = ("-n", namespace), helm.on(kube.kubeconfig)
+    with KubeApi(own=True) as kube, kube.create_namespace() as namespace:
+        here, release = ("-n", namespace), helm.connect(kube.kubeconfig)
         site, pipelines = ChartSite(kube, release), Pipelines(kube.kubectl, namespace)
-        release.ok("install", RELEASE, str(older), *here)
-        wait.until(lambda: site.serves(namespace), "the kind is served")
-        before = pipelines.apply(minimal())
-        wanted = minimal("later", **{NEWER: {"startSeconds": 300}})
+        release.run_ok("install", RELEASE, str(older), *here)
+        wait.wait_until(lambda: site.serves(namespace), "the kind is served")
+        before = pipelines.apply(make_minimal())
+        wanted = make_minimal("later", **{NEWER: {"startSeconds": 300}})
         refused = pipelines.try_to_apply(wanted)
         assert f".spec.{NEWER}: field not declared in schema" in refused.err
 
-        release.ok("upgrade", RELEASE, str(OPERATOR), *here)
-        wait.until(lambda: pipelines.try_to_apply(wanted).code == 0, "the new part is taken")
+        release.run_ok("upgrade", RELEASE, str(OPERATOR), *here)
+        wait.wait_until(lambda: pipelines.try_to_apply(wanted).code == 0, "the new part is taken")
         assert pipelines.get("later")["spec"][NEWER]["startSeconds"] == 300
         retained = pipelines.get()
         assert retained["metadata"]["uid"] == before["metadata"]["uid"]

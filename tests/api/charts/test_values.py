@@ -64,10 +64,10 @@ def test_a_value_changes_exactly_this(case: dict[str, Any], render: Render) -> N
 
 def test_every_value_is_in_the_table() -> None:
     listed = {path for case in CASES for path in case["values"]}
-    assert listed == set(files.leaves(files.values(OPERATOR)))
+    assert listed == set(files.list_leaves(files.read_values(OPERATOR)))
 
 
-def containers(objects: list[Object]) -> dict[str, Any]:
+def list_containers(objects: list[Object]) -> dict[str, Any]:
     (pod,) = (item["spec"]["template"]["spec"] for item in objects if item["kind"] == "Deployment")
     return {container["name"]: container for container in pod["containers"]}
 
@@ -76,7 +76,7 @@ def containers(objects: list[Object]) -> dict[str, Any]:
 def test_the_process_takes_what_the_chart_starts_it_with(
     case: dict[str, Any], render: Render
 ) -> None:
-    by_name = containers(render({**case.get("beside", {}), **case["values"]}))
+    by_name = list_containers(render({**case.get("beside", {}), **case["values"]}))
     container = by_name["operator"]
     given = options.parse(container["args"], {})
     assert process.parse_arguments(by_name["heads"]["args"]).socket == given.heads_socket
@@ -89,7 +89,7 @@ def test_the_container_that_speaks_to_catalogs_has_no_token(render: Render) -> N
     (pod,) = (item["spec"]["template"]["spec"] for item in objects if item["kind"] == "Deployment")
     assert pod["automountServiceAccountToken"] is False
     tokens = {volume["name"] for volume in pod["volumes"] if "serviceAccountToken" in str(volume)}
-    by_name = containers(objects)
+    by_name = list_containers(objects)
     mounts = {name: {mount["name"] for mount in c["volumeMounts"]} for name, c in by_name.items()}
     assert not mounts["heads"] & tokens
     (token,) = (m for m in by_name["operator"]["volumeMounts"] if m["name"] in tokens)

@@ -12,8 +12,8 @@ from icdc_cli import main
 from icdc_cli.commands.ui import command as ui
 from icdc_cli.commands.ui.site import PageSite
 from icdc_testing.kube.api_server import KubeApi
-from icdc_testing.kube.api_stub import driver_pod
-from icdc_testing.kube.stored_pipelines import Pipelines, condition, minimal
+from icdc_testing.kube.api_stub import make_driver_pod
+from icdc_testing.kube.stored_pipelines import Pipelines, make_condition, make_minimal
 from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.api
@@ -22,17 +22,17 @@ pytestmark = pytest.mark.api
 @pytest.fixture
 def person(kube: KubeApi, pipelines: Pipelines, monkeypatch: pytest.MonkeyPatch) -> Pipelines:
     """Somebody who may read and patch pipelines, and read logs; a pipeline is there."""
-    pipelines.ok("create", "serviceaccount", "jane")
+    pipelines.run_ok("create", "serviceaccount", "jane")
     for role, verbs, resource in (
         ("pipelines", "get,patch", naming.CRD_NAME),
         ("pods", "list", "pods"),
         ("logs", "get", "pods/log"),
     ):
-        pipelines.ok("create", "role", role, f"--verb={verbs}", f"--resource={resource}")
+        pipelines.run_ok("create", "role", role, f"--verb={verbs}", f"--resource={resource}")
         account = f"--serviceaccount={pipelines.namespace}:jane"
-        pipelines.ok("create", "rolebinding", role, f"--role={role}", account)
-    monkeypatch.setenv("KUBECONFIG", str(kube.kubeconfig_for(pipelines.namespace, "jane")))
-    pipelines.apply(minimal())
+        pipelines.run_ok("create", "rolebinding", role, f"--role={role}", account)
+    monkeypatch.setenv("KUBECONFIG", str(kube.write_kubeconfig_for(pipelines.namespace, "jane")))
+    pipelines.apply(make_minimal())
     return pipelines
 
 
@@ -63,8 +63,8 @@ def test_status_shows_what_the_operator_wrote(
     person: Pipelines, capsys: pytest.CaptureFixture[str]
 ) -> None:
     conditions = [
-        condition("Stalled", "True", message="shop.orders: Gap: gone"),
-        condition("Ready", "False"),
+        make_condition("Stalled", "True", message="shop.orders: Gap: gone"),
+        make_condition("Ready", "False"),
     ]
     person.patch_status({"observedGeneration": 1, "phase": "Stalled", "conditions": conditions})
     assert main.main(["status", "shop", "-o", "json"]) == 1
@@ -91,10 +91,10 @@ def test_status_shows_what_the_operator_wrote(
 def test_a_template_gives_what_kubectl_gives(
     template: str, person: Pipelines, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    conditions = [condition("Ready", "False"), condition("Stalled", "False")]
+    conditions = [make_condition("Ready", "False"), make_condition("Stalled", "False")]
     person.patch_status({"observedGeneration": 1, "conditions": conditions})
-    person.ok("annotate", naming.CRD_NAME, "shop", "example.org/team=lake")
-    expected = person.ok("get", naming.CRD_NAME, "shop", "-o", f"jsonpath={template}")
+    person.run_ok("annotate", naming.CRD_NAME, "shop", "example.org/team=lake")
+    expected = person.run_ok("get", naming.CRD_NAME, "shop", "-o", f"jsonpath={template}")
     assert main.main(["status", "shop", "-o", f"jsonpath={template}"]) == 0
     assert capsys.readouterr().out == expected
 
@@ -104,14 +104,14 @@ def test_a_driver_that_waits_for_a_node_has_no_log_yet(
 ) -> None:
     assert main.main(["logs", "shop"]) == 3
     assert "no run that has a log" in capsys.readouterr().err
-    labels = driver_pod("d", "shop-e1-1", created="")["metadata"]["labels"]
+    labels = make_driver_pod("d", "shop-e1-1", created="")["metadata"]["labels"]
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "shop-e1-1-driver", "labels": labels},
         "spec": {"containers": [{"name": "spark-kubernetes-driver", "image": "none"}]},
     }
-    person.ok("create", "-f", "-", stdin=json.dumps(pod))
+    person.run_ok("create", "-f", "-", stdin=json.dumps(pod))
     for arguments in ([], ["--follow"]):
         assert main.main(["logs", "shop", *arguments]) == 3
         assert "the driver shop-e1-1-driver has not started yet" in capsys.readouterr().err
@@ -125,11 +125,11 @@ def test_the_page_shows_what_may_be_listed_and_says_what_may_not(person: Pipelin
     assert reading.pipelines == ()
     assert [refusal.scope for refusal in reading.refusals] == ["all other namespaces", own]
     assert all('verbs: ["list"]' in refusal.message for refusal in reading.refusals)
-    person.ok("create", "role", "lists", "--verb=list", f"--resource={naming.CRD_NAME}")
+    person.run_ok("create", "role", "lists", "--verb=list", f"--resource={naming.CRD_NAME}")
     account = f"--serviceaccount={person.namespace}:jane"
-    person.ok("create", "rolebinding", "lists", "--role=lists", account)
+    person.run_ok("create", "rolebinding", "lists", "--role=lists", account)
     # The API server takes up a role in its own time.
-    wait.until(lambda: bool(reader.read().pipelines), "the pipeline is listed")
+    wait.wait_until(lambda: bool(reader.read().pipelines), "the pipeline is listed")
     reading = reader.read()
     assert [pipeline.name for pipeline in reading.pipelines] == ["shop"]
     assert [refusal.scope for refusal in reading.refusals] == ["all other namespaces"]
@@ -198,10 +198,10 @@ def test_the_doctor_examines_a_real_cluster(
     monkeypatch.setenv("KUBECONFIG", str(kube.kubeconfig))
     source = {"secretRef": {"name": "search"}}
     sink = {"opensearch": {"hosts": ["https://search:9200"], "credentialsFrom": source}}
-    pipelines.apply(minimal(sink=sink))
-    pipelines.ok("create", "serviceaccount", "icdc-spark")
+    pipelines.apply(make_minimal(sink=sink))
+    pipelines.run_ok("create", "serviceaccount", "icdc-spark")
     literals = ("--from-literal=username=u", "--from-literal=password=hunter2")
-    pipelines.ok("create", "secret", "generic", "search", *literals)
+    pipelines.run_ok("create", "secret", "generic", "search", *literals)
     command = ["doctor", "shop", "-n", pipelines.namespace, "-o", "json"]
     assert main.main(command) == 1
     printed = capsys.readouterr().out

@@ -5,19 +5,19 @@ import json
 import pytest
 
 from icdc_api.crd.loading import parse_pipeline
-from icdc_testing.kube.stored_pipelines import Pipelines, minimal
-from icdc_testing.lake.catalogs.page import examples
+from icdc_testing.kube.stored_pipelines import Pipelines, make_minimal
+from icdc_testing.lake.catalogs.page import read_examples
 
 pytestmark = pytest.mark.api
 
 
 def test_every_example_is_stored_as_it_stands_in_the_page(pipelines: Pipelines) -> None:
-    result = examples()
-    objects = [minimal(label, catalog=example.catalog) for label, example in result.items()] + [
-        example.secret for example in result.values() if example.secret
-    ]
+    result = read_examples()
+    objects = [
+        make_minimal(label, catalog=example.catalog) for label, example in result.items()
+    ] + [example.secret for example in result.values() if example.secret]
     listed = {"apiVersion": "v1", "kind": "List", "items": objects}
-    pipelines.ok("apply", "--validate=strict", "-f", "-", stdin=json.dumps(listed))
+    pipelines.run_ok("apply", "--validate=strict", "-f", "-", stdin=json.dumps(listed))
     for label, example in result.items():
         stored = pipelines.get(label)
         assert stored["spec"]["catalog"] == {"name": "lake", **example.catalog}

@@ -8,13 +8,13 @@ from icdc_api import naming
 from icdc_api.crd import generator
 from icdc_api.crd.schema import find_node
 from icdc_testing.kube.api_server import KubeApi
-from icdc_testing.kube.stored_pipelines import Pipelines, condition, minimal
+from icdc_testing.kube.stored_pipelines import Pipelines, make_condition, make_minimal
 
 pytestmark = pytest.mark.api
 
 
 def test_the_definition_is_accepted_and_established(kube: KubeApi) -> None:
-    result = kube.kubectl.object("get", "crd", naming.CRD_NAME)
+    result = kube.kubectl.read_object("get", "crd", naming.CRD_NAME)
     conditions = {
         condition["type"]: condition["status"] for condition in result["status"]["conditions"]
     }
@@ -23,20 +23,20 @@ def test_the_definition_is_accepted_and_established(kube: KubeApi) -> None:
 
 
 def test_the_server_keeps_the_definition_word_for_word(kube: KubeApi) -> None:
-    result = kube.kubectl.object("get", "crd", naming.CRD_NAME)["spec"]
+    result = kube.kubectl.read_object("get", "crd", naming.CRD_NAME)["spec"]
     assert result.pop("conversion") == {"strategy": "None"}
     assert result == generator.build_document()["spec"]
 
 
 def test_applying_the_definition_again_changes_nothing(kube: KubeApi) -> None:
-    def version() -> str:
-        result = kube.kubectl.object("get", "crd", naming.CRD_NAME)["metadata"]
+    def read_version() -> str:
+        result = kube.kubectl.read_object("get", "crd", naming.CRD_NAME)["metadata"]
         return str(result["resourceVersion"])
 
-    before = version()
+    before = read_version()
     how = ("--server-side", "--field-manager=icdc-tests", "-f", str(generator.COMMITTED))
-    kube.kubectl.ok("apply", *how)
-    assert version() == before
+    kube.kubectl.run_ok("apply", *how)
+    assert read_version() == before
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,11 @@ def test_applying_the_definition_again_changes_nothing(kube: KubeApi) -> None:
     [naming.PLURAL, naming.SINGULAR, naming.SHORT_NAME, naming.CATEGORY, naming.CRD_NAME],
 )
 def test_pipelines_are_found_by_each_of_their_names(pipelines: Pipelines, resource: str) -> None:
-    pipelines.apply(minimal("shop"))
-    assert pipelines.ok("get", resource, "-o", "name") == f"{naming.SINGULAR}.{naming.GROUP}/shop\n"
+    pipelines.apply(make_minimal("shop"))
+    assert (
+        pipelines.run_ok("get", resource, "-o", "name")
+        == f"{naming.SINGULAR}.{naming.GROUP}/shop\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,7 +63,7 @@ def test_pipelines_are_found_by_each_of_their_names(pipelines: Pipelines, resour
     ],
 )
 def test_kubectl_explains_a_field_in_our_words(kube: KubeApi, path: str) -> None:
-    shown = kube.kubectl.ok("explain", f"{naming.SHORT_NAME}.{path.replace('[]', '')}")
+    shown = kube.kubectl.run_ok("explain", f"{naming.SHORT_NAME}.{path.replace('[]', '')}")
     # kubectl wraps long descriptions.
     assert find_node(generator.build_root_schema(), path)["description"] in " ".join(shown.split())
 
@@ -68,8 +71,8 @@ def test_kubectl_explains_a_field_in_our_words(kube: KubeApi, path: str) -> None
 STATUS = {
     "phase": "Streaming",
     "conditions": [
-        condition("Ready", "True", message="All tables follow."),
-        condition("Exported", "True"),
+        make_condition("Ready", "True", message="All tables follow."),
+        make_condition("Exported", "True"),
     ],
     "summary": {"tables": "1/1", "snapshotsBehind": 2, "lagSeconds": 7, "export": "1/4"},
     "currentRun": {"name": "shop-c4-1", "kind": "Changelog", "sequence": 4, "epoch": 9},
@@ -91,9 +94,9 @@ WIDE = {"EXPORTED": "True", "EXPORT": "1/4", "FAILURES": "3", "MESSAGE": "All ta
 def test_kubectl_get_shows_the_columns(
     pipelines: Pipelines, flags: list[str], expected: dict[str, str]
 ) -> None:
-    pipelines.apply(minimal("shop"))
+    pipelines.apply(make_minimal("shop"))
     pipelines.patch_status(STATUS)
-    head, row = pipelines.ok("get", "icdc", *flags).splitlines()
+    head, row = pipelines.run_ok("get", "icdc", *flags).splitlines()
     names = head.split()
     cells = dict(zip(names, row.split(maxsplit=len(names) - 1), strict=True))
     assert cells.pop("AGE")
@@ -101,8 +104,8 @@ def test_kubectl_get_shows_the_columns(
 
 
 def test_a_new_pipeline_is_shown_without_a_status(pipelines: Pipelines) -> None:
-    pipelines.apply(minimal("shop"))
-    head, row = pipelines.ok("get", "icdc").splitlines()
+    pipelines.apply(make_minimal("shop"))
+    head, row = pipelines.run_ok("get", "icdc").splitlines()
     assert head.split() == [*SHOWN, "AGE"]
     assert row.split()[0] == "shop"
 
@@ -123,18 +126,18 @@ def test_a_new_pipeline_is_shown_without_a_status(pipelines: Pipelines) -> None:
 def test_pipelines_are_selected_by_fields(
     three_pipelines: Pipelines, selector: str, selected: list[str]
 ) -> None:
-    assert three_pipelines.names("--field-selector", selector) == selected
+    assert three_pipelines.list_names("--field-selector", selector) == selected
 
 
 @pytest.fixture(scope="module")
 def three_pipelines(kube: KubeApi) -> Iterator[Pipelines]:
     """Pipelines that differ in every field that can be selected; they are only read."""
-    with kube.namespace() as name:
+    with kube.create_namespace() as name:
         pipelines = Pipelines(kube.kubectl, name)
-        pipelines.apply(minimal("shop", deletionPolicy="DeleteIndices"))
+        pipelines.apply(make_minimal("shop", deletionPolicy="DeleteIndices"))
         pipelines.patch_status(STATUS)
-        pipelines.apply(minimal("idle", suspend=True))
-        pipelines.apply(minimal("once", mode="ExportOnly"))
+        pipelines.apply(make_minimal("idle", suspend=True))
+        pipelines.apply(make_minimal("once", mode="ExportOnly"))
         yield pipelines
 
 

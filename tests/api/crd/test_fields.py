@@ -11,8 +11,14 @@ from typing import Any
 import pytest
 
 from icdc_testing.kube.kubectl import Ran
-from icdc_testing.kube.stored_pipelines import Pipelines, minimal
-from icdc_testing.operator.deciding.spec_fields import SpecField, base, fields, put, with_another
+from icdc_testing.kube.stored_pipelines import Pipelines, make_minimal
+from icdc_testing.operator.deciding.spec_fields import (
+    SpecField,
+    change_fields,
+    list_fields,
+    make_base,
+    put,
+)
 from icdc_testing.waiting.seeds import choose_seed
 
 pytestmark = [pytest.mark.api, pytest.mark.timeout(1800)]
@@ -20,30 +26,30 @@ pytestmark = [pytest.mark.api, pytest.mark.timeout(1800)]
 SAMPLE = 8
 
 
-def sample(purpose: str) -> list[SpecField]:
-    everything = list(fields())
+def choose_fields(purpose: str) -> list[SpecField]:
+    everything = list(list_fields())
     _, chance = choose_seed(purpose)
     return everything if os.environ.get("ICDC_SOAK") else chance.sample(everything, SAMPLE)
 
 
-def tried(pipelines: Pipelines, spec: dict[str, Any]) -> Ran:
-    resource = json.dumps({**minimal(), "spec": spec})
+def try_spec(pipelines: Pipelines, spec: dict[str, Any]) -> Ran:
+    resource = json.dumps({**make_minimal(), "spec": spec})
     how = ("apply", "--server-side", "--dry-run=server", "-f", "-")
     return pipelines.run(*how, stdin=resource)
 
 
 def test_a_good_value_made_from_the_schema_is_taken(pipelines: Pipelines) -> None:
-    for field in sample("good values"):
-        ran = tried(pipelines, with_another(base(field), field))
+    for field in choose_fields("good values"):
+        ran = try_spec(pipelines, change_fields(make_base(field), field))
         assert ran.code == 0, f"{field}: {ran.err}"
 
 
 def test_a_value_that_the_schema_forbids_is_refused_with_its_field(pipelines: Pipelines) -> None:
-    for field in sample("wrong values"):
-        for value in list(field.wrong())[:2]:
-            spec = base(field)
+    for field in choose_fields("wrong values"):
+        for value in list(field.list_wrong())[:2]:
+            spec = make_base(field)
             put(spec, field.path, value)
-            ran = tried(pipelines, spec)
+            ran = try_spec(pipelines, spec)
             assert ran.code != 0, f"{field}: {value!r:.60} is taken"
             # An item of a list may be named by its key: .tables[name="shop.orders"].index
             where = field.error_pattern.removeprefix("spec").replace(r"\d+", r"[^\]]*")

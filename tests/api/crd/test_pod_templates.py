@@ -20,10 +20,10 @@ from icdc_testing.operator.deciding.pod_templates import (
     NO_QUANTITIES,
     NO_TIMES,
     UNREADABLE,
-    container,
     draw_damaged,
-    every_field,
-    volume,
+    make_container,
+    make_every_field,
+    make_volume,
 )
 
 pytestmark = pytest.mark.api
@@ -56,13 +56,13 @@ def reads(kube: KubeApi) -> Reads:
 
 
 def test_the_types_are_those_of_the_api_server(kube: KubeApi) -> None:
-    document = json.loads(kube.kubectl.ok("get", "--raw", "/openapi/v3/api/v1"))
+    document = json.loads(kube.kubectl.run_ok("get", "--raw", "/openapi/v3/api/v1"))
     committed = Path(pod_template_types.COMMITTED).read_text(encoding="utf-8")
     assert pod_template_types.render(document) == committed
 
 
 def test_a_template_with_every_field_can_be_decoded(reads: Reads) -> None:
-    assert reads(every_field())
+    assert reads(make_every_field())
 
 
 @pytest.mark.parametrize("template", [template for template, _ in UNREADABLE])
@@ -74,13 +74,13 @@ def test_what_is_refused_as_unreadable_cannot_be_decoded(
 
 @pytest.mark.parametrize("quantity", NO_QUANTITIES)
 def test_what_is_refused_as_a_quantity_cannot_be_decoded(reads: Reads, quantity: str) -> None:
-    assert not reads(container(resources={"limits": {"cpu": quantity}}))
+    assert not reads(make_container(resources={"limits": {"cpu": quantity}}))
 
 
 @pytest.mark.parametrize("time", NO_TIMES)
 def test_what_is_refused_as_a_time_cannot_be_decoded(reads: Reads, time: str) -> None:
     metadata = {"creationTimestamp": time}
-    assert not reads(volume(ephemeral={"volumeClaimTemplate": {"metadata": metadata}}))
+    assert not reads(make_volume(ephemeral={"volumeClaimTemplate": {"metadata": metadata}}))
 
 
 @settings(

@@ -10,8 +10,8 @@ from icdc_testing.kube.stored_pipelines import (
     SAMPLES,
     Pipelines,
     load_pipeline,
-    minimal,
-    sample,
+    load_sample,
+    make_minimal,
 )
 
 pytestmark = pytest.mark.api
@@ -177,7 +177,7 @@ def test_a_bad_sample_that_the_server_takes_is_one_of_those_we_know(
 
 def test_a_table_with_a_catalog_of_its_own_needs_its_type_too(pipelines: Pipelines) -> None:
     table = {"name": "shop.orders", "catalog": {"properties": {"uri": "http://catalog:8181"}}}
-    ran = pipelines.try_to_apply(minimal(tables=[table]))
+    ran = pipelines.try_to_apply(make_minimal(tables=[table]))
     assert ran.code != 0
     assert "spec.tables[].catalog.properties: a catalog needs the property type or" in ran.err
 
@@ -188,7 +188,7 @@ def test_as_many_properties_as_there_may_be_are_not_too_many_for_the_rules(
     properties = {
         f"spark.sql.optimizer.some.very.long.name.of.a.property.{n}": "1" for n in range(256)
     }
-    ran = pipelines.try_to_apply(minimal(spark={"conf": properties}))
+    ran = pipelines.try_to_apply(make_minimal(spark={"conf": properties}))
     assert ran.code == 0, ran.err
 
 
@@ -203,14 +203,14 @@ def test_a_good_sample_means_on_the_server_what_it_means_in_a_file(
     pipelines: Pipelines, name: str
 ) -> None:
     path = SAMPLES / f"{name}.yaml"
-    pipelines.ok("apply", "-f", str(path))
+    pipelines.run_ok("apply", "-f", str(path))
     wanted = load_pipeline(path, {})
     stored = pipelines.get(wanted.metadata.name)
     assert parse_pipeline(stored, source="the server").spec == wanted.spec
 
 
 def test_what_is_left_out_is_stored_with_its_default(pipelines: Pipelines) -> None:
-    given = sample("minimal")["spec"]
-    stored = pipelines.apply(sample("minimal"))["spec"]
+    given = load_sample("minimal")["spec"]
+    stored = pipelines.apply(load_sample("minimal"))["spec"]
     assert stored.pop("catalog") == {"name": "lake", **given["catalog"]}
     assert stored == DEFAULTS

@@ -22,21 +22,21 @@ SECONDS = 20.0
 @pytest.fixture
 def driver(kube: KubeApi, pipelines: Pipelines) -> OwnPod:
     """A driver with its rights; its pod waits for a node, as there is none."""
-    rights.account(pipelines, "spark", rights.DRIVER)
-    pipelines.ok("create", "serviceaccount", "weak")
+    rights.create_account(pipelines, "spark", rights.DRIVER)
+    pipelines.run_ok("create", "serviceaccount", "weak")
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "driver", "annotations": {"theirs": "x" * 60_000}},
         "spec": {"containers": [{"name": "spark-kubernetes-driver", "image": "none"}]},
     }
-    pipelines.ok("create", "-f", "-", stdin=json.dumps(pod))
-    return own_pod(kube, pipelines, "spark")
+    pipelines.run_ok("create", "-f", "-", stdin=json.dumps(pod))
+    return make_own_pod(kube, pipelines, "spark")
 
 
-def own_pod(kube: KubeApi, pipelines: Pipelines, account: str) -> OwnPod:
+def make_own_pod(kube: KubeApi, pipelines: Pipelines, account: str) -> OwnPod:
     """Return the pod as that account reaches it."""
-    path = str(kube.kubeconfig_for(pipelines.namespace, account))
+    path = str(kube.write_kubeconfig_for(pipelines.namespace, account))
 
     def configure() -> Configuration:
         configuration = Configuration()
@@ -46,8 +46,8 @@ def own_pod(kube: KubeApi, pipelines: Pipelines, account: str) -> OwnPod:
     return OwnPod(pipelines.namespace, "driver", configure)
 
 
-def annotations(pipelines: Pipelines) -> dict[str, str]:
-    pod = json.loads(pipelines.ok("get", "pod", "driver", "-o", "json"))
+def read_annotations(pipelines: Pipelines) -> dict[str, str]:
+    pod = json.loads(pipelines.run_ok("get", "pod", "driver", "-o", "json"))
     annotations_of_pod: dict[str, str] = pod["metadata"]["annotations"]
     return annotations_of_pod
 
@@ -60,7 +60,7 @@ def test_the_largest_report_fits_beside_the_annotations_of_others(
     assert len(largest) == report_text.MAX_ANNOTATION_BYTES
     for text in ("first", largest):
         assert driver.annotate(text, SECONDS) is None
-        stored = annotations(pipelines)
+        stored = read_annotations(pipelines)
         assert stored[report_text.ANNOTATION_REPORT] == text
         assert len(stored["theirs"]) == 60_000
 
@@ -68,13 +68,13 @@ def test_the_largest_report_fits_beside_the_annotations_of_others(
 def test_an_account_without_the_right_is_told_so(
     kube: KubeApi, driver: OwnPod, pipelines: Pipelines
 ) -> None:
-    reason = own_pod(kube, pipelines, "weak").annotate("text", SECONDS)
+    reason = make_own_pod(kube, pipelines, "weak").annotate("text", SECONDS)
     assert reason is not None
     assert reason.startswith('403 Forbidden pods "driver" is forbidden')
-    assert report_text.ANNOTATION_REPORT not in annotations(pipelines)
+    assert report_text.ANNOTATION_REPORT not in read_annotations(pipelines)
 
 
 def test_a_pod_that_is_gone_is_said_to_be(driver: OwnPod, pipelines: Pipelines) -> None:
-    pipelines.ok("delete", "pod", "driver", "--grace-period=0", "--force")
+    pipelines.run_ok("delete", "pod", "driver", "--grace-period=0", "--force")
     reason = driver.annotate("text", SECONDS)
     assert reason == '404 Not Found pods "driver" not found'

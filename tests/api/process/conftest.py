@@ -20,8 +20,8 @@ Start = Callable[..., OperatorProcess]
 @pytest.fixture
 def account(kube: KubeApi, pipelines: Pipelines) -> Path:
     """The kubeconfig of a ServiceAccount with the rights of the operator."""
-    rights.account(pipelines, "operator", rights.OPERATOR, rights.LEASE)
-    return kube.kubeconfig_for(pipelines.namespace, "operator")
+    rights.create_account(pipelines, "operator", rights.OPERATOR, rights.LEASE)
+    return kube.write_kubeconfig_for(pipelines.namespace, "operator")
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def start(
 
         def start_process(name: str = "operator", *flags: str) -> OperatorProcess:
             arguments = ["--namespace", pipelines.namespace, *flags]
-            running = operator_process.running(account, tmp_path, name, arguments)
+            running = operator_process.run_operator(account, tmp_path, name, arguments)
             return stack.enter_context(running)
 
         yield start_process
@@ -43,7 +43,7 @@ def start(
 def cluster(kube: KubeApi, pipelines: Pipelines) -> SteppedCluster:
     """The namespace, with spark-operator played by hand."""
     account = ("get", "serviceaccount", "default")
-    wait.until(lambda: pipelines.run(*account).code == 0, "pods can be made")
+    wait.wait_until(lambda: pipelines.run(*account).code == 0, "pods can be made")
     return SteppedCluster(kube.kubeconfig, pipelines)
 
 
@@ -51,12 +51,12 @@ def cluster(kube: KubeApi, pipelines: Pipelines) -> SteppedCluster:
 def person(kube: KubeApi, cluster: SteppedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody who may read and patch pipelines and list pods, and no Secret."""
     pipelines = cluster.pipelines
-    pipelines.ok("create", "serviceaccount", "jane")
+    pipelines.run_ok("create", "serviceaccount", "jane")
     for role, verbs, resource in (
         ("people-pipelines", "get,patch", naming.CRD_NAME),
         ("people-pods", "list", "pods"),
     ):
-        pipelines.ok("create", "role", role, f"--verb={verbs}", f"--resource={resource}")
+        pipelines.run_ok("create", "role", role, f"--verb={verbs}", f"--resource={resource}")
         account = f"--serviceaccount={pipelines.namespace}:jane"
-        pipelines.ok("create", "rolebinding", role, f"--role={role}", account)
-    monkeypatch.setenv("KUBECONFIG", str(kube.kubeconfig_for(pipelines.namespace, "jane")))
+        pipelines.run_ok("create", "rolebinding", role, f"--role={role}", account)
+    monkeypatch.setenv("KUBECONFIG", str(kube.write_kubeconfig_for(pipelines.namespace, "jane")))

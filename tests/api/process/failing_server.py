@@ -23,7 +23,7 @@ class FailingKubeApi(KubeApi):
         self._copies = 0
 
     @contextmanager
-    def away(self) -> Iterator[None]:
+    def interrupt(self) -> Iterator[None]:
         """Inside nobody answers at the address of the API server."""
         self._running[API_SERVER].kill()
         try:
@@ -56,7 +56,7 @@ class FailingKubeApi(KubeApi):
 
     @contextmanager
     def _store_stopped(self) -> Iterator[None]:
-        with self.away():
+        with self.interrupt():
             self._running[STORE].kill()
             try:
                 yield
@@ -75,7 +75,7 @@ class FailingKubeApi(KubeApi):
         self._running[name] = Program.start(path, arguments, self._folder)
 
     def _wait_until_ready(self) -> None:
-        wait.until(
+        wait.wait_until(
             lambda: self.kubectl.run("get", "--raw", "/readyz").code == 0,
             "the API server is ready again",
             seconds=_READY_SECONDS,

@@ -15,8 +15,8 @@ from icdc_operator.manifests.pods import pod_paths
 from icdc_testing.kube import operator_process
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.operator_process import OperatorProcess
-from icdc_testing.kube.stored_pipelines import minimal
-from icdc_testing.operator.adapter.stepping import SteppedCluster, report_of
+from icdc_testing.kube.stored_pipelines import make_minimal
+from icdc_testing.operator.adapter.stepping import SteppedCluster, make_report
 from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.api
@@ -26,11 +26,11 @@ RUN, DELETION = "shop-e1-1", "shop-d2-1"
 Start = Callable[..., OperatorProcess]
 
 
-def status(cluster: SteppedCluster) -> PipelineStatus:
+def read_status(cluster: SteppedCluster) -> PipelineStatus:
     return parse_status(cluster.pipelines.get().get("status") or {})
 
 
-def finalizers(cluster: SteppedCluster) -> list[str]:
+def read_finalizers(cluster: SteppedCluster) -> list[str]:
     names: list[str] = cluster.pipelines.get()["metadata"].get("finalizers", [])
     return names
 
@@ -39,38 +39,40 @@ def is_deleted(cluster: SteppedCluster) -> bool:
     return cluster.pipelines.run("get", "icdc", "shop").code != 0
 
 
-def events(cluster: SteppedCluster) -> dict[str, str]:
-    listed = json.loads(cluster.pipelines.ok("get", "events.events.k8s.io", "-o", "json"))
+def read_events(cluster: SteppedCluster) -> dict[str, str]:
+    listed = json.loads(cluster.pipelines.run_ok("get", "events.events.k8s.io", "-o", "json"))
     return {event["reason"]: event["note"] for event in listed["items"]}
 
 
 def create_first_run(cluster: SteppedCluster, operator: OperatorProcess) -> None:
     """Apply a pipeline and wait until its first run is created."""
-    cluster.pipelines.apply(minimal(deletionPolicy="DeleteIndices"))
-    operator.until(lambda: cluster.names("sparkapplication") == [RUN], "the run is created")
-    assert finalizers(cluster) == [naming.FINALIZER]
+    cluster.pipelines.apply(make_minimal(deletionPolicy="DeleteIndices"))
+    operator.wait_until(
+        lambda: cluster.list_names("sparkapplication") == [RUN], "the run is created"
+    )
+    assert read_finalizers(cluster) == [naming.FINALIZER]
 
 
 def delete(cluster: SteppedCluster, how: str) -> None:
-    cluster.pipelines.ok("delete", "icdc", "shop", "--wait=false", f"--cascade={how}")
+    cluster.pipelines.run_ok("delete", "icdc", "shop", "--wait=false", f"--cascade={how}")
 
 
 def end_driver(cluster: SteppedCluster, operator: OperatorProcess, run: str) -> None:
     """Delete a driver that was asked to end, as the kubelet does."""
 
     def has_driver() -> bool:
-        pods = cluster.objects("pod")
+        pods = cluster.list_objects("pod")
         names = [pod["metadata"]["name"] for pod in pods if "deletionTimestamp" in pod["metadata"]]
         return f"{run}-driver" in names
 
-    operator.until(has_driver, f"the driver of {run} is asked to end")
+    operator.wait_until(has_driver, f"the driver of {run} is asked to end")
     how = ("--grace-period=0", "--force", "--ignore-not-found")
-    cluster.pipelines.ok("delete", "pod", f"{run}-driver", *how)
+    cluster.pipelines.run_ok("delete", "pod", f"{run}-driver", *how)
 
 
-def nothing_is_left(cluster: SteppedCluster) -> bool:
+def is_nothing_left(cluster: SteppedCluster) -> bool:
     kinds = ("sparkapplication", "configmap", "pod")
-    return not any(cluster.objects(kind) for kind in kinds)
+    return not any(cluster.list_objects(kind) for kind in kinds)
 
 
 @pytest.mark.parametrize("how", ["background", "foreground"])
@@ -82,54 +84,58 @@ def test_the_indices_go_before_the_pipeline_however_it_is_deleted(
     cluster.start_driver(RUN)
     delete(cluster, how)
     end_driver(cluster, operator, RUN)
-    operator.until(lambda: DELETION in cluster.names("sparkapplication"), "it is to be deleted")
+    operator.wait_until(
+        lambda: DELETION in cluster.list_names("sparkapplication"), "it is to be deleted"
+    )
     (made,) = [
         config_map
-        for config_map in cluster.objects("configmap")
+        for config_map in cluster.list_objects("configmap")
         if config_map["metadata"]["name"] == DELETION
     ]
     request = RunRequest.model_validate_json(made["data"][pod_paths.REQUEST_KEY])
     assert request.mode == RunMode.DELETE
     assert "ownerReferences" not in made["metadata"]
     cluster.start_driver(DELETION)
-    run = status(cluster).current_run
+    run = read_status(cluster).current_run
     assert run is not None
     table_status = TableStatus(
         name="shop.orders", index="shop.orders", message="orders: all deleted"
     )
-    cluster.report(DELETION, report_of(run, table_status, finished=True))
-    cluster.pod_state(DELETION, "Succeeded", {"terminated": {"exitCode": 0}})
-    operator.until(lambda: is_deleted(cluster), "the pipeline is gone")
-    assert events(cluster)["IndicesDeleted"] == "orders: all deleted"
-    operator.until(lambda: nothing_is_left(cluster), "nothing of it is left")
+    cluster.report(DELETION, make_report(run, table_status, finished=True))
+    cluster.write_pod_state(DELETION, "Succeeded", {"terminated": {"exitCode": 0}})
+    operator.wait_until(lambda: is_deleted(cluster), "the pipeline is gone")
+    assert read_events(cluster)["IndicesDeleted"] == "orders: all deleted"
+    operator.wait_until(lambda: is_nothing_left(cluster), "nothing of it is left")
 
 
 def test_an_annotation_lets_it_go_while_it_cannot_be_deleted(
     cluster: SteppedCluster, start: Start
 ) -> None:
     operator = start()
-    cluster.pipelines.apply(minimal(deletionPolicy="DeleteIndices", suspend=True))
-    operator.until(lambda: naming.FINALIZER in finalizers(cluster), "it is kept")
+    cluster.pipelines.apply(make_minimal(deletionPolicy="DeleteIndices", suspend=True))
+    operator.wait_until(lambda: naming.FINALIZER in read_finalizers(cluster), "it is kept")
     delete(cluster, "foreground")
-    operator.until(lambda: cluster.names("sparkapplication") == ["shop-d1-1"], "it begins")
-    ready = status(cluster).find_condition(ConditionType.READY)
+    operator.wait_until(
+        lambda: cluster.list_names("sparkapplication") == ["shop-d1-1"], "it begins"
+    )
+    ready = read_status(cluster).find_condition(ConditionType.READY)
     assert ready is not None
     assert ready.reason == "Deleting"
-    cluster.pipelines.ok("annotate", "icdc", "shop", f"{naming.ANNOTATION_RETAIN}=true")
-    operator.until(lambda: is_deleted(cluster), "the pipeline is gone")
-    operator.until(lambda: nothing_is_left(cluster), "nothing of the run is left")
-    assert "shop.orders" in events(cluster)["IndicesRetained"]
+    cluster.pipelines.run_ok("annotate", "icdc", "shop", f"{naming.ANNOTATION_RETAIN}=true")
+    operator.wait_until(lambda: is_deleted(cluster), "the pipeline is gone")
+    operator.wait_until(lambda: is_nothing_left(cluster), "nothing of the run is left")
+    assert "shop.orders" in read_events(cluster)["IndicesRetained"]
 
 
 def test_a_namespace_is_not_held_up(cluster: SteppedCluster, kube: KubeApi, tmp_path: Path) -> None:
     # An operator whose rights do not go with the namespace.
     flags = ["--namespace", cluster.pipelines.namespace]
-    with operator_process.running(kube.kubeconfig, tmp_path, "operator", flags) as operator:
+    with operator_process.run_operator(kube.kubeconfig, tmp_path, "operator", flags) as operator:
         create_first_run(cluster, operator)
-        kube.kubectl.ok("delete", "namespace", cluster.pipelines.namespace, "--wait=false")
-        operator.until(lambda: is_deleted(cluster), "the pipeline is gone")
-        operator.says("IndicesRetained")
+        kube.kubectl.run_ok("delete", "namespace", cluster.pipelines.namespace, "--wait=false")
+        operator.wait_until(lambda: is_deleted(cluster), "the pipeline is gone")
+        operator.wait_for_log("IndicesRetained")
         name = cluster.pipelines.namespace
-        wait.until(
+        wait.wait_until(
             lambda: kube.kubectl.run("get", "namespace", name).code != 0, "the namespace is gone"
         )

@@ -21,9 +21,9 @@ from icdc_api.status.runs import RunState
 from icdc_operator.cluster.loop import relist
 from icdc_operator.manifests.pods import pod_paths
 from icdc_testing.kube.operator_process import OperatorProcess
-from icdc_testing.kube.stored_pipelines import Resource, minimal
-from icdc_testing.operator.adapter.stepping import SteppedCluster, report_of
-from icdc_testing.operator.deciding.pipelines import caught_up
+from icdc_testing.kube.stored_pipelines import Resource, make_minimal
+from icdc_testing.operator.adapter.stepping import SteppedCluster, make_report
+from icdc_testing.operator.deciding.pipelines import make_caught_up
 from icdc_testing.waiting import wait
 
 from .failing_server import FailingKubeApi
@@ -51,50 +51,50 @@ def spark_applications(kube: FailingKubeApi) -> None:
     """The server knows them already."""
 
 
-def quiet(name: str = "shop", **spec: Any) -> Resource:
+def make_quiet(name: str = "shop", **spec: Any) -> Resource:
     """Return a pipeline that has no run unless somebody asks for one."""
-    return minimal(name, changelog={"pollIntervalSeconds": 86400}, **spec)
+    return make_minimal(name, changelog={"pollIntervalSeconds": 86400}, **spec)
 
 
-def status(cluster: SteppedCluster, name: str = "shop") -> PipelineStatus:
+def read_status(cluster: SteppedCluster, name: str = "shop") -> PipelineStatus:
     return parse_status(cluster.pipelines.get(name).get("status") or {})
 
 
-def uids(cluster: SteppedCluster) -> dict[str, str]:
-    metadata = [application["metadata"] for application in cluster.objects("sparkapplication")]
+def read_uids(cluster: SteppedCluster) -> dict[str, str]:
+    metadata = [application["metadata"] for application in cluster.list_objects("sparkapplication")]
     return {entry["name"]: entry["uid"] for entry in metadata}
 
 
-def until(
+def wait_until(
     operator: OperatorProcess, reached: Callable[[], bool], what: str, *, seconds: float = SECONDS
 ) -> None:
     """Wait; each look is a kubectl, so not one after the other."""
-    wait.until(reached, what, seconds=seconds, pause=0.5)
+    wait.wait_until(reached, what, seconds=seconds, pause=0.5)
     assert operator.ended is None, operator.messages[-20:]
 
 
 def begin(cluster: SteppedCluster, operator: OperatorProcess, run: str) -> None:
     """Wait until the run of that name is created, and let its driver report."""
     name = run.rsplit("-", 2)[0]
-    until(operator, lambda: run in cluster.names("sparkapplication"), f"{run} is created")
+    wait_until(operator, lambda: run in cluster.list_names("sparkapplication"), f"{run} is created")
     cluster.start_driver(run)
-    current = status(cluster, name).current_run
+    current = read_status(cluster, name).current_run
     assert current is not None
-    cluster.report(run, report_of(current, caught_up()))
-    until(operator, lambda: _is_running(cluster, name), f"{run} is seen to run")
+    cluster.report(run, make_report(current, make_caught_up()))
+    wait_until(operator, lambda: _is_running(cluster, name), f"{run} is seen to run")
 
 
 def _is_running(cluster: SteppedCluster, name: str) -> bool:
-    current = status(cluster, name).current_run
+    current = read_status(cluster, name).current_run
     return current is not None and current.state == RunState.RUNNING
 
 
 def end(cluster: SteppedCluster, run: str) -> None:
     """Let the driver say its last word and end."""
-    current = status(cluster, run.rsplit("-", 2)[0]).current_run
+    current = read_status(cluster, run.rsplit("-", 2)[0]).current_run
     assert current is not None
-    cluster.report(run, report_of(current, caught_up(), finished=True))
-    cluster.pod_state(run, "Succeeded", {"terminated": {"exitCode": 0}})
+    cluster.report(run, make_report(current, make_caught_up(), finished=True))
+    cluster.write_pod_state(run, "Succeeded", {"terminated": {"exitCode": 0}})
 
 
 def finish(cluster: SteppedCluster, operator: OperatorProcess, run: str) -> int:
@@ -102,22 +102,22 @@ def finish(cluster: SteppedCluster, operator: OperatorProcess, run: str) -> int:
     begin(cluster, operator, run)
     end(cluster, run)
     name = run.rsplit("-", 2)[0]
-    until(operator, lambda: _ended(cluster, name) == run, f"{run} has ended")
-    last = status(cluster, name).last_run
+    wait_until(operator, lambda: _find_ended_run(cluster, name) == run, f"{run} has ended")
+    last = read_status(cluster, name).last_run
     assert last is not None
     return last.epoch
 
 
-def _ended(cluster: SteppedCluster, name: str) -> str | None:
-    last = status(cluster, name).last_run
+def _find_ended_run(cluster: SteppedCluster, name: str) -> str | None:
+    last = read_status(cluster, name).last_run
     return None if last is None or last.state != RunState.SUCCEEDED else last.name
 
 
 def restart(cluster: SteppedCluster, name: str = "shop", nonce: int = 1) -> None:
-    cluster.pipelines.apply(quiet(name, restartNonce=nonce))
+    cluster.pipelines.apply(make_quiet(name, restartNonce=nonce))
 
 
-def failures(operator: OperatorProcess) -> int:
+def count_failures(operator: OperatorProcess) -> int:
     """Count in the log how often the operator could not reach the server."""
     return sum("connect" in message.lower() for message in operator.messages)
 
@@ -127,68 +127,70 @@ def test_an_api_server_that_is_away_ends_no_run_and_loses_no_report(
 ) -> None:
     operator = start()
     for name in ("idle", "exporting", "ending"):
-        cluster.pipelines.apply(quiet(name))
+        cluster.pipelines.apply(make_quiet(name))
     finish(cluster, operator, "idle-e1-1")
     begin(cluster, operator, "exporting-e1-1")
     begin(cluster, operator, "ending-e1-1")
-    before = uids(cluster)
+    before = read_uids(cluster)
     # The last report is written, and nobody has read it when the server goes.
     operator.send(signal.SIGSTOP)
     end(cluster, "ending-e1-1")
-    assert _ended(cluster, "ending") is None
-    with kube.away():
-        failed, begun = failures(operator), time.monotonic()
+    assert _find_ended_run(cluster, "ending") is None
+    with kube.interrupt():
+        failed, begun = count_failures(operator), time.monotonic()
         operator.send(signal.SIGCONT)
-        operator.until(
+        operator.wait_until(
             lambda: (
-                failures(operator) >= failed + FAILED_POLLS
+                count_failures(operator) >= failed + FAILED_POLLS
                 and time.monotonic() - begun >= AWAY_SECONDS
             ),
             "it has failed to reach the server",
             seconds=AWAY_SECONDS + SECONDS,
         )
-    until(
+    wait_until(
         operator,
-        lambda: _ended(cluster, "ending") == "ending-e1-1",
+        lambda: _find_ended_run(cluster, "ending") == "ending-e1-1",
         "the report is read",
     )
-    assert uids(cluster) == before, "no run was lost, and none was made"
+    assert read_uids(cluster) == before, "no run was lost, and none was made"
     assert _is_running(cluster, "exporting")
     restart(cluster, "idle")
-    until(
+    wait_until(
         operator,
-        lambda: "idle-c2-1" in cluster.names("sparkapplication"),
+        lambda: "idle-c2-1" in cluster.list_names("sparkapplication"),
         "it hears of edits again",
     )
     end(cluster, "exporting-e1-1")
-    until(operator, lambda: _ended(cluster, "exporting") == "exporting-e1-1", "it ends well")
+    wait_until(
+        operator, lambda: _find_ended_run(cluster, "exporting") == "exporting-e1-1", "it ends well"
+    )
 
 
 def test_a_store_that_was_restored_is_followed_by_a_run_that_fences_what_it_forgot(
     kube: FailingKubeApi, cluster: SteppedCluster, start: Start
 ) -> None:
     operator = start()
-    cluster.pipelines.apply(quiet())
+    cluster.pipelines.apply(make_quiet())
     finish(cluster, operator, "shop-e1-1")
     copy = kube.copy_store()
     restart(cluster)
     forgotten = finish(cluster, operator, "shop-c2-1")
     restart(cluster, nonce=2)
     begin(cluster, operator, "shop-c3-1")
-    current = status(cluster).current_run
+    current = read_status(cluster).current_run
     assert current is not None
     kube.restore_store(copy)
-    assert cluster.names("sparkapplication") == ["shop-e1-1"]
+    assert cluster.list_names("sparkapplication") == ["shop-e1-1"]
     restart(cluster)
-    until(
+    wait_until(
         operator,
-        lambda: "shop-c2-1" in cluster.names("sparkapplication"),
+        lambda: "shop-c2-1" in cluster.list_names("sparkapplication"),
         "the next run",
         # A watch at a version that the restored server has not reached yet is silent. Then it ends
         # after 90 s, and where that comes late everything is listed anew after 300.
         seconds=relist.PERIOD_SECONDS + SECONDS,
     )
-    request = _request(cluster, "shop-c2-1")
+    request = _read_request(cluster, "shop-c2-1")
     # What is applied is in the state document alone: no run is told where to begin.
     assert not [name for name in request if "snapshot" in name.lower()]
     assert request["epoch"] > max(forgotten, current.epoch)
@@ -197,8 +199,8 @@ def test_a_store_that_was_restored_is_followed_by_a_run_that_fences_what_it_forg
         finish(cluster, operator, "shop-c2-1")
 
 
-def _request(cluster: SteppedCluster, run: str) -> dict[str, Any]:
-    (config_map,) = [m for m in cluster.objects("configmap") if m["metadata"]["name"] == run]
+def _read_request(cluster: SteppedCluster, run: str) -> dict[str, Any]:
+    (config_map,) = [m for m in cluster.list_objects("configmap") if m["metadata"]["name"] == run]
     request: dict[str, Any] = json.loads(config_map["data"][pod_paths.REQUEST_KEY])
     return request
 
@@ -207,12 +209,12 @@ def test_a_definition_that_was_deleted_and_restored_is_watched_again(
     kube: FailingKubeApi, cluster: SteppedCluster, start: Start
 ) -> None:
     operator = start()
-    cluster.pipelines.apply(quiet())
+    cluster.pipelines.apply(make_quiet())
     epoch = finish(cluster, operator, "shop-e1-1")
-    kube.kubectl.ok("delete", "crd", naming.CRD_NAME)
+    kube.kubectl.run_ok("delete", "crd", naming.CRD_NAME)
     for kind in ("sparkapplication", "pod"):
         # The next driver has the name of this one.
-        wait.until(lambda kind=kind: not cluster.names(kind), f"no {kind} is left")  # type: ignore[misc]
+        wait.wait_until(lambda kind=kind: not cluster.list_names(kind), f"no {kind} is left")  # type: ignore[misc]
     kube.define(generator.COMMITTED)
-    cluster.pipelines.apply(quiet())
+    cluster.pipelines.apply(make_quiet())
     assert finish(cluster, operator, "shop-e1-1") > epoch

@@ -13,9 +13,9 @@ from icdc_api.status.pipeline_status import ExportProgress, PipelineStatus, pars
 from icdc_api.status.runs import RunState
 from icdc_operator.cluster.leader import Timing
 from icdc_testing.kube.operator_process import OperatorProcess
-from icdc_testing.kube.stored_pipelines import minimal
-from icdc_testing.operator.adapter.stepping import SteppedCluster, report_of
-from icdc_testing.operator.deciding.pipelines import caught_up
+from icdc_testing.kube.stored_pipelines import make_minimal
+from icdc_testing.operator.adapter.stepping import SteppedCluster, make_report
+from icdc_testing.operator.deciding.pipelines import make_caught_up
 from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.api
@@ -27,17 +27,17 @@ HAND_OVER_SECONDS = 30.0
 Start = Callable[..., OperatorProcess]
 
 
-def status(cluster: SteppedCluster, name: str = "shop") -> PipelineStatus:
+def read_status(cluster: SteppedCluster, name: str = "shop") -> PipelineStatus:
     return parse_status(cluster.pipelines.get(name).get("status") or {})
 
 
-def reasons(cluster: SteppedCluster) -> set[str]:
-    events = json.loads(cluster.pipelines.ok("get", "events.events.k8s.io", "-o", "json"))
+def read_reasons(cluster: SteppedCluster) -> set[str]:
+    events = json.loads(cluster.pipelines.run_ok("get", "events.events.k8s.io", "-o", "json"))
     return {event["reason"] for event in events["items"]}
 
 
-def holder(cluster: SteppedCluster) -> str:
-    lease: dict[str, Any] = json.loads(cluster.pipelines.ok("get", "lease", "-o", "json"))
+def read_holder(cluster: SteppedCluster) -> str:
+    lease: dict[str, Any] = json.loads(cluster.pipelines.run_ok("get", "lease", "-o", "json"))
     held = [str(item["spec"].get("holderIdentity", "")) for item in lease["items"]]
     return held[0] if held else ""
 
@@ -46,97 +46,111 @@ def test_a_pipeline_gets_its_run_and_the_report_becomes_its_status(
     cluster: SteppedCluster, start: Start
 ) -> None:
     operator = start()
-    cluster.pipelines.apply(minimal())
-    operator.until(lambda: cluster.names("sparkapplication") == [RUN], "the run is created")
+    cluster.pipelines.apply(make_minimal())
+    operator.wait_until(
+        lambda: cluster.list_names("sparkapplication") == [RUN], "the run is created"
+    )
     cluster.start_driver(RUN)
-    run = status(cluster).current_run
+    run = read_status(cluster).current_run
     assert run is not None
-    exported = caught_up("shop.orders", rows_upserted=5, export=ExportProgress(rows=5))
-    cluster.report(RUN, report_of(run, exported))
-    operator.until(lambda: status(cluster).holds(ConditionType.CAUGHT_UP), "it is caught up")
-    assert status(cluster).tables[0].rows_upserted == 5
-    operator.until(lambda: "RunStarted" in reasons(cluster), "events are posted")
-    assert {"SpecAccepted", "RunPlanned", "ExportCompleted"} <= reasons(cluster)
-    cluster.report(RUN, report_of(run, caught_up("shop.orders"), finished=True))
-    cluster.pod_state(RUN, "Succeeded", {"terminated": {"exitCode": 0}})
-    operator.until(lambda: status(cluster).last_run is not None, "the run has ended")
-    assert status(cluster).holds(ConditionType.READY)
+    exported = make_caught_up("shop.orders", rows_upserted=5, export=ExportProgress(rows=5))
+    cluster.report(RUN, make_report(run, exported))
+    operator.wait_until(
+        lambda: read_status(cluster).holds(ConditionType.CAUGHT_UP), "it is caught up"
+    )
+    assert read_status(cluster).tables[0].rows_upserted == 5
+    operator.wait_until(lambda: "RunStarted" in read_reasons(cluster), "events are posted")
+    assert {"SpecAccepted", "RunPlanned", "ExportCompleted"} <= read_reasons(cluster)
+    cluster.report(RUN, make_report(run, make_caught_up("shop.orders"), finished=True))
+    cluster.write_pod_state(RUN, "Succeeded", {"terminated": {"exitCode": 0}})
+    operator.wait_until(lambda: read_status(cluster).last_run is not None, "the run has ended")
+    assert read_status(cluster).holds(ConditionType.READY)
 
 
 def test_the_process_ends_in_order_and_the_next_one_goes_on(
     cluster: SteppedCluster, start: Start
 ) -> None:
     first = start("first")
-    cluster.pipelines.apply(minimal())
-    first.until(lambda: bool(cluster.names("sparkapplication")), "the run is created")
+    cluster.pipelines.apply(make_minimal())
+    first.wait_until(lambda: bool(cluster.list_names("sparkapplication")), "the run is created")
     assert first.end() == 0
-    (before,) = cluster.objects("sparkapplication")
+    (before,) = cluster.list_objects("sparkapplication")
     second = start("second")
-    second.until(lambda: second.metric('icdc_reconciles_total{result="done"}') > 2, "it looks")
-    assert cluster.objects("sparkapplication") == [before]
+    second.wait_until(
+        lambda: second.read_metric('icdc_reconciles_total{result="done"}') > 2, "it looks"
+    )
+    assert cluster.list_objects("sparkapplication") == [before]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_both_signals_end_it_at_any_time(start: Start, number: signal.Signals) -> None:
     operator = start()
-    operator.says("health on port")
+    operator.wait_for_log("health on port")
     assert operator.end(number) == 0
 
 
 def test_probes_and_metrics_tell_how_it_does(cluster: SteppedCluster, start: Start) -> None:
     operator = start()
-    cluster.pipelines.apply(minimal(suspend=True))
-    operator.until(lambda: operator.ask("health", "/readyz")[0] == 200, "it is ready")
+    cluster.pipelines.apply(make_minimal(suspend=True))
+    operator.wait_until(lambda: operator.ask("health", "/readyz")[0] == 200, "it is ready")
     assert operator.ask("health", "/healthz") == (200, "ok\n")
-    operator.until(lambda: operator.metric('icdc_pipelines{phase="Suspended"}') == 1, "it is seen")
+    operator.wait_until(
+        lambda: operator.read_metric('icdc_pipelines{phase="Suspended"}') == 1, "it is seen"
+    )
     ready = f'icdc_pipeline_condition{{name="shop",namespace="{cluster.pipelines.namespace}"'
-    assert operator.metric(f'{ready},type="Ready"}}') == 1
-    assert operator.metric("icdc_leader") == 1
+    assert operator.read_metric(f'{ready},type="Ready"}}') == 1
+    assert operator.read_metric("icdc_leader") == 1
     watched = 'icdc_watch_events_total{kind="icebergcdcpipelines"}'
-    operator.until(lambda: operator.metric(watched) >= 1, "the watch has told of it")
-    cluster.pipelines.ok("delete", "icdc", "shop")
-    operator.until(lambda: operator.metric('icdc_pipelines{phase="Suspended"}') == 0, "it is gone")
+    operator.wait_until(lambda: operator.read_metric(watched) >= 1, "the watch has told of it")
+    cluster.pipelines.run_ok("delete", "icdc", "shop")
+    operator.wait_until(
+        lambda: operator.read_metric('icdc_pipelines{phase="Suspended"}') == 0, "it is gone"
+    )
 
 
 def test_a_pipeline_at_rest_is_written_once_and_then_left_alone(
     cluster: SteppedCluster, start: Start
 ) -> None:
     operator = start()
-    cluster.pipelines.apply(minimal(suspend=True))
-    operator.until(lambda: status(cluster).holds(ConditionType.SUSPENDED), "it is suspended")
+    cluster.pipelines.apply(make_minimal(suspend=True))
+    operator.wait_until(
+        lambda: read_status(cluster).holds(ConditionType.SUSPENDED), "it is suspended"
+    )
 
-    def polls() -> float:
-        return operator.metric('icdc_reconciles_total{result="done"}')
+    def count_polls() -> float:
+        return operator.read_metric('icdc_reconciles_total{result="done"}')
 
-    def at_rest() -> bool:
+    def is_at_rest() -> bool:
         gauges = ("icdc_queue_depth", "icdc_queue_active")
-        return all(operator.metric(gauge) == 0 for gauge in gauges)
+        return all(operator.read_metric(gauge) == 0 for gauge in gauges)
 
     # The status is seen before the look that wrote it is counted.
-    operator.until(at_rest, "nothing is under way")
-    settled = polls()
-    cluster.pipelines.ok("annotate", "icdc", "shop", "touched=yes")
-    operator.until(lambda: polls() > settled, "it looks at a change of others")
+    operator.wait_until(is_at_rest, "nothing is under way")
+    settled = count_polls()
+    cluster.pipelines.run_ok("annotate", "icdc", "shop", "touched=yes")
+    operator.wait_until(lambda: count_polls() > settled, "it looks at a change of others")
     # One for the change; at most one more where its own write was told of before it was done.
-    assert polls() <= settled + 2
-    assert operator.metric("icdc_status_writes_total") == 1
+    assert count_polls() <= settled + 2
+    assert operator.read_metric("icdc_status_writes_total") == 1
 
 
 def test_a_lease_changes_hands_whether_its_holder_ends_or_dies(
     cluster: SteppedCluster, start: Start, record_property: Callable[[str, object], None]
 ) -> None:
     first = start("first", "--leader-elect")
-    first.says("leading as")
+    first.wait_for_log("leading as")
     second = start("second", "--leader-elect")
-    second.says("standing by")
-    cluster.pipelines.apply(minimal())
-    first.until(lambda: bool(cluster.names("sparkapplication")), "the first one works")
-    assert second.metric("icdc_leader") == 0
+    second.wait_for_log("standing by")
+    cluster.pipelines.apply(make_minimal())
+    first.wait_until(lambda: bool(cluster.list_names("sparkapplication")), "the first one works")
+    assert second.read_metric("icdc_leader") == 0
     assert second.ask("health", "/readyz")[0] == 200
     given_back = take_over(cluster, first, second, signal.SIGTERM)
-    second.until(lambda: second.metric('icdc_reconciles_total{result="done"}') > 0, "it works")
+    second.wait_until(
+        lambda: second.read_metric('icdc_reconciles_total{result="done"}') > 0, "it works"
+    )
     third = start("third", "--leader-elect")
-    third.says("standing by")
+    third.wait_for_log("standing by")
     expired = take_over(cluster, second, third, signal.SIGKILL)
     lease = Timing()
     # A lease that was given back is free; one that was not is waited out, from its last renewal,
@@ -151,67 +165,69 @@ def take_over(
     cluster: SteppedCluster, leader: OperatorProcess, other: OperatorProcess, number: signal.Signals
 ) -> float:
     """End the leader with that signal: seconds until the other one leads."""
-    one = holder(cluster)
+    one = read_holder(cluster)
     begun = time.monotonic()
     assert leader.end(number) == (0 if number == signal.SIGTERM else -number)
-    other.until(lambda: holder(cluster) not in ("", one), "the other one leads")
+    other.wait_until(lambda: read_holder(cluster) not in ("", one), "the other one leads")
     seconds = time.monotonic() - begun
-    other.until(lambda: other.metric("icdc_leader") == 1, "it says so")
+    other.wait_until(lambda: other.read_metric("icdc_leader") == 1, "it says so")
     return seconds
 
 
 def test_a_leader_whose_lease_is_taken_ends_at_once(cluster: SteppedCluster, start: Start) -> None:
     operator = start("first", "--leader-elect")
-    operator.says("leading as")
+    operator.wait_for_log("leading as")
     taken = json.dumps({"spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 3600}})
-    cluster.pipelines.ok("patch", "lease", "iceberg-cdc-operator", "--type=merge", "-p", taken)
-    operator.says("another operator holds the lease")
-    wait.until(lambda: operator.ended == 1, "it has ended with code 1")
-    assert holder(cluster) == "somebody"
+    cluster.pipelines.run_ok("patch", "lease", "iceberg-cdc-operator", "--type=merge", "-p", taken)
+    operator.wait_for_log("another operator holds the lease")
+    wait.wait_until(lambda: operator.ended == 1, "it has ended with code 1")
+    assert read_holder(cluster) == "somebody"
 
 
 def test_a_leader_that_was_frozen_past_its_lease_does_nothing_more(
     cluster: SteppedCluster, start: Start
 ) -> None:
     first = start("first", "--leader-elect")
-    first.says("leading as")
+    first.wait_for_log("leading as")
     second = start("second", "--leader-elect")
-    second.says("standing by")
-    cluster.pipelines.apply(minimal())
-    first.until(lambda: cluster.names("sparkapplication") == [RUN], "the first one works")
-    one = holder(cluster)
+    second.wait_for_log("standing by")
+    cluster.pipelines.apply(make_minimal())
+    first.wait_until(lambda: cluster.list_names("sparkapplication") == [RUN], "the first one works")
+    one = read_holder(cluster)
     first.send(signal.SIGSTOP)
     # What it is told of meanwhile waits in its sockets.
-    cluster.pipelines.apply(minimal(restartNonce=1))
-    cluster.pipelines.apply(minimal("other"))
-    wait.until(lambda: holder(cluster) not in ("", one), "the other one leads", pause=0.5)
+    cluster.pipelines.apply(make_minimal(restartNonce=1))
+    cluster.pipelines.apply(make_minimal("other"))
+    wait.wait_until(lambda: read_holder(cluster) not in ("", one), "the other one leads", pause=0.5)
     # The edit ends the first run, and another one takes its place: nothing changes after that.
     runs = ["other-e1-1", "shop-e2-1"]
-    second.until(lambda: cluster.names("sparkapplication") == runs, "it works")
-    second.until(lambda: _current(cluster) == (runs[1], RunState.SUBMITTED), "it follows the edit")
-    before = cluster.objects("sparkapplication")
+    second.wait_until(lambda: cluster.list_names("sparkapplication") == runs, "it works")
+    second.wait_until(
+        lambda: _read_current_run(cluster) == (runs[1], RunState.SUBMITTED), "it follows the edit"
+    )
+    before = cluster.list_objects("sparkapplication")
     messages_before = len(first.messages)
     first.send(signal.SIGCONT)
-    wait.until(lambda: first.ended == 1, "the first one has ended with code 1")
+    wait.wait_until(lambda: first.ended == 1, "the first one has ended with code 1")
     assert any("not renewed" in message for message in first.messages[messages_before:])
-    assert holder(cluster) not in ("", one)
-    assert cluster.objects("sparkapplication") == before
+    assert read_holder(cluster) not in ("", one)
+    assert cluster.list_objects("sparkapplication") == before
     assert second.ended is None
 
 
-def _current(cluster: SteppedCluster) -> tuple[str, RunState] | None:
-    run = status(cluster).current_run
+def _read_current_run(cluster: SteppedCluster) -> tuple[str, RunState] | None:
+    run = read_status(cluster).current_run
     return None if run is None else (run.name, run.state)
 
 
 def test_missing_rights_are_said_and_gotten_over(cluster: SteppedCluster, start: Start) -> None:
-    role = cluster.pipelines.ok("get", "rolebinding", "operator", "-o", "json")
-    cluster.pipelines.ok("delete", "rolebinding", "operator")
+    role = cluster.pipelines.run_ok("get", "rolebinding", "operator", "-o", "json")
+    cluster.pipelines.run_ok("delete", "rolebinding", "operator")
     operator = start()
-    operator.says("forbidden")
+    operator.wait_for_log("forbidden")
     assert operator.ask("health", "/readyz")[0] == 503
     binding = json.loads(role)
     binding["metadata"] = {"name": "operator", "namespace": cluster.pipelines.namespace}
-    cluster.pipelines.ok("create", "-f", "-", stdin=json.dumps(binding))
-    cluster.pipelines.apply(minimal())
-    operator.until(lambda: bool(cluster.names("sparkapplication")), "it works")
+    cluster.pipelines.run_ok("create", "-f", "-", stdin=json.dumps(binding))
+    cluster.pipelines.apply(make_minimal())
+    operator.wait_until(lambda: bool(cluster.list_names("sparkapplication")), "it works")

@@ -18,9 +18,9 @@ from icdc_api.status.runs import RunStatus
 from icdc_cli import main
 from icdc_operator.manifests.pods import pod_paths
 from icdc_testing.kube.operator_process import OperatorProcess
-from icdc_testing.kube.stored_pipelines import minimal
-from icdc_testing.operator.adapter.stepping import SteppedCluster, report_of
-from icdc_testing.operator.deciding.pipelines import caught_up
+from icdc_testing.kube.stored_pipelines import make_minimal
+from icdc_testing.operator.adapter.stepping import SteppedCluster, make_report
+from icdc_testing.operator.deciding.pipelines import make_caught_up
 from icdc_testing.waiting.wait import WAIT_SECONDS
 
 pytestmark = pytest.mark.api
@@ -49,27 +49,27 @@ class AskingCommand:
     def _run(self) -> None:
         self.code = main.main(self.arguments)
 
-    def ends(self) -> int | None:
+    def wait_for_end(self) -> int | None:
         self.thread.join(WAIT_SECONDS)
         return self.code
 
 
-def current(cluster: SteppedCluster) -> RunStatus | None:
+def read_current_run(cluster: SteppedCluster) -> RunStatus | None:
     return parse_status(cluster.pipelines.get("shop").get("status") or {}).current_run
 
 
-def ends_well(cluster: SteppedCluster, run: str, **report: Any) -> None:
+def end_well(cluster: SteppedCluster, run: str, **report: Any) -> None:
     """Let the driver of that run say its last words, and end."""
     cluster.start_driver(run)
-    record = current(cluster)
+    record = read_current_run(cluster)
     assert record is not None
-    cluster.report(run, report_of(record, caught_up("shop.orders"), finished=True, **report))
-    cluster.pod_state(run, "Succeeded", {"terminated": {"exitCode": 0}})
+    cluster.report(run, make_report(record, make_caught_up("shop.orders"), finished=True, **report))
+    cluster.write_pod_state(run, "Succeeded", {"terminated": {"exitCode": 0}})
 
 
-def request_of(cluster: SteppedCluster, run: str) -> RunRequest:
+def read_request(cluster: SteppedCluster, run: str) -> RunRequest:
     (config_map,) = [
-        item for item in cluster.objects("configmap") if item["metadata"]["name"] == run
+        item for item in cluster.list_objects("configmap") if item["metadata"]["name"] == run
     ]
     return RunRequest.model_validate_json(config_map["data"][pod_paths.REQUEST_KEY])
 
@@ -99,28 +99,32 @@ def test_a_run_in_the_cluster_answers_under_the_account_of_the_driver(
     # A paused pipeline answers too, and a Secret that nobody can read is no matter here.
     source = {"propertiesFrom": [{"secretRef": {"name": "lake"}}]}
     catalog = {"properties": {"type": "jdbc"}, **source}
-    cluster.pipelines.apply(minimal(catalog=catalog))
-    operator.until(lambda: cluster.names("sparkapplication") == ["shop-e1-1"], "it exports")
-    ends_well(cluster, "shop-e1-1")
-    operator.until(lambda: current(cluster) is None, "it is exported")
-    cluster.pipelines.apply(minimal(catalog=catalog, suspend=True))
+    cluster.pipelines.apply(make_minimal(catalog=catalog))
+    operator.wait_until(
+        lambda: cluster.list_names("sparkapplication") == ["shop-e1-1"], "it exports"
+    )
+    end_well(cluster, "shop-e1-1")
+    operator.wait_until(lambda: read_current_run(cluster) is None, "it is exported")
+    cluster.pipelines.apply(make_minimal(catalog=catalog, suspend=True))
     before = cluster.pipelines.get("shop")["spec"]
 
     asked = AskingCommand([*arguments, "shop"])
-    operator.until(lambda: run in cluster.names("sparkapplication"), "the question is taken up")
-    request = request_of(cluster, run)
+    operator.wait_until(
+        lambda: run in cluster.list_names("sparkapplication"), "the question is taken up"
+    )
+    request = read_request(cluster, run)
     assert (request.mode, request.tables, request.continuous) == (mode, None, False)
     some = mode in (RunMode.DEAD_LETTERS, RunMode.REPLAY)
     assert (request.only, request.ids) == ((("shop.orders",), ("7",)) if some else (None, None))
     (application,) = [
-        item for item in cluster.objects("sparkapplication") if item["metadata"]["name"] == run
+        item for item in cluster.list_objects("sparkapplication") if item["metadata"]["name"] == run
     ]
     assert application["spec"]["driver"]["serviceAccount"] == "icdc-spark"
     if mode in (RunMode.PLAN, RunMode.DEAD_LETTERS):
         allocation = application["spec"]["dynamicAllocation"]
         assert (allocation["minExecutors"], allocation["initialExecutors"]) == (0, 0)
-    ends_well(cluster, run, result={"tables": [TABLE | entry]})
-    assert asked.ends() == 0, capsys.readouterr().err
+    end_well(cluster, run, result={"tables": [TABLE | entry]})
+    assert asked.wait_for_end() == 0, capsys.readouterr().err
     assert shown in capsys.readouterr().out
 
     after = cluster.pipelines.get("shop")
@@ -136,8 +140,10 @@ def test_a_run_in_the_cluster_answers_under_the_account_of_the_driver(
 @pytest.mark.usefixtures("person")
 def test_who_does_not_wait_any_more_ends_the_run(cluster: SteppedCluster, start: Start) -> None:
     operator = start()
-    cluster.pipelines.apply(minimal(suspend=True))
+    cluster.pipelines.apply(make_minimal(suspend=True))
     asked = AskingCommand(["plan", "shop", "--wait", str(PATIENCE_SECONDS)])
-    operator.until(lambda: "shop-p1-1" in cluster.names("sparkapplication"), "it is taken up")
-    assert asked.ends() == 3
-    operator.until(lambda: current(cluster) is None, "the run is ended")
+    operator.wait_until(
+        lambda: "shop-p1-1" in cluster.list_names("sparkapplication"), "it is taken up"
+    )
+    assert asked.wait_for_end() == 3
+    operator.wait_until(lambda: read_current_run(cluster) is None, "the run is ended")

@@ -9,8 +9,8 @@ import pytest
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import parse_status
 from icdc_testing.kube.operator_process import OperatorProcess
-from icdc_testing.operator.adapter.stepping import SteppedCluster, report_of
-from icdc_testing.operator.deciding.pipelines import caught_up
+from icdc_testing.operator.adapter.stepping import SteppedCluster, make_report
+from icdc_testing.operator.deciding.pipelines import make_caught_up
 
 pytestmark = pytest.mark.api
 
@@ -20,12 +20,12 @@ RUN = "shop-e1-1"
 Start = Callable[..., OperatorProcess]
 
 
-def block(info: str) -> str:
+def read_block(info: str) -> str:
     (text,) = re.findall(rf"```{info}\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     return str(text)
 
 
-def without_age(shown: str) -> list[list[str]]:
+def drop_ages(shown: str) -> list[list[str]]:
     """Return the cells of each line but the last, which is the age of the pipeline."""
     return [line.split()[:-1] for line in shown.splitlines()]
 
@@ -34,17 +34,19 @@ def test_kubectl_shows_the_readmes_pipeline_as_the_readme_does(
     cluster: SteppedCluster, start: Start
 ) -> None:
     operator = start()
-    cluster.pipelines.ok("apply", "-f", "-", stdin=block("yaml cluster"))
-    operator.until(lambda: cluster.names("sparkapplication") == [RUN], "the run is created")
+    cluster.pipelines.run_ok("apply", "-f", "-", stdin=read_block("yaml cluster"))
+    operator.wait_until(
+        lambda: cluster.list_names("sparkapplication") == [RUN], "the run is created"
+    )
     cluster.start_driver(RUN)
     run = parse_status(cluster.pipelines.get()["status"]).current_run
     assert run is not None
-    table = caught_up("shop.orders").model_copy(update={"index": "orders", "lag_seconds": 0})
-    cluster.report(RUN, report_of(run, table))
-    operator.until(
+    table = make_caught_up("shop.orders").model_copy(update={"index": "orders", "lag_seconds": 0})
+    cluster.report(RUN, make_report(run, table))
+    operator.wait_until(
         lambda: parse_status(cluster.pipelines.get()["status"]).holds(ConditionType.READY),
         "the table is exported",
     )
-    command, head, row = block("text get").splitlines()
+    command, head, row = read_block("text get").splitlines()
     assert command == "$ kubectl get icdc"
-    assert without_age(cluster.pipelines.ok("get", "icdc")) == without_age(f"{head}\n{row}")
+    assert drop_ages(cluster.pipelines.run_ok("get", "icdc")) == drop_ages(f"{head}\n{row}")

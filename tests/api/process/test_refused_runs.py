@@ -8,7 +8,7 @@ import pytest
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_testing.kube.operator_process import OperatorProcess
-from icdc_testing.kube.stored_pipelines import Resource, minimal
+from icdc_testing.kube.stored_pipelines import Resource, make_minimal
 from icdc_testing.operator.adapter.stepping import SteppedCluster
 from icdc_testing.waiting import wait
 
@@ -25,23 +25,23 @@ APPLICATIONS = {
 }
 
 
-def status(cluster: SteppedCluster) -> PipelineStatus:
+def read_status(cluster: SteppedCluster) -> PipelineStatus:
     return parse_status(cluster.pipelines.get("shop").get("status") or {})
 
 
-def quota(cluster: SteppedCluster) -> list[Resource]:
+def create_quota(cluster: SteppedCluster) -> list[Resource]:
     """No SparkApplication may be created; the controller that counts is played."""
     full = {"hard": {KIND: "0"}, "used": {KIND: "0"}}
     named = {"name": "runs"}
     made = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": named}
     created = [{**made, "spec": {"hard": full["hard"]}}]
-    cluster.pipelines.ok("create", "-f", "-", stdin=json.dumps(created[0]))
+    cluster.pipelines.run_ok("create", "-f", "-", stdin=json.dumps(created[0]))
     how = ("--subresource=status", "--type=merge", "-p", json.dumps({"status": full}))
-    cluster.pipelines.ok("patch", "resourcequota", "runs", *how)
+    cluster.pipelines.run_ok("patch", "resourcequota", "runs", *how)
     return created
 
 
-def policy(cluster: SteppedCluster) -> list[Resource]:
+def create_policy(cluster: SteppedCluster) -> list[Resource]:
     """Return a rule of the API server's own that refuses every run of the namespace."""
     name = f"runs-{cluster.pipelines.namespace}"
     version = "admissionregistration.k8s.io/v1"
@@ -65,10 +65,10 @@ def policy(cluster: SteppedCluster) -> list[Resource]:
             "matchResources": {"namespaceSelector": here},
         },
     }
-    return _created(cluster, rule, binding)
+    return _create(cluster, rule, binding)
 
 
-def webhook(cluster: SteppedCluster) -> list[Resource]:
+def create_webhook(cluster: SteppedCluster) -> list[Resource]:
     """Return a webhook that fails closed, and whose server is away."""
     name = f"runs-{cluster.pipelines.namespace}"
     here = {"matchLabels": {"kubernetes.io/metadata.name": cluster.pipelines.namespace}}
@@ -81,7 +81,7 @@ def webhook(cluster: SteppedCluster) -> list[Resource]:
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
     }
-    return _created(
+    return _create(
         cluster,
         {
             "apiVersion": "admissionregistration.k8s.io/v1",
@@ -92,15 +92,19 @@ def webhook(cluster: SteppedCluster) -> list[Resource]:
     )
 
 
-def _created(cluster: SteppedCluster, *resources: Resource) -> list[Resource]:
+def _create(cluster: SteppedCluster, *resources: Resource) -> list[Resource]:
     for resource in resources:
-        cluster.pipelines.ok("create", "-f", "-", stdin=json.dumps(resource))
+        cluster.pipelines.run_ok("create", "-f", "-", stdin=json.dumps(resource))
     return list(resources)
 
 
 @pytest.mark.parametrize(
     ("refuse", "said"),
-    [(quota, "exceeded quota"), (policy, "no runs today"), (webhook, "failed calling webhook")],
+    [
+        (create_quota, "exceeded quota"),
+        (create_policy, "no runs today"),
+        (create_webhook, "failed calling webhook"),
+    ],
     ids=["a full quota", "an admission rule", "a webhook that is away"],
 )
 def test_a_run_that_was_refused_is_created_once_it_may_be(
@@ -111,16 +115,18 @@ def test_a_run_that_was_refused_is_created_once_it_may_be(
 ) -> None:
     made = refuse(cluster)
     try:
-        _until_in_force(cluster, said)
+        _wait_until_in_force(cluster, said)
         operator = start()
-        cluster.pipelines.apply(minimal(retry=RETRY))
-        operator.until(lambda: said in _read_messages(cluster, operator), f"it tells {said!r}")
-        assert not cluster.names("sparkapplication")
-        assert not status(cluster).holds(ConditionType.READY)
+        cluster.pipelines.apply(make_minimal(retry=RETRY))
+        operator.wait_until(lambda: said in _read_messages(cluster, operator), f"it tells {said!r}")
+        assert not cluster.list_names("sparkapplication")
+        assert not read_status(cluster).holds(ConditionType.READY)
     finally:
         for resource in made:
-            cluster.pipelines.ok("delete", "-f", "-", stdin=json.dumps(resource))
-    operator.until(lambda: bool(cluster.names("sparkapplication")), "nobody had to edit anything")
+            cluster.pipelines.run_ok("delete", "-f", "-", stdin=json.dumps(resource))
+    operator.wait_until(
+        lambda: bool(cluster.list_names("sparkapplication")), "nobody had to edit anything"
+    )
 
 
 def _read_messages(cluster: SteppedCluster, operator: OperatorProcess) -> str:
@@ -128,11 +134,11 @@ def _read_messages(cluster: SteppedCluster, operator: OperatorProcess) -> str:
 
     The log too: while a run is tried with the same record, only the log has the reason.
     """
-    said = [condition.message or "" for condition in status(cluster).conditions]
+    said = [condition.message or "" for condition in read_status(cluster).conditions]
     return "\n".join([*said, *operator.messages])
 
 
-def _until_in_force(cluster: SteppedCluster, said: str) -> None:
+def _wait_until_in_force(cluster: SteppedCluster, said: str) -> None:
     """Rules are read by the API server a moment after they are stored."""
     tried = {
         "apiVersion": "sparkoperator.k8s.io/v1beta2",
@@ -140,10 +146,10 @@ def _until_in_force(cluster: SteppedCluster, said: str) -> None:
         "metadata": {"name": "tried"},
     }
 
-    def refused() -> bool:
+    def is_refused() -> bool:
         ran = cluster.pipelines.run(
             "create", "--dry-run=server", "-f", "-", stdin=json.dumps(tried)
         )
         return said in ran.err
 
-    wait.until(refused, "the rule is in force")
+    wait.wait_until(is_refused, "the rule is in force")

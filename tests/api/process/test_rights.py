@@ -19,9 +19,9 @@ from icdc_testing.kube import rights
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.rights import Right
-from icdc_testing.kube.stored_pipelines import minimal
-from icdc_testing.operator.adapter.stepping import SteppedCluster, carry_out, report_of
-from icdc_testing.operator.deciding.pipelines import caught_up
+from icdc_testing.kube.stored_pipelines import make_minimal
+from icdc_testing.operator.adapter.stepping import SteppedCluster, carry_out, make_report
+from icdc_testing.operator.deciding.pipelines import make_caught_up
 from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.api
@@ -38,36 +38,40 @@ SECONDS = 120.0
 Start = Callable[..., OperatorProcess]
 
 
-def status(cluster: SteppedCluster) -> PipelineStatus:
+def read_status(cluster: SteppedCluster) -> PipelineStatus:
     return parse_status(cluster.pipelines.get("shop").get("status") or {})
 
 
-def one_run_ends_and_the_next_is_stopped(
-    cluster: SteppedCluster, operator: OperatorProcess
-) -> None:
+def play_two_runs(cluster: SteppedCluster, operator: OperatorProcess) -> None:
     """Play the whole life of two runs, until nothing of the first is left."""
-    cluster.pipelines.apply(minimal(history={"successful": 0, "failed": 0}))
-    operator.until(lambda: cluster.names("sparkapplication") == [EXPORT], "the run is created")
+    cluster.pipelines.apply(make_minimal(history={"successful": 0, "failed": 0}))
+    operator.wait_until(
+        lambda: cluster.list_names("sparkapplication") == [EXPORT], "the run is created"
+    )
     cluster.start_driver(EXPORT)
-    run = status(cluster).current_run
+    run = read_status(cluster).current_run
     assert run is not None
-    cluster.report(EXPORT, report_of(run, caught_up("shop.orders"), finished=True))
-    cluster.pod_state(EXPORT, "Succeeded", {"terminated": {"exitCode": 0}})
-    operator.until(lambda: status(cluster).last_run is not None, "the run has ended")
+    cluster.report(EXPORT, make_report(run, make_caught_up("shop.orders"), finished=True))
+    cluster.write_pod_state(EXPORT, "Succeeded", {"terminated": {"exitCode": 0}})
+    operator.wait_until(lambda: read_status(cluster).last_run is not None, "the run has ended")
     changed = ("patch", "icdc", "shop", "--type=merge", "-p")
-    cluster.pipelines.ok(*changed, '{"spec": {"restartNonce": 1}}')
-    operator.until(lambda: CHANGELOG in cluster.names("sparkapplication"), "the next is created")
+    cluster.pipelines.run_ok(*changed, '{"spec": {"restartNonce": 1}}')
+    operator.wait_until(
+        lambda: CHANGELOG in cluster.list_names("sparkapplication"), "the next is created"
+    )
     cluster.start_driver(CHANGELOG)
-    cluster.pipelines.ok(*changed, '{"spec": {"suspend": true}}')
+    cluster.pipelines.run_ok(*changed, '{"spec": {"suspend": true}}')
     pod = cluster.pipelines
     deletion = ("get", "pod", f"{CHANGELOG}-driver", "-o", "jsonpath={.metadata.deletionTimestamp}")
-    operator.until(lambda: bool(pod.ok(*deletion)), "it is asked to end")
-    cluster.pod_state(CHANGELOG, "Succeeded", {"terminated": {"exitCode": 0}})
-    operator.until(lambda: status(cluster).holds(ConditionType.SUSPENDED), "it has ended")
-    operator.until(lambda: cluster.names("configmap") == [CHANGELOG], "the first is forgotten")
+    operator.wait_until(lambda: bool(pod.run_ok(*deletion)), "it is asked to end")
+    cluster.write_pod_state(CHANGELOG, "Succeeded", {"terminated": {"exitCode": 0}})
+    operator.wait_until(lambda: read_status(cluster).holds(ConditionType.SUSPENDED), "it has ended")
+    operator.wait_until(
+        lambda: cluster.list_names("configmap") == [CHANGELOG], "the first is forgotten"
+    )
 
 
-async def a_name_has_passed_to_another(api: ClusterApi, namespace: str) -> None:
+async def delete_by_old_uid(api: ClusterApi, namespace: str) -> None:
     """Delete by the uid of an object whose name another one has by now."""
     for kind, name in ((kinds.APPLICATION, CHANGELOG), (kinds.POD, f"{CHANGELOG}-driver")):
         await api.delete(kind, namespace, name, uid="of-the-one-before")
@@ -80,12 +84,10 @@ def test_the_operator_needs_each_right_and_no_other(
         pytest.skip("a given cluster keeps its audit log to itself")
     namespace = cluster.pipelines.namespace
     operator = start("operator", "--leader-elect")
-    one_run_ends_and_the_next_is_stopped(cluster, operator)
+    play_two_runs(cluster, operator)
     assert operator.end() == 0
-    SteppedCluster(account, cluster.pipelines).ask(
-        lambda api: a_name_has_passed_to_another(api, namespace)
-    )
-    granted = rights.rights(rights.OPERATOR, rights.LEASE)
+    SteppedCluster(account, cluster.pipelines).ask(lambda api: delete_by_old_uid(api, namespace))
+    granted = rights.list_rights(rights.OPERATOR, rights.LEASE)
     asked = kube.list_requests(namespace, "operator")
     assert set(asked) <= granted
     assert not [right for right, codes in asked.items() if 403 in codes]
@@ -102,8 +104,8 @@ LACKING = [
 SUSPEND = '{"spec": {"suspend": true}}'
 
 
-def without(right: Right) -> list[rights.Rule]:
-    rules = rights.rules(rights.OPERATOR)
+def list_rules_without(right: Right) -> list[rights.Rule]:
+    rules = rights.read_rules(rights.OPERATOR)
     for rule in rules:
         if (*rule["apiGroups"], *rule["resources"]) == right[:2]:
             rule["verbs"].remove(right[2])
@@ -127,15 +129,15 @@ def test_a_right_that_lacks_is_named_in_the_status_as_a_rule(
     right: Right, cluster: SteppedCluster, account: Path
 ) -> None:
     operator = SteppedCluster(account, cluster.pipelines)
-    cluster.pipelines.apply(minimal())
+    cluster.pipelines.apply(make_minimal())
     if right[2] == "delete":
         operator.step()
         operator.step()
-        cluster.pipelines.ok("patch", "icdc", "shop", "--type=merge", "-p", SUSPEND)
-    rights.grant(cluster.pipelines, "operator", without(right))
+        cluster.pipelines.run_ok("patch", "icdc", "shop", "--type=merge", "-p", SUSPEND)
+    rights.grant(cluster.pipelines, "operator", list_rules_without(right))
     asks = ("auth", "can-i", right[2], ".".join(filter(None, (right[1], right[0]))))
     whom = f"--as=system:serviceaccount:{cluster.pipelines.namespace}:operator"
-    wait.until(lambda: cluster.pipelines.run(*asks, whom).code != 0, "the right is taken away")
+    wait.wait_until(lambda: cluster.pipelines.run(*asks, whom).code != 0, "the right is taken away")
     left = operator.adapt(lambda shop: stall_in_the_end(shop, cluster.pipelines.namespace))
     stalled, ready = (
         left.find_condition(kind) for kind in (ConditionType.STALLED, ConditionType.READY)
@@ -147,8 +149,8 @@ def test_a_right_that_lacks_is_named_in_the_status_as_a_rule(
     assert (stalled.reason, rule in stalled.message) == ("Denied", True), stalled.message
     assert "action required: the platform engineer" in stalled.message
     assert (ready.status, ready.reason) == ("False", "Denied")
-    rights.grant(cluster.pipelines, "operator", rights.rules(rights.OPERATOR))
-    wait.until(lambda: _goes_on(operator), "it goes on once the right is there")
+    rights.grant(cluster.pipelines, "operator", rights.read_rules(rights.OPERATOR))
+    wait.wait_until(lambda: _goes_on(operator), "it goes on once the right is there")
 
 
 def _goes_on(operator: SteppedCluster) -> bool:

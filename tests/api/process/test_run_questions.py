@@ -18,9 +18,9 @@ from icdc_api.status.runs import RunState
 from icdc_cli import main
 from icdc_operator.manifests.pods import pod_paths
 from icdc_testing.kube.operator_process import OperatorProcess
-from icdc_testing.kube.stored_pipelines import minimal
-from icdc_testing.operator.adapter.stepping import SteppedCluster, report_of
-from icdc_testing.operator.deciding.pipelines import caught_up
+from icdc_testing.kube.stored_pipelines import make_minimal
+from icdc_testing.operator.adapter.stepping import SteppedCluster, make_report
+from icdc_testing.operator.deciding.pipelines import make_caught_up
 from icdc_testing.waiting.wait import WAIT_SECONDS
 
 pytestmark = [pytest.mark.api, pytest.mark.usefixtures("person")]
@@ -37,21 +37,23 @@ CONTINUOUS: dict[str, Any] = {
 }
 
 
-def status_of(cluster: SteppedCluster) -> PipelineStatus:
+def read_status(cluster: SteppedCluster) -> PipelineStatus:
     return parse_status(cluster.pipelines.get("shop").get("status") or {})
 
 
-def says(cluster: SteppedCluster, **more: Any) -> None:
+def write_report(cluster: SteppedCluster, **more: Any) -> None:
     """Let the driver of the continuous run write a report."""
-    record = status_of(cluster).current_run
+    record = read_status(cluster).current_run
     assert record is not None
-    tables = [caught_up(name) for name in TABLES]
-    cluster.report(RUN, report_of(record, *tables, takes_questions=True, **more))
+    tables = [make_caught_up(name) for name in TABLES]
+    cluster.report(RUN, make_report(record, *tables, takes_questions=True, **more))
 
 
-def asked(cluster: SteppedCluster) -> RunQuestion | None:
+def read_question(cluster: SteppedCluster) -> RunQuestion | None:
     """Return the question in the ConfigMap that the driver has mounted."""
-    found = [map_ for map_ in cluster.objects("configmap") if map_["metadata"]["name"] == QUESTION]
+    found = [
+        map_ for map_ in cluster.list_objects("configmap") if map_["metadata"]["name"] == QUESTION
+    ]
     if not found:
         return None
     (question,) = found
@@ -59,7 +61,7 @@ def asked(cluster: SteppedCluster) -> RunQuestion | None:
     return RunQuestion.model_validate_json(question["data"][pod_paths.QUESTION_KEY])
 
 
-def answer(question: RunQuestion, *names: str) -> dict[str, Any]:
+def make_answer(question: RunQuestion, *names: str) -> dict[str, Any]:
     entries = [{"name": name, "index": name, "equal": True, "rows": 7} for name in names]
     return {"question": question.id, "complete": True, "tables": entries}
 
@@ -68,37 +70,37 @@ def answer(question: RunQuestion, *names: str) -> dict[str, Any]:
 def operator(cluster: SteppedCluster, start: Start) -> OperatorProcess:
     """An operator, and a pipeline that a continuous run follows."""
     running = start()
-    cluster.pipelines.apply(minimal(**CONTINUOUS))
-    running.until(lambda: cluster.names("sparkapplication") == [RUN], "it exports")
+    cluster.pipelines.apply(make_minimal(**CONTINUOUS))
+    running.wait_until(lambda: cluster.list_names("sparkapplication") == [RUN], "it exports")
     cluster.start_driver(RUN)
-    says(cluster)
+    write_report(cluster)
 
     def is_running() -> bool:
-        run = status_of(cluster).current_run
+        run = read_status(cluster).current_run
         return run is not None and run.state is RunState.RUNNING
 
-    running.until(is_running, "it is followed")
+    running.wait_until(is_running, "it is followed")
     return running
 
 
-def annotations(cluster: SteppedCluster) -> dict[str, str]:
+def read_annotations(cluster: SteppedCluster) -> dict[str, str]:
     found: dict[str, str] = cluster.pipelines.get("shop")["metadata"].get("annotations") or {}
     return found
 
 
 def assert_undisturbed(cluster: SteppedCluster) -> None:
     """Require that the run was neither stopped nor replaced."""
-    assert cluster.names("sparkapplication") == [RUN]
-    (pod,) = cluster.objects("pod")
+    assert cluster.list_names("sparkapplication") == [RUN]
+    (pod,) = cluster.list_objects("pod")
     assert "deletionTimestamp" not in pod["metadata"]
-    (application,) = cluster.objects("sparkapplication")
+    (application,) = cluster.list_objects("sparkapplication")
     assert application["metadata"]["generation"] == 1
 
 
 def test_a_driver_has_a_place_for_questions_and_no_further_right(
     cluster: SteppedCluster, operator: OperatorProcess
 ) -> None:
-    (application,) = cluster.objects("sparkapplication")
+    (application,) = cluster.list_objects("sparkapplication")
     pod = application["spec"]["driver"]["template"]["spec"]
     volume = {"name": "icdc-question", "configMap": {"name": QUESTION, "optional": True}}
     assert volume in pod["volumes"]
@@ -108,38 +110,40 @@ def test_a_driver_has_a_place_for_questions_and_no_further_right(
     (env,) = [container["env"] for container in pod["containers"]]
     path = f"{mount['mountPath']}/{pod_paths.QUESTION_KEY}"
     assert {"name": QUESTION_VARIABLE, "value": path} in env
-    assert asked(cluster) is None
+    assert read_question(cluster) is None
 
 
 def test_a_table_is_verified_by_the_run_that_goes_on(
     cluster: SteppedCluster, operator: OperatorProcess
 ) -> None:
     resync = {"nonce": 1, "mode": "Verify", "tables": [TABLES[1]]}
-    cluster.pipelines.apply(minimal(**CONTINUOUS, resync=resync))
-    operator.until(lambda: asked(cluster) is not None, "the run is asked")
-    question = asked(cluster)
+    cluster.pipelines.apply(make_minimal(**CONTINUOUS, resync=resync))
+    operator.wait_until(lambda: read_question(cluster) is not None, "the run is asked")
+    question = read_question(cluster)
     assert question is not None
     assert (question.mode, question.tables) == (RunMode.VERIFY, (TABLES[1],))
-    says(cluster, result={"question": question.id, "complete": False, "tables": []})
+    write_report(cluster, result={"question": question.id, "complete": False, "tables": []})
     # A person asks meanwhile, and waits.
     person = threading.Thread(target=main.main, args=(["verify", "shop", "--repair"],))
     person.start()
-    operator.until(lambda: naming.ANNOTATION_ASK in annotations(cluster), "it is asked")
-    assert asked(cluster) == question
-    says(cluster, result=answer(question, TABLES[1]))
+    operator.wait_until(lambda: naming.ANNOTATION_ASK in read_annotations(cluster), "it is asked")
+    assert read_question(cluster) == question
+    write_report(cluster, result=make_answer(question, TABLES[1]))
 
     def is_verified() -> bool:
-        return any(table.verification for table in status_of(cluster).tables)
+        return any(table.verification for table in read_status(cluster).tables)
 
-    operator.until(is_verified, "it is verified")
-    operator.until(lambda: asked(cluster) not in (question, None), "the second one is asked")
-    second = asked(cluster)
+    operator.wait_until(is_verified, "it is verified")
+    operator.wait_until(
+        lambda: read_question(cluster) not in (question, None), "the second one is asked"
+    )
+    second = read_question(cluster)
     assert second is not None
     assert (second.mode, second.tables) == (RunMode.REPAIR, None)
-    says(cluster, result=answer(second, *TABLES))
+    write_report(cluster, result=make_answer(second, *TABLES))
     person.join(WAIT_SECONDS)
     assert not person.is_alive()
-    status = status_of(cluster)
+    status = read_status(cluster)
     assert [table.verification is not None for table in status.tables] == [False, True]
     assert status.observed_ask is not None
     assert (status.observed_ask.run, status.observed_ask.failure) == (RUN, None)
@@ -172,12 +176,12 @@ def test_what_a_person_asks_is_answered_by_the_run_that_goes_on(
 ) -> None:
     with ThreadPoolExecutor(1) as pool:
         person = pool.submit(main.main, [*words.split(), "-o", "json"])
-        operator.until(lambda: asked(cluster) is not None, "the run is asked")
-        question = asked(cluster)
+        operator.wait_until(lambda: read_question(cluster) is not None, "the run is asked")
+        question = read_question(cluster)
         assert question is not None
         assert question == RunQuestion.model_validate({"id": question.id, **asks})
-        whole = answer(question, TABLES[1])
-        says(cluster, result=whole | {"tables": [whole["tables"][0] | entry]})
+        whole = make_answer(question, TABLES[1])
+        write_report(cluster, result=whole | {"tables": [whole["tables"][0] | entry]})
         assert person.result(WAIT_SECONDS) == 0
     assert_undisturbed(cluster)
 
@@ -187,7 +191,7 @@ def test_who_does_not_wait_any_more_takes_the_question_back(
 ) -> None:
     assert main.main(["verify", "shop", "--wait", str(PATIENCE_SECONDS)]) == 3
     assert f"the run {RUN} answers while it follows its tables" in capsys.readouterr().err
-    operator.until(lambda: asked(cluster) is None, "the run is asked nothing more")
+    operator.wait_until(lambda: read_question(cluster) is None, "the run is asked nothing more")
     assert_undisturbed(cluster)
 
 
@@ -195,25 +199,27 @@ def test_a_table_that_the_spec_does_not_have_is_refused_before_anything_is_asked
     cluster: SteppedCluster, operator: OperatorProcess
 ) -> None:
     resync = {"nonce": 1, "mode": "Verify", "tables": ["shop.nothing"]}
-    refused = cluster.pipelines.try_to_apply(minimal(**CONTINUOUS, resync=resync))
+    refused = cluster.pipelines.try_to_apply(make_minimal(**CONTINUOUS, resync=resync))
     assert "spec.resync.tables: each must be the name of a table in spec.tables" in refused.err
-    assert asked(cluster) is None
+    assert read_question(cluster) is None
     assert_undisturbed(cluster)
 
 
 def test_a_name_that_is_somebody_elses_is_left_and_a_run_of_its_own_answers(
     cluster: SteppedCluster, operator: OperatorProcess
 ) -> None:
-    cluster.pipelines.ok("create", "configmap", QUESTION, "--from-literal=mine=1")
+    cluster.pipelines.run_ok("create", "configmap", QUESTION, "--from-literal=mine=1")
     person = threading.Thread(
         target=main.main, args=(["verify", "shop", "--wait", str(PATIENCE_SECONDS)],)
     )
     person.start()
 
     def is_stopped() -> bool:
-        run = status_of(cluster).current_run
+        run = read_status(cluster).current_run
         return run is not None and run.state is RunState.STOPPING
 
-    operator.until(is_stopped, "it makes room")
+    operator.wait_until(is_stopped, "it makes room")
     person.join(WAIT_SECONDS)
-    assert cluster.pipelines.ok("get", "configmap", QUESTION, "-o", "jsonpath={.data.mine}") == "1"
+    assert (
+        cluster.pipelines.run_ok("get", "configmap", QUESTION, "-o", "jsonpath={.data.mine}") == "1"
+    )

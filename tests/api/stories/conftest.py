@@ -18,7 +18,7 @@ ACCOUNT = "icdc-operator"
 @pytest.fixture
 def account(kube: KubeApi, pipelines: Pipelines, spark_applications: None) -> Path:
     """The kubeconfig of an operator of the test's namespace."""
-    return _account(kube, pipelines)
+    return _create_account(kube, pipelines)
 
 
 @pytest.fixture(scope="module", params=STORIES, ids=str)
@@ -31,8 +31,8 @@ def story(request: pytest.FixtureRequest) -> Story:
 @pytest.fixture(scope="module")
 def scope(kube: KubeApi, spark_applications: None, story: Story) -> Iterator[StoryScope]:
     """A namespace for the story."""
-    with kube.namespace() as name:
-        account = _account(kube, Pipelines(kube.kubectl, name))
+    with kube.create_namespace() as name:
+        account = _create_account(kube, Pipelines(kube.kubectl, name))
         yield StoryScope(story, name, kube.kubeconfig, account)
 
 
@@ -42,8 +42,8 @@ def model(scope: StoryScope) -> Undisturbed:
     return play_undisturbed(scope)
 
 
-def _account(kube: KubeApi, pipelines: Pipelines) -> Path:
+def _create_account(kube: KubeApi, pipelines: Pipelines) -> Path:
     default = ("get", "serviceaccount", "default")
-    wait.until(lambda: pipelines.run(*default).code == 0, "pods can be made")
-    rights.account(pipelines, ACCOUNT, rights.OPERATOR)
-    return kube.kubeconfig_for(pipelines.namespace, ACCOUNT)
+    wait.wait_until(lambda: pipelines.run(*default).code == 0, "pods can be made")
+    rights.create_account(pipelines, ACCOUNT, rights.OPERATOR)
+    return kube.write_kubeconfig_for(pipelines.namespace, ACCOUNT)

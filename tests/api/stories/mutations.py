@@ -13,12 +13,12 @@ from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.manifests.pods import pod_paths
-from icdc_testing.kube.kstatus import verdict
-from icdc_testing.kube.stored_pipelines import Resource, minimal
+from icdc_testing.kube.kstatus import judge
+from icdc_testing.kube.stored_pipelines import Resource, make_minimal
 from icdc_testing.operator.kills.cuts import Cut
 from icdc_testing.operator.kills.stories import LONG, Story
 from icdc_testing.operator.kills.trial import QUIET_SECONDS, SETTLED_SECONDS, Trial, TrialSite
-from icdc_testing.operator.kills.witness import identity
+from icdc_testing.operator.kills.witness import read_identity
 
 Spec = Mapping[str, Any]
 
@@ -92,7 +92,7 @@ MISTAKES: Mapping[str, tuple[Spec, str]] = {
 
 def change(*changes: Spec) -> Spec:
     """Return the whole base spec with these fields in place of its own."""
-    merged: dict[str, Any] = dict(minimal()["spec"])
+    merged: dict[str, Any] = dict(make_minimal()["spec"])
     for spec in (BASE, *changes):
         merged |= spec
     return merged
@@ -130,15 +130,15 @@ class MutationTrial(Trial):
         self.refusals: list[str] = []
         """What the API server said against those that it did not take."""
 
-    async def _user(self) -> None:
+    async def _play_user(self) -> None:
         generation = 1
         for number, spec in enumerate(self._specs):
             if number:
                 generation = await self._declare(spec, generation)
-            await self._until(is_settled(generation))
-            await self._quiet()
-            self.endings.append(await self._ending())
-        await super()._user()
+            await self._wait_until(is_settled(generation))
+            await self._wait_until_quiet()
+            self.endings.append(await self._read_ending())
+        await super()._play_user()
 
     async def _declare(self, spec: Spec, generation: int) -> int:
         current = await self.api.get_pipeline(self.site.namespace, self.name)
@@ -148,17 +148,17 @@ class MutationTrial(Trial):
         except errors.Invalid as error:
             self.refusals.append(error.message)
             return generation
-        self.witness.saw_stored(stored)
+        self.witness.note_stored(stored)
         self._notify(kinds.PIPELINE.plural, stored, False)
         return int(stored["metadata"]["generation"])
 
-    async def _ending(self) -> Resource:
+    async def _read_ending(self) -> Resource:
         pipeline = await self.api.get_pipeline(self.site.namespace, self.name)
         assert pipeline is not None
         owned = {
             kind: await self.list_owned(kind) for kind in (kinds.APPLICATION, kinds.CONFIG_MAP)
         }
-        newest = max(owned[kinds.APPLICATION], key=lambda item: identity(item)[1])
+        newest = max(owned[kinds.APPLICATION], key=lambda item: read_identity(item)[1])
         (request,) = [
             json.loads(item["data"][pod_paths.REQUEST_KEY])
             for item in owned[kinds.CONFIG_MAP]
@@ -166,11 +166,11 @@ class MutationTrial(Trial):
         ]
         status = pipeline["status"]
         compared = {
-            "verdict": verdict(pipeline).value,
+            "verdict": judge(pipeline).value,
             "phase": status["phase"],
             "summary": status["summary"]["tables"],
             "conditions": {
-                condition["type"]: _condition(condition) for condition in status["conditions"]
+                condition["type"]: _read_condition(condition) for condition in status["conditions"]
             },
             "tables": [
                 (table["name"], table["index"], table["state"]) for table in status["tables"]
@@ -180,9 +180,9 @@ class MutationTrial(Trial):
             "application": newest["spec"],
             "request": request,
         }
-        return self._anonymous(compared, identity(newest))
+        return self._anonymize(compared, read_identity(newest))
 
-    def _anonymous(self, compared: Resource, run: tuple[str, int]) -> Resource:
+    def _anonymize(self, compared: Resource, run: tuple[str, int]) -> Resource:
         run_id, epoch = run
         text = json.dumps(compared)
         for name, word in (
@@ -195,7 +195,7 @@ class MutationTrial(Trial):
         anonymous: Resource = json.loads(text)
         return anonymous
 
-    async def _quiet(self) -> None:
+    async def _wait_until_quiet(self) -> None:
         clock = self.site.clock
         begun = clock.seconds
         while True:
@@ -204,5 +204,5 @@ class MutationTrial(Trial):
                 return
 
 
-def _condition(condition: Resource) -> tuple[str, str, str]:
+def _read_condition(condition: Resource) -> tuple[str, str, str]:
     return condition["status"], condition["reason"], condition.get("message", "")

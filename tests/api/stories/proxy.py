@@ -41,7 +41,7 @@ class Aim:
 
 
 class KillProxy:
-    """Forwards to `server`. Use `serving`."""
+    """Forwards to `server`. Use `serve`."""
 
     def __init__(self, server: str, session: aiohttp.ClientSession, applied: Applied) -> None:
         self._server = server
@@ -54,7 +54,7 @@ class KillProxy:
         """The calls at which it has killed."""
 
     @contextlib.asynccontextmanager
-    async def serving(self) -> AsyncIterator[str]:
+    async def serve(self) -> AsyncIterator[str]:
         """Answer in the block: the address."""
         app = web.Application(client_max_size=1 << 24)
         app.router.add_route("*", "/{path:.*}", self._answer)
@@ -74,7 +74,7 @@ class KillProxy:
             self.watches += 1
             if self.watches % 3 == 0:
                 return web.Response(text=_EXPIRED, content_type="application/json")
-        aim = None if watch else self._due()
+        aim = None if watch else self._count_call()
         what = f"{request.method} {request.path}"
         if aim is not None and not aim.after:
             self._kill(aim, f"before {what}")
@@ -92,7 +92,7 @@ class KillProxy:
             self._kill(aim, f"after {what}")
         return web.Response(body=data, status=answer.status, content_type="application/json")
 
-    def _due(self) -> Aim | None:
+    def _count_call(self) -> Aim | None:
         """Count a call: the aim, if it is reached by this one."""
         aim = self.aim
         if aim is None:

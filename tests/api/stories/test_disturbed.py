@@ -22,10 +22,10 @@ from icdc_testing.operator.kills.playing import (
     SOAK_VARIABLE,
     StoryScope,
     Undisturbed,
+    choose_share,
     play_all,
     play_cuts,
     run_to_end,
-    share,
 )
 from icdc_testing.operator.kills.trial import Trial, TrialSite
 
@@ -38,7 +38,7 @@ QUICK_SECONDS, SLOW_SECONDS = 0.001, 1.5
 """Between these each call takes of two operators: from far below to above a step of the world."""
 
 
-def faults(calls: list[str]) -> Iterator[Cut]:
+def list_faults(calls: list[str]) -> Iterator[Cut]:
     """Yield every call in both ways to die, and each of the others at every call in turn.
 
     A read leaves nothing on the server: to die with its answer is to die before the next call.
@@ -50,7 +50,7 @@ def faults(calls: list[str]) -> Iterator[Cut]:
         yield Cut(at, DISTURBANCES[at % len(DISTURBANCES)])
 
 
-def stale(calls: list[str]) -> Iterator[Cut]:
+def list_stale_cuts(calls: list[str]) -> Iterator[Cut]:
     """Yield an old view from each call on; after a write also of an operator that starts anew."""
     for at, call in enumerate(calls, 1):
         yield Cut(at, CallFault.STALE)
@@ -64,11 +64,13 @@ class TogetherTrial(Trial):
     calls_of: tuple[Journal, Journal]
     rng: random.Random
 
-    async def _operators(self) -> None:
+    async def _run_operators(self) -> None:
         self.calls_of = (Journal(Cut()), Journal(Cut()))
-        await asyncio.gather(*(self.operators(call, self._seconds) for call in self.calls_of))
+        await asyncio.gather(
+            *(self.run_operators(call, self._draw_seconds) for call in self.calls_of)
+        )
 
-    def _seconds(self) -> float:
+    def _draw_seconds(self) -> float:
         # As many quick ones as slow ones, by their logarithm.
         return float(QUICK_SECONDS * (SLOW_SECONDS / QUICK_SECONDS) ** self.rng.random())
 
@@ -76,8 +78,8 @@ class TogetherTrial(Trial):
 def test_an_operator_may_die_between_any_two_calls(
     scope: StoryScope, model: Undisturbed, rng: random.Random, record_property: Record
 ) -> None:
-    everything = list(faults(model.calls))
-    tried = share(rng, everything)
+    everything = list(list_faults(model.calls))
+    tried = choose_share(rng, everything)
     of = f"{len(tried)} of {len(everything)} faults at {len(model.calls)} calls"
     record_property("tried", f"{of}: {scope.story}")
     play_cuts(scope, model, tried)
@@ -86,8 +88,8 @@ def test_an_operator_may_die_between_any_two_calls(
 def test_a_view_of_before_does_no_harm(
     scope: StoryScope, model: Undisturbed, rng: random.Random, record_property: Record
 ) -> None:
-    everything = list(stale(model.calls))
-    tried = share(rng, everything)
+    everything = list(list_stale_cuts(model.calls))
+    tried = choose_share(rng, everything)
     record_property("tried", f"{len(tried)} of {len(everything)} stale views: {scope.story}")
     views = [cut.view for cut in play_cuts(scope, model, tried)]
     answered = [view.answered for view in views if view is not None]
@@ -100,7 +102,7 @@ def test_what_no_event_tells_is_found_out(
     scope: StoryScope, model: Undisturbed, rng: random.Random, record_property: Record
 ) -> None:
     everything = [range(first, first + 2) for first in range(1, model.watch_events + 1)]
-    tried = share(rng, everything)
+    tried = choose_share(rng, everything)
     of = f"{len(tried)} of {len(everything)} pairs of lost events"
     record_property("tried", f"{of}: {scope.story}")
 

@@ -31,7 +31,7 @@ class Lived:
 
     trials: dict[str, MutationTrial] = field(default_factory=dict)
 
-    def ends(self, what: str) -> list[Resource]:
+    def list_endings(self, what: str) -> list[Resource]:
         """Return the outcome of each spec of the trial."""
         return self.trials[what].endings
 
@@ -42,7 +42,7 @@ def story() -> Story:
     return STORIES[0]
 
 
-def live(scope: StoryScope, specs: Mapping[str, Sequence[Spec]]) -> Lived:
+def play_specs(scope: StoryScope, specs: Mapping[str, Sequence[Spec]]) -> Lived:
     """Return a pipeline for each list of specs, which it is given one after the other."""
     lived = Lived()
 
@@ -72,11 +72,11 @@ def test_the_end_depends_only_on_the_last_spec(scope: StoryScope) -> None:
         for what, mutation in MUTATIONS.items()
         for spec in [change(mutation)]
     }
-    lived = live(scope, {**ways, "nothing": [base, base]})
-    (first, unchanged) = lived.ends("nothing")
+    lived = play_specs(scope, {**ways, "nothing": [base, base]})
+    (first, unchanged) = lived.list_endings("nothing")
     assert first == unchanged
     for what in MUTATIONS:
-        fresh, once, back, again = lived.ends(what)
+        fresh, once, back, again = lived.list_endings(what)
         assert not lived.trials[what].refusals, what
         assert fresh == back == first, what
         assert once == again, what
@@ -86,7 +86,7 @@ def test_the_end_depends_only_on_the_last_spec(scope: StoryScope) -> None:
 
 def test_what_is_asked_for_once_is_done_once(scope: StoryScope) -> None:
     base = change()
-    lived = live(
+    lived = play_specs(
         scope, {what: [base, change(mutation), base] for what, mutation in ONE_WAY.items()}
     )
     for what, trial in lived.trials.items():
@@ -101,7 +101,7 @@ def test_what_is_asked_for_once_is_done_once(scope: StoryScope) -> None:
 def test_a_mistake_is_refused_with_a_reason_and_mended(scope: StoryScope) -> None:
     base = change()
     ways = {what: [base, change(spec), base] for what, (spec, _) in MISTAKES.items()}
-    lived = live(scope, ways)
+    lived = play_specs(scope, ways)
     for what, (_, named) in MISTAKES.items():
         trial = lived.trials[what]
         good, bad, mended = trial.endings

@@ -21,7 +21,7 @@ from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.kubectl import write_kubeconfig
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import Pipelines
-from icdc_testing.operator.kills.cuts import Cut, client, connector_to
+from icdc_testing.operator.kills.cuts import Cut, make_connector, open_client
 from icdc_testing.operator.kills.endings import Ending, check
 from icdc_testing.operator.kills.playing import SOAK_VARIABLE
 from icdc_testing.operator.kills.stories import STORIES, Story
@@ -55,38 +55,38 @@ class ProcessTrial(Trial):
         self.expired = 0
         """Watches that were told to begin anew."""
 
-    async def _operators(self) -> None:
+    async def _run_operators(self) -> None:
         settings = await connect.load_configuration({connect.KUBECONFIG: str(self._account)})
         token = json.loads(self._account.read_text())["users"][0]["user"]["token"]
-        async with aiohttp.ClientSession(connector=connector_to(settings)) as session:
-            proxy = KillProxy(settings.host, session, self.saw_operator)
+        async with aiohttp.ClientSession(connector=make_connector(settings)) as session:
+            proxy = KillProxy(settings.host, session, self.note_operator)
             self.killed_at = proxy.killed_at
-            async with proxy.serving() as address:
+            async with proxy.serve() as address:
                 path = self._folder / "kubeconfig"
                 write_kubeconfig(path, {"server": address}, token, self.site.namespace)
                 for _ in range(KILLS):
-                    await self._life(path, proxy, self._rng.randint(1, MOST_CALLS))
+                    await self._run_process(path, proxy, self._rng.randint(1, MOST_CALLS))
                 try:
-                    await self._life(path, proxy, 0)
+                    await self._run_process(path, proxy, 0)
                 finally:
                     self.expired = proxy.watches // 3
 
-    async def _life(self, kubeconfig: Path, proxy: KillProxy, calls: int) -> None:
+    async def _run_process(self, kubeconfig: Path, proxy: KillProxy, calls: int) -> None:
         """Run one process until it is killed, at its so manieth call; never by 0."""
         name = f"operator-{len(proxy.killed_at)}"
         flags = ["--namespace", self.site.namespace]
-        with operator_process.running(kubeconfig, self._folder, name, flags) as operator:
+        with operator_process.run_operator(kubeconfig, self._folder, name, flags) as operator:
             after = self._rng.random() < 0.5
             proxy.aim = Aim(calls, after, lambda: operator.send(signal.SIGKILL))
             ended = functools.partial(_has_ended, operator)
-            await asyncio.to_thread(wait.until, ended, "it is killed", seconds=LIFE_SECONDS)
+            await asyncio.to_thread(wait.wait_until, ended, "it is killed", seconds=LIFE_SECONDS)
             assert operator.ended == -signal.SIGKILL, operator.messages[-5:]
 
     def _is_idle(self) -> bool:
         return True
 
 
-def _without_asker(ending: Ending) -> Ending:
+def _clear_caught_up_message(ending: Ending) -> Ending:
     """Without whose look CaughtUp tells of: a process asks a catalog, where nobody answers here.
 
     It may or may not have given up before the end; the operators of a trial ask none.
@@ -112,19 +112,19 @@ def test_a_process_that_is_killed_again_and_again_makes_the_same_of_it(
     record_property: Callable[[str, object], None],
 ) -> None:
     async def main(clock: LeapingClock) -> None:
-        async with client(kube.kubeconfig) as admin, client(account) as operator:
+        async with open_client(kube.kubeconfig) as admin, open_client(account) as operator:
             site = TrialSite(clock, pipelines.namespace, admin, operator)
             undisturbed = Trial(site, SUSPENDED, Cut(), "undisturbed")
             await undisturbed.run()
             wanted = await check(undisturbed)
-            pipelines.ok("delete", "icdc", undisturbed.name)
+            pipelines.run_ok("delete", "icdc", undisturbed.name)
             real = replace(site, start=datetime.now(UTC))
             trial = ProcessTrial(real, SUSPENDED, rng, account, tmp_path)
-            with clock.walking():
+            with clock.walk():
                 await trial.run()
             for position in trial.killed_at:
                 record_property("kill", f"{SUSPENDED}: {position}")
-            assert _without_asker(await check(trial)) == wanted
+            assert _clear_caught_up_message(await check(trial)) == wanted
             assert trial.killed_at
             record_property("tried", f"{trial.expired} expired watches in processes: {SUSPENDED}")
             assert trial.expired

@@ -31,14 +31,14 @@ def warehouse(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     return session
 
 
-def blocks(language: str) -> list[str]:
+def list_blocks(language: str) -> list[str]:
     """Return the README's fenced blocks of one language."""
     return re.findall(rf"```{language}\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
 
 
-def commands() -> list[list[str]]:
+def list_commands() -> list[list[str]]:
     """Return the `icdc` commands that the README shows, in order."""
-    lines = "".join(blocks("sh")).splitlines()
+    lines = "".join(list_blocks("sh")).splitlines()
     return [shlex.split(line)[1:] for line in lines if line.startswith("icdc ")]
 
 
@@ -47,10 +47,10 @@ def test_the_readmes_commands_plan_run_and_verify_the_readmes_pipeline(
 ) -> None:
     warehouse.sql("CREATE TABLE readme.shop.orders (order_id BIGINT, total INT) USING iceberg")
     warehouse.sql("INSERT INTO readme.shop.orders VALUES (1, 10), (2, 20)")
-    (pipeline,) = blocks("yaml")
+    (pipeline,) = list_blocks("yaml")
     (tmp_path / "local.yaml").write_text(pipeline, encoding="utf-8")
     shown = []
-    for arguments in commands():
+    for arguments in list_commands():
         assert main(arguments) == 0, capsys.readouterr()
         shown.append(capsys.readouterr().out)
     previewed, planned, ran, verified = shown
@@ -58,13 +58,13 @@ def test_the_readmes_commands_plan_run_and_verify_the_readmes_pipeline(
     assert re.search(r"shop\.orders +orders +Export", planned), planned
     assert re.search(r"shop\.orders +Streaming", ran), ran
     assert re.search(r"shop\.orders +orders +\d+ +yes +2 +2", verified), verified
-    (printed,) = blocks("text verify")
+    (printed,) = list_blocks("text verify")
     command, _, table = printed.partition("\n")
-    assert shlex.split(command)[2:] == commands()[-1]
-    assert without_ids(verified) == without_ids(table)
+    assert shlex.split(command)[2:] == list_commands()[-1]
+    assert hide_ids(verified) == hide_ids(table)
 
 
-def without_ids(table: str) -> list[list[str]]:
+def hide_ids(table: str) -> list[list[str]]:
     """Return the cells of each line, with one sign for all snapshots."""
     return [re.sub(r"\d{10,}", "#", line).split() for line in table.splitlines()]
 

@@ -45,7 +45,7 @@ def run_preview(harness: Harness, **changes: Any) -> list[dict[str, Any]]:
 
 
 def read_index(url: str, alias: str) -> dict[str, Any]:
-    return {hit["_id"]: hit["_source"] for hit in oracle.hits(url, alias)}
+    return {hit["_id"]: hit["_source"] for hit in oracle.read_hits(url, alias)}
 
 
 def list_types(mapping: Mapping[str, Any], above: str = "") -> dict[str, str]:
@@ -76,9 +76,9 @@ def test_every_document_is_the_one_that_is_indexed(
         lake.sql(f"insert into lake.{name} (id, part) values (4, 'later')")
         tables.append({"name": name, "index": f"{ALIAS}-{number}", **case})
     harness = Harness(spark, proxy.url, tmp_path, tables)
-    asked = len(proxy.requests())
+    asked = len(proxy.list_requests())
     entries = run_preview(harness, rows=100)
-    assert len(proxy.requests()) == asked
+    assert len(proxy.list_requests()) == asked
     report = harness.run()
     assert [(t.reason, t.message) for t in report.tables] == [(None, None)] * len(CASES)
     for label, table, entry in zip(CASES, tables, entries, strict=True):

@@ -16,8 +16,8 @@ from icdc_api.errors import BadSpec, Submission
 from icdc_cli.embedded import node_files
 from icdc_cli.embedded.jars import OPENSEARCH_VERSIONS
 from icdc_cli.embedded.opensearch_node import OpenSearchNode, choose_version
-from icdc_testing.target.node_calls import call, documents
-from icdc_testing.waiting.wait import until
+from icdc_testing.target.node_calls import call, read_documents
+from icdc_testing.waiting.wait import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -32,7 +32,7 @@ sys.stdin.read()
 """
 
 
-def _startable() -> list[str]:
+def _list_startable() -> list[str]:
     """Return the versions that the JDKs of this machine can run."""
     startable = []
     for version in OPENSEARCH_VERSIONS:
@@ -44,14 +44,14 @@ def _startable() -> list[str]:
     return startable
 
 
-def _answers(url: str) -> bool:
+def _is_answering(url: str) -> bool:
     try:
         return call(url, "GET", "/").status == 200
     except (OSError, http.client.HTTPException):
         return False
 
 
-def _version(url: str) -> str:
+def _read_version(url: str) -> str:
     return str(json.loads(call(url, "GET", "/").body)["version"]["number"])
 
 
@@ -70,23 +70,23 @@ def parent(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subproces
         os.kill(left.pid, signal.SIGTERM)
 
 
-@pytest.mark.parametrize("version", _startable())
+@pytest.mark.parametrize("version", _list_startable())
 def test_a_node_starts_on_loopback_and_keeps_its_data_over_a_restart(
     version: str, tmp_path: Path
 ) -> None:
     folder = tmp_path / "a folder with spaces, a comma and é"
     with OpenSearchNode(folder, version=version, heap="256m") as node:
-        assert _version(node.url) == version
+        assert _read_version(node.url) == version
         local = json.loads(call(node.url, "GET", "/_nodes/_local/http,transport").body)
         (only,) = local["nodes"].values()
         bound = only["http"]["bound_address"] + only["transport"]["bound_address"]
         assert {address.rpartition(":")[0] for address in bound} == {"127.0.0.1"}
         call(node.url, "PUT", "/people/_doc/1?refresh=true", {"name": "Ada"})
-    assert not _answers(node.url)
+    assert not _is_answering(node.url)
 
     with OpenSearchNode(folder, heap="256m") as again:
-        assert _version(again.url) == version
-        assert documents(again.url, "people") == {"1": (1, {"name": "Ada"})}
+        assert _read_version(again.url) == version
+        assert read_documents(again.url, "people") == {"1": (1, {"name": "Ada"})}
 
 
 def test_two_nodes_run_side_by_side_with_their_own_settings(tmp_path: Path) -> None:
@@ -109,10 +109,10 @@ def test_a_node_ends_when_its_parent_is_killed(
 ) -> None:
     assert parent.stdout is not None
     url = parent.stdout.readline().strip()
-    assert _answers(url)
+    assert _is_answering(url)
     parent.send_signal(signal.SIGKILL)
-    until(lambda: not _answers(url), "the node does not answer any more")
-    until(lambda: not (tmp_path / "node" / node_files.PID).exists(), "the node has ended")
+    wait_until(lambda: not _is_answering(url), "the node does not answer any more")
+    wait_until(lambda: not (tmp_path / "node" / node_files.PID).exists(), "the node has ended")
 
 
 @pytest.mark.parametrize("parent", ["keep"], indirect=True)
@@ -123,15 +123,15 @@ def test_a_kept_node_outlives_its_parent_and_is_joined_then_stopped(
     url = parent.stdout.readline().strip()
     parent.kill()
     parent.wait()
-    assert _answers(url)
+    assert _is_answering(url)
 
     with OpenSearchNode(tmp_path / "node") as joined:
         assert joined.url == url
-    assert _answers(url)
+    assert _is_answering(url)
 
     subprocess.run(joined.stop_command, shell=True, check=True)
-    until(lambda: not _answers(url), "the node does not answer any more")
-    until(lambda: node_files.find_running(tmp_path / "node") is None, "the node is gone")
+    wait_until(lambda: not _is_answering(url), "the node does not answer any more")
+    wait_until(lambda: node_files.find_running(tmp_path / "node") is None, "the node is gone")
 
 
 def test_a_node_that_was_killed_starts_again_on_its_folder(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_node_that_was_killed_starts_again_on_its_folder(tmp_path: Path) -> No
     os.kill(node.pid, signal.SIGKILL)
     node.stop()
     with OpenSearchNode(tmp_path, heap="256m") as again:
-        assert documents(again.url, "people") == {"1": (1, {"name": "Ada"})}
+        assert read_documents(again.url, "people") == {"1": (1, {"name": "Ada"})}
 
 
 def test_a_folder_is_not_shared_with_a_node_of_a_living_run(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_folder_is_not_shared_with_a_node_of_a_living_run(tmp_path: Path) -> N
         (tmp_path / node_files.PORT).unlink()
         with pytest.raises(Submission, match="Another OpenSearch node uses"):
             OpenSearchNode(tmp_path, heap="256m").start()
-        assert _answers(node.url)
+        assert _is_answering(node.url)
 
 
 def test_a_taken_port_is_named(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from icdc_testing.kube.api_stub import ApiStub, serving
+from icdc_testing.kube.api_stub import ApiStub, serve_stub
 
 pytestmark = pytest.mark.spark
 
@@ -51,7 +51,7 @@ def start(master: str, **conf: str) -> str:
 def test_what_the_api_server_answers_to_the_driver_decides_who_acts(code: int, error: str) -> None:
     stub = ApiStub()
     stub.failure = code, 'pods "shop-c1-1-driver": no'
-    with serving(stub):
+    with serve_stub(stub):
         said = start(f"k8s://{stub.url}")
     assert said.startswith(f"{error}: the "), said
     assert ("spec.spark.driver.serviceAccount" in said) == (error == "Unauthorized")

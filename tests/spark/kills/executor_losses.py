@@ -23,7 +23,7 @@ from icdc_cli.embedded.jars import fetch_jars
 from icdc_cli.embedded.lake import QUICK_START
 from icdc_operator.manifests.application import BASE_CONF
 from icdc_spark.iceberg.jvm.session import APPLICATION_CONF
-from icdc_testing.bench.session import bench_session
+from icdc_testing.bench.session import start_bench_session
 from icdc_testing.lake.lake import CATALOG
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
@@ -33,13 +33,13 @@ from icdc_testing.runs.kill_points import (
     KillPoint,
     Plot,
     assert_written_once,
+    create_plot,
     end_holds,
     hold,
-    plot,
 )
 from icdc_testing.runs.spark_conf import UNCOMPILED
-from icdc_testing.waiting.processes import command, descendants, kill
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.processes import kill, list_descendants, read_command
+from icdc_testing.waiting.wait import wait_until
 
 EXECUTORS = 2
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
@@ -67,12 +67,12 @@ def begin_spark(folder: Path) -> SparkSession:
         f"{catalog}.cache-enabled": "false",
     }
     master = f"local-cluster[{EXECUTORS},1,1024]"
-    return bench_session("losses", folder, memory="1g", conf=conf, master=master)
+    return start_bench_session("losses", folder, memory="1g", conf=conf, master=master)
 
 
 def find_executors() -> list[int]:
     """Return the process ids of this program's executors."""
-    return sorted(pid for pid in descendants(os.getpid()) if EXECUTOR in command(pid))
+    return sorted(pid for pid in list_descendants(os.getpid()) if EXECUTOR in read_command(pid))
 
 
 def lose(spark: SparkSession, chance: random.Random, running: "Future[TableStatus]") -> str:
@@ -81,7 +81,7 @@ def lose(spark: SparkSession, chance: random.Random, running: "Future[TableStatu
     victims = executors if chance.random() < 0.25 else [chance.choice(executors)]
     for victim in victims:
         os.kill(victim, signal.SIGPWR)
-    until(lambda: all(is_decommissioned(spark, pid) for pid in victims), "the driver knows it")
+    wait_until(lambda: all(is_decommissioned(spark, pid) for pid in victims), "the driver knows it")
     seconds = chance.choice([0.0, 0.05, 0.3, 1.0, None])
     if seconds is not None:
         # The moment is by chance: what has been handed over cannot be seen from outside.
@@ -95,7 +95,7 @@ def lose(spark: SparkSession, chance: random.Random, running: "Future[TableStatu
 
 def is_decommissioned(spark: SparkSession, pid: int) -> bool:
     """Return whether the driver gives an executor no further tasks, or has seen it end."""
-    words = command(pid)
+    words = read_command(pid)
     if EXECUTOR not in words:
         return True
     number = words[words.index("--executor-id") + 1]
@@ -117,7 +117,7 @@ class Losses:
         with self.proxy:
             pipeline = Harness(self.spark, self.proxy.url, self.folder, [])
             pipeline.resource["spec"]["sink"]["opensearch"]["bulk"] = {"maxBytes": BULK_BYTES}
-            table = plot(self.spark, self.url, kind, "decommissioned")
+            table = create_plot(self.spark, self.url, kind, "decommissioned")
             pipeline.resource["spec"]["tables"] = [table.entry]
             pipeline.sync()
             results = [self._lose_in_a_batch(pipeline, table, kind, n + 1) for n in range(turns)]
@@ -127,12 +127,12 @@ class Losses:
     def _lose_in_a_batch(
         self, pipeline: Harness, table: Plot, kind: BatchKind, turn: int
     ) -> dict[str, Any]:
-        until(lambda: len(find_executors()) == EXECUTORS, "there are executors")
+        wait_until(lambda: len(find_executors()) == EXECUTORS, "there are executors")
         table.change(turn)
         if kind is BatchKind.EXPORT:
             pipeline.resource["spec"]["resync"] = {"nonce": turn}
         passing, begun = self.chance.randint(0, 3), time.monotonic()
-        held = hold(self.proxy, table.next_batch(kind), KillPoint.SOME_BULK, skip=passing)
+        held = hold(self.proxy, table.predict_batch(kind), KillPoint.SOME_BULK, skip=passing)
         with ThreadPoolExecutor(1) as pool:
             running = pool.submit(pipeline.sync)
             held.wait()

@@ -27,13 +27,13 @@ from icdc_testing.runs.kill_points import (
     KillPoint,
     Plot,
     assert_written_once,
+    create_plot,
     end_holds,
     hold,
-    plot,
 )
 from icdc_testing.runs.processes import END_SECONDS, ChildRun, ChildRuns, KilledProcess
 from icdc_testing.waiting.seeds import choose_seed
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -102,14 +102,14 @@ class Chain:
     recorded: list[Key] = field(default_factory=list)
     """Documents of chunks that were recorded as done: nobody may send them again."""
 
-    def round(self, number: int, now: Round, victim: KilledProcess) -> None:
+    def play_round(self, number: int, now: Round, victim: KilledProcess) -> None:
         """Start a run, lets it recover, stops it at three steps, kills it, checks the rest."""
-        export = self._next_export(now)
+        export = self._choose_export(now)
         followed = (export, self.copy_on_write, self.merge_on_read)
         tables = [*followed, *([self.recovering[0]] if self.recovering else [])]
         self._ask(tables, export)
         gates = [self.proxy.hold("^/icdc-state/_settings", method="GET") for _ in tables]
-        run = self.runs.start(self.harness.request())
+        run = self.runs.start(self.harness.make_request())
         batches = self._change(number, now, export)
         held = [
             hold(self.proxy, batch, step, skip=self._skip(step))
@@ -123,7 +123,7 @@ class Chain:
         late = self.chance.random() < 0.5
         if now.export is KillPoint.FIRST_CHUNKS:
             self.recorded = self._list_operations(export)
-            intent = export.state()["intent"]
+            intent = export.read_state()["intent"]
             assert intent["chunksDone"] < intent["chunksTotal"], "the export fits into one job"
         positions = [(batch.kind, step) for batch, step in zip(batches, now.steps, strict=True)]
         self.kills.add(self.seed, victim.value, *positions)
@@ -150,13 +150,13 @@ class Chain:
 
     def _list_operations(self, table: Plot) -> list[Key]:
         """Return every operation on the table's newest index so far."""
-        writes = [w for w in self.proxy.writes() if w.index.startswith(f"{table.alias}-0")]
+        writes = [w for w in self.proxy.list_writes() if w.index.startswith(f"{table.alias}-0")]
         newest = max((write.index for write in writes), default="")
         return [(w.index, w.id, w.version) for w in writes if w.index == newest]
 
-    def _next_export(self, now: Round) -> Plot:
+    def _choose_export(self, now: Round) -> Plot:
         if now.again is None:
-            self.exported.append(plot(self.spark, self.url, BatchKind.EXPORT, "export"))
+            self.exported.append(create_plot(self.spark, self.url, BatchKind.EXPORT, "export"))
         else:
             self.exported.append(self.exported[now.again])
         return self.exported[-1]
@@ -179,9 +179,9 @@ class Chain:
         self.copy_on_write.change(number + 1)
         self.merge_on_read.change(number + 1)
         return [
-            export.next_batch(BatchKind.EXPORT),
-            self.copy_on_write.next_batch(BatchKind.COPY_ON_WRITE),
-            self.merge_on_read.next_batch(BatchKind.MERGE_ON_READ),
+            export.predict_batch(BatchKind.EXPORT),
+            self.copy_on_write.predict_batch(BatchKind.COPY_ON_WRITE),
+            self.merge_on_read.predict_batch(BatchKind.MERGE_ON_READ),
         ]
 
     def _skip(self, step: KillPoint) -> int:
@@ -190,13 +190,13 @@ class Chain:
     def _wait(self, run: ChildRun, held: list[Hold]) -> None:
         """Return when all three are at their step and the table of the last round is complete."""
 
-        def ready() -> bool:
+        def is_ready() -> bool:
             assert run.alive, f"the run ended by itself:\n{run.log[-4000:]}"
             if not all(plot.held.is_set() for plot in held):
                 return False
             return self.recovering is None or self.recovering[0].is_applied(self.recovering[1])
 
-        until(ready, "three tables at their steps", seconds=END_SECONDS)
+        wait_until(is_ready, "three tables at their steps", seconds=END_SECONDS)
 
     def _check_recovered(self) -> None:
         if self.recovering is None:
@@ -206,7 +206,7 @@ class Chain:
     def _check_end(self, run: ChildRun, victim: KilledProcess) -> None:
         """Nothing of a killed run goes on, and the reconcile core is told what happened."""
         if victim is KilledProcess.DRIVER_JVM:
-            outcome = run.end().outcome
+            outcome = run.wait_for_end().outcome
             assert outcome is not None
             assert outcome.failure_class is FailureClass.NODE_LOST, f"{outcome}\n{run.log[-4000:]}"
             return
@@ -229,7 +229,7 @@ def test_a_driver_killed_at_any_step_is_followed_by_one_that_makes_the_index_rig
 ) -> None:
     seed, chance = choose_seed(name)
     followed = (BatchKind.COPY_ON_WRITE, "cow"), (BatchKind.MERGE_ON_READ, "mor")
-    cow, mor = (plot(spark, clean_indices, kind, short) for kind, short in followed)
+    cow, mor = (create_plot(spark, clean_indices, kind, short) for kind, short in followed)
     harness = Harness(spark, proxy.url, tmp_path, [cow.entry, mor.entry])
     harness.resource["spec"]["sink"]["opensearch"]["bulk"] = {"maxBytes": BULK_BYTES}
     assert harness.run().outcome is None
@@ -240,5 +240,5 @@ def test_a_driver_killed_at_any_step_is_followed_by_one_that_makes_the_index_rig
     ]
     chance.shuffle(victims)
     for number, (now, victim) in enumerate(zip(CHAINS[name], victims, strict=True)):
-        chain.round(number, now, victim)
+        chain.play_round(number, now, victim)
     chain.finish()

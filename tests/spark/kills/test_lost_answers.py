@@ -14,8 +14,8 @@ from icdc_testing.runs.kill_points import (
     BatchKind,
     KillPoint,
     assert_written_once,
+    create_plot,
     match_requests,
-    plot,
 )
 
 pytestmark = pytest.mark.spark
@@ -59,13 +59,13 @@ def test_a_batch_whose_every_kind_of_answer_gets_lost_comes_through(
     kind: BatchKind,
     fault: Reset | EndAfterApply,
 ) -> None:
-    table = plot(spark, clean_indices, kind, "lost")
+    table = create_plot(spark, clean_indices, kind, "lost")
     pipeline = Harness(spark, proxy.url, tmp_path, [table.entry])
     pipeline.resource["spec"]["sink"]["opensearch"]["bulk"] = {"maxBytes": BULK_BYTES}
     if kind is not BatchKind.EXPORT:
         pipeline.sync()
         table.change(1)
-    batch = table.next_batch(kind)
+    batch = table.predict_batch(kind)
     rules = [proxy.add(fault, **match_requests(batch, step)) for step in LOST[kind]]
     document = f"^/icdc-state/_doc/{table.alias}"
     # The first document of an export; the claim of a run that finds one.

@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Reset
 from icdc_testing.runs.harness import Harness
-from icdc_testing.runs.kill_points import BULK_BYTES, BatchKind, KillPoint, hold, plot
+from icdc_testing.runs.kill_points import BULK_BYTES, BatchKind, KillPoint, create_plot, hold
 from icdc_testing.runs.processes import END_SECONDS, ChildRuns
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -61,27 +61,27 @@ def test_a_batch_goes_on_once_the_name_of_its_target_is_known_again(
     tmp_path: Path,
     kind: BatchKind,
 ) -> None:
-    table = plot(spark, clean_indices, kind, "named")
+    table = create_plot(spark, clean_indices, kind, "named")
     pipeline = Harness(spark, proxy.url, tmp_path, [table.entry])
     pipeline.resource["spec"]["sink"]["opensearch"]["bulk"] = {"maxBytes": BULK_BYTES}
     if kind is not BatchKind.EXPORT:
         pipeline.sync()
         table.change(1)
-    head = table.head()
+    head = table.read_head()
     port = proxy.url.rpartition(":")[2]
     pipeline.resource["spec"]["sink"]["opensearch"]["hosts"] = [f"http://{NAME}:{port}"]
-    held = hold(proxy, table.next_batch(kind), KillPoint.SOME_BULK, skip=1)
-    run = runs.start(pipeline.request())
+    held = hold(proxy, table.predict_batch(kind), KillPoint.SOME_BULK, skip=1)
+    run = runs.start(pipeline.make_request())
     held.wait(END_SECONDS)
     names.write_text(UNKNOWN)
     # Connections that are open would do without the name.
     proxy.add(Reset(), times=None)
     held.drop()
     missed = f"{NAME}:{port} cannot be reached: the name of its host cannot be resolved."
-    until(lambda: missed in run.log, "the name is missed")
+    wait_until(lambda: missed in run.log, "the name is missed")
     proxy.clear()
     names.write_text(KNOWN)
-    last = run.end()
+    last = run.wait_for_end()
     assert last.outcome is None
     assert table.is_applied(head)
     table.check()

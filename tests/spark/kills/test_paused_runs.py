@@ -24,11 +24,11 @@ from pyspark.sql import SparkSession
 from icdc_api.errors import FailureClass
 from icdc_testing.network.faultproxy import FaultProxy, Seen
 from icdc_testing.runs.harness import Harness
-from icdc_testing.runs.kill_points import BULK_BYTES, BatchKind, Plot, plot
+from icdc_testing.runs.kill_points import BULK_BYTES, BatchKind, Plot, create_plot
 from icdc_testing.runs.processes import END_SECONDS, ChildRun, ChildRuns
 from icdc_testing.target import oracle
 from icdc_testing.waiting.seeds import choose_seed
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(3600)]
 
@@ -70,7 +70,7 @@ class Point:
         """Return whether it keeps a core of Spark from the other tables."""
         return self.path.endswith("_bulk")
 
-    def rule(self, alias: str) -> dict[str, Any]:
+    def build_rule(self, alias: str) -> dict[str, Any]:
         """Return what the proxy holds."""
         path = re.escape(self.path).replace("ALIAS", re.escape(alias)).replace("NUMBER", r"\d{6}")
         # The tasks of a slow machine ask for the owner alone, and others more than once.
@@ -79,7 +79,7 @@ class Point:
         return {**match, **body, "skip": self.nth, "after": self.after}
 
 
-def points_of(seen: list[Seen], alias: str, work: StoppedWork) -> Iterator[Point]:
+def iterate_points(seen: list[Seen], alias: str, work: StoppedWork) -> Iterator[Point]:
     """Yield every point of an undisturbed run, by what the proxy saw of it."""
     counted: Counter[tuple[str, str]] = Counter()
     for request in seen:
@@ -107,7 +107,7 @@ class PausedStage:
 
     def create(self, name: str) -> Plot:
         """Create a table with its first rows."""
-        return plot(self.spark, self.url, BatchKind.COPY_ON_WRITE, name, rows=ROWS)
+        return create_plot(self.spark, self.url, BatchKind.COPY_ON_WRITE, name, rows=ROWS)
 
     def ask(self, tables: list[Plot], nonce: int = 0, again: list[Plot] | None = None) -> None:
         """Let the pipeline have these tables, and a re-export of all or of `again`."""
@@ -135,7 +135,7 @@ class PausedStage:
                 self.ask([table], nonce)
                 self.proxy.clear()
                 self.run()
-            points += points_of(self.proxy.requests(), table.alias, work)
+            points += iterate_points(self.proxy.list_requests(), table.alias, work)
         return points
 
     def play(self, points: list[Point], exports: int) -> None:
@@ -148,10 +148,10 @@ class PausedStage:
         self.ask(tables, 3, again)
         self.proxy.clear()
         held = [
-            self.proxy.hold(**point.rule(table.alias))
+            self.proxy.hold(**point.build_rule(table.alias))
             for table, point in zip(tables, points, strict=True)
         ]
-        run = self.runs.start(self.harness.request())
+        run = self.runs.start(self.harness.make_request())
         self._wait(run, points, [request.held.is_set for request in held])
         run.pause()
         try:
@@ -162,18 +162,18 @@ class PausedStage:
                 self.run()
             for table in tables:
                 table.check()
-            left = {table: self._what_is(table) for table in tables}
-            indices = {table: self._indices(table) for table in tables}
+            left = {table: self._read_outcome(table) for table in tables}
+            indices = {table: self._read_uuids(table) for table in tables}
         finally:
             run.resume()
             for held_request in held:
                 held_request.release()
-        outcome = run.end().outcome
+        outcome = run.wait_for_end().outcome
         assert outcome is not None, run.log[-4000:]
         assert outcome.failure_class is FailureClass.FENCED, f"{outcome}\n{run.log[-4000:]}"
         for table, point in zip(tables, points, strict=True):
-            assert self._what_is(table) == left[table], f"{point}\n{run.log[-4000:]}"
-            now = self._indices(table)
+            assert self._read_outcome(table) == left[table], f"{point}\n{run.log[-4000:]}"
+            now = self._read_uuids(table)
             assert indices[table].items() <= now.items(), f"{point}: an index was deleted"
             for extra in now.keys() - indices[table].keys():
                 # One that it had just made, when it found that it was too late.
@@ -196,28 +196,28 @@ class PausedStage:
         return of[StoppedWork.AGAIN] or of[StoppedWork.FIRST] or tables[:0]
 
     def _wait(self, run: ChildRun, points: list[Point], at: list[Callable[[], bool]]) -> None:
-        def ready() -> bool:
+        def is_ready() -> bool:
             assert run.alive, f"the run ended by itself:\n{run.log[-4000:]}"
             return all(held() for held in at)
 
         try:
-            until(ready, "every table is at its point", seconds=END_SECONDS)
+            wait_until(is_ready, "every table is at its point", seconds=END_SECONDS)
         except AssertionError as error:
             missed = [str(point) for point, held in zip(points, at, strict=True) if not held()]
             raise AssertionError(f"{error}; not at: {missed}\n{run.log[-4000:]}") from error
 
-    def _what_is(self, table: Plot) -> dict[str, Any]:
+    def _read_outcome(self, table: Plot) -> dict[str, Any]:
         """Return the alias, state and documents, which readers and the next run meet."""
         return {
             "alias": oracle.request(f"{self.url}/_alias/{table.alias}"),
-            "state": table.state(),
+            "state": table.read_state(),
             "documents": sorted(
                 (hit["_index"], hit["_id"], hit["_version"], str(hit["_source"]))
-                for hit in oracle.hits(self.url, table.alias)
+                for hit in oracle.read_hits(self.url, table.alias)
             ),
         }
 
-    def _indices(self, table: Plot) -> dict[str, str]:
+    def _read_uuids(self, table: Plot) -> dict[str, str]:
         """Return the UUIDs of its physical indices by name."""
         settings = oracle.request(f"{self.url}/{table.alias}-0*/_settings?flat_settings=true")
         return {name: body["settings"]["index.uuid"] for name, body in settings.items()}
@@ -230,10 +230,10 @@ class PausedStage:
         for table in tables:
             table.check()
             refs = self.spark.sql(f"SELECT snapshot_id FROM {table.table}.refs WHERE type = 'TAG'")
-            assert [row[0] for row in refs.collect()] == [table.head()], table.name
+            assert [row[0] for row in refs.collect()] == [table.read_head()], table.name
 
 
-def rounds(chance: random.Random, points: list[Point]) -> Iterator[list[Point]]:
+def draw_rounds(chance: random.Random, points: list[Point]) -> Iterator[list[Point]]:
     """Point in groups, of which at most one holds a core of Spark."""
     tasks = [point for point in points if point.in_a_task]
     others = [point for point in points if not point.in_a_task]
@@ -258,7 +258,7 @@ def test_a_driver_stopped_at_any_point_fences_itself_when_it_goes_on(
     harness.resource["spec"]["sink"]["opensearch"]["bulk"] = {"maxBytes": BULK_BYTES}
     stage = PausedStage(spark, proxy, clean_indices, runs, harness)
     everything = stage.list_points()
-    groups = rounds(chance, everything)
+    groups = draw_rounds(chance, everything)
     for points in groups if SOAK else itertools.islice(groups, 1):
         for exports in (1, 2) if SOAK else (chance.randint(1, 2),):
             where = "; ".join(map(str, points))

@@ -13,7 +13,7 @@ from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
 from icdc_testing.runs.processes import ChildRuns, KilledProcess
 from icdc_testing.target import oracle
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -28,7 +28,7 @@ def create_tables(lake: Lake) -> dict[str, str]:
     return tables
 
 
-def streams(report: RunReport | None) -> bool:
+def is_streaming(report: RunReport | None) -> bool:
     """Whether every table is followed, by a run that can be asked."""
     if report is None or not report.takes_questions:
         return False
@@ -52,9 +52,9 @@ def test_a_repair_in_which_the_driver_was_killed_is_repeated_by_the_next_run(
         for alias, name in tables.items()
     ]
     pipeline = Harness(spark, proxy.url, tmp_path, entries)
-    driver = runs.start(pipeline.request(continuous=True))
+    driver = runs.start(pipeline.make_request(continuous=True))
 
-    until(lambda: streams(driver.report()), "both are followed", seconds=300)
+    wait_until(lambda: is_streaming(driver.read_report()), "both are followed", seconds=300)
     edited = f"{clean_indices}/orders-000001/_doc"
     oracle.request(f"{edited}/1", "PUT", {"id": 1, "name": "edited"})
     # The first asks whether the account sees the whole index, and writes nothing.
@@ -62,7 +62,7 @@ def test_a_repair_in_which_the_driver_was_killed_is_repeated_by_the_next_run(
     RunQuestion(id="a", mode=RunMode.REPAIR, tables=(tables["orders"],)).write(question)
     held.wait()
     lake.sql(f"insert into lake.{tables['users']} values (3, 'c')")
-    until(lambda: "3" in oracle.read_index(clean_indices, "users"), "the other one goes on")
+    wait_until(lambda: "3" in oracle.read_index(clean_indices, "users"), "the other one goes on")
     driver.kill(KilledProcess.DRIVER_PYTHON)
     driver.wait_dead()
     held.release()

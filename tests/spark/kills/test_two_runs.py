@@ -21,13 +21,13 @@ from icdc_testing.runs.kill_points import (
     KillPoint,
     Plot,
     assert_written_once,
+    create_plot,
     hold,
-    plot,
 )
 from icdc_testing.runs.processes import END_SECONDS
 from icdc_testing.target import oracle
 from icdc_testing.waiting.seeds import choose_seed
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -52,9 +52,9 @@ def assert_fenced(report: RunReport) -> None:
     assert report.outcome.failure_class is FailureClass.FENCED, report.outcome
 
 
-def contents(table: Plot) -> dict[str, tuple[int, str]]:
+def read_contents(table: Plot) -> dict[str, tuple[int, str]]:
     """Version and document by id."""
-    hits = oracle.hits(table.url, table.alias)
+    hits = oracle.read_hits(table.url, table.alias)
     return {hit["_id"]: (hit["_version"], str(hit["_source"])) for hit in hits}
 
 
@@ -74,13 +74,13 @@ def test_a_run_that_was_replaced_amid_its_writes_is_fenced_and_changes_nothing(
     kind: BatchKind,
     step: KillPoint,
 ) -> None:
-    table = plot(spark, clean_indices, kind, "fence")
+    table = create_plot(spark, clean_indices, kind, "fence")
     pipeline = make(table)
     if kind is not BatchKind.EXPORT:
         pipeline.sync()
         table.change(1)
     skip = choose_seed(f"fence {kind} {step}")[1].randint(0, 2)
-    held = hold(proxy, table.next_batch(kind), step, skip=skip)
+    held = hold(proxy, table.predict_batch(kind), step, skip=skip)
     with ThreadPoolExecutor(1) as pool:
         older = pool.submit(pipeline.run)
         try:
@@ -88,12 +88,12 @@ def test_a_run_that_was_replaced_amid_its_writes_is_fenced_and_changes_nothing(
             table.change(2)
             newer = pipeline.run()
             table.check()
-            after_newer = contents(table)
+            after_newer = read_contents(table)
         finally:
             held.release()
         assert newer.outcome is None
         assert_fenced(older.result())
-    assert contents(table) == after_newer
+    assert read_contents(table) == after_newer
     assert_written_once(proxy, clean_indices, [table])
     table.change(3)
     pipeline.sync()
@@ -104,11 +104,11 @@ def test_a_run_that_was_replaced_amid_its_writes_is_fenced_and_changes_nothing(
 def test_a_run_that_was_replaced_before_it_records_is_fenced(
     make: Make, proxy: FaultProxy, clean_indices: str, spark: SparkSession, step: KillPoint
 ) -> None:
-    table = plot(spark, clean_indices, BatchKind.COPY_ON_WRITE, "record")
+    table = create_plot(spark, clean_indices, BatchKind.COPY_ON_WRITE, "record")
     pipeline = make(table)
     pipeline.sync()
     table.change(1)
-    held = hold(proxy, table.next_batch(BatchKind.COPY_ON_WRITE), step)
+    held = hold(proxy, table.predict_batch(BatchKind.COPY_ON_WRITE), step)
     older, newer = _run_past(pipeline, held)
     assert newer.outcome is None
     assert_fenced(older)
@@ -118,7 +118,7 @@ def test_a_run_that_was_replaced_before_it_records_is_fenced(
 def test_a_run_that_was_replaced_before_its_first_write_asks_before_it_writes(
     make: Make, proxy: FaultProxy, clean_indices: str, spark: SparkSession
 ) -> None:
-    table = plot(spark, clean_indices, BatchKind.COPY_ON_WRITE, "ask")
+    table = create_plot(spark, clean_indices, BatchKind.COPY_ON_WRITE, "ask")
     pipeline = make(table)
     pipeline.sync()
     table.change(1)
@@ -130,19 +130,19 @@ def test_a_run_that_was_replaced_before_its_first_write_asks_before_it_writes(
             held.wait()
             # It waits for tasks of the older run, and so for longer than they go without asking.
             newer = pipeline.run()
-            written = len(proxy.requests("_bulk"))
+            written = len(proxy.list_requests("_bulk"))
         finally:
             held.release()
         assert newer.outcome is None
         assert_fenced(older.result())
-    assert len(proxy.requests("_bulk")) == written
+    assert len(proxy.list_requests("_bulk")) == written
     table.check()
 
 
 def test_two_first_runs_make_one_state_document(
     make: Make, proxy: FaultProxy, clean_indices: str, spark: SparkSession
 ) -> None:
-    table = plot(spark, clean_indices, BatchKind.EXPORT, "first")
+    table = create_plot(spark, clean_indices, BatchKind.EXPORT, "first")
     pipeline = make(table)
     held = proxy.hold(f"^/icdc-state/_(doc|create)/{table.alias}", method="PUT")
     older, newer = _run_past(pipeline, held)
@@ -168,13 +168,15 @@ def _run_past(pipeline: Harness, held: Hold) -> tuple[RunReport, RunReport]:
 def test_a_continuous_run_that_was_replaced_ends_at_its_next_step(
     make: Make, clean_indices: str, spark: SparkSession
 ) -> None:
-    table = plot(spark, clean_indices, BatchKind.COPY_ON_WRITE, "idle")
+    table = create_plot(spark, clean_indices, BatchKind.COPY_ON_WRITE, "idle")
     pipeline = make(table)
-    request, stop = pipeline.request(continuous=True), threading.Event()
+    request, stop = pipeline.make_request(continuous=True), threading.Event()
     with ThreadPoolExecutor(1) as pool:
         older = pool.submit(PipelineRun(request, spark, stop).run)
         try:
-            until(lambda: table.is_applied(table.head()), "the continuous run has exported")
+            wait_until(
+                lambda: table.is_applied(table.read_head()), "the continuous run has exported"
+            )
             pipeline.sync()
             table.change(1)
             wait([older], END_SECONDS)
@@ -189,12 +191,12 @@ def test_a_continuous_run_that_was_replaced_ends_at_its_next_step(
 def test_a_run_of_an_older_or_the_same_epoch_ends_at_once_and_writes_nothing(
     make: Make, proxy: FaultProxy, clean_indices: str, spark: SparkSession, lower_by: int
 ) -> None:
-    table = plot(spark, clean_indices, BatchKind.COPY_ON_WRITE, "older", rows=10)
+    table = create_plot(spark, clean_indices, BatchKind.COPY_ON_WRITE, "older", rows=10)
     pipeline = make(table)
     pipeline.sync()
-    owner = table.state()["owner"]
+    owner = table.read_state()["owner"]
     table.change(1)
-    before = proxy.writes()
+    before = proxy.list_writes()
     late = pipeline.run(epoch=owner["epoch"] - lower_by, run_id="late")
     assert_fenced(late)
     assert late.outcome is not None
@@ -202,25 +204,25 @@ def test_a_run_of_an_older_or_the_same_epoch_ends_at_once_and_writes_nothing(
         f"Alias '{table.alias}' is owned by run '{owner['runId']}' with epoch {owner['epoch']}; "
         f"this run has epoch {owner['epoch'] - lower_by}."
     )
-    assert proxy.writes() == before
+    assert proxy.list_writes() == before
 
 
 def test_a_second_pipeline_on_one_alias_stalls_and_writes_nothing(
     proxy: FaultProxy, clean_indices: str, spark: SparkSession, tmp_path: Path
 ) -> None:
-    table = plot(spark, clean_indices, BatchKind.COPY_ON_WRITE, "shared", rows=10)
+    table = create_plot(spark, clean_indices, BatchKind.COPY_ON_WRITE, "shared", rows=10)
     first, second = (
         Harness(spark, proxy.url, tmp_path, [table.entry], name=name) for name in ("one", "two")
     )
     first.sync()
-    before = proxy.writes()
+    before = proxy.list_writes()
     stalled = second.run_to_stall()
     assert stalled.reason is TableReason.ALIAS_TAKEN
     assert stalled.message == (
         f"Alias '{table.alias}' is fed by pipeline 'default/one'; "
         "choose another `index` or delete that pipeline's state first."
     )
-    assert proxy.writes() == before
+    assert proxy.list_writes() == before
     table.change(1)
     first.sync()
     table.check()

@@ -21,11 +21,11 @@ from icdc_testing.runs.kill_points import (
     KillPoint,
     Plot,
     assert_written_once,
+    create_plot,
     end_holds,
     hold,
-    plot,
 )
-from icdc_testing.waiting.processes import find_connected, kill, python_workers
+from icdc_testing.waiting.processes import find_connected, kill, list_python_workers
 from icdc_testing.waiting.seeds import choose_seed
 
 pytestmark = pytest.mark.spark
@@ -59,7 +59,7 @@ def test_a_run_survives_its_python_workers(
     pipeline: Harness, proxy: FaultProxy, clean_indices: str, kills: KillList, kind: BatchKind
 ) -> None:
     seed, chance = choose_seed(f"worker {kind}")
-    table = plot(pipeline.spark, clean_indices, kind, "worker")
+    table = create_plot(pipeline.spark, clean_indices, kind, "worker")
     pipeline.resource["spec"]["tables"] = [table.entry]
     if kind is not BatchKind.EXPORT:
         pipeline.sync()
@@ -70,15 +70,17 @@ def test_a_run_survives_its_python_workers(
             pipeline.resource["spec"]["resync"] = {"nonce": turn}
         passing = chance.randint(1, 3) if skip is None else skip
 
-        def killing(step: KillPoint = step) -> None:
-            workers = python_workers()
+        def kill_worker(step: KillPoint = step) -> None:
+            workers = list_python_workers()
             busy = find_connected(workers, proxy.port)
             if step.in_a_task:
                 assert busy, "no Python worker is connected to OpenSearch"
             kills.add(seed, "Python worker", (kind, step))
             kill(chance.choice(busy if step.in_a_task else workers))
 
-        _run_with(pipeline, proxy, table, kind, step, passing, killing, late=chance.random() < 0.5)
+        _run_with(
+            pipeline, proxy, table, kind, step, passing, kill_worker, late=chance.random() < 0.5
+        )
         table.check()
     assert_written_once(proxy, clean_indices, [table])
     assert pipeline.inspect(RunMode.VERIFY)["equal"]
@@ -96,11 +98,11 @@ def _run_with(
     late: bool,
 ) -> None:
     """Run to the end, and does something while the run is held at a step."""
-    held = hold(proxy, table.next_batch(kind), step, skip=skip)
+    held = hold(proxy, table.predict_batch(kind), step, skip=skip)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(pipeline.sync)
         held.wait()
-        asked = len(proxy.requests("/_tasks"))
+        asked = len(proxy.list_requests("/_tasks"))
         try:
             act()
         finally:
@@ -108,5 +110,5 @@ def _run_with(
             end_holds(proxy, [held], late=late or not step.in_a_task)
         running.result()
     if step.in_a_task:
-        waited = len(proxy.requests("/_tasks")) > asked
+        waited = len(proxy.list_requests("/_tasks")) > asked
         assert waited, "the run went on while a request of the dead worker could be under way"

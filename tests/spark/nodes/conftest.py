@@ -56,7 +56,9 @@ def front(nodes: ThreeNodes) -> Iterator[FaultProxy]:
 def follow(spark: SparkSession, nodes: ThreeNodes, front: FaultProxy, tmp_path: Path) -> Follow:
     """Make a table whose index is on the nodes."""
 
-    def made(kind: BatchKind = BatchKind.COPY_ON_WRITE, *, replicas: int = 1) -> FollowedOnNodes:
+    def make_followed(
+        kind: BatchKind = BatchKind.COPY_ON_WRITE, *, replicas: int = 1
+    ) -> FollowedOnNodes:
         return FollowedOnNodes.make(spark, nodes, front, tmp_path, kind, replicas=replicas)
 
-    return made
+    return make_followed

@@ -9,7 +9,7 @@ from icdc_testing.runs.processes import END_SECONDS
 from icdc_testing.target.nodes.faults import PASSING
 from icdc_testing.target.nodes.followed import FollowedOnNodes
 from icdc_testing.target.nodes.three_nodes import ThreeNodes
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 AMID_A_BATCH = ("primary cut off and asked", "primary cut off, replica promoted", "primary moved")
 
@@ -23,17 +23,17 @@ def lose_primary(
     # An export ends before its replicas are complete, and one that is not is never promoted.
     nodes.wait_until_settled()
     table.change(1)
-    held = hold(front, table.next_batch(BatchKind.MERGE_ON_READ), KillPoint.SOME_BULK, skip=1)
+    held = hold(front, table.predict_batch(BatchKind.MERGE_ON_READ), KillPoint.SOME_BULK, skip=1)
     index = followed.index
-    before = nodes.holder(index)
+    before = nodes.find_holder(index)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(followed.pipeline.run)
         held.wait(END_SECONDS)
         PASSING[fault](followed)
         held.release()
-        other = nodes.other_than(before)
-        until(
-            lambda: nodes.primary_seen_by(other, index) not in (before.name, None),
+        other = nodes.find_other(before)
+        wait_until(
+            lambda: nodes.find_primary(other, index) not in (before.name, None),
             "another node has the primary",
         )
         followed.ask_through(other)

@@ -44,7 +44,7 @@ CHOSEN = [(kind, None, who) for kind, who in zip(BatchKind, VICTIMS, strict=True
 ALL = [(kind, step, who) for kind in BatchKind for step in STEPS[kind] for who in VICTIMS]
 
 
-def victims(
+def choose_victims(
     nodes: ThreeNodes, followed: FollowedOnNodes, who: str, step: KillPoint
 ) -> list[Member]:
     if who == "all nodes":
@@ -52,8 +52,8 @@ def victims(
     if who == "node that is asked":
         return [nodes.members[0]]
     # Before the first intent of an export there is no index but that of the state documents.
-    early = step is KillPoint.BEFORE_INTENT and not followed.table.state().get("applied")
-    return [nodes.holder("icdc-state" if early else followed.index)]
+    early = step is KillPoint.BEFORE_INTENT and not followed.table.read_state().get("applied")
+    return [nodes.find_holder("icdc-state" if early else followed.index)]
 
 
 @pytest.mark.parametrize(
@@ -78,15 +78,15 @@ def test_nodes_killed_at_any_step_neither_lose_nor_resurrect_a_row(
         nodes.wait_until_settled()
         table.change(1)
     index = None if kind is BatchKind.EXPORT else followed.index
-    held = hold(front, table.next_batch(kind), step, skip=chance.randint(0, 2) * step.in_a_task)
+    held = hold(front, table.predict_batch(kind), step, skip=chance.randint(0, 2) * step.in_a_task)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(followed.pipeline.run)
         held.wait(END_SECONDS)
-        killed = victims(nodes, followed, who, step)
+        killed = choose_victims(nodes, followed, who, step)
         for member in killed:
             member.kill()
         if len(killed) == 1:
-            followed.ask_through(nodes.other_than())
+            followed.ask_through(nodes.find_other())
         held.release() if chance.random() < 0.5 else held.drop()
         nodes.restart()
         first = running.result(END_SECONDS * 2)

@@ -19,7 +19,7 @@ from icdc_testing.target import oracle
 from icdc_testing.target.nodes.faults import PASSING
 from icdc_testing.target.nodes.member import Member
 from icdc_testing.target.nodes.three_nodes import ThreeNodes
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 from .conftest import Follow
 
@@ -44,7 +44,7 @@ def test_a_node_that_does_not_say_what_it_runs_is_waited_for(
     assert isinstance(answer, dict)
     assert answer["node_failures"], "the node answered after all"
     # One without the node, which does not count, and two more.
-    assert len(front.requests("/_tasks")) >= 3
+    assert len(front.list_requests("/_tasks")) >= 3
 
 
 def test_a_driver_cut_off_from_the_target_writes_nothing_once_a_newer_run_has_gone_on(
@@ -54,7 +54,7 @@ def test_a_driver_cut_off_from_the_target_writes_nothing_once_a_newer_run_has_go
     table = followed.table
     followed.settle()
     table.change(1)
-    held = hold(front, table.next_batch(BatchKind.COPY_ON_WRITE), KillPoint.SOME_BULK, skip=1)
+    held = hold(front, table.predict_batch(BatchKind.COPY_ON_WRITE), KillPoint.SOME_BULK, skip=1)
     with ThreadPoolExecutor(1) as pool:
         older = pool.submit(followed.pipeline.run)
         held.wait(END_SECONDS)
@@ -82,25 +82,25 @@ def test_a_request_inside_a_node_that_was_cut_off_is_made_good_once_the_node_is_
     nodes.wait_until_settled()
     table.change(1)
     index = followed.index
-    primary = nodes.holder(index)
+    primary = nodes.find_holder(index)
     (node,) = nodes.do("GET", f"/_nodes/{primary.name}/jvm")["nodes"]
-    held = hold(front, table.next_batch(BatchKind.COPY_ON_WRITE), KillPoint.SOME_BULK, skip=1)
+    held = hold(front, table.predict_batch(BatchKind.COPY_ON_WRITE), KillPoint.SOME_BULK, skip=1)
     with ThreadPoolExecutor(1) as pool:
         older = pool.submit(pipeline.run)
         held.wait(END_SECONDS)
         followed.ask_through(primary)
         nodes.cut(primary)
         held.release()
-        other = nodes.other_than(primary)
-        until(
-            lambda: nodes.primary_seen_by(other, index) not in (primary.name, None),
+        other = nodes.find_other(primary)
+        wait_until(
+            lambda: nodes.find_primary(other, index) not in (primary.name, None),
             "a replica is promoted",
         )
         followed.ask_through(other)
         table.spark.sql(f"DELETE FROM {table.table} WHERE turn = 1")
         followed.settle()
         equal = oracle.read_index(front.url, table.alias)
-        (absent,) = table.state()["absentNodes"]
+        (absent,) = table.read_state()["absentNodes"]
         assert absent["node"] == node
         if reopened:
             # The versions of what was deleted are forgotten.
@@ -111,7 +111,7 @@ def test_a_request_inside_a_node_that_was_cut_off_is_made_good_once_the_node_is_
     # What the guard is there for: rows that were deleted are back, and no version says so.
     assert (oracle.read_index(front.url, table.alias) != equal) is reopened
     followed.settle()
-    state = table.state()
+    state = table.read_state()
     assert (state["index"] != index, state["absentNodes"]) == (True, [])
     assert pipeline.inspect(RunMode.VERIFY)["equal"]
 
@@ -125,28 +125,28 @@ def test_a_request_inside_a_primary_that_is_cut_off_is_made_good_although_its_ru
     followed.settle()
     index = followed.index
     nodes.wait_until_settled()
-    if nodes.holder(index) == nodes.manager():
+    if nodes.find_holder(index) == nodes.find_manager():
         # The manager would take the replica, not itself, for the node that left.
         PASSING["primary moved"](followed)
         # While it moves, no primary is started.
         nodes.wait_until_settled()
-        assert nodes.holder(index) != nodes.manager()
-    primary, replica = nodes.holder(index), nodes.holder(index, primary=False)
-    asked = nodes.without(index)
+        assert nodes.find_holder(index) != nodes.find_manager()
+    primary, replica = nodes.find_holder(index), nodes.find_holder(index, primary=False)
+    asked = nodes.find_node_without(index)
     followed.ask_through(asked)
     table.change(1)
-    held = hold(front, table.next_batch(BatchKind.COPY_ON_WRITE), KillPoint.SOME_BULK, skip=1)
+    held = hold(front, table.predict_batch(BatchKind.COPY_ON_WRITE), KillPoint.SOME_BULK, skip=1)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(followed.pipeline.run)
         held.wait(END_SECONDS)
         # First from the replica alone: the request comes in and cannot come to its end.
         nodes.cut(primary, replica)
         held.release()
-        until(lambda: is_inside(primary), "the request is inside the primary's node")
+        wait_until(lambda: is_inside(primary), "the request is inside the primary's node")
         nodes.cut(primary, asked)
         first = running.result(END_SECONDS * 2)
     assert first.outcome is None, first.outcome
-    (absent,) = table.state()["absentNodes"]
+    (absent,) = table.read_state()["absentNodes"]
     assert absent["node"]
     table.spark.sql(f"DELETE FROM {table.table} WHERE turn = 1")
     followed.settle()
@@ -154,11 +154,11 @@ def test_a_request_inside_a_primary_that_is_cut_off_is_made_good_although_its_ru
     nodes.do("POST", f"/{index}/_close", through=asked)
     nodes.do("POST", f"/{index}/_open", through=asked)
     nodes.restart()
-    until(lambda: not is_inside(primary), "the request has come to its end")
+    wait_until(lambda: not is_inside(primary), "the request has come to its end")
     # Rows that were deleted are back, and no answer to the run has said so.
     assert oracle.read_index(front.url, table.alias) != equal
     followed.settle()
-    assert table.state()["index"] != index
+    assert table.read_state()["index"] != index
     assert oracle.read_index(front.url, table.alias) == equal
 
 

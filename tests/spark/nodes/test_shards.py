@@ -12,7 +12,7 @@ from icdc_testing.runs.processes import END_SECONDS
 from icdc_testing.target import oracle
 from icdc_testing.target.nodes.faults import LOSING, kill_primary
 from icdc_testing.target.nodes.three_nodes import ThreeNodes
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 from .conftest import Follow
 from .primaries import AMID_A_BATCH, lose_primary
@@ -70,14 +70,14 @@ def test_an_index_without_replicas_that_turns_red_amid_its_export_is_waited_for(
 ) -> None:
     followed = follow(BatchKind.EXPORT, replicas=0)
     table = followed.table
-    held = hold(front, table.next_batch(BatchKind.EXPORT), KillPoint.SOME_BULK, skip=2)
+    held = hold(front, table.predict_batch(BatchKind.EXPORT), KillPoint.SOME_BULK, skip=2)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(followed.pipeline.run)
         held.wait(END_SECONDS)
         kill_primary(followed)
         held.release()
-        until(lambda: bool(front.requests("_bulk")), "the bulk was sent to a red index")
-        assert not front.requests("/_aliases"), "readers were given an index that is red"
+        wait_until(lambda: bool(front.list_requests("_bulk")), "the bulk was sent to a red index")
+        assert not front.list_requests("/_aliases"), "readers were given an index that is red"
         nodes.restart()
         first = running.result(END_SECONDS * 2)
     assert set(followed.settle(first)) <= {FailureClass.TARGET_UNAVAILABLE}

@@ -19,7 +19,7 @@ from icdc_testing.network.faults import (
     Status,
 )
 from icdc_testing.target import sink_cases as sink
-from icdc_testing.target.node_calls import documents
+from icdc_testing.target.node_calls import read_documents
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]
 
@@ -30,12 +30,12 @@ EXPECTED = {f"k{n}": (compute_base_version(1), {"v": n}) for n in range(400)}
 def write(
     proxy: FaultProxy, lines: list[sink.Line], ordinal: int = 1, **changes: object
 ) -> PartitionResult:
-    return sink.run_task(sink.batches(lines), sink.target(proxy.url, ordinal, **changes))
+    return sink.run_task(sink.make_batches(lines), sink.make_target(proxy.url, ordinal, **changes))
 
 
-def entries_sent(proxy: FaultProxy) -> list[list[str]]:
+def list_sent_entries(proxy: FaultProxy) -> list[list[str]]:
     """Return the ids of each bulk request, the guard left out."""
-    sent = [re.findall(rb'"_id":\s?"(k\d+)"', seen.body) for seen in proxy.requests("_bulk")]
+    sent = [re.findall(rb'"_id":\s?"(k\d+)"', seen.body) for seen in proxy.list_requests("_bulk")]
     return [[id_.decode() for id_ in ids] for ids in sent]
 
 
@@ -65,7 +65,7 @@ def test_a_fault_is_survived_with_every_document_written_once(
     assert (result.retries, result.ambiguous) == (2, ambiguous)
     assert result.throttled == (2 if getattr(fault, "code", None) == 429 else 0)
     assert (result.suspects.count, result.foreign_edits.count) == (0, 0)
-    assert documents(proxy.upstream, sink.INDEX) == EXPECTED
+    assert read_documents(proxy.upstream, sink.INDEX) == EXPECTED
 
 
 @pytest.mark.parametrize("fault", [Hang(), Hang(after=False), Delay(30.0, after=True)])
@@ -80,7 +80,7 @@ def test_a_request_without_answer_is_repeated_and_ambiguous(
     assert result.upserted + result.already_applied == 400
     # Also for the answer that never came.
     assert result.waiting_seconds >= impatient.timeout
-    assert documents(proxy.upstream, sink.INDEX) == EXPECTED
+    assert read_documents(proxy.upstream, sink.INDEX) == EXPECTED
 
 
 @pytest.mark.parametrize("status", [429, 503])
@@ -89,8 +89,8 @@ def test_only_the_failed_items_are_sent_again(proxy: FaultProxy, status: int) ->
     result = write(proxy, LINES)
     assert (result.error, result.upserted, result.ambiguous) == (None, 400, False)
     assert result.throttled == (1 if status == 429 else 0)
-    assert [len(ids) for ids in entries_sent(proxy)] == [400, 2]
-    assert documents(proxy.upstream, sink.INDEX) == EXPECTED
+    assert [len(ids) for ids in list_sent_entries(proxy)] == [400, 2]
+    assert read_documents(proxy.upstream, sink.INDEX) == EXPECTED
 
 
 def test_a_deleted_document_is_not_brought_back_by_the_retry_of_a_neighbour(
@@ -102,7 +102,7 @@ def test_a_deleted_document_is_not_brought_back_by_the_retry_of_a_neighbour(
     later = [sink.delete("k1", 2), sink.upsert("k2", {"v": -2}, 2, expect="u")]
     result = write(proxy, later, ordinal=2)
     assert (result.error, result.already_applied) == (None, 2)
-    retained = documents(proxy.upstream, sink.INDEX)
+    retained = read_documents(proxy.upstream, sink.INDEX)
     assert "k1" not in retained
     assert retained["k2"] == (compute_base_version(2), {"v": -2})
 
@@ -111,8 +111,8 @@ def test_a_request_that_is_always_refused_for_load_is_halved(proxy: FaultProxy) 
     proxy.add(Status(429), path="_bulk", body='"k0".*', times=6)
     result = write(proxy, LINES)
     assert result.error is None
-    assert min(len(ids) for ids in entries_sent(proxy) if "k0" in ids) < 400
-    assert documents(proxy.upstream, sink.INDEX) == EXPECTED
+    assert min(len(ids) for ids in list_sent_entries(proxy) if "k0" in ids) < 400
+    assert read_documents(proxy.upstream, sink.INDEX) == EXPECTED
 
 
 @pytest.mark.parametrize(
@@ -162,13 +162,13 @@ def test_another_host_takes_over_from_a_dead_one(proxy: FaultProxy, clean_indice
 
 def test_requests_carry_the_opaque_id_of_their_batch(proxy: FaultProxy) -> None:
     write(proxy, LINES, epoch=7)
-    assert {seen.opaque_id for seen in proxy.requests("_bulk")} == {"icdc/orders/7/1"}
+    assert {seen.opaque_id for seen in proxy.list_requests("_bulk")} == {"icdc/orders/7/1"}
 
 
 def test_a_request_writes_its_operations_and_nothing_else(proxy: FaultProxy) -> None:
     write(proxy, [sink.upsert("k1", {"v": 1}), sink.delete("k2")])
-    assert [(write.op, write.id, write.version) for write in proxy.writes()] == [
+    assert [(write.op, write.id, write.version) for write in proxy.list_writes()] == [
         ("index", "k1", compute_base_version(1)),
         ("delete", "k2", compute_base_version(1)),
     ]
-    assert set(documents(proxy.upstream, sink.INDEX)) == {"k1"}
+    assert set(read_documents(proxy.upstream, sink.INDEX)) == {"k1"}

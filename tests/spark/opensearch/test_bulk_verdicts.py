@@ -10,13 +10,13 @@ from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_spark.protocol.state_document import FIXUP_OFFSET, compute_base_version
 from icdc_testing.target import sink_cases as sink
-from icdc_testing.target.node_calls import call, documents
+from icdc_testing.target.node_calls import call, read_documents
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]
 
 
 def write(url: str, lines: list[sink.Line], ordinal: int = 1, **changes: object) -> PartitionResult:
-    return sink.run_task(sink.batches(lines), sink.target(url, ordinal, **changes))
+    return sink.run_task(sink.make_batches(lines), sink.make_target(url, ordinal, **changes))
 
 
 def test_documents_are_written_with_the_version_of_their_batch(clean_indices: str) -> None:
@@ -24,7 +24,7 @@ def test_documents_are_written_with_the_version_of_their_batch(clean_indices: st
     result = write(clean_indices, lines, max_bytes=20_000)
     assert (result.error, result.upserted, result.deleted) == (None, 2500, 0)
     assert result.requests > 5
-    stored = documents(clean_indices, sink.INDEX)
+    stored = read_documents(clean_indices, sink.INDEX)
     assert stored == {f"k{n}": (compute_base_version(1), {"v": n}) for n in range(2500)}
 
 
@@ -38,7 +38,7 @@ def test_deletes_and_upserts_of_a_later_batch_apply(clean_indices: str) -> None:
     ]
     result = write(clean_indices, later, 2)
     assert (result.upserted, result.deleted, result.suspects.count) == (2, 2, 0)
-    assert documents(clean_indices, sink.INDEX) == {
+    assert read_documents(clean_indices, sink.INDEX) == {
         "a": (compute_base_version(2), {"v": 2}),
         "c": (compute_base_version(2), {"v": 3}),
     }
@@ -47,10 +47,10 @@ def test_deletes_and_upserts_of_a_later_batch_apply(clean_indices: str) -> None:
 def test_a_replay_changes_nothing_and_is_counted_apart(clean_indices: str) -> None:
     lines = [sink.upsert("a", {"v": 1}), sink.delete("b")]
     write(clean_indices, lines)
-    before = documents(clean_indices, sink.INDEX)
+    before = read_documents(clean_indices, sink.INDEX)
     result = write(clean_indices, lines)
     assert (result.upserted, result.deleted, result.already_applied) == (0, 0, 2)
-    assert documents(clean_indices, sink.INDEX) == before
+    assert read_documents(clean_indices, sink.INDEX) == before
 
 
 def test_a_create_that_updates_is_a_suspect(clean_indices: str) -> None:
@@ -120,7 +120,7 @@ def test_a_conflict_is_judged_by_the_versions(
         "applied": result.upserted,
         "Fenced": int(result.error is not None and result.error[0] == "Fenced"),
     }[expected] == 1
-    retained = documents(clean_indices, sink.INDEX)["a"]
+    retained = read_documents(clean_indices, sink.INDEX)["a"]
     assert retained == ((version, {"v": 1}) if expected == "applied" else (current, {"v": 0}))
 
 
@@ -151,7 +151,7 @@ def test_an_alias_in_the_place_of_the_index_is_a_gap(
     result = write(clean_indices, [sink.delete("a")])
     assert result.error is not None
     assert result.error[0] == "Gap"
-    assert documents(clean_indices, "foreign") == {}
+    assert read_documents(clean_indices, "foreign") == {}
 
 
 @pytest.fixture

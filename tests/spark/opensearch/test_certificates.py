@@ -34,7 +34,7 @@ def test_a_certificate_that_is_not_accepted_is_told_apart(
         "another name": ours.issue("else", names=["DNS:search.example"]),
         "another authority": other.issue("theirs", names=HERE),
     }[case]
-    with FaultProxy(clean_indices, tls=served.server_context()) as proxy:
+    with FaultProxy(clean_indices, tls=served.make_server_context()) as proxy:
         connection = Connection(hosts=(proxy.url,), ca_pem=ours.ca.read_text(encoding="utf-8"))
         message = f"The TLS certificate of OpenSearch at {proxy.url} {CASES[case]}"
         store = StateStore(connection)
@@ -43,6 +43,6 @@ def test_a_certificate_that_is_not_accepted_is_told_apart(
         store.close()
         assert refused.value.message == message
         # A task ends at once, and does not try for minutes.
-        target = replace(sink.target(proxy.url), connection=connection)
-        result = sink.run_task(sink.batches([sink.upsert("k1", {"v": 1})]), target)
+        target = replace(sink.make_target(proxy.url), connection=connection)
+        result = sink.run_task(sink.make_batches([sink.upsert("k1", {"v": 1})]), target)
         assert (result.error, result.retries) == (("Unauthorized", message), 0)

@@ -16,12 +16,12 @@ pytestmark = pytest.mark.spark
 USER, PASSWORD = "replicator", "pä:ss wörd"
 
 
-def spec(**parts: object) -> OpenSearch:
+def make_spec(**parts: object) -> OpenSearch:
     values: dict[str, object] = {"hosts": ["https://search:9200"], **parts}
     return OpenSearch.model_validate(values)
 
 
-def secret(folder: Path, name: str, **keys: str) -> dict[str, object]:
+def write_secret(folder: Path, name: str, **keys: str) -> dict[str, object]:
     (folder / name).mkdir()
     for key, value in keys.items():
         (folder / name / key.replace("_", ".")).write_text(value + "\n", encoding="utf-8")
@@ -30,9 +30,9 @@ def secret(folder: Path, name: str, **keys: str) -> dict[str, object]:
 
 def test_credentials_and_trust_come_from_the_secrets(tmp_path: Path) -> None:
     connection = from_spec(
-        spec(
-            credentialsFrom=secret(tmp_path, "search", username=USER, password=PASSWORD),
-            tls={"caFrom": secret(tmp_path, "ca", ca_crt="PEM")},
+        make_spec(
+            credentialsFrom=write_secret(tmp_path, "search", username=USER, password=PASSWORD),
+            tls={"caFrom": write_secret(tmp_path, "ca", ca_crt="PEM")},
         ),
         tmp_path,
     )
@@ -56,13 +56,13 @@ def test_credentials_and_trust_come_from_the_secrets(tmp_path: Path) -> None:
 def test_a_secret_without_its_keys_is_named(
     tmp_path: Path, keys: dict[str, str], message: str
 ) -> None:
-    wanted = spec(credentialsFrom=secret(tmp_path, "search", **keys))
+    wanted = make_spec(credentialsFrom=write_secret(tmp_path, "search", **keys))
     with pytest.raises(Unauthorized, match=message):
         from_spec(wanted, tmp_path)
 
 
 def test_a_secret_without_an_authority_is_named(tmp_path: Path) -> None:
-    wanted = spec(tls={"caFrom": secret(tmp_path, "ca", other="x")})
+    wanted = make_spec(tls={"caFrom": write_secret(tmp_path, "ca", other="x")})
     with pytest.raises(Unauthorized, match=r"Secret 'ca' .* has no key 'ca.crt'"):
         from_spec(wanted, tmp_path)
 
@@ -80,8 +80,8 @@ def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Connection:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
-    keys = secret(tmp_path, "aws", awsRegion="eu-west-1", awsService="aoss")
-    connection = from_spec(spec(credentialsFrom=keys), tmp_path)
+    keys = write_secret(tmp_path, "aws", awsRegion="eu-west-1", awsService="aoss")
+    connection = from_spec(make_spec(credentialsFrom=keys), tmp_path)
     assert (connection.aws_region, connection.aws_service) == ("eu-west-1", "aoss")
     return connection
 
@@ -104,7 +104,7 @@ def test_basic_authentication_over_tls(clean_indices: str, tmp_path: Path) -> No
     trusted = certificates.ca.read_text(encoding="utf-8")
     credentials = (USER, PASSWORD)
     with FaultProxy(
-        clean_indices, credentials=credentials, tls=certificates.server_context()
+        clean_indices, credentials=credentials, tls=certificates.make_server_context()
     ) as proxy:
         good = Connection(
             hosts=(proxy.url,), username=USER, password=PASSWORD, ca_pem=trusted, secret="search"

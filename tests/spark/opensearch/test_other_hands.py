@@ -8,7 +8,7 @@ from icdc_spark.opensearch.client.connection import Client
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import RewrittenAnswer
 from icdc_testing.target import sink_cases as sink
-from icdc_testing.target.node_calls import call, documents
+from icdc_testing.target.node_calls import call, read_documents
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]
 
@@ -17,7 +17,7 @@ DEAD_LETTERS = "orders-dead-letters"
 
 def fill(url: str) -> dict[str, tuple[int, object]]:
     sink.write(url, [sink.upsert(f"k{n}", {"v": n}) for n in range(20)])
-    return documents(url, sink.INDEX)
+    return read_documents(url, sink.INDEX)
 
 
 def test_a_default_pipeline_that_came_later_changes_nothing(
@@ -44,7 +44,7 @@ def test_a_pipeline_that_is_missing_stops_the_batch_and_removes_nothing(
     assert (kind, result.dead_letters) == ("TargetInvalid", 0)
     assert "pipeline with id [gone] does not exist" in message
     assert "Nothing was removed" in message
-    assert documents(clean_indices, sink.INDEX) == before
+    assert read_documents(clean_indices, sink.INDEX) == before
     assert not admin.indices.exists(index=DEAD_LETTERS)
 
 
@@ -55,10 +55,10 @@ def test_a_field_that_is_not_in_the_mapping_is_not_the_rows_fault(clean_indices:
     assert result.error is not None
     assert (result.error[0], result.dead_letters) == ("TargetInvalid", 0)
     assert "dynamic introduction of [added]" in result.error[1]
-    assert documents(clean_indices, sink.INDEX) == before
+    assert read_documents(clean_indices, sink.INDEX) == before
 
 
-def as_item(position: int, **change: Any) -> RewrittenAnswer:
+def rewrite_item(position: int, **change: Any) -> RewrittenAnswer:
     """Return the answer of one item, the guard left out, with other fields."""
 
     def report_errors(answer: dict[str, Any]) -> object:
@@ -70,7 +70,7 @@ def as_item(position: int, **change: Any) -> RewrittenAnswer:
     return RewrittenAnswer(report_errors)
 
 
-def error(kind: str, reason: str = "") -> dict[str, str]:
+def make_error(kind: str, reason: str = "") -> dict[str, str]:
     return {"type": kind, "reason": reason}
 
 
@@ -79,19 +79,21 @@ def error(kind: str, reason: str = "") -> dict[str, str]:
     [
         pytest.param({"status": 200, "result": "noop"}, id="a document that a pipeline dropped"),
         pytest.param(
-            {"status": 400, "error": error("routing_missing_exception")}, id="routing required"
+            {"status": 400, "error": make_error("routing_missing_exception")}, id="routing required"
         ),
         pytest.param(
             {
                 "status": 400,
-                "error": error(
+                "error": make_error(
                     "illegal_argument_exception",
                     "Limit of total fields [1000] has been exceeded",
                 ),
             },
             id="too many fields",
         ),
-        pytest.param({"status": 404, "error": error("resource_not_found_exception")}, id="a 404"),
+        pytest.param(
+            {"status": 404, "error": make_error("resource_not_found_exception")}, id="a 404"
+        ),
     ],
 )
 @pytest.mark.parametrize("position", [0, 1])
@@ -99,13 +101,13 @@ def test_an_answer_that_no_row_can_cause_stops_the_batch(
     proxy: FaultProxy, change: dict[str, Any], position: int
 ) -> None:
     before = fill(proxy.upstream)
-    proxy.add(as_item(position, **change), path="_bulk")
+    proxy.add(rewrite_item(position, **change), path="_bulk")
     lines = [sink.upsert("k1", {"v": -1}, 2, expect="u"), sink.delete("k2", 2)]
     result = sink.write(proxy.url, lines, 2)
     assert result.error is not None
     assert (result.error[0], result.dead_letters) == ("TargetInvalid", 0)
     # What was answered so was written here by the node, so the other documents are compared.
-    untouched = documents(proxy.upstream, sink.INDEX)
+    untouched = read_documents(proxy.upstream, sink.INDEX)
     assert {k: v for k, v in before.items() if k not in ("k1", "k2")} == {
         k: v for k, v in untouched.items() if k not in ("k1", "k2")
     }
@@ -113,9 +115,9 @@ def test_an_answer_that_no_row_can_cause_stops_the_batch(
 
 def test_a_shard_that_moves_is_written_a_moment_later(proxy: FaultProxy) -> None:
     fill(proxy.upstream)
-    moved = {"status": 404, "error": error("shard_not_found_exception")}
-    proxy.add(as_item(1, **moved), path="_bulk")
+    moved = {"status": 404, "error": make_error("shard_not_found_exception")}
+    proxy.add(rewrite_item(1, **moved), path="_bulk")
     lines = [sink.upsert("k1", {"v": -1}, 2, expect="u"), sink.delete("k2", 2)]
     result = sink.write(proxy.url, lines, 2)
     assert (result.error, result.retries, result.dead_letters) == (None, 1, 0)
-    assert "k2" not in documents(proxy.upstream, sink.INDEX)
+    assert "k2" not in read_documents(proxy.upstream, sink.INDEX)

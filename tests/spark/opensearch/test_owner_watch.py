@@ -17,8 +17,8 @@ from icdc_spark.protocol.state_document import Owner, SourceTable, StateDocument
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Status
 from icdc_testing.target import sink_cases as sink
-from icdc_testing.target.node_calls import documents
-from icdc_testing.waiting.wait import until
+from icdc_testing.target.node_calls import read_documents
+from icdc_testing.waiting.wait import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]
 
@@ -47,28 +47,28 @@ def stored(store: StateStore) -> Stored:
     )
 
 
-def rows(first: int) -> Iterator[pa.RecordBatch]:
-    return sink.batches([sink.upsert(f"k{n}", {"v": n}) for n in range(first, first + 10)])
+def make_rows(first: int) -> Iterator[pa.RecordBatch]:
+    return sink.make_batches([sink.upsert(f"k{n}", {"v": n}) for n in range(first, first + 10)])
 
 
 def write(batches: Iterator[pa.RecordBatch], url: str, **changes: Any) -> PartitionResult:
-    return sink.run_task(batches, sink.target(url, max_bytes=500, max_in_flight=1, **changes))
+    return sink.run_task(batches, sink.make_target(url, max_bytes=500, max_in_flight=1, **changes))
 
 
 @pytest.mark.parametrize("epoch", [1, 2])
 def test_a_task_ends_when_a_newer_run_owns_the_index(
     proxy: FaultProxy, store: StateStore, stored: Stored, epoch: int
 ) -> None:
-    def slow() -> Iterator[pa.RecordBatch]:
-        yield from rows(0)
+    def make_slow_rows() -> Iterator[pa.RecordBatch]:
+        yield from make_rows(0)
         owner = Owner(pipeline=sink.OWNER.pipeline, epoch=epoch, run_id=f"run-{epoch}")
         document = stored.document.claim(owner, now="2026-03-01T10:00:01Z")
-        until(lambda: bool(proxy.writes()), "the task writes")
+        wait_until(lambda: bool(proxy.list_writes()), "the task writes")
         store.replace(stored, document)
-        yield from rows(10)
+        yield from make_rows(10)
 
-    result = write(slow(), proxy.url, owner_seconds=0.0)
-    late = {f"k{n}" for n in range(10, 20)} & set(documents(proxy.upstream, sink.INDEX))
+    result = write(make_slow_rows(), proxy.url, owner_seconds=0.0)
+    late = {f"k{n}" for n in range(10, 20)} & set(read_documents(proxy.upstream, sink.INDEX))
     if epoch == 1:
         assert (result.error, len(late)) == (None, 10)
         return
@@ -82,14 +82,14 @@ def test_a_task_that_cannot_learn_who_owns_the_index_waits(
     proxy: FaultProxy, stored: Stored
 ) -> None:
     fault = proxy.add(Status(503), path=STATE, times=2)
-    result = write(rows(0), proxy.url, owner_seconds=0.0)
+    result = write(make_rows(0), proxy.url, owner_seconds=0.0)
     assert (result.error, result.upserted, result.retries, fault.hits) == (None, 10, 2, 2)
 
 
 def test_a_short_task_asks_nobody(proxy: FaultProxy, stored: Stored) -> None:
     assert OWNER_SECONDS > 1
-    assert write(rows(0), proxy.url).upserted == 10
-    assert proxy.requests(STATE) == []
+    assert write(make_rows(0), proxy.url).upserted == 10
+    assert proxy.list_requests(STATE) == []
 
 
 @pytest.mark.parametrize(
@@ -98,15 +98,15 @@ def test_a_short_task_asks_nobody(proxy: FaultProxy, stored: Stored) -> None:
 def test_a_short_task_that_began_late_in_its_batch_by_its_clock_asks_once(
     proxy: FaultProxy, stored: Stored, ago: float
 ) -> None:
-    assert write(rows(0), proxy.url, owned_at=time.time() - ago).upserted == 10
-    assert len(proxy.requests(STATE)) == 1
+    assert write(make_rows(0), proxy.url, owned_at=time.time() - ago).upserted == 10
+    assert len(proxy.list_requests(STATE)) == 1
 
 
 def test_a_task_ends_when_the_state_document_is_gone(
     proxy: FaultProxy, store: StateStore, stored: Stored
 ) -> None:
     store.delete(stored.document.alias)
-    result = write(rows(0), proxy.url, owner_seconds=0.0)
+    result = write(make_rows(0), proxy.url, owner_seconds=0.0)
     assert (result.upserted, result.error and result.error[0]) == (0, "Fenced")
 
 

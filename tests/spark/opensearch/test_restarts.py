@@ -10,7 +10,7 @@ from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import ItemErrors, Status
 from icdc_testing.target import sink_cases as sink
-from icdc_testing.target.node_calls import documents
+from icdc_testing.target.node_calls import read_documents
 
 pytestmark = pytest.mark.spark
 
@@ -51,6 +51,6 @@ def test_a_batch_goes_on_after_a_block_that_passes(proxy: FaultProxy, index: Phy
     whole = proxy.add(Status(503, kind=block), path="_bulk")
     item = proxy.add(ItemErrors(lambda w: w.id == "a", status=503, kind=block), path="_bulk")
     lines = [sink.upsert("a", {"v": 1}), sink.upsert("b", {"v": 2})]
-    result = sink.run_task(sink.batches(lines), sink.target(proxy.url))
+    result = sink.run_task(sink.make_batches(lines), sink.make_target(proxy.url))
     assert (result.error, result.upserted, whole.hits, item.hits) == (None, 2, 1, 1)
-    assert set(documents(proxy.upstream, index.name)) == {"a", "b"}
+    assert set(read_documents(proxy.upstream, index.name)) == {"a", "b"}

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 
 
 def fill(url: str, lines: list[sink.Line]) -> None:
-    assert sink.run_task(sink.batches(lines), sink.target(url)).error is None
+    assert sink.run_task(sink.make_batches(lines), sink.make_target(url)).error is None
     call(url, "POST", f"/{sink.INDEX}/_refresh")
 
 
@@ -71,19 +71,19 @@ SHARDS = {"total": 3, "successful": 2, "skipped": 0, "failed": 0}
 FAILED = {"_shards": {"total": 1, "successful": 0, "failed": 1}}
 
 
-def partly(answer: dict[str, Any]) -> dict[str, Any]:
+def fail_shards(answer: dict[str, Any]) -> dict[str, Any]:
     return answer | {"_shards": SHARDS}
 
 
 @pytest.mark.parametrize(
     ("path", "change"),
     [
-        pytest.param("point_in_time", partly, id="opening"),
-        pytest.param("/_search", partly, id="a page"),
+        pytest.param("point_in_time", fail_shards, id="opening"),
+        pytest.param("/_search", fail_shards, id="a page"),
         pytest.param("/_search", lambda answer: answer | {"timed_out": True}, id="a page in haste"),
-        pytest.param("/_count", partly, id="a count"),
-        pytest.param("/orders-dead-letters/_count", partly, id="a count of dead letters"),
-        pytest.param("/orders-dead-letters/_search", partly, id="ids of dead letters"),
+        pytest.param("/_count", fail_shards, id="a count"),
+        pytest.param("/orders-dead-letters/_count", fail_shards, id="a count of dead letters"),
+        pytest.param("/orders-dead-letters/_search", fail_shards, id="ids of dead letters"),
         pytest.param("/orders-dead-letters/_refresh", lambda answer: FAILED, id="a refresh"),
     ],
 )
@@ -101,7 +101,7 @@ def test_an_answer_from_a_part_of_the_shards_is_asked_again(
     assert indices.refresh_and_count(through, sink.INDEX) == 30
     assert dead_letters.list_ids(through, sink.OWNER) == frozenset()
     assert dead_letters.count(through, sink.OWNER) == 0
-    assert (rule.hits, len(proxy.requests(path)) > 1) == (1, True)
+    assert (rule.hits, len(proxy.list_requests(path)) > 1) == (1, True)
     scan.close_scan(through, opened)
     through.close()
 
@@ -122,15 +122,15 @@ def test_a_point_in_time_of_a_part_of_the_shards_is_never_scanned(
     indices.create(admin, sink.OWNER, sink.MAPPING, {"number_of_shards": 3})
     through = open_client(Connection(hosts=(proxy.url,)))
     through.patience = 0.5
-    proxy.add(RewrittenAnswer(partly), path="point_in_time", times=None)
+    proxy.add(RewrittenAnswer(fail_shards), path="point_in_time", times=None)
     with pytest.raises(
         TargetUnavailable,
         match=f"the point in time of index '{sink.INDEX}' from 2 of 3 shards",
     ):
         scan.open_scan(through, sink.INDEX, 1)
     through.close()
-    opened = proxy.requests("point_in_time")
+    opened = proxy.list_requests("point_in_time")
     assert len(opened) > 1
     # Without it OpenSearch answers 200 for what it could open.
     assert all("allow_partial_pit_creation=false" in seen.target for seen in opened)
-    assert len(proxy.requests("/_search")) == len(opened), "no page was asked for"
+    assert len(proxy.list_requests("/_search")) == len(opened), "no page was asked for"

@@ -20,8 +20,8 @@ from icdc_spark.protocol.state_document import compute_base_version
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Hold
 from icdc_testing.target import sink_cases as sink
-from icdc_testing.target.node_calls import call, documents
-from icdc_testing.waiting.wait import WAIT_SECONDS, until
+from icdc_testing.target.node_calls import call, read_documents
+from icdc_testing.waiting.wait import WAIT_SECONDS, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -30,7 +30,7 @@ def write(lines: DataFrame, target: BulkTarget, *, newer_run: bool = False) -> B
     return spark_sink.write(lines, target, is_superseded=lambda: newer_run)
 
 
-def documents_of(spark: SparkSession, count: int, ordinal: int, expect: str = "c") -> DataFrame:
+def make_documents(spark: SparkSession, count: int, ordinal: int, expect: str = "c") -> DataFrame:
     """Lines built in the JVM, as the diff builds them: k0 … with `v` = the number."""
     action = (
         '{"index":{"_id":"k',
@@ -47,8 +47,8 @@ def documents_of(spark: SparkSession, count: int, ordinal: int, expect: str = "c
 def test_a_dataframe_is_written_whole_and_again_without_effect(
     spark: SparkSession, clean_indices: str, admin: Client, index: PhysicalIndex
 ) -> None:
-    lines = documents_of(spark, 6_000, 1).repartition(3)
-    target = sink.target(clean_indices, max_bytes=40_000)
+    lines = make_documents(spark, 6_000, 1).repartition(3)
+    target = sink.make_target(clean_indices, max_bytes=40_000)
     result = write(lines, target)
     assert (result.upserted, result.already_applied, result.ambiguous) == (6_000, 0, False)
     assert result.created_unexpectedly_updated.count == 0
@@ -72,18 +72,18 @@ def test_the_driver_sees_what_a_task_has_sent_before_the_task_ends(
     """By Spark's metrics, which know only what has left the Python worker."""
     held = Hold(after=False)
     proxy.add(held, path="_bulk", skip=1)
-    target = sink.target(proxy.url, max_bytes=100, max_in_flight=1, progress_seconds=0.1)
+    target = sink.make_target(proxy.url, max_bytes=100, max_in_flight=1, progress_seconds=0.1)
 
     def run() -> BatchResult:
         mark_jobs(spark, "db.orders", tag="orders")
-        return write(documents_of(spark, 3, 1).coalesce(1), target)
+        return write(make_documents(spark, 3, 1).coalesce(1), target)
 
     jobs = TableJobs(spark)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(run)
         try:
             # Of what pushes a result out of the worker: the rows are some hundred bytes.
-            until(lambda: "KiB" in "".join(jobs.read("orders").metrics), "a result is seen")
+            wait_until(lambda: "KiB" in "".join(jobs.read("orders").metrics), "a result is seen")
             assert not running.done()
         finally:
             held.release()
@@ -93,7 +93,7 @@ def test_the_driver_sees_what_a_task_has_sent_before_the_task_ends(
 def test_an_empty_dataframe_is_a_batch_of_nothing(
     spark: SparkSession, clean_indices: str, index: PhysicalIndex
 ) -> None:
-    result = write(documents_of(spark, 0, 1), sink.target(clean_indices))
+    result = write(make_documents(spark, 0, 1), sink.make_target(clean_indices))
     assert (result.upserted, result.requests) == (0, 0)
 
 
@@ -102,10 +102,10 @@ def test_tasks_together_send_no_more_in_a_second_than_allowed(
     spark: SparkSession, proxy: FaultProxy
 ) -> None:
     """Each of four tasks has one request, which it would send at once by itself."""
-    lines = documents_of(spark, 400, 1).repartition(4)
-    target = sink.target(proxy.url, limits=SinkLimits(documents_per_second=200))
+    lines = make_documents(spark, 400, 1).repartition(4)
+    target = sink.make_target(proxy.url, limits=SinkLimits(documents_per_second=200))
     result = write(lines, target)
-    arrived = sorted(seen.arrived for seen in proxy.requests("_bulk"))
+    arrived = sorted(seen.arrived for seen in proxy.list_requests("_bulk"))
     assert len(arrived) == 4
     # The last request is sent when the time of those before it has passed. Between the requests:
     # Spark's start takes as long. The first one may be late by what its connection takes.
@@ -118,33 +118,33 @@ def test_tasks_together_send_no_more_in_a_second_than_allowed(
 def test_suspects_of_all_partitions_are_counted_and_sampled(
     spark: SparkSession, clean_indices: str, index: PhysicalIndex
 ) -> None:
-    write(documents_of(spark, 100, 1), sink.target(clean_indices))
-    lines = documents_of(spark, 120, 2).repartition(4)
-    suspects = write(lines, sink.target(clean_indices, 2)).created_unexpectedly_updated
+    write(make_documents(spark, 100, 1), sink.make_target(clean_indices))
+    lines = make_documents(spark, 120, 2).repartition(4)
+    suspects = write(lines, sink.make_target(clean_indices, 2)).created_unexpectedly_updated
     assert (suspects.count, len(suspects.ids)) == (100, 20)
 
 
 def test_dead_letters_are_found_known_and_resolved_by_the_next_batch(
     spark: SparkSession, clean_indices: str, index: PhysicalIndex
 ) -> None:
-    bad = documents_of(spark, 10, 1).selectExpr(
+    bad = make_documents(spark, 10, 1).selectExpr(
         'cast(replace(cast(line as string), \'"v":7}\', \'"v":"x"}\') as binary) as line',
         "expect",
     )
-    first = write(bad, sink.target(clean_indices))
+    first = write(bad, sink.make_target(clean_indices))
     assert (first.upserted, first.dead_letters, first.dead_letters_total) == (9, 1, 1)
-    second = write(documents_of(spark, 10, 2, "u"), sink.target(clean_indices, 2))
+    second = write(make_documents(spark, 10, 2, "u"), sink.make_target(clean_indices, 2))
     assert (second.upserted, second.resolved, second.dead_letters_total) == (10, 1, 0)
-    assert documents(clean_indices, "orders-dead-letters") == {}
+    assert read_documents(clean_indices, "orders-dead-letters") == {}
 
 
 def test_the_limit_of_dead_letters_holds_over_all_partitions(
     spark: SparkSession, clean_indices: str, index: PhysicalIndex
 ) -> None:
-    bad = documents_of(spark, 12, 1).selectExpr(
+    bad = make_documents(spark, 12, 1).selectExpr(
         'cast(replace(cast(line as string), \'"v":\', \'"v":"x\') as binary) as line', "expect"
     )
-    target = sink.target(clean_indices, max_dead_letters=5)
+    target = sink.make_target(clean_indices, max_dead_letters=5)
     with pytest.raises(DeadLetterLimit, match=r"deadLetters.maxRows \(5\)"):
         write(bad.repartition(4), target)
 
@@ -153,8 +153,8 @@ def test_the_limit_of_dead_letters_holds_over_all_partitions(
 def test_an_error_of_a_task_is_raised_as_ours(
     spark: SparkSession, clean_indices: str, index: PhysicalIndex, breakage: str
 ) -> None:
-    lines = documents_of(spark, 5_000, 1).repartition(2)
-    target = sink.target(clean_indices, max_bytes=20_000)
+    lines = make_documents(spark, 5_000, 1).repartition(2)
+    target = sink.make_target(clean_indices, max_bytes=20_000)
     if breakage == "deleted":
         call(clean_indices, "DELETE", f"/{index.name}")
         with pytest.raises(Gap, match="disappeared"):
@@ -172,7 +172,10 @@ def test_versions_above_ours_are_somebody_elses_unless_a_newer_run_wrote_them(
     """As of a job that writes with its clock's milliseconds as external versions."""
     path = f"/{index.name}/_doc/k7?version=1800000000000&version_type=external"
     assert call(clean_indices, "PUT", path, {"v": -1}).status == 201
-    lines, target = documents_of(spark, 5_000, 1), sink.target(clean_indices, max_bytes=20_000)
+    lines, target = (
+        make_documents(spark, 5_000, 1),
+        sink.make_target(clean_indices, max_bytes=20_000),
+    )
     if newer_run:
         with pytest.raises(Fenced, match="written by a newer batch"):
             write(lines, target, newer_run=True)
@@ -180,7 +183,7 @@ def test_versions_above_ours_are_somebody_elses_unless_a_newer_run_wrote_them(
     result = write(lines, target)
     assert (result.foreign_edits.count, result.foreign_edits.ids) == (1, ["k7"])
     assert result.upserted + result.already_applied == 4_999
-    assert documents(clean_indices, index.name)["k7"] == (1800000000000, {"v": -1})
+    assert read_documents(clean_indices, index.name)["k7"] == (1800000000000, {"v": -1})
 
 
 def test_a_batch_that_is_refused_for_the_most_part_removes_nothing(
@@ -188,23 +191,23 @@ def test_a_batch_that_is_refused_for_the_most_part_removes_nothing(
 ) -> None:
     """Also when each task has only a part of it, and the rows are refused in many requests."""
     count = 2_000
-    write(documents_of(spark, count, 1), sink.target(clean_indices))
-    before = documents(clean_indices, index.name)
-    bad = documents_of(spark, count, 2, "u").selectExpr(
+    write(make_documents(spark, count, 1), sink.make_target(clean_indices))
+    before = read_documents(clean_indices, index.name)
+    bad = make_documents(spark, count, 2, "u").selectExpr(
         'cast(replace(cast(line as string), \'"v":\', \'"v":"x\') as binary) as line', "expect"
     )
-    target = sink.target(clean_indices, 2, max_bytes=4_000)
+    target = sink.make_target(clean_indices, 2, max_bytes=4_000)
     with pytest.raises(TargetInvalid, match=r"refused 2000 of 2000 .* \(mapper_parsing_exc"):
         write(bad.repartition(4), target)
-    assert documents(clean_indices, index.name) == before
+    assert read_documents(clean_indices, index.name) == before
     # The share counts, not the number alone.
-    mixed = documents_of(spark, count, 3, "u").union(
-        documents_of(spark, 150, 3).selectExpr(
+    mixed = make_documents(spark, count, 3, "u").union(
+        make_documents(spark, 150, 3).selectExpr(
             "cast(replace(replace(cast(line as string), '\"v\":', '\"v\":\"x'), 'k', 'bad') "
             "as binary) as line",
             "expect",
             "more",
         )
     )
-    result = write(mixed, sink.target(clean_indices, 3))
+    result = write(mixed, sink.make_target(clean_indices, 3))
     assert (result.upserted, result.dead_letters, result.dead_letters_total) == (count, 150, 150)

@@ -15,8 +15,8 @@ from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Action, Delay, Hang, ItemErrors
 from icdc_testing.network.recorded_writes import Write
 from icdc_testing.target import sink_cases as sink
-from icdc_testing.target.node_calls import documents
-from icdc_testing.waiting.wait import until
+from icdc_testing.target.node_calls import read_documents
+from icdc_testing.waiting.wait import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]
 
@@ -31,7 +31,7 @@ LINES = [
 AFTER = {f"k{n}": (compute_base_version(2), {"v": -n}) for n in range(ROWS) if n % 10}
 
 
-def impatient(proxy: FaultProxy) -> Connection:
+def make_impatient(proxy: FaultProxy) -> Connection:
     return Connection(hosts=(proxy.url,), timeout=TIMEOUT)
 
 
@@ -45,28 +45,28 @@ def test_answers_that_come_too_late_now_and_then_cost_a_repetition(proxy: FaultP
         Hang(after=False),
     ]
     rules = [proxy.add(fault, path="_bulk", skip=4 * n) for n, fault in enumerate(late)]
-    result = sink.write(proxy.url, LINES, 2, connection=impatient(proxy), max_bytes=1_000)
+    result = sink.write(proxy.url, LINES, 2, connection=make_impatient(proxy), max_bytes=1_000)
     assert [rule.hits for rule in rules] == [1] * len(late)
     assert (result.error, result.ambiguous) == (None, True)
     assert result.retries >= 2
     # Of the one that was applied without an answer.
     assert result.already_applied > 0
-    assert documents(proxy.upstream, sink.INDEX) == AFTER
+    assert read_documents(proxy.upstream, sink.INDEX) == AFTER
 
 
 def test_a_target_that_applies_all_and_answers_nothing_is_a_replay_later(proxy: FaultProxy) -> None:
     sink.write(proxy.upstream, BEFORE)
     proxy.add(Hang(), path="_bulk", times=None)
-    silent = sink.write(proxy.url, LINES, 2, connection=impatient(proxy), retry_seconds=1.5)
+    silent = sink.write(proxy.url, LINES, 2, connection=make_impatient(proxy), retry_seconds=1.5)
     assert silent.error is not None
     assert silent.error[0] == "TargetUnavailable"
     assert "did not answer in time" in silent.error[1]
     assert (silent.ambiguous, silent.upserted, silent.deleted) == (True, 0, 0)
-    until(lambda: documents(proxy.upstream, sink.INDEX) == AFTER, "all is applied")
+    wait_until(lambda: read_documents(proxy.upstream, sink.INDEX) == AFTER, "all is applied")
     proxy.clear()
     again = sink.write(proxy.url, LINES, 2)
     assert (again.error, again.upserted, again.already_applied) == (None, 0, ROWS)
-    assert documents(proxy.upstream, sink.INDEX) == AFTER
+    assert read_documents(proxy.upstream, sink.INDEX) == AFTER
 
 
 def test_an_overload_that_lets_a_few_through_is_no_failure_however_long_it_lasts(
@@ -75,7 +75,7 @@ def test_an_overload_that_lets_a_few_through_is_no_failure_however_long_it_lasts
     """The limit is on the time without progress: all pauses together are longer than it."""
     few, seconds = 12, 0.8
     for n in range(few - 1):
-        proxy.add(ItemErrors(refuses_all_but(f"k{n}")), path="_bulk")
+        proxy.add(ItemErrors(refuse_all_but(f"k{n}")), path="_bulk")
     result = sink.write(proxy.url, BEFORE[:few], retry_seconds=seconds)
     assert (result.error, result.upserted, result.retries) == (None, few, few - 1)
     # A pause is at least half of the shortest ceiling.
@@ -85,9 +85,9 @@ def test_an_overload_that_lets_a_few_through_is_no_failure_however_long_it_lasts
 def test_a_task_shows_before_its_end_that_a_slow_target_goes_on(proxy: FaultProxy) -> None:
     few = 6
     for n in range(few - 1):
-        proxy.add(ItemErrors(refuses_all_but(f"k{n}")), path="_bulk")
-    target = sink.target(proxy.url, progress_seconds=FIRST_SECONDS / 2)
-    parts = list(write_batches(sink.batches(BEFORE[:few]), target))
+        proxy.add(ItemErrors(refuse_all_but(f"k{n}")), path="_bulk")
+    target = sink.make_target(proxy.url, progress_seconds=FIRST_SECONDS / 2)
+    parts = list(write_batches(sink.make_batches(BEFORE[:few]), target))
     # All of it is one request, whose counts are known at its end.
     written = [part.upserted for part in parts]
     assert (written[:2], sum(written)) == ([0, 0], few)
@@ -95,12 +95,12 @@ def test_a_task_shows_before_its_end_that_a_slow_target_goes_on(proxy: FaultProx
 
 def test_a_task_shows_nothing_while_its_target_does_nothing(proxy: FaultProxy) -> None:
     proxy.add(Hang(after=False), path="_bulk", times=None)
-    target = sink.target(
-        proxy.url, connection=impatient(proxy), retry_seconds=1.5, progress_seconds=0.1
+    target = sink.make_target(
+        proxy.url, connection=make_impatient(proxy), retry_seconds=1.5, progress_seconds=0.1
     )
-    (silent,) = write_batches(sink.batches(BEFORE), target)
+    (silent,) = write_batches(sink.make_batches(BEFORE), target)
     assert silent.error is not None
 
 
-def refuses_all_but(key: str) -> Callable[[Write], bool]:
+def refuse_all_but(key: str) -> Callable[[Write], bool]:
     return lambda write: write.id.startswith("k") and write.id != key

@@ -23,7 +23,7 @@ from icdc_testing.target import sink_cases as sink
 pytestmark = pytest.mark.spark
 
 
-def tasks(*tags: str) -> Status:
+def make_tasks(*tags: str) -> Status:
     """Return an answer of the Tasks API with bulk tasks of the given opaque ids."""
     running = {f"n:{number}": {"headers": {"X-Opaque-Id": tag}} for number, tag in enumerate(tags)}
     return Status(200, body=json.dumps({"nodes": {"n": {"tasks": running}}}).encode())
@@ -66,7 +66,7 @@ def test_an_abandoned_request_is_applied_whole_before_it_is_quiet(
 def test_only_older_requests_of_the_alias_are_waited_for(
     proxy: FaultProxy, tag: str, bounds: dict[str, Any], waits: bool
 ) -> None:
-    proxy.add(tasks("", tag), path="_tasks", times=None)
+    proxy.add(make_tasks("", tag), path="_tasks", times=None)
     watcher = open_client(Connection(hosts=(proxy.url,)))
     try:
         if waits:
@@ -93,8 +93,8 @@ def test_an_answer_in_which_something_is_missing_is_not_quiet(
     watcher = open_client(Connection(hosts=(proxy.url,)))
     # Eight answers are more than a second; once everything answers, it is quiet.
     wait_until_quiet(watcher, "orders")
-    assert (part.hits, len(proxy.requests("_tasks")) > 9) == (8, True)
-    assert all("timeout=10s" in seen.target for seen in proxy.requests("_tasks"))
+    assert (part.hits, len(proxy.list_requests("_tasks")) > 9) == (8, True)
+    assert all("timeout=10s" in seen.target for seen in proxy.list_requests("_tasks"))
     part.times = None
     with pytest.raises(TargetUnavailable, match="does not say what it is doing"):
         wait_until_quiet(watcher, "orders", patience=0.1)
@@ -106,19 +106,19 @@ def test_a_passing_fault_of_the_question_does_not_end_the_wait(
     proxy: FaultProxy, fault: Status | Reset
 ) -> None:
     proxy.add(fault, path="_tasks")
-    proxy.add(tasks(build_opaque_id("orders", 1, 1)), path="_tasks")
+    proxy.add(make_tasks(build_opaque_id("orders", 1, 1)), path="_tasks")
     watcher = open_client(Connection(hosts=(proxy.url,)))
     wait_until_quiet(watcher, "orders")
-    assert len(proxy.requests("_tasks")) > 3
+    assert len(proxy.list_requests("_tasks")) > 3
     watcher.close()
 
 
 def test_one_empty_answer_is_not_enough(proxy: FaultProxy) -> None:
-    proxy.add(tasks(), path="_tasks")
-    proxy.add(tasks(build_opaque_id("orders", 1, 1)), path="_tasks", times=3)
+    proxy.add(make_tasks(), path="_tasks")
+    proxy.add(make_tasks(build_opaque_id("orders", 1, 1)), path="_tasks", times=3)
     watcher = open_client(Connection(hosts=(proxy.url,)))
     wait_until_quiet(watcher, "orders")
-    assert len(proxy.requests("_tasks")) > 5
+    assert len(proxy.list_requests("_tasks")) > 5
     watcher.close()
 
 
@@ -140,7 +140,7 @@ def test_the_answer_names_every_node_whether_it_writes_or_not(admin: Client) -> 
 def test_a_node_that_left_the_cluster_is_waited_for_and_named(
     proxy: FaultProxy, short_absence: float, expected: list[str]
 ) -> None:
-    proxy.add(tasks(), path="_tasks", times=None)
+    proxy.add(make_tasks(), path="_tasks", times=None)
     watcher = open_client(Connection(hosts=(proxy.url,)))
     begun = time.monotonic()
     absent = wait_until_quiet(watcher, "orders", expected=expected)
@@ -154,7 +154,7 @@ def test_a_node_that_comes_back_is_asked_like_the_others(proxy: FaultProxy) -> N
     """It is back after three answers, with a request that takes six more."""
     older = {"m:1": {"headers": {"X-Opaque-Id": build_opaque_id("orders", 1, 1)}}}
     both: dict[str, Any] = {"n": {"tasks": {}}, "m": {"tasks": {}}}
-    proxy.add(tasks(), path="_tasks", times=3)
+    proxy.add(make_tasks(), path="_tasks", times=3)
     busy = json.dumps({"nodes": both | {"m": {"tasks": older}}}).encode()
     late = proxy.add(Status(200, body=busy), path="_tasks", times=6)
     proxy.add(Status(200, body=json.dumps({"nodes": both}).encode()), path="_tasks", times=None)
@@ -174,7 +174,7 @@ def test_a_node_that_is_back_at_the_second_of_two_answers_is_asked_twice(
     older = {"m:1": {"headers": {"X-Opaque-Id": build_opaque_id("orders", 1, 1)}}}
     both: dict[str, Any] = {"n": {"tasks": {}}, "m": {"tasks": {}}}
     # It is back at the third answer, and its task is seen in the fifth: however late each comes.
-    proxy.add(tasks(), path="_tasks", times=2)
+    proxy.add(make_tasks(), path="_tasks", times=2)
     proxy.add(Status(200, body=json.dumps({"nodes": both}).encode()), path="_tasks", times=2)
     busy = json.dumps({"nodes": both | {"m": {"tasks": older}}}).encode()
     late = proxy.add(Status(200, body=busy), path="_tasks", times=2)
@@ -194,10 +194,10 @@ def test_the_processes_of_the_nodes_in_the_cluster_are_read(admin: Client) -> No
 
 
 def test_where_a_node_does_not_say_which_process_it_is_none_is_read(proxy: FaultProxy) -> None:
-    def without_one(answer: dict[str, Any]) -> dict[str, Any]:
+    def fail_one(answer: dict[str, Any]) -> dict[str, Any]:
         return answer | {"_nodes": {"failed": 1}}
 
-    proxy.add(RewrittenAnswer(without_one), path="/_nodes/")
+    proxy.add(RewrittenAnswer(fail_one), path="/_nodes/")
     watcher = open_client(Connection(hosts=(proxy.url,)))
     assert read_processes(watcher) == {}
     assert len(read_processes(watcher)) == 1
@@ -207,7 +207,7 @@ def test_where_a_node_does_not_say_which_process_it_is_none_is_read(proxy: Fault
 def test_an_alias_beyond_ascii_fits_into_a_header(proxy: FaultProxy) -> None:
     tag = build_opaque_id("größe", 1, 2)
     assert tag.isascii()
-    proxy.add(tasks(tag), path="_tasks", times=2)
+    proxy.add(make_tasks(tag), path="_tasks", times=2)
     watcher = open_client(Connection(hosts=(proxy.url,)))
     wait_until_quiet(watcher, "größe")
     watcher.close()

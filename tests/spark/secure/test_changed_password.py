@@ -3,7 +3,7 @@
 import pytest
 
 from icdc_testing.target.secure.site import SECRET, SecureSite
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -11,10 +11,10 @@ pytestmark = pytest.mark.spark
 def test_a_run_goes_on_with_the_password_that_the_secret_has_now(site: SecureSite) -> None:
     site.sql("insert into {} values (1, 'one')")
     with site.follow_continuously() as status:
-        _, password = site.node.user(site.role, site.role)
-        until(lambda: status().reason == "Unauthorized", "it is refused")
+        _, password = site.node.create_user(site.role, site.role)
+        wait_until(lambda: status().reason == "Unauthorized", "it is refused")
         assert f"the credentials in Secret '{SECRET}'" in (status().message or "")
         site.renew_secret(SECRET, "password", password)
         site.sql("insert into {} values (2, 'two')")
-        until(lambda: site.documents() == 2, "the next row is there")
-        until(lambda: status().reason is None, "it is healthy")
+        wait_until(lambda: site.count_documents() == 2, "the next row is there")
+        wait_until(lambda: status().reason is None, "it is healthy")

@@ -30,12 +30,12 @@ def name_it(site: SecureSite) -> None:
     sink["pipeline"] = {"name": NAME, "adds": ADDS}
 
 
-def script(source: str) -> dict[str, Any]:
+def make_script(source: str) -> dict[str, Any]:
     """Return a processor."""
     return {"script": {"source": source}}
 
 
-def sources(site: SecureSite) -> dict[str, Any]:
+def read_sources(site: SecureSite) -> dict[str, Any]:
     """Return the documents of the index by their ids."""
     site.node.call("POST", "/orders/_refresh")
     hits: Any = site.node.call("GET", "/orders/_search?size=100").json["hits"]
@@ -51,16 +51,16 @@ def count_runs(site: SecureSite) -> int:
 def test_what_a_pipeline_adds_is_indexed_for_changed_rows_and_left_out_of_comparisons(
     site: SecureSite,
 ) -> None:
-    put(site, script(ADDING))
+    put(site, make_script(ADDING))
     before = count_runs(site)
     site.sql("alter table {} add columns (price double, total decimal(20, 4))")
     site.sql(
         f"insert into {{}} values (1, 'one', 1e10, 1.5), (2, 'two', 0.1e0, -2), "
         f"(3, {TOO_LONG}, 1, 1), (4, null, double('NaN'), null)"
     )
-    site.ok()
+    site.run_ok()
     assert site.count_dead_letters() == 1, site.reports[-1].tables
-    found = sources(site)
+    found = read_sources(site)
     assert found["1"] | {"price": 0} == {
         "id": 1,
         "name": "one",
@@ -70,35 +70,41 @@ def test_what_a_pipeline_adds_is_indexed_for_changed_rows_and_left_out_of_compar
         "vector": [0.5, 1],
     }
     assert sorted(found) == ["1", "2", "4"]
-    assert site.ok(RunMode.VERIFY)["equal"]
+    assert site.run_ok(RunMode.VERIFY)["equal"]
     assert count_runs(site) == before + 4
 
     site.sql("update {} set name = 'three' where id = 2")
-    site.ok()
-    assert sources(site)["2"]["length"] == 5
+    site.run_ok()
+    assert read_sources(site)["2"]["length"] == 5
     assert count_runs(site) == before + 5, "documents that did not change were not sent"
 
     site.repair()
-    assert sources(site)["2"]["vector"] == [0.5, 2]
+    assert read_sources(site)["2"]["vector"] == [0.5, 2]
     site.replay()
-    assert sources(site)["3"]["length"] == 33000
-    assert site.ok(RunMode.VERIFY)["equal"]
+    assert read_sources(site)["3"]["length"] == 33000
+    assert site.run_ok(RunMode.VERIFY)["equal"]
 
 
-def when(condition: str, source: str) -> dict[str, Any]:
+def make_conditional(condition: str, source: str) -> dict[str, Any]:
     """Return a processor for some of the documents."""
     return {"script": {"if": condition, "source": source}}
 
 
 FAULTS: list[tuple[dict[str, Any] | None, str]] = [
-    (script("ctx.name = ctx.name + 'x'"), "it changed the field `name` of a document"),
+    (make_script("ctx.name = ctx.name + 'x'"), "it changed the field `name` of a document"),
     ({"remove": {"field": "name"}}, "it changed the field `name` of a document"),
-    (script("ctx._routing = 'x'"), "it changed _routing of a document"),
-    (script("ctx[ctx.name] = 1"), "it added a field that has no mapping. "),
+    (make_script("ctx._routing = 'x'"), "it changed _routing of a document"),
+    (make_script("ctx[ctx.name] = 1"), "it added a field that has no mapping. "),
     # One document of many suffices, in what the answer to a request says of each.
-    (when("ctx.id == 7", "ctx._index = 'orders-other'"), "it changed _index of a document"),
-    (when("ctx.id == 7", "ctx._version = ctx._version + 1"), "it changed _version of a document"),
-    (when("ctx.id == 7", "ctx._id = 'x'"), "it changed _id of a document"),
+    (
+        make_conditional("ctx.id == 7", "ctx._index = 'orders-other'"),
+        "it changed _index of a document",
+    ),
+    (
+        make_conditional("ctx.id == 7", "ctx._version = ctx._version + 1"),
+        "it changed _version of a document",
+    ),
+    (make_conditional("ctx.id == 7", "ctx._id = 'x'"), "it changed _id of a document"),
     ({"drop": {"if": "ctx.id == 7"}}, "dropped by an ingest pipeline"),
     ({"pipeline": {"name": "nowhere"}}, "configured for non-existent pipeline [nowhere]"),
     (None, f"pipeline with id [{NAME}] does not exist"),
@@ -124,52 +130,52 @@ def test_a_pipeline_that_does_more_than_to_add_stalls_the_table_until_it_is_mend
         assert table.reason == "TargetInvalid", table
         assert message in (table.message or ""), table.message
         assert "secret" not in (table.message or "")
-    put(site, script(ADDING))
-    site.ok()
-    assert site.ok(RunMode.VERIFY)["equal"]
+    put(site, make_script(ADDING))
+    site.run_ok()
+    assert site.run_ok(RunMode.VERIFY)["equal"]
 
 
 def test_a_change_that_a_pipeline_spoils_is_followed_by_a_new_index(site: SecureSite) -> None:
-    put(site, script(ADDING))
+    put(site, make_script(ADDING))
     site.sql("insert into {} values (1, 'one'), (2, 'two')")
-    site.ok()
-    put(site, script("ctx.name = 'other'"))
+    site.run_ok()
+    put(site, make_script("ctx.name = 'other'"))
     site.sql("update {} set name = 'three' where id = 2")
     (table,) = site.run().tables
     assert table.reason == "TargetInvalid", table
-    put(site, script(ADDING))
-    site.ok()
-    assert sources(site)["2"] == {"id": 2, "name": "three", "length": 5, "vector": [0.5, 2]}
-    assert site.ok(RunMode.VERIFY)["equal"]
+    put(site, make_script(ADDING))
+    site.run_ok()
+    assert read_sources(site)["2"] == {"id": 2, "name": "three", "length": 5, "vector": [0.5, 2]}
+    assert site.run_ok(RunMode.VERIFY)["equal"]
 
 
 def test_rows_that_a_processor_refuses_are_dead_letters_unless_most_are(site: SecureSite) -> None:
     failing = {"if": "ctx.name == 'bad'", "message": "no"}
-    put(site, {"fail": failing}, script(ADDING))
+    put(site, {"fail": failing}, make_script(ADDING))
     site.sql("insert into {} values (1, 'one'), (2, 'bad'), (3, 'three')")
-    site.ok()
+    site.run_ok()
     assert site.count_dead_letters() == 1
-    assert sorted(sources(site)) == ["1", "3"]
+    assert sorted(read_sources(site)) == ["1", "3"]
     # The model behind a processor is away, say: documents must not go for that.
-    put(site, script("throw new IllegalArgumentException('away')"))
+    put(site, make_script("throw new IllegalArgumentException('away')"))
     site.sql("update {} set name = concat(name, '!')")
     (table,) = site.run().tables
     assert table.reason == "TargetInvalid", table
     assert "Nothing was removed" in (table.message or "")
-    assert sorted(sources(site)) == ["1", "3"]
+    assert sorted(read_sources(site)) == ["1", "3"]
 
 
 def test_what_others_do_and_keys_that_are_there_twice_are_no_fault_of_the_pipeline(
     site: SecureSite,
 ) -> None:
-    put(site, script(ADDING))
+    put(site, make_script(ADDING))
     site.sql("insert into {} values (1, 'one'), (1, 'uno'), (2, 'two'), (3, 'three')")
-    site.ok()
-    assert site.ok(RunMode.VERIFY)["equal"]
+    site.run_ok()
+    assert site.run_ok(RunMode.VERIFY)["equal"]
     site.sql("insert into {} values (2, 'due'), (4, 'four')")
-    site.ok()
+    site.run_ok()
     site.spoil()
     site.sql("update {} set name = 'tre' where id = 3")
-    site.ok()
-    site.ok(RunMode.REPAIR)
-    assert site.ok(RunMode.VERIFY)["equal"]
+    site.run_ok()
+    site.run_ok(RunMode.REPAIR)
+    assert site.run_ok(RunMode.VERIFY)["equal"]

@@ -42,17 +42,17 @@ def test_a_role_that_hides_a_part_of_the_index_is_refused_by_name_until_it_does_
     site: SecureSite, what: str
 ) -> None:
     site.sql("insert into {} values (1, 'one'), (2, 'two')")
-    site.ok()
+    site.run_ok()
     hide(site, what)
     for mode in (RunMode.VERIFY, RunMode.REPAIR):
         assert_refused(site.run(mode))
     site.sql("insert into {} values (3, 'three')")
     assert_refused(site.run())
     site.node.give_role(site.role, ROLE)
-    assert site.documents() == 2
-    site.ok()
-    assert site.documents() == 3
-    assert site.ok(RunMode.VERIFY)["equal"]
+    assert site.count_documents() == 2
+    site.run_ok()
+    assert site.count_documents() == 3
+    assert site.run_ok(RunMode.VERIFY)["equal"]
 
 
 def test_a_first_export_by_such_a_role_is_refused_by_name(site: SecureSite) -> None:
@@ -60,5 +60,5 @@ def test_a_first_export_by_such_a_role_is_refused_by_name(site: SecureSite) -> N
     hide(site, "documents")
     assert_refused(site.run())
     site.node.give_role(site.role, ROLE)
-    site.ok()
-    assert site.documents() == 2
+    site.run_ok()
+    assert site.count_documents() == 2

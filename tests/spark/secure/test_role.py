@@ -15,7 +15,7 @@ from icdc_spark.opensearch.client.http import BulkEndpoint
 from icdc_spark.opensearch.stores import dead_letters
 from icdc_spark.opensearch.wire import responses
 from icdc_testing.target.secure.site import ROLE, SECRET, SecureSite
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -74,13 +74,13 @@ def test_the_documented_role_is_enough_for_the_whole_life_of_a_pipeline(site: Se
     site.repair()
     site.replay()
     site.reexport()
-    until(lambda: b'"open_contexts":0' in site.searches(), "every search is closed")
+    wait_until(lambda: b'"open_contexts":0' in site.read_searches(), "every search is closed")
     site.delete()
     left = site.node.call("GET", "/_cat/indices/orders*?format=json&expand_wildcards=all").json
     assert left == {"list": []}
 
 
-def permissions(role: dict[str, Any]) -> dict[str, list[str]]:
+def list_permissions(role: dict[str, Any]) -> dict[str, list[str]]:
     """Return the lists of actions in a role, by the first pattern of their indices."""
     by_pattern = {
         permission["index_patterns"][0]: permission for permission in role["index_permissions"]
@@ -99,7 +99,7 @@ def test_a_missing_permission_is_named(
     if step in BEFORE:
         site.export()
     role = deepcopy(ROLE)
-    permissions(role)[pattern].remove(action)
+    list_permissions(role)[pattern].remove(action)
     site.node.give_role(site.role, role)
     with pytest.raises(AssertionError):
         getattr(site, step)()
@@ -116,7 +116,7 @@ def test_without_the_permission_to_list_nodes_all_else_works_and_the_log_asks_fo
 ) -> None:
     """As with the role of an earlier version, which did not have it."""
     role = deepcopy(ROLE)
-    permissions(role)["cluster"].remove(LISTS_NODES)
+    list_permissions(role)["cluster"].remove(LISTS_NODES)
     site.node.give_role(site.role, role)
     site.export()
     assert caplog.text.count(f"give their role the permission {LISTS_NODES}.") == 1
@@ -132,7 +132,9 @@ def test_the_role_has_no_permission_that_nothing_needs() -> None:
     needed["cluster"] = sorted([*needed["cluster"], *more])
     # It tells an index that is gone from one whose shards do not answer.
     needed["orders"] = sorted([*needed["orders"], "indices:data/read/get"])
-    assert {pattern: sorted(actions) for pattern, actions in permissions(ROLE).items()} == needed
+    assert {
+        pattern: sorted(actions) for pattern, actions in list_permissions(ROLE).items()
+    } == needed
 
 
 def connect(site: SecureSite) -> Connection:
@@ -184,7 +186,7 @@ def test_the_doctor_names_each_missing_permission_and_changes_nothing(site: Secu
     assert site.node.call("GET", indices).json == before
     site.node.give_role(site.role, {"cluster_permissions": []})
     problems = {name for name, one in examine(site).items() if one.result is Result.PROBLEM}
-    documented = {action for actions in permissions(ROLE).values() for action in actions}
+    documented = {action for actions in list_permissions(ROLE).values() for action in actions}
     unasked = {
         *("indices:admin/refresh[s]", "indices:data/write/bulk[s]"),
         "indices:data/read/point_in_time/delete",

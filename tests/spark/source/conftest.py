@@ -20,7 +20,7 @@ _AS_IN_PRODUCTION = {
 
 
 @contextmanager
-def _with(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+def _apply_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     before = {key: session.conf.get(key) for key in settings}
     for key, value in settings.items():
         session.conf.set(key, value)
@@ -32,14 +32,14 @@ def _with(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def quick_queries(spark: SparkSession) -> Iterator[None]:
     """Run queries interpreted, so that they start quickly. No assertion depends on it."""
-    with _with(spark, _INTERPRETED):
+    with _apply_settings(spark, _INTERPRETED):
         yield
 
 
 @pytest.fixture
 def whole_stage_codegen(spark: SparkSession, quick_queries: None) -> Iterator[None]:
     """Run queries as in production: compiled, with adaptive execution."""
-    with _with(spark, _AS_IN_PRODUCTION):
+    with _apply_settings(spark, _AS_IN_PRODUCTION):
         yield
 
 

@@ -9,18 +9,25 @@ import pytest
 from icdc_spark.diff import key_bitmaps
 from icdc_spark.diff.strategies import Strategy
 from icdc_testing.lake.lake import BatchOperations, Lake
-from icdc_testing.lake.lineage import LEFT, NOT_TRIED, SHOWN, by_lineage, create_filled, put_back
+from icdc_testing.lake.lineage import (
+    LEFT,
+    NOT_TRIED,
+    SHOWN,
+    compute_by_lineage,
+    create_filled,
+    put_back,
+)
 
 pytestmark = pytest.mark.spark
 
 FAR = 1 << 63
 
 
-def by_keys(lake: Lake, name: str, since: int, **wishes: Any) -> BatchOperations:
+def compute_by_keys(lake: Lake, name: str, since: int, **wishes: Any) -> BatchOperations:
     """Return the batch as computed without bitmaps."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(key_bitmaps, "can_compare_keys", lambda *_: False)
-        return by_lineage(lake, name, since, **wishes)
+        return compute_by_lineage(lake, name, since, **wishes)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +54,7 @@ def test_bits_tell_what_became_of_keys_wherever_these_lie(
     lake.sql(f"delete from lake.{name} where id in {join_keys(deleted)}")
     lake.sql(f"insert into lake.{name} values {', '.join(f'({key}, null)' for key in created)}")
 
-    batch = by_lineage(lake, name, since)
+    batch = compute_by_lineage(lake, name, since)
 
     assert bitmap_trials == SHOWN
     expected = {
@@ -57,7 +64,7 @@ def test_bits_tell_what_became_of_keys_wherever_these_lie(
     }
     assert sorted(batch.short) == sorted(expected)
     assert batch.counts.duplicate_keys == 0
-    assert batch.ops == lake.changes(name, since, strategy=Strategy.TWO_READS).ops
+    assert batch.ops == lake.diff(name, since, strategy=Strategy.TWO_READS).ops
 
 
 KEYS = [f"({key}, 'a')" for key in range(1, 9)]
@@ -134,10 +141,10 @@ def test_what_bits_cannot_tell_is_left_to_others(
     for statement in statements:
         lake.sql(statement.format(t=f"lake.{name}"))
 
-    batch = by_lineage(lake, name, since)
+    batch = compute_by_lineage(lake, name, since)
 
     assert bitmap_trials == trials
-    assert batch == by_keys(lake, name, since)
+    assert batch == compute_by_keys(lake, name, since)
     assert batch.ops, "the batch is empty"
 
 
@@ -147,7 +154,7 @@ def test_whatever_is_committed_bits_tell_what_keys_tell(
 ) -> None:
     keys = [str(key) for key in range(-100, 150)]
     name, _ = create_filled(lake, "id int, v string", [f"({key}, '')" for key in ["null", *keys]])
-    heads = [lake.head(name)]
+    heads = [lake.read_head(name)]
     for number in range(8):
         some = rng.sample(range(-100, 170), 25)
         lake.sql(
@@ -158,10 +165,12 @@ def test_whatever_is_committed_bits_tell_what_keys_tell(
         )
         if rng.random() < 0.2:
             lake.compact(name)
-        heads.append(lake.head(name))
+        heads.append(lake.read_head(name))
         since = rng.choice(heads[:-1])
-        batch = by_lineage(lake, name, since)
-        assert batch == by_keys(lake, name, since), f"commit {number} since {heads.index(since)}"
+        batch = compute_by_lineage(lake, name, since)
+        assert batch == compute_by_keys(lake, name, since), (
+            f"commit {number} since {heads.index(since)}"
+        )
         assert batch.ops
     assert set(bitmap_trials) == {True}
 
@@ -176,11 +185,11 @@ def test_of_several_numbers_the_last_has_bits(lake: Lake, bitmap_trials: list[bo
     lake.sql(f"delete from lake.{name} where tenant = 7 and (id = 64 or id is null)")
     lake.sql(f"insert into lake.{name} values (-1, 59, 'c')")
 
-    batch = by_lineage(lake, name, since, identifier_columns=("tenant", "id"))
+    batch = compute_by_lineage(lake, name, since, identifier_columns=("tenant", "id"))
 
     assert bitmap_trials == SHOWN
     assert [expect for expect, _ in batch.short] == ["c", "d", "d", "u", "u"]
-    assert batch == by_keys(lake, name, since, identifier_columns=("tenant", "id"))
+    assert batch == compute_by_keys(lake, name, since, identifier_columns=("tenant", "id"))
 
 
 def test_rows_of_another_age_are_not_taken_for_carried_over(
@@ -189,12 +198,12 @@ def test_rows_of_another_age_are_not_taken_for_carried_over(
     name, _ = create_filled(lake, "id int, v string", KEYS)
     lake.sql(f"update lake.{name} set v = 'b' where id = 3")
     lake.sql(f"update lake.{name} set v = 'b' where id = 1")  # in whose file the other has an age
-    past = lake.head(name)
+    past = lake.read_head(name)
     lake.sql(f"update lake.{name} set v = 'c' where id = 3")
-    since = lake.head(name)
+    since = lake.read_head(name)
     put_back(lake, name, past)
 
-    batch = by_lineage(lake, name, since)
+    batch = compute_by_lineage(lake, name, since)
 
     assert bitmap_trials == LEFT
     assert [op.doc for op in batch.ops if op.id == "3"] == ['{"id":3,"v":"b"}']
@@ -207,11 +216,14 @@ def test_rows_that_a_filter_leaves_out_are_in_no_bitmap(
     lake.sql(f"update lake.{name} set v = 'b' where id in (2, 3)")
     lake.sql(f"delete from lake.{name} where id = 7")
 
-    assert by_lineage(lake, name, since, row_filter="v = 'a'").short == [
+    assert compute_by_lineage(lake, name, since, row_filter="v = 'a'").short == [
         *[("d", "2"), ("d", "3"), ("d", "7")],
     ]
-    assert by_lineage(lake, name, since, row_filter="v = 'b'").short == [("c", "2"), ("c", "3")]
-    assert by_lineage(lake, name, since, row_filter="v = 'c'").short == []
+    assert compute_by_lineage(lake, name, since, row_filter="v = 'b'").short == [
+        ("c", "2"),
+        ("c", "3"),
+    ]
+    assert compute_by_lineage(lake, name, since, row_filter="v = 'c'").short == []
     assert bitmap_trials == 3 * SHOWN
 
 

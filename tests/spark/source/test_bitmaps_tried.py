@@ -9,7 +9,7 @@ from icdc_spark.diff import key_bitmaps
 from icdc_spark.iceberg.scan.column_bounds import estimate_key_range
 from icdc_spark.iceberg.scan.planning import list_files
 from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Lake
-from icdc_testing.lake.lineage import LEFT, NOT_TRIED, SHOWN, by_lineage, create_filled
+from icdc_testing.lake.lineage import LEFT, NOT_TRIED, SHOWN, compute_by_lineage, create_filled
 
 pytestmark = pytest.mark.spark
 
@@ -53,7 +53,7 @@ def test_bits_are_not_tried_where_they_cannot_pay(
     name, since = create_filled(lake, columns, rows, mode=mode, properties=properties)
     lake.sql(f"update lake.{name} set v = 'b' where id <= {shown.format(1)}")
 
-    batch = by_lineage(lake, name, since, **wishes)
+    batch = compute_by_lineage(lake, name, since, **wishes)
 
     assert bitmap_trials == NOT_TRIED
     assert batch.ops
@@ -67,12 +67,12 @@ def test_bits_are_not_tried_where_other_rows_were_deleted_in_place(
     )
     others = "select id, 'a' from values (11), (12), (13), (14) as t(id)"
     lake.sql(f"insert into lake.{name} select /*+ coalesce(1) */ * from ({others})")
-    since = lake.head(name)
+    since = lake.read_head(name)
     lake.sql(f"delete from lake.{name} where id = 3")
     lake.sql(f"alter table lake.{name} set tblproperties('write.update.mode'='{COPY_ON_WRITE}')")
     lake.sql(f"update lake.{name} set v = 'b' where id = 12")
 
-    assert by_lineage(lake, name, since).short == [("d", "3"), ("u", "12")]
+    assert compute_by_lineage(lake, name, since).short == [("d", "3"), ("u", "12")]
     assert bitmap_trials == NOT_TRIED
 
 
@@ -86,10 +86,10 @@ def test_more_words_than_metadata_promised_are_left_to_others(
     monkeypatch.setattr(key_bitmaps, "can_compare_keys", lambda *_: True)
     monkeypatch.setattr(key_bitmaps, "MAX_WORDS", 9)
 
-    batch = by_lineage(lake, name, since)
+    batch = compute_by_lineage(lake, name, since)
     assert bitmap_trials == LEFT
     monkeypatch.setattr(key_bitmaps, "MAX_WORDS", 10)
-    assert by_lineage(lake, name, since) == batch
+    assert compute_by_lineage(lake, name, since) == batch
     assert bitmap_trials == [*LEFT, *SHOWN]
 
 
@@ -101,7 +101,7 @@ def test_the_spread_of_keys_is_told_by_a_few_files(lake: Lake) -> None:
     lake.sql(f"call lake.system.rewrite_manifests('{name}')")
     lake.sql(f"alter table lake.{name} alter column id type bigint")
     lake.sql(f"alter table lake.{name} add column later bigint")
-    table, head = lake.table(name), lake.head(name)
+    table, head = lake.load_table(name), lake.read_head(name)
     group = list_files(table, head).group(list_files(table, head).files)
 
     assert group.files == 10

@@ -113,33 +113,36 @@ def test_of_a_compaction_is_read_only_what_may_differ(
 ) -> None:
     name = create_table(lake, *TABLES[kind])
     play(lake, name, case.before)
-    since = lake.head(name)
-    documents = apply_batch({}, lake.changes(name, None))
+    since = lake.read_head(name)
+    documents = apply_batch({}, lake.diff(name, None))
     play(lake, name, case.after)
 
-    assert read_of(plan_changes(lake.table(name), since, lake.head(name))) == case.expected
-    assert apply_batch(documents, lake.changes(name, since)) == apply_batch(
-        {}, lake.changes(name, None)
+    assert (
+        count_read(plan_changes(lake.load_table(name), since, lake.read_head(name)))
+        == case.expected
     )
+    assert apply_batch(documents, lake.diff(name, since)) == apply_batch({}, lake.diff(name, None))
 
 
 def test_a_compaction_whose_parent_is_expired_is_compared(lake: Lake) -> None:
     name = create_table(lake, COPY_ON_WRITE, 2)
-    since = lake.head(name)
+    since = lake.read_head(name)
     lake.sql(f"alter table lake.{name} create tag kept as of version {since}")
     play(lake, name, (APPEND, COMPACT))
     expire(lake, name)
 
-    assert read_of(plan_changes(lake.table(name), since, lake.head(name))) == PlanRows(7, 6)
-    assert lake.changes(name, since).short == [("c", "7")]
+    assert count_read(plan_changes(lake.load_table(name), since, lake.read_head(name))) == PlanRows(
+        7, 6
+    )
+    assert lake.diff(name, since).short == [("c", "7")]
 
 
 def test_files_that_expire_while_they_are_read_are_planned_anew(lake: Lake) -> None:
     name = create_table(lake, COPY_ON_WRITE, 2)
-    since = lake.head(name)
+    since = lake.read_head(name)
     lake.sql(f"alter table lake.{name} create tag kept as of version {since}")
     play(lake, name, (APPEND, COMPACT))
-    until, table = lake.head(name), lake.table(name)
+    until, table = lake.read_head(name), lake.load_table(name)
     plan = plan_changes(table, since, until)
     missing = DataFileMissing("no such file")
 
@@ -147,23 +150,23 @@ def test_files_that_expire_while_they_are_read_are_planned_anew(lake: Lake) -> N
     expire(lake, name)
     with (
         pytest.raises(DataFileMissing),
-        open_reader(lake.session, table, until, spec := lake.spec(name)) as reader,
+        open_reader(lake.session, table, until, spec := lake.resolve_spec(name)) as reader,
     ):
         parse(build_change_lines(reader, plan, spec, version=VERSION))
     with pytest.raises(SourceUnavailable, match="the batch is planned anew"):
         check_plan(table, plan, plan_changes, missing)
-    assert read_of(plan_changes(table, since, until)) == PlanRows(7, 6)
+    assert count_read(plan_changes(table, since, until)) == PlanRows(7, 6)
 
 
 def test_a_rollback_past_a_compaction_is_compared(lake: Lake) -> None:
     name = create_table(lake, COPY_ON_WRITE, 2)
-    first = lake.head(name)
+    first = lake.read_head(name)
     play(lake, name, (COMPACT, APPEND))
-    since = lake.head(name)
+    since = lake.read_head(name)
     lake.sql(f"call lake.system.rollback_to_snapshot('{name}', {first})")
 
-    assert read_of(plan_changes(lake.table(name), since, first)) == PlanRows(6, 7)
-    assert lake.changes(name, since).short == [("d", "7")]
+    assert count_read(plan_changes(lake.load_table(name), since, first)) == PlanRows(6, 7)
+    assert lake.diff(name, since).short == [("d", "7")]
 
 
 class TestDoubtful:
@@ -176,26 +179,26 @@ class TestDoubtful:
         assert read_after_rewrite(spark, rows=2, by=2) == PlanRows()
 
     def test_one_whose_old_file_was_put_back_counts_as_added(self, spark: SparkSession) -> None:
-        table = table_of(spark, 2)
-        old, new = data_file_of(table, 2), data_file_of(table, 2)
+        table = make_table(spark, 2)
+        old, new = make_data_file(table, 2), make_data_file(table, 2)
         table.java.newFastAppend().appendFile(old).commit()
-        since = head(table)
+        since = read_head(table)
         rewrite(table, old, new)
         table.java.newFastAppend().appendFile(old).commit()
 
-        assert read_of(plan_changes(table.load(), since, head(table))) == PlanRows(2, 0)
+        assert count_read(plan_changes(table.load(), since, read_head(table))) == PlanRows(2, 0)
 
     def test_one_with_equality_deletes_that_came_since_is_compared(
         self, spark: SparkSession
     ) -> None:
-        table = table_of(spark, 2)
-        old, new = data_file_of(table, 2), data_file_of(table, 2)
+        table = make_table(spark, 2)
+        old, new = make_data_file(table, 2), make_data_file(table, 2)
         table.java.newFastAppend().appendFile(old).commit()
-        since = head(table)
+        since = read_head(table)
         rewrite(table, old, new)
-        table.java.newRowDelta().addDeletes(table.equality_deletes(new)).commit()
+        table.java.newRowDelta().addDeletes(table.make_equality_deletes(new)).commit()
 
-        assert read_of(plan_changes(table.load(), since, head(table))) == PlanRows(2, 2)
+        assert count_read(plan_changes(table.load(), since, read_head(table))) == PlanRows(2, 2)
 
 
 def create_table(lake: Lake, mode: str, version: int) -> str:
@@ -222,28 +225,28 @@ def play(lake: Lake, name: str, statements: Sequence[str]) -> None:
             lake.sql(statement.format(t=f"lake.{name}"))
 
 
-def read_of(plan: ChangePlan) -> PlanRows:
+def count_read(plan: ChangePlan) -> PlanRows:
     deletes = max(plan.shared_before.records, plan.shared_after.records)
     return PlanRows(plan.added.records, plan.removed.records, deletes)
 
 
 def read_after_rewrite(spark: SparkSession, *, rows: int, by: int) -> PlanRows:
     """Return what a plan reads after one file of `rows` was replaced by one of `by` rows."""
-    table = table_of(spark, 2)
-    old, new = data_file_of(table, rows), data_file_of(table, by)
+    table = make_table(spark, 2)
+    old, new = make_data_file(table, rows), make_data_file(table, by)
     table.java.newFastAppend().appendFile(old).commit()
-    since = head(table)
+    since = read_head(table)
     rewrite(table, old, new)
-    return read_of(plan_changes(table.load(), since, head(table)))
+    return count_read(plan_changes(table.load(), since, read_head(table)))
 
 
-def table_of(spark: SparkSession, version: int) -> MetadataTable:
+def make_table(spark: SparkSession, version: int) -> MetadataTable:
     return MetadataTable(spark, **{"format-version": str(version)})
 
 
-def data_file_of(table: MetadataTable, rows: int) -> Any:
+def make_data_file(table: MetadataTable, rows: int) -> Any:
     """Return a data file whose metadata states this number of rows."""
-    file = table.data_file()
+    file = table.make_data_file()
     builder = table.bridge.get_statics("org.apache.iceberg.DataFiles").builder(table.java.spec())
     return builder.copy(file).withRecordCount(rows).build()
 
@@ -252,6 +255,6 @@ def rewrite(table: MetadataTable, old: Any, new: Any) -> None:
     table.java.newRewrite().deleteFile(old).addFile(new).commit()
 
 
-def head(table: MetadataTable) -> int:
+def read_head(table: MetadataTable) -> int:
     table.java.refresh()
     return int(table.java.currentSnapshot().snapshotId())

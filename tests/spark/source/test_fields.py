@@ -11,7 +11,7 @@ import pytest
 
 from icdc_api.errors import FieldInvalid
 from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Lake, Op
-from icdc_testing.tables.fields import by, fields, taken
+from icdc_testing.tables.fields import derive, parse_fields, take
 
 pytestmark = pytest.mark.spark
 
@@ -39,13 +39,13 @@ def table(lake: Lake) -> str:
 
 
 def test_fields_are_named_nested_worked_out_and_left_out(lake: Lake, table: str) -> None:
-    wanted = fields(
+    wanted = parse_fields(
         "*",
-        taken("customer.name", "name"),
-        by("customer.initial", "upper(left(name, 1))"),
-        taken("zip", "address.zip"),
-        by("total", "price * n"),
-        by("parts", "transform(tags, t -> named_struct('tag', t, 'size', length(t)))"),
+        take("customer.name", "name"),
+        derive("customer.initial", "upper(left(name, 1))"),
+        take("zip", "address.zip"),
+        derive("total", "price * n"),
+        derive("parts", "transform(tags, t -> named_struct('tag', t, 'size', length(t)))"),
         {"exclude": "day"},
         {"exclude": "price"},
     )
@@ -70,11 +70,11 @@ def test_a_row_on_which_an_expression_fails_is_refused_and_others_are_not(
     lake: Lake, table: str
 ) -> None:
     # The same part twice: it must not be evaluated once for both, where nothing catches it.
-    wanted = fields(
-        taken("id", "id"),
-        by("ratio", "cast(price / n as int)"),
-        by("more.next", "cast(price / n as int) + 1"),
-        by("near", "(price / n) between 1 and nullif(price / n, 9)"),
+    wanted = parse_fields(
+        take("id", "id"),
+        derive("ratio", "cast(price / n as int)"),
+        derive("more.next", "cast(price / n as int) + 1"),
+        derive("near", "(price / n) between 1 and nullif(price / n, 9)"),
     )
     (batch,) = lake.export(table, fields=wanted)
     assert batch.ops == [
@@ -93,13 +93,15 @@ def test_rows_are_compared_by_what_fields_read_and_deletes_are_not_worked_out(
     lake.sql(
         f"insert into lake.{name} values (1, 6, 2, ''), (2, 6, 3, ''), (3, 6, 0, ''), (4, 1, 1, '')"
     )
-    since = lake.head(name)
+    since = lake.read_head(name)
     lake.sql(f"update lake.{name} set notes = 'x' where id = 1")
     lake.sql(f"update lake.{name} set n = 6 where id = 2")
     lake.sql(f"delete from lake.{name} where id >= 3")
     # It fails on a row without values, as the other side of a join has them for deletes.
-    wanted = fields(by("ratio", "price / n"), by("sure", "assert_true(n is not null) is null"))
-    for strategy, batch in lake.ways(name, since, fields=wanted).items():
+    wanted = parse_fields(
+        derive("ratio", "price / n"), derive("sure", "assert_true(n is not null) is null")
+    )
+    for strategy, batch in lake.compute_ways(name, since, fields=wanted).items():
         ops = [op for op in batch.ops if op.id != "1"]
         assert ops == [
             Op("d", "3", None),
@@ -114,11 +116,11 @@ def test_rows_are_compared_by_what_fields_read_and_deletes_are_not_worked_out(
 def test_an_expression_is_evaluated_for_written_rows_alone(lake: Lake) -> None:
     name = lake.create("id int, n int")
     lake.sql(f"insert into lake.{name} select id, id from range(0, 1000, 1, 1)")
-    since = lake.head(name)
+    since = lake.read_head(name)
     lake.sql(f"update lake.{name} set n = -1 where id < 3")
     # Were it evaluated for the other rows, it would fail on each of them.
-    wanted = fields(by("n", "if(n >= 0, raise_error('evaluated'), n)"))
-    for strategy, batch in lake.ways(name, since, fields=wanted).items():
+    wanted = parse_fields(derive("n", "if(n >= 0, raise_error('evaluated'), n)"))
+    for strategy, batch in lake.compute_ways(name, since, fields=wanted).items():
         assert [op.expect for op in batch.ops] == ["u"] * 3, strategy
 
 
@@ -129,13 +131,13 @@ def test_columns_may_be_called_as_our_own_ones(lake: Lake) -> None:
     columns = ", ".join(f"`{name.replace('`', '``')}` int" for name in COLUMN_CALLED)
     name = lake.create(columns)
     lake.sql(f"insert into lake.{name} values ({', '.join(map(str, range(len(COLUMN_CALLED))))})")
-    wanted = fields(
+    wanted = parse_fields(
         *(
-            by(f"x{number}", f"`{column.replace('`', '``')}` + 1")
+            derive(f"x{number}", f"`{column.replace('`', '``')}` + 1")
             for number, column in enumerate(COLUMN_CALLED)
         ),
-        by("lower", "id2 + C0"),
-        taken("dotted", "a.b"),
+        derive("lower", "id2 + C0"),
+        take("dotted", "a.b"),
     )
     assert list_documents(lake, name, fields=wanted) == {
         "0": {**{f"x{n}": n + 1 for n in range(len(COLUMN_CALLED))}, "lower": 9, "dotted": 4}
@@ -188,7 +190,9 @@ def test_an_expression_that_is_no_function_of_the_row_is_refused(
     )
     expression = expression.format(t=f"lake.{name}")
     with pytest.raises(FieldInvalid, match=re.escape(words)) as caught:
-        lake.spec(name, identifier_columns=("total",), fields=fields(by("made", expression)))
+        lake.resolve_spec(
+            name, identifier_columns=("total",), fields=parse_fields(derive("made", expression))
+        )
     assert name in caught.value.message
     assert "made" in caught.value.message or "no field" in words
 
@@ -220,8 +224,12 @@ def test_types_of_expressions_have_the_forms_of_columns(lake: Lake) -> None:
 
     name = lake.create("id int, c string")
     lake.sql(f"insert into lake.{name} values (1, 'a')")
-    wanted = fields(taken("id", "id"), *(by(f"x{n}", text) for n, (text, _, _) in enumerate(TYPES)))
-    properties = build_index_mapping(lake.spec(name, fields=wanted), table_uuid="u")["properties"]
+    wanted = parse_fields(
+        take("id", "id"), *(derive(f"x{n}", text) for n, (text, _, _) in enumerate(TYPES))
+    )
+    properties = build_index_mapping(lake.resolve_spec(name, fields=wanted), table_uuid="u")[
+        "properties"
+    ]
     (document,) = list_documents(lake, name, fields=wanted).values()
     for number, (text, kind, value) in enumerate(TYPES):
         assert properties[f"x{number}"].get("type") == kind, text

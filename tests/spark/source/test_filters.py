@@ -23,12 +23,12 @@ def test_rows_enter_and_leave_the_index_with_the_filter(
     lake.sql(
         f"insert into lake.{name} values (1, 'NL', 1), (2, 'NL', 2), (3, 'DE', 3), (4, null, 4)"
     )
-    since = lake.head(name)
+    since = lake.read_head(name)
     lake.sql(f"update lake.{name} set c = 'DE' where id = 1")
     lake.sql(f"update lake.{name} set c = 'NL' where id = 3")
     lake.sql(f"update lake.{name} set n = 20 where id in (2, 4)")
 
-    batch = lake.changes(name, since, row_filter="c = 'NL'", columns=("n",))
+    batch = lake.diff(name, since, row_filter="c = 'NL'", columns=("n",))
 
     assert batch.ops == [
         Op("c", "3", '{"n":3}'),
@@ -40,16 +40,16 @@ def test_rows_enter_and_leave_the_index_with_the_filter(
 def test_appended_rows_outside_the_filter_are_not_sent(lake: Lake) -> None:
     name = lake.create("id int, c string")
     lake.sql(f"insert into lake.{name} values (1, 'NL'), (2, 'DE')")
-    assert lake.changes(name, None, row_filter="c = 'NL'").short == [("c", "1")]
+    assert lake.diff(name, None, row_filter="c = 'NL'").short == [("c", "1")]
 
 
 @pytest.mark.parametrize("row_filter", ["nope = 1", "id +", "id", "sum(id) > 1"])
 def test_a_filter_that_does_not_fit_is_refused(lake: Lake, row_filter: str) -> None:
     name = lake.create("id int")
     lake.sql(f"insert into lake.{name} values (1)")
-    spec = lake.spec(name, row_filter=row_filter)
+    spec = lake.resolve_spec(name, row_filter=row_filter)
     with (
-        open_reader(lake.session, lake.table(name), lake.head(name), spec) as reader,
+        open_reader(lake.session, lake.load_table(name), lake.read_head(name), spec) as reader,
         pytest.raises(FilterInvalid, match=re.escape(f"rowFilter `{row_filter}`")),
     ):
         check_filter(reader, spec)
@@ -102,9 +102,9 @@ def test_a_filter_that_needs_more_than_the_row_is_refused(lake: Lake, row_filter
     name = lake.create("id int, c string, ts timestamp, d date")
     lake.sql(f"insert into lake.{name} values (1, 'a', null, null)")
     row_filter = row_filter.format(t=f"lake.{name}")
-    spec = lake.spec(name, row_filter=row_filter)
+    spec = lake.resolve_spec(name, row_filter=row_filter)
     with (
-        open_reader(lake.session, lake.table(name), lake.head(name), spec) as reader,
+        open_reader(lake.session, lake.load_table(name), lake.read_head(name), spec) as reader,
         pytest.raises(FilterInvalid, match=re.escape(f"rowFilter `{row_filter}`")),
     ):
         check_filter(reader, spec)
@@ -135,12 +135,12 @@ OF_THE_ROW = [
 def test_a_filter_may_compute_whatever_it_likes_from_the_row(lake: Lake, row_filter: str) -> None:
     name = lake.create("id int, c string, ts timestamp, d date")
     lake.sql(f"insert into lake.{name} values (1, 'a', null, null)")
-    spec = lake.spec(name, row_filter=row_filter)
-    with open_reader(lake.session, lake.table(name), lake.head(name), spec) as reader:
+    spec = lake.resolve_spec(name, row_filter=row_filter)
+    with open_reader(lake.session, lake.load_table(name), lake.read_head(name), spec) as reader:
         check_filter(reader, spec)
 
 
 def test_a_filter_cannot_read_the_environment_of_the_driver(lake: Lake) -> None:
     name = lake.create("id int, c string")
     lake.sql(f"insert into lake.{name} values (1, '{os.environ['HOME']}')")
-    assert lake.changes(name, None, row_filter="c = '${env:HOME}'").ops == []
+    assert lake.diff(name, None, row_filter="c = '${env:HOME}'").ops == []

@@ -62,7 +62,7 @@ def test_every_way_of_comparing_gives_the_ids_of_an_export(
     name = lake.create(COLUMNS, mode=mode, version=version)
     rows = ", ".join(RETAINED + UPDATED + DELETED)
     lake.sql(f"insert into lake.{name} select /*+ coalesce(1) */ * from values {rows}")
-    since, before = lake.head(name), export_documents(lake, name)
+    since, before = lake.read_head(name), export_documents(lake, name)
     lake.sql(f"update lake.{name} set v = 'changed' where v = 'old'")
     lake.sql(f"delete from lake.{name} where v = 'gone'")
     lake.sql(f"insert into lake.{name} values {', '.join(CREATED)}")
@@ -74,7 +74,7 @@ def test_every_way_of_comparing_gives_the_ids_of_an_export(
         *(Op("u", key, doc) for key, doc in after.items() if before.get(key, doc) != doc),
         *(Op("d", key, None) for key in before.keys() - after.keys()),
     }
-    batches = lake.ways(name, since, identifier_columns=KEYS)
+    batches = lake.compute_ways(name, since, identifier_columns=KEYS)
     assert (Strategy.LINEAGE in batches) == (version == 3)
     for strategy, batch in batches.items():
         assert set(batch.ops) == expected, strategy
@@ -90,7 +90,7 @@ def test_a_task_groups_a_bounded_number_of_rows_and_small_ones_share_a_task(
 ) -> None:
     assert lake.session.sparkContext.defaultParallelism == 2
     monkeypatch.setattr(diff_rows, "GROUPED_ROWS", 1_000)
-    spec = lake.spec(lake.create("id bigint, v string"))
+    spec = lake.resolve_spec(lake.create("id bigint, v string"))
     rows = lake.session.range(100).selectExpr("id % 10 as k0")
     grouped = diff_rows.group_by_key(rows, spec, F.count(F.lit(1)).alias("rows"), max_rows=count)
     assert grouped.rdd.getNumPartitions() == tasks

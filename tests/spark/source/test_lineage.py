@@ -13,8 +13,8 @@ from icdc_spark.diff.strategies import Strategy
 from icdc_spark.readers.choose import can_read_lineage
 from icdc_testing.lake.java.writers import JavaWriter
 from icdc_testing.lake.lake import CATALOG, COPY_ON_WRITE, MERGE_ON_READ, Lake, Op
-from icdc_testing.lake.lineage import by_lineage, put_back
-from icdc_testing.lake.schemas import create_from_json, fields_json
+from icdc_testing.lake.lineage import compute_by_lineage, put_back
+from icdc_testing.lake.schemas import build_schema_json, create_from_json
 
 pytestmark = pytest.mark.spark
 
@@ -27,12 +27,14 @@ def create_table(lake: Lake, mode: str = COPY_ON_WRITE, **wishes: Any) -> tuple[
     wishes.setdefault("version", 3)
     name = lake.create("id int, country string, name string", mode=mode, **wishes)
     lake.sql(f"insert into lake.{name} select /*+ coalesce(1) */ * from ({ROWS})")
-    return name, lake.head(name)
+    return name, lake.read_head(name)
 
 
 def uses_lineage(lake: Lake, name: str, since: int) -> bool:
     """Return whether the batch relies on the row lineage of its rows."""
-    return plan_changes(lake.table(name), since, lake.head(name)).lineage_since is not None
+    return (
+        plan_changes(lake.load_table(name), since, lake.read_head(name)).lineage_since is not None
+    )
 
 
 class TestBelieved:
@@ -56,7 +58,7 @@ class TestBelieved:
             "when not matched then insert (id, country, name) values (k, 'FR', v)"
         )
 
-        assert by_lineage(lake, name, since).ops == [
+        assert compute_by_lineage(lake, name, since).ops == [
             Op("c", "9", '{"id":9,"country":"FR","name":"nine"}'),
             Op("d", "1", None),
             Op("u", "2", '{"id":2,"country":"NL","name":"two"}'),
@@ -68,12 +70,12 @@ class TestBelieved:
         lake.compact(name)
         # What a compaction wrote is read only where it was changed again.
         lake.sql(f"update lake.{name} set name = 'x' where id = 2")
-        assert by_lineage(lake, name, since).short == [("u", "2")]
+        assert compute_by_lineage(lake, name, since).short == [("u", "2")]
 
         lake.sql(f"delete from lake.{name} where id = 3")
         lake.compact(name)
         lake.sql(f"update lake.{name} set country = 'BE' where id = 4")
-        assert by_lineage(lake, name, since).short == [("d", "3"), ("u", "2"), ("u", "4")]
+        assert compute_by_lineage(lake, name, since).short == [("d", "3"), ("u", "2"), ("u", "4")]
 
     def test_an_update_to_the_same_values_is_sent_where_there_are_many_rows(
         self, lake: Lake
@@ -81,14 +83,14 @@ class TestBelieved:
         name, since = create_table(lake)
         lake.sql(f"update lake.{name} set name = 'b' where id = 2")
 
-        assert by_lineage(lake, name, since).short == [("u", "2")]
-        assert lake.changes(name, since).ops == []
+        assert compute_by_lineage(lake, name, since).short == [("u", "2")]
+        assert lake.diff(name, since).ops == []
 
     def test_an_overwrite_makes_every_row_new(self, lake: Lake) -> None:
         name, since = create_table(lake)
         lake.sql(f"insert overwrite lake.{name} values (1, 'NL', 'a'), (2, 'NL', 'z')")
 
-        assert by_lineage(lake, name, since).ops == [
+        assert compute_by_lineage(lake, name, since).ops == [
             *[Op("d", "3", None), Op("d", "4", None)],
             Op("u", "1", '{"id":1,"country":"NL","name":"a"}'),
             Op("u", "2", '{"id":2,"country":"NL","name":"z"}'),
@@ -99,10 +101,10 @@ class TestBelieved:
         name = lake.create("id int", version=3)
         rows = f"select id from range({BROADCAST_IDS + 2})"
         lake.sql(f"insert into lake.{name} {rows}")
-        since = lake.head(name)
+        since = lake.read_head(name)
         lake.sql(f"insert overwrite lake.{name} {rows} where id <> 5")
 
-        assert by_lineage(lake, name, since).ops == [Op("d", "5", None)]
+        assert compute_by_lineage(lake, name, since).ops == [Op("d", "5", None)]
 
     def test_keys_change_and_rows_leave_the_filter(self, lake: Lake) -> None:
         name, since = create_table(lake)
@@ -110,7 +112,9 @@ class TestBelieved:
         lake.sql(f"update lake.{name} set country = 'BE' where id = 2")
         lake.sql(f"update lake.{name} set country = 'NL' where id = 4")
 
-        batch = by_lineage(lake, name, since, row_filter="country <> 'BE'", columns=("country",))
+        batch = compute_by_lineage(
+            lake, name, since, row_filter="country <> 'BE'", columns=("country",)
+        )
 
         assert batch.ops == [
             Op("c", "30", '{"country":"DE"}'),
@@ -120,11 +124,11 @@ class TestBelieved:
 
     def test_equality_deletes_and_new_rows_of_the_same_keys_are_updates(self, lake: Lake) -> None:
         name, since = create_table(lake)
-        writer = JavaWriter(lake.table(name))
+        writer = JavaWriter(lake.load_table(name))
         writer.delete_equal([{"id": 2}, {"id": 3}])
         writer.append([{"id": 2, "name": "two"}, {"id": 5}])
 
-        assert by_lineage(lake, name, since).ops == [
+        assert compute_by_lineage(lake, name, since).ops == [
             Op("c", "5", '{"id":5}'),
             Op("d", "3", None),
             Op("u", "2", '{"id":2,"name":"two"}'),
@@ -133,12 +137,12 @@ class TestBelieved:
     def test_a_file_that_was_put_back_brings_back_its_rows(self, lake: Lake) -> None:
         name, _ = create_table(lake)
         lake.sql(f"update lake.{name} set name = 'x' where id = 1")
-        past = lake.head(name)
+        past = lake.read_head(name)
         lake.sql(f"update lake.{name} set name = 'y' where id = 2")
-        since = lake.head(name)
+        since = lake.read_head(name)
         put_back(lake, name, past)
 
-        batch = by_lineage(lake, name, since)
+        batch = compute_by_lineage(lake, name, since)
         assert Op("u", "2", '{"id":2,"country":"NL","name":"b"}') in batch.ops
         assert {op.id for op in batch.ops} <= {"1", "2"}
 
@@ -148,10 +152,10 @@ class TestBelieved:
         name, _ = create_table(lake, version=2)
         lake.sql(f"alter table lake.{name} set tblproperties('format-version'='3')")
         lake.sql(f"insert into lake.{name} values (5, 'BE', 'e')")
-        since = lake.head(name)
+        since = lake.read_head(name)
         lake.sql(f"update lake.{name} set name = 'x' where id in (2, 5)")
 
-        assert by_lineage(lake, name, since).short == [("u", "2"), ("u", "5")]
+        assert compute_by_lineage(lake, name, since).short == [("u", "2"), ("u", "5")]
 
 
 class TestNotBelieved:
@@ -161,17 +165,17 @@ class TestNotBelieved:
         lake.sql(f"update lake.{name} set name = 'x' where id = 2")
 
         assert not uses_lineage(lake, name, since)
-        assert lake.changes(name, since).short == [("u", "2")]
+        assert lake.diff(name, since).short == [("u", "2")]
 
     def test_after_a_rollback_rows_are_compared(self, lake: Lake) -> None:
         name, first = create_table(lake)
         lake.sql(f"update lake.{name} set name = 'x' where id = 2")
-        since = lake.head(name)
+        since = lake.read_head(name)
         lake.sql(f"call lake.system.rollback_to_snapshot('{name}', {first})")
         lake.sql(f"update lake.{name} set name = 'y' where id = 3")
 
         assert not uses_lineage(lake, name, since)
-        assert lake.changes(name, since).ops == [
+        assert lake.diff(name, since).ops == [
             Op("u", "2", '{"id":2,"country":"NL","name":"b"}'),
             Op("u", "3", '{"id":3,"country":"DE","name":"y"}'),
         ]
@@ -180,41 +184,43 @@ class TestNotBelieved:
         name, since = create_table(lake)
         lake.sql(f"alter table lake.{name} create tag kept as of version {since}")
         lake.sql(f"update lake.{name} set name = 'x' where id = 2")
-        between = lake.head(name)
+        between = lake.read_head(name)
         lake.sql(f"delete from lake.{name} where id = 3")
         lake.sql(f"call lake.system.expire_snapshots('{name}', snapshot_ids => array({between}L))")
 
         assert not uses_lineage(lake, name, since)
-        assert lake.changes(name, since).short == [("d", "3"), ("u", "2")]
+        assert lake.diff(name, since).short == [("d", "3"), ("u", "2")]
 
     def test_a_reader_that_cannot_ask_rows_compares_them(self, lake: Lake) -> None:
-        name = lake.new_name()
-        described = fields_json({"id": "int", "at": "time"})
+        name = lake.choose_name()
+        described = build_schema_json({"id": "int", "at": "time"})
         create_from_json(lake.session, f"{CATALOG}.{name}", described, {"format-version": "3"})
-        file = JavaWriter(lake.table(name)).append([{"id": 1}, {"id": 2}])
-        since = lake.head(name)
-        writer = JavaWriter(lake.table(name))
-        writer.replace(file, [{"id": 1}, {"id": 2, "at": writer.value("time", "14:30")}])
-        until = lake.head(name)
+        file = JavaWriter(lake.load_table(name)).append([{"id": 1}, {"id": 2}])
+        since = lake.read_head(name)
+        writer = JavaWriter(lake.load_table(name))
+        writer.replace(file, [{"id": 1}, {"id": 2, "at": writer.parse_value("time", "14:30")}])
+        until = lake.read_head(name)
 
-        assert can_read_lineage(lake.table(name), until, lake.spec(name, columns=("id",)))
-        assert not can_read_lineage(lake.table(name), until, lake.spec(name))
-        assert lake.changes(name, since).ops == [Op("u", "2", '{"id":2,"at":"14:30:00.000000"}')]
+        assert can_read_lineage(
+            lake.load_table(name), until, lake.resolve_spec(name, columns=("id",))
+        )
+        assert not can_read_lineage(lake.load_table(name), until, lake.resolve_spec(name))
+        assert lake.diff(name, since).ops == [Op("u", "2", '{"id":2,"at":"14:30:00.000000"}')]
         with pytest.raises(Bug, match="do not say when they were last written"):
-            lake.changes(name, since, strategy=Strategy.LINEAGE)
+            lake.diff(name, since, strategy=Strategy.LINEAGE)
 
 
 def test_of_keys_with_several_rows_those_that_live_decide(lake: Lake) -> None:
     name = lake.create("id int, a string", version=3)
     pairs = ", ".join(f"({key}, 'x'), ({key}, 'y')" for key in (2, 3, 4, 5, 6))
     lake.sql(f"insert into lake.{name} select /*+ coalesce(1) */ * from (values (1, 'x'), {pairs})")
-    since = lake.head(name)
+    since = lake.read_head(name)
     lake.sql(f"insert into lake.{name} values (1, 'w')")
     lake.sql(f"update lake.{name} set a = 'z' where id = 2 and a = 'x'")
     lake.sql(f"delete from lake.{name} where id = 3 and a = 'x' or id = 4 and a = 'y' or id = 5")
 
-    batch = by_lineage(lake, name, since)
-    compared = lake.changes(name, since, strategy=Strategy.TWO_READS)
+    batch = compute_by_lineage(lake, name, since)
+    compared = lake.diff(name, since, strategy=Strategy.TWO_READS)
 
     # Each of these has two rows left, of which a fingerprint with a random salt picks one.
     ambiguous = {"1", "2", "6"}

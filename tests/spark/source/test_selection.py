@@ -28,7 +28,7 @@ from icdc_testing.lake.lake import (
     VERSION,
     Lake,
     Op,
-    frame_of_ids,
+    make_frame_of_ids,
     parse,
 )
 
@@ -40,36 +40,36 @@ MODES = [pytest.param(COPY_ON_WRITE, 2, id="cow-v2"), pytest.param(MERGE_ON_READ
 def test_a_change_outside_the_projection_writes_nothing(lake: Lake) -> None:
     name = lake.create("id int, a string, b string")
     lake.sql(f"insert into lake.{name} values (1, 'a', 'b')")
-    since = lake.head(name)
+    since = lake.read_head(name)
     lake.sql(f"update lake.{name} set b = 'x'")
-    assert lake.changes(name, since, columns=("id", "a")).ops == []
+    assert lake.diff(name, since, columns=("id", "a")).ops == []
 
 
 def test_an_added_nullable_column_touches_no_document(lake: Lake) -> None:
     name = lake.create("id int, s struct<a:int>")
     lake.sql(f"insert into lake.{name} values (1, named_struct('a', 1)), (2, null)")
-    since, before = lake.head(name), lake.spec(name)
+    since, before = lake.read_head(name), lake.resolve_spec(name)
     lake.sql(f"alter table lake.{name} add columns (x string, s.b double)")
     lake.sql(f"update lake.{name} set x = 'new' where id = 2")
 
-    verdict = lake.spec(name).compare_with_stored(before.stored)
+    verdict = lake.resolve_spec(name).compare_with_stored(before.stored)
 
     assert (verdict.reason, verdict.added) == (None, ("s.b", "x"))
-    assert lake.changes(name, since).ops == [Op("u", "2", '{"id":2,"x":"new"}')]
+    assert lake.diff(name, since).ops == [Op("u", "2", '{"id":2,"x":"new"}')]
 
 
 def test_rows_are_read_by_the_schema_of_the_later_snapshot(lake: Lake) -> None:
     name = lake.create("id int, a string, b string")
     lake.sql(f"insert into lake.{name} values (1, 'a', 'b')")
-    since = lake.head(name)
+    since = lake.read_head(name)
     lake.sql(f"insert into lake.{name} values (2, 'c', 'd')")
-    until = lake.head(name)
+    until = lake.read_head(name)
     lake.sql(f"alter table lake.{name} rename column a to z")
     lake.sql(f"alter table lake.{name} drop column b")
     lake.sql(f"insert into lake.{name} values (3, 'e')")
 
-    assert lake.changes(name, since, until=until).ops == [Op("c", "2", '{"id":2,"a":"c","b":"d"}')]
-    assert lake.changes(name, until).ops == [Op("c", "3", '{"id":3,"z":"e"}')]
+    assert lake.diff(name, since, until=until).ops == [Op("c", "2", '{"id":2,"a":"c","b":"d"}')]
+    assert lake.diff(name, until).ops == [Op("c", "3", '{"id":3,"z":"e"}')]
 
 
 def test_names_that_would_confuse_sql_are_taken_word_for_word(lake: Lake) -> None:
@@ -85,7 +85,7 @@ class TestDuplicates:
         """Create a table whose batch writes the id 2 twice; id 1 is in an unchanged file."""
         name = lake.create("id int, a string")
         lake.sql(f"insert into lake.{name} values (1, 'a'), (3, 'c')")
-        since = lake.head(name)
+        since = lake.read_head(name)
         lake.sql(f"insert into lake.{name} values (1, 'b'), (2, 'x'), (2, 'y')")
         return name, since
 
@@ -93,26 +93,26 @@ class TestDuplicates:
     def test_one_operation_per_key_is_sent_and_the_key_is_counted(
         self, lake: Lake, duplicates: tuple[str, int], strategy: Strategy
     ) -> None:
-        batch = lake.changes(*duplicates, strategy=strategy)
+        batch = lake.diff(*duplicates, strategy=strategy)
 
         assert batch.short == [("c", "1"), ("c", "2")]
         assert batch.counts.duplicate_keys == 1
         # Which one is sent hangs on the salt of the batch; the snapshot decides afterwards.
-        assert batch.ops[0] == lake.changes(*duplicates, strategy=Strategy.ONE_READ).ops[0]
+        assert batch.ops[0] == lake.diff(*duplicates, strategy=Strategy.ONE_READ).ops[0]
         assert batch.ops[1].doc in {'{"id":2,"a":"x"}', '{"id":2,"a":"y"}'}
 
     def test_the_snapshot_decides_about_given_ids(
         self, lake: Lake, duplicates: tuple[str, int], spark: SparkSession
     ) -> None:
         name, since = duplicates
-        table, spec = lake.table(name), lake.spec(name)
-        plan = plan_changes(table, since, lake.head(name))
-        with open_reader(lake.session, table, lake.head(name), spec) as reader:
+        table, spec = lake.load_table(name), lake.resolve_spec(name)
+        plan = plan_changes(table, since, lake.read_head(name))
+        with open_reader(lake.session, table, lake.read_head(name), spec) as reader:
             assert sorted(r["id"] for r in list_changed_ids(reader, plan, spec).collect()) == [
                 "1",
                 "2",
             ]
-            ids = frame_of_ids(spark, ["1", "3", "3", "9"])
+            ids = make_frame_of_ids(spark, ["1", "3", "3", "9"])
             batch = parse(look_up_ids(reader, ids, spec, version=VERSION))
             again = parse(look_up_ids(reader, ids, spec, version=VERSION))
 
@@ -125,13 +125,13 @@ class TestAppendOnly:
         name = lake.create("a string")
         lake.sql(f"insert into lake.{name} values ('x')")
         (first,) = lake.export(name, append_only=True)
-        since = lake.head(name)
+        since = lake.read_head(name)
         lake.sql(f"insert into lake.{name} values ('y')")
         lake.sql(
             f"call lake.system.rewrite_data_files(table => '{name}', "
             "options => map('rewrite-all', 'true', 'min-input-files', '1'))"
         )
-        batch = lake.changes(name, since, append_only=True)
+        batch = lake.diff(name, since, append_only=True)
 
         assert [(op.expect, op.doc) for op in batch.ops] == [("c", '{"a":"y"}')]
         assert re.fullmatch("[0-9a-f]{64}", batch.ops[0].id)
@@ -140,50 +140,50 @@ class TestAppendOnly:
     def test_any_other_change_stops_the_table_and_is_named(self, lake: Lake) -> None:
         name = lake.create("a string")
         lake.sql(f"insert into lake.{name} values ('x'), ('y')")
-        since = lake.head(name)
+        since = lake.read_head(name)
         lake.sql(f"insert into lake.{name} values ('z')")
         lake.sql(f"update lake.{name} set a = 'q' where a = 'x'")
-        culprit = lake.head(name)
+        culprit = lake.read_head(name)
         lake.sql(f"insert into lake.{name} values ('w')")
 
         with pytest.raises(NotAppendOnly, match=f"snapshot {culprit} has the operation overwrite"):
-            lake.changes(name, since, append_only=True)
+            lake.diff(name, since, append_only=True)
 
 
 class TestTables:
     def test_what_is_not_there_is_named(self, lake: Lake) -> None:
         name = lake.create("id int")
         with pytest.raises(TableNotFound, match=r"db\.nope: the catalog has no such table"):
-            lake.table("db.nope")
+            lake.load_table("db.nope")
         with pytest.raises(BadSpec, match="is not a table name"):
-            lake.table("db.")
+            lake.load_table("db.")
         with pytest.raises(BranchNotFound, match="has no branch `dev`"):
-            lake.table(name).find_current_snapshot("dev")
+            lake.load_table(name).find_current_snapshot("dev")
         with pytest.raises(ColumnNotFound, match="`nope`"):
-            lake.spec(name, columns=("nope",))
-        assert lake.table(name).find_current_snapshot() is None
+            lake.resolve_spec(name, columns=("nope",))
+        assert lake.load_table(name).find_current_snapshot() is None
 
     def test_an_expired_snapshot_is_a_gap(self, lake: Lake) -> None:
         name = lake.create("id int")
         lake.sql(f"insert into lake.{name} values (1)")
-        since = lake.head(name)
+        since = lake.read_head(name)
         lake.sql(f"insert into lake.{name} values (2)")
         lake.sql(f"call lake.system.expire_snapshots('{name}', timestamp'2100-01-01', 1)")
-        assert lake.table(name).find_snapshot(since) is None
+        assert lake.load_table(name).find_snapshot(since) is None
         with pytest.raises(Gap, match=str(since)):
-            lake.changes(name, since)
+            lake.diff(name, since)
 
     def test_a_tag_keeps_a_snapshot_and_moves(self, lake: Lake) -> None:
         name = lake.create("id int")
         lake.sql(f"insert into lake.{name} values (1)")
-        first, table = lake.head(name), lake.table(name)
+        first, table = lake.read_head(name), lake.load_table(name)
         tags.change(table, put={"icdc-x": Tag(snapshot_id=first, max_age_ms=None)})
         lake.sql(f"insert into lake.{name} values (2)")
         lake.sql(f"call lake.system.expire_snapshots('{name}', timestamp'2100-01-01', 1)")
         table.refresh()
         assert table.find_snapshot(first) is not None
-        assert table.is_ancestor(first, lake.head(name))
-        moved = Tag(snapshot_id=lake.head(name), max_age_ms=5000)
+        assert table.is_ancestor(first, lake.read_head(name))
+        moved = Tag(snapshot_id=lake.read_head(name), max_age_ms=5000)
         tags.change(table, put={"icdc-x": moved, "icdc-y": moved})
         assert tags.find(table, "icdc-x") == moved
         tags.change(table, remove=["icdc-x"])
@@ -193,7 +193,7 @@ class TestTables:
     def test_a_missing_data_file_is_named_as_such(self, lake: Lake) -> None:
         name = lake.create("id int")
         lake.sql(f"insert into lake.{name} values (1)")
-        table = lake.table(name)
+        table = lake.load_table(name)
         (path,) = [row[0] for row in lake.sql(f"select file_path from lake.{name}.files")]
         table.java.io().deleteFile(path)
         with pytest.raises(DataFileMissing, match="is missing"):
@@ -203,9 +203,9 @@ class TestTables:
         name = lake.create("id int")
         for number in range(3):
             lake.sql(f"insert into lake.{name} values ({number})")
-        table: IcebergTable = lake.table(name)
+        table: IcebergTable = lake.load_table(name)
         chunks = plan_export(
-            table, lake.head(name), target_bytes=1, target_rows=100
+            table, lake.read_head(name), target_bytes=1, target_rows=100
         ).iterate_chunks()
         assert [(chunk.number, chunk.group.files) for chunk in chunks] == [(0, 1), (1, 1), (2, 1)]
         whole = lake.export(name, target_bytes=1)

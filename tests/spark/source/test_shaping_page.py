@@ -9,7 +9,7 @@ import yaml
 
 from icdc_api.spec.tables import Table
 from icdc_testing.lake.lake import Lake
-from icdc_testing.tables.fields import fields
+from icdc_testing.tables.fields import parse_fields
 
 pytestmark = pytest.mark.spark
 
@@ -20,14 +20,14 @@ ROUTED = re.findall(r"```yaml table\n(.*?)```\n```json\n(.*?)```", PAGE, re.DOTA
 
 
 def test_every_recipe_gives_the_document_that_is_shown(lake: Lake) -> None:
-    name = lake.new_name()
+    name = lake.choose_name()
     create, insert = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
     lake.sql(create.format(t=f"lake.{name}") + " using iceberg")
     lake.sql(insert.format(t=f"lake.{name}"))
     assert len(RECIPES) >= 6
     assert PAGE.count("```yaml fields") == len(RECIPES)
     for entries, shown in RECIPES:
-        wanted = fields(*yaml.safe_load(entries))
+        wanted = parse_fields(*yaml.safe_load(entries))
         (batch,) = lake.export(name, fields=wanted, identifier_columns=("order_id",))
         assert [json.loads(op.doc or "") for op in batch.ops] == [json.loads(shown)], entries
     assert PAGE.count("```yaml table") == len(ROUTED) == 1

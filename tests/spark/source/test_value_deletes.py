@@ -9,7 +9,7 @@ from icdc_spark.iceberg.changes import key_deletes
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_testing.lake.java.writers import JavaWriter
 from icdc_testing.lake.lake import Lake, Op
-from icdc_testing.lake.schemas import create_from_json, fields_json
+from icdc_testing.lake.schemas import build_schema_json, create_from_json
 
 pytestmark = pytest.mark.spark
 
@@ -50,34 +50,34 @@ def test_values_of_all_types_are_found_as_iceberg_finds_them(lake: Lake) -> None
     rows: list[dict[str, Any]] = []
     keys: list[list[dict[str, Any]]] = []
     for at, (_, maker, deleted, other) in enumerate(TYPES):
-        values = [_to_java(bridge, maker, text) for text in (deleted, other)]
+        values = [_convert_to_java(bridge, maker, text) for text in (deleted, other)]
         rows += [{"type": at, f"v{at}": value} for value in (*values, None, None)]
         keys.append([{"type": at, f"v{at}": values[0]}, {"type": -1, f"v{at}": None}])
     keys[0].append({"type": 0, "v0": None})
-    JavaWriter(lake.table(name)).append([{"id": at, **row} for at, row in enumerate(rows)])
+    JavaWriter(lake.load_table(name)).append([{"id": at, **row} for at, row in enumerate(rows)])
     # A row that is deleted before, and then by its value once more.
-    JavaWriter(lake.table(name)).delete_equal([{"id": 4}])
-    since = lake.head(name)
+    JavaWriter(lake.load_table(name)).delete_equal([{"id": 4}])
+    since = lake.read_head(name)
     for values in keys:
-        JavaWriter(lake.table(name)).delete_equal(values)
+        JavaWriter(lake.load_table(name)).delete_equal(values)
 
-    missing = deleted_since(lake, name, since)
+    missing = list_deleted(lake, name, since)
     assert missing == [0, 2, 3, *range(8, 4 * len(TYPES), 4)]
-    planned = plan_changes(lake.table(name), since, lake.head(name))
+    planned = plan_changes(lake.load_table(name), since, lake.read_head(name))
     assert [read.data.files for read in planned.value_deletes] == [1] * len(TYPES)
-    assert sorted(int(op.id) for op in lake.changes(name, since).ops) == missing
+    assert sorted(int(op.id) for op in lake.diff(name, since).ops) == missing
 
 
 @pytest.mark.parametrize("file_format", ["avro", "orc"])
 def test_delete_files_of_any_format_are_looked_up(lake: Lake, file_format: str) -> None:
     name = create_typed_table(lake, {"v": "string"})
-    JavaWriter(lake.table(name)).append([{"id": at, "v": f"v{at}"} for at in range(3)])
-    since = lake.head(name)
+    JavaWriter(lake.load_table(name)).append([{"id": at, "v": f"v{at}"} for at in range(3)])
+    since = lake.read_head(name)
     keys = [{"v": "v1"}, {"v": "v5"}]
-    JavaWriter(lake.table(name)).delete_equal(keys, file_format=file_format)
+    JavaWriter(lake.load_table(name)).delete_equal(keys, file_format=file_format)
 
-    assert len(plan_changes(lake.table(name), since, lake.head(name)).value_deletes) == 1
-    assert lake.changes(name, since).short == [("d", "1")]
+    assert len(plan_changes(lake.load_table(name), since, lake.read_head(name)).value_deletes) == 1
+    assert lake.diff(name, since).short == [("d", "1")]
 
 
 UPSERTED = [{"id": 1, "v": "new"}, {"id": 7, "v": "first"}]
@@ -90,13 +90,13 @@ def test_of_many_rows_none_is_read_where_the_deletes_name_the_ids(
     """Nor by the reader of tables that Spark cannot load."""
     monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", 2)
     name = create_typed_table(lake, {"v": "string", "t": also})
-    old = JavaWriter(lake.table(name)).append([{"id": at, "v": "old"} for at in range(3)])
-    since = lake.head(name)
-    JavaWriter(lake.table(name)).upsert(UPSERTED, "id")
-    JavaWriter(lake.table(name)).delete_equal([{"id": 2}, {"id": 8}])
-    lake.table(name).java.io().deleteFile(old.location())
+    old = JavaWriter(lake.load_table(name)).append([{"id": at, "v": "old"} for at in range(3)])
+    since = lake.read_head(name)
+    JavaWriter(lake.load_table(name)).upsert(UPSERTED, "id")
+    JavaWriter(lake.load_table(name)).delete_equal([{"id": 2}, {"id": 8}])
+    lake.load_table(name).java.io().deleteFile(old.location())
 
-    for strategy, batch in lake.ways(name, since).items():
+    for strategy, batch in lake.compute_ways(name, since).items():
         assert batch.ops == [
             # Whether 7 and 8 were there nobody knows who does not read the older file.
             Op("d", "2", None),
@@ -111,15 +111,15 @@ def test_a_file_that_was_put_in_again_keeps_the_keys_that_were_deleted_before(
 ) -> None:
     monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", 0)
     name = create_typed_table(lake, {"v": "string"})
-    again = JavaWriter(lake.table(name)).append([{"id": at, "v": "old"} for at in range(3)])
-    JavaWriter(lake.table(name)).append([{"id": 5, "v": "old"}])
-    since = lake.head(name)
-    JavaWriter(lake.table(name)).delete_equal([{"id": 1}, {"id": 5}])
-    lake.table(name).java.newDelete().deleteFile(again).commit()
-    lake.table(name).java.newFastAppend().appendFile(again).commit()
+    again = JavaWriter(lake.load_table(name)).append([{"id": at, "v": "old"} for at in range(3)])
+    JavaWriter(lake.load_table(name)).append([{"id": 5, "v": "old"}])
+    since = lake.read_head(name)
+    JavaWriter(lake.load_table(name)).delete_equal([{"id": 1}, {"id": 5}])
+    lake.load_table(name).java.newDelete().deleteFile(again).commit()
+    lake.load_table(name).java.newFastAppend().appendFile(again).commit()
 
-    assert deleted_since(lake, name, since) == [5]
-    for strategy, batch in lake.ways(name, since).items():
+    assert list_deleted(lake, name, since) == [5]
+    for strategy, batch in lake.compute_ways(name, since).items():
         assert [op for op in batch.ops if op.expect == "d"] == [Op("d", "5", None)], strategy
 
 
@@ -141,43 +141,45 @@ def test_rows_are_read_where_deletes_do_not_say_all(
 ) -> None:
     monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", rows)
     name = create_typed_table(lake, {"v": "string"})
-    JavaWriter(lake.table(name)).append([{"id": at, "v": "old"} for at in range(3)])
-    since = lake.head(name)
-    JavaWriter(lake.table(name)).delete_equal(keys)
+    JavaWriter(lake.load_table(name)).append([{"id": at, "v": "old"} for at in range(3)])
+    since = lake.read_head(name)
+    JavaWriter(lake.load_table(name)).delete_equal(keys)
 
     missing = "2|old" if "identifier_columns" in wishes else "2"
-    assert lake.changes(name, since, **wishes).ops == [Op("d", missing, None)]
+    assert lake.diff(name, since, **wishes).ops == [Op("d", missing, None)]
 
 
 def test_numbers_of_which_two_are_zero_are_left_to_iceberg(lake: Lake) -> None:
     name, bridge = create_typed_table(lake, {"v": "double"}), Bridge(lake.session)
     of = ("java.lang.Double", "valueOf")
-    values = [_to_java(bridge, of, text) for text in ("0.0", "-0.0", "NaN")]
-    JavaWriter(lake.table(name)).append([{"id": at, "v": value} for at, value in enumerate(values)])
-    since = lake.head(name)
-    JavaWriter(lake.table(name)).delete_equal([{"v": values[1]}, {"v": values[2]}])
+    values = [_convert_to_java(bridge, of, text) for text in ("0.0", "-0.0", "NaN")]
+    JavaWriter(lake.load_table(name)).append(
+        [{"id": at, "v": value} for at, value in enumerate(values)]
+    )
+    since = lake.read_head(name)
+    JavaWriter(lake.load_table(name)).delete_equal([{"v": values[1]}, {"v": values[2]}])
 
-    assert deleted_since(lake, name, since) == [1, 2]
-    assert not plan_changes(lake.table(name), since, lake.head(name)).value_deletes
-    for strategy, batch in lake.ways(name, since).items():
+    assert list_deleted(lake, name, since) == [1, 2]
+    assert not plan_changes(lake.load_table(name), since, lake.read_head(name)).value_deletes
+    for strategy, batch in lake.compute_ways(name, since).items():
         assert [op.id for op in batch.ops] == ["1", "2"], strategy
 
 
 def create_typed_table(lake: Lake, columns: dict[str, str]) -> str:
     """Create a table of format 2 with an `id` and these Iceberg types; return its name."""
-    name = lake.new_name()
-    described = fields_json({"id": "int", **columns})
+    name = lake.choose_name()
+    described = build_schema_json({"id": "int", **columns})
     create_from_json(lake.session, f"lake.{name}", described, {"format-version": "2"})
     return name
 
 
-def deleted_since(lake: Lake, name: str, since: int) -> list[int]:
+def list_deleted(lake: Lake, name: str, since: int) -> list[int]:
     """Return the ids that Spark's own reader finds in a snapshot, but no longer in the table."""
     before = {row["id"] for row in lake.sql(f"select id from lake.{name} version as of {since}")}
     return sorted(before - {row["id"] for row in lake.sql(f"select id from lake.{name}")})
 
 
-def _to_java(bridge: Bridge, maker: tuple[str, str] | None, text: Any) -> Any:
+def _convert_to_java(bridge: Bridge, maker: tuple[str, str] | None, text: Any) -> Any:
     """Convert a value to its Java object."""
     if maker is None:
         return text

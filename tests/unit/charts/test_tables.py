@@ -34,4 +34,4 @@ def test_every_value_has_a_row_with_a_description(chart: Path) -> None:
         if line.startswith("| `")
     ]
     described = {row[0].strip("`") for row in rows if row[-1]}
-    assert set(files.leaves(files.values(chart))) <= described
+    assert set(files.list_leaves(files.read_values(chart))) <= described

@@ -90,20 +90,20 @@ def test_every_flag_of_the_operator_is_set_by_the_chart(capsys: pytest.CaptureFi
 def test_the_schema_knows_exactly_the_values(chart: Path) -> None:
     paths = {path for path, _ in nodes(schema(chart))}
     top = set(schema(chart)["properties"]) - {"global"}
-    assert top == set(files.values(chart))
-    assert set(files.leaves(files.values(chart))) <= paths
+    assert top == set(files.read_values(chart))
+    assert set(files.list_leaves(files.read_values(chart))) <= paths
 
 
 def test_the_schema_has_no_value_that_the_chart_lacks() -> None:
-    result = files.values(OPERATOR)
-    groups = {path.rsplit(".", 1)[0] for path in files.leaves(result) if "." in path}
+    result = files.read_values(OPERATOR)
+    groups = {path.rsplit(".", 1)[0] for path in files.list_leaves(result) if "." in path}
     stated = {
         f"{path}.{name}".lstrip(".")
         for path, node in nodes(schema(OPERATOR))
         for name in node.get("properties", {})
     }
     above = {group.rsplit(".", 1)[0] for group in groups}
-    assert stated - {"global"} == set(files.leaves(result)) | groups | above
+    assert stated - {"global"} == set(files.list_leaves(result)) | groups | above
 
 
 @pytest.mark.parametrize("chart", BOTH, ids=lambda chart: chart.name)
@@ -120,17 +120,17 @@ def test_no_map_of_the_schema_is_open_but_those_of_kubernetes(chart: Path) -> No
 
 
 def test_pods_run_as_the_user_of_the_images() -> None:
-    context = files.values(OPERATOR)["podSecurityContext"]
+    context = files.read_values(OPERATOR)["podSecurityContext"]
     assert {context[key] for key in ("runAsUser", "runAsGroup", "fsGroup")} == {SPARK_UID}
 
 
 def test_drivers_get_the_account_that_pipelines_take_by_default() -> None:
-    named = files.values(OPERATOR)["spark"]["serviceAccount"]["name"]
+    named = files.read_values(OPERATOR)["spark"]["serviceAccount"]["name"]
     assert named == Driver().service_account
 
 
 def test_ports_and_other_defaults_are_those_of_the_process() -> None:
-    result = files.values(OPERATOR)
+    result = files.read_values(OPERATOR)
     given = options.parse(["--all-namespaces", "--image=x"], {})
     assert result["ports"] == {"metrics": given.metrics_port, "health": given.health_port}
     assert result["workers"] == given.workers
@@ -151,6 +151,6 @@ def test_every_file_of_the_chart_is_used_by_a_template() -> None:
 
 
 def test_the_charts_name_no_host_of_a_registry() -> None:
-    result = files.values(OPERATOR)
+    result = files.read_values(OPERATOR)
     for image in (result["image"], result["spark"]["image"]):
         assert "." not in image["repository"].split("/")[0]

@@ -3,12 +3,12 @@
 import pytest
 
 from icdc_api.spec.catalog import Catalog
-from icdc_testing.lake.catalogs.page import Example, examples
+from icdc_testing.lake.catalogs.page import Example, read_examples
 from icdc_testing.operator.deciding.pipelines import make_spec
 
 pytestmark = pytest.mark.unit
 
-EXAMPLES = examples()
+EXAMPLES = read_examples()
 
 
 def secrets(example: Example) -> list[str]:

@@ -4,11 +4,11 @@ import pytest
 
 from icdc_api.spec.catalog import Catalog
 from icdc_cli.local.application import leaves_the_host
-from icdc_testing.lake.catalogs.page import examples
+from icdc_testing.lake.catalogs.page import read_examples
 
 pytestmark = pytest.mark.unit
 
-EXAMPLES = examples()
+EXAMPLES = read_examples()
 AT_HOME = {"sqlite", "hadoop"}
 
 

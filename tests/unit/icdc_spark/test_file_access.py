@@ -18,8 +18,8 @@ def test_a_worker_trusts_the_authority_of_the_catalog_beside_the_usual_ones(
     tmp_path: Path,
 ) -> None:
     authority = Authority.make(tmp_path / "authority")
-    tls = authority.issue("server", names=["IP:127.0.0.1"]).server_context()
-    with catalog_service.running(tls) as service:
+    tls = authority.issue("server", names=["IP:127.0.0.1"]).make_server_context()
+    with catalog_service.serve(tls) as service:
         names = ("s3.access-key-id", "s3.secret-access-key", "s3.region")
         properties = {"s3.endpoint": service.url, **dict.fromkeys(names, "x")}
         with pytest.raises(OSError, match="curlCode: 60"):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from icdc_spark.iceberg.table.type_promotion import widen_types
-from icdc_testing.lake.schemas import fields_json
+from icdc_testing.lake.schemas import build_schema_json
 
 pytestmark = pytest.mark.unit
 
@@ -26,7 +26,9 @@ pytestmark = pytest.mark.unit
 def test_a_column_has_the_widest_type_that_gives_the_same_documents(
     own: str, other: str, expected: str
 ) -> None:
-    widened = json.loads(widen_types(fields_json({"a": own}), [fields_json({"a": other})]))
+    widened = json.loads(
+        widen_types(build_schema_json({"a": own}), [build_schema_json({"a": other})])
+    )
 
     assert widened["fields"][0]["type"] == expected
 
@@ -37,12 +39,12 @@ def test_types_inside_of_others_are_widened_by_their_field_ids() -> None:
         inner = {"type": "list", "element-id": 11, "element": number, "element-required": False}
         field = {"id": 14, "name": "x", "type": number, "required": False}
         struct = {"type": "struct", "fields": [field]}
-        return fields_json({"a": inner, "b": {**pairs, "value-required": False}, "c": struct})
+        return build_schema_json({"a": inner, "b": {**pairs, "value-required": False}, "c": struct})
 
     assert json.loads(widen_types(nest("int"), [nest("long")])) == json.loads(nest("long"))
 
 
 def test_another_column_of_the_same_name_changes_nothing() -> None:
-    own, other = fields_json({"a": "int"}), fields_json({"z": "string", "a": "long"})
+    own, other = build_schema_json({"a": "int"}), build_schema_json({"z": "string", "a": "long"})
 
     assert json.loads(widen_types(own, [other])) == json.loads(own)

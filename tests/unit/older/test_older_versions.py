@@ -18,7 +18,7 @@ from icdc_operator.core.observed import RunPhase, RunSeen
 from icdc_spark.protocol.next_step import StepKind, choose_step
 from icdc_spark.protocol.state_document import Applied, Owner, StateDocument
 from icdc_testing.operator.deciding.pipelines import make_observed, make_spec
-from icdc_testing.target.step_cases import REBUILDING, STOPPING, view
+from icdc_testing.target.step_cases import REBUILDING, STOPPING, make_view
 
 from .writing import (
     MOMENT,
@@ -71,7 +71,9 @@ def test_a_table_goes_on_from_the_state_document(path: Path, name: str) -> None:
     recorded = build_states()[name]
     for field in ("index", "index_uuid", "applied", "last_ordinal", "totals", "document_spec"):
         assert getattr(document, field) == getattr(recorded, field), field
-    inputs = view(document, head="78", readable=frozenset({"77", "78"}), last_sequence_number=4)
+    inputs = make_view(
+        document, head="78", readable=frozenset({"77", "78"}), last_sequence_number=4
+    )
     for policies in (REBUILDING, STOPPING):
         assert choose_step(inputs, policies).kind is STEPS[name]
     claimed = document.claim(NEXT, now=TEXT)

@@ -33,10 +33,10 @@ def test_what_go_fetched_and_compiled_stays_until_every_program_is_built(
     monkeypatch.setenv("PATH", f"{go.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("ICDC_CACHE_DIR", str(tmp_path / "cache"))
     compiled, fetched = (tmp_path / "cache" / name for name in ("go-build", "go-modules"))
-    binaries.programs()
+    binaries.ensure_programs()
     assert (compiled / "package").is_file()
     assert (fetched / "module").is_dir()
-    built = binaries.programs(binaries.NAMES)
+    built = binaries.ensure_programs(binaries.NAMES)
     assert all(path.is_file() for path in built.values())
     assert not compiled.exists()
     assert not fetched.exists()
@@ -45,7 +45,7 @@ def test_what_go_fetched_and_compiled_stays_until_every_program_is_built(
 def test_images_of_a_cluster_that_is_down_can_be_removed(tmp_path: Path) -> None:
     where = ClusterPaths(tmp_path)
     for node in layout.NODES:
-        (where.of(node).images / "layers").mkdir(parents=True)
+        (where.locate(node).images / "layers").mkdir(parents=True)
     where.lock.touch()
     teardown.remove_images(where)
     assert [path.name for path in tmp_path.iterdir()] == [where.lock.name]

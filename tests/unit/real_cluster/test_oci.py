@@ -62,4 +62,4 @@ def test_an_image_is_put_together_again_without_what_is_there(tmp_path: Path) ->
     ],
 )
 def test_names_are_those_by_which_the_kubelet_asks(name: str, full: str) -> None:
-    assert images.full_name(name) == full
+    assert images.complete_name(name) == full

@@ -14,8 +14,8 @@ NAMES = [
 
 
 def test_images_are_told_apart_by_what_built_them() -> None:
-    by_builder = product.by_builder(NAMES)
+    by_builder = product.group_by_builder(NAMES)
     assert by_builder == {"images": NAMES[1::2], "buildkitImages": NAMES[::2]}
     for fact, tag in (("images", "0.1.0"), ("buildkitImages", "0.1.0-buildkit")):
-        values = product.operator_values(by_builder[fact], ["shops"])
+        values = product.build_operator_values(by_builder[fact], ["shops"])
         assert {values["image"]["tag"], values["spark"]["image"]["tag"]} == {tag}

@@ -20,7 +20,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> SourceTree:
 
 
 def play_in(tree: SourceTree, seeds: list[int]) -> subprocess.CompletedProcess[str]:
-    return play("--find", "--seeds", *map(str, seeds), environment=tree.environment())
+    return play("--find", "--seeds", *map(str, seeds), environment=tree.build_environment())
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)

@@ -24,7 +24,7 @@ FILTERED: dict[str, Any] = {
 }
 
 
-def ours() -> None:
+def confirm_ownership() -> None:
     """No other run has taken over."""
 
 
@@ -35,7 +35,7 @@ def second(admin: Client, index: PhysicalIndex) -> PhysicalIndex:
     return indices.create(admin, sink.OWNER, sink.MAPPING, {})
 
 
-def pointing(url: str, alias: str) -> dict[str, Any]:
+def read_alias(url: str, alias: str) -> dict[str, Any]:
     """By index: how the alias points to it."""
     answer = call(url, "GET", f"/_alias/{alias}").json
     if "error" in answer:
@@ -79,12 +79,14 @@ def test_an_alias_that_was_moved_is_put_back(
     actions: list[dict[str, Any]],
     problem: str,
 ) -> None:
-    assert aliases.restore(admin, sink.OWNER, "orders-000001", require_owner=ours) is None
+    assert (
+        aliases.restore(admin, sink.OWNER, "orders-000001", require_owner=confirm_ownership) is None
+    )
     change(clean_indices, *actions)
     assert aliases.find_problem(admin, "orders", "orders-000001") == f"Alias 'orders' {problem}"
-    restored = aliases.restore(admin, sink.OWNER, "orders-000001", require_owner=ours)
+    restored = aliases.restore(admin, sink.OWNER, "orders-000001", require_owner=confirm_ownership)
     assert restored == f"Alias 'orders' {problem}"
-    assert list(pointing(clean_indices, "orders")) == ["orders-000001"]
+    assert list(read_alias(clean_indices, "orders")) == ["orders-000001"]
     assert aliases.find_problem(admin, "orders", "orders-000001") is None
 
 
@@ -96,10 +98,10 @@ def test_an_alias_that_is_on_somebody_elses_index_is_left_alone(
     admin.indices.create(index="orders-000003")
     retained = [] if also_ours else [remove("orders-000001")]
     change(clean_indices, add("orders-000003"), *retained)
-    before = pointing(clean_indices, "orders")
+    before = read_alias(clean_indices, "orders")
     with pytest.raises(AliasTaken, match="'orders-000003', which was not made by a pipeline"):
-        aliases.restore(admin, sink.OWNER, "orders-000001", require_owner=ours)
-    assert pointing(clean_indices, "orders") == before
+        aliases.restore(admin, sink.OWNER, "orders-000001", require_owner=confirm_ownership)
+    assert read_alias(clean_indices, "orders") == before
 
 
 def test_a_run_that_was_replaced_moves_nothing(
@@ -110,11 +112,11 @@ def test_a_run_that_was_replaced_moves_nothing(
 
     with pytest.raises(Fenced):
         aliases.move_alias(admin, sink.OWNER, second.name, require_owner=lose_the_lock)
-    assert list(pointing(clean_indices, "orders")) == ["orders-000001"]
+    assert list(read_alias(clean_indices, "orders")) == ["orders-000001"]
     change(clean_indices, remove("orders-000001"), add(second.name))
     with pytest.raises(Fenced):
         aliases.restore(admin, sink.OWNER, "orders-000001", require_owner=lose_the_lock)
-    assert list(pointing(clean_indices, "orders")) == [second.name]
+    assert list(read_alias(clean_indices, "orders")) == [second.name]
 
 
 @pytest.fixture
@@ -144,7 +146,7 @@ def test_a_move_that_overtakes_ours_wins(
     third = indices.create(through, sink.OWNER, sink.MAPPING, {})
     asked: list[bool] = []
 
-    def slept() -> None:
+    def sleep() -> None:
         if not asked:
             change(clean_indices, remove("orders-000001"), add(third.name))
         asked.append(True)
@@ -152,8 +154,8 @@ def test_a_move_that_overtakes_ours_wins(
             raise Fenced("another run")
 
     with pytest.raises((TargetUnavailable, Fenced)):
-        move(through, slept)
-    assert list(pointing(clean_indices, "orders")) == [third.name]
+        move(through, sleep)
+    assert list(read_alias(clean_indices, "orders")) == [third.name]
 
 
 def test_a_first_move_that_comes_too_late_is_taken_back(
@@ -163,7 +165,7 @@ def test_a_first_move_that_comes_too_late_is_taken_back(
     second = indices.create(through, sink.OWNER, sink.MAPPING, {})
     asked: list[bool] = []
 
-    def slept() -> None:
+    def sleep() -> None:
         if not asked:
             change(clean_indices, add(second.name))
         asked.append(True)
@@ -171,8 +173,8 @@ def test_a_first_move_that_comes_too_late_is_taken_back(
             raise Fenced("another run")
 
     with pytest.raises((TargetUnavailable, Fenced)):
-        aliases.move_alias(through, sink.OWNER, index.name, require_owner=slept)
-    assert list(pointing(clean_indices, "orders")) == [second.name]
+        aliases.move_alias(through, sink.OWNER, index.name, require_owner=sleep)
+    assert list(read_alias(clean_indices, "orders")) == [second.name]
 
 
 def test_filter_routing_and_other_aliases_come_along_to_a_new_index(
@@ -186,9 +188,11 @@ def test_filter_routing_and_other_aliases_come_along_to_a_new_index(
         add("orders-000001", "sales", is_write_index=True),
     )
     assert aliases.move_alias(admin, sink.OWNER, second.name) == ["orders-000001"]
-    assert pointing(clean_indices, "orders") == {second.name: {**FILTERED, "is_write_index": False}}
-    assert pointing(clean_indices, "orders-nl") == {second.name: {"filter": FILTER}}
-    assert pointing(clean_indices, "sales") == {second.name: {"is_write_index": True}}
+    assert read_alias(clean_indices, "orders") == {
+        second.name: {**FILTERED, "is_write_index": False}
+    }
+    assert read_alias(clean_indices, "orders-nl") == {second.name: {"filter": FILTER}}
+    assert read_alias(clean_indices, "sales") == {second.name: {"is_write_index": True}}
     assert aliases.move_alias(admin, sink.OWNER, second.name) == []
 
 
@@ -199,7 +203,7 @@ def test_filters_that_differ_are_not_chosen_from(
     change(clean_indices, add(second.name, filter=FILTER))
     with pytest.raises(TargetInvalid, match="different filters or routing"):
         aliases.move_alias(admin, sink.OWNER, third.name)
-    assert set(pointing(clean_indices, "orders")) == {"orders-000001", second.name}
+    assert set(read_alias(clean_indices, "orders")) == {"orders-000001", second.name}
 
 
 def test_an_index_without_its_owner_is_known_by_the_uuid_that_was_recorded(
@@ -217,5 +221,7 @@ def test_an_index_without_its_owner_is_known_by_the_uuid_that_was_recorded(
     assert aliases.check_free(admin, sink.OWNER, recorded=recorded) == [serving.name]
     assert aliases.move_alias(admin, sink.OWNER, second.name, recorded=recorded) == [serving.name]
     change(clean_indices, add(serving.name))
-    aliases.restore(admin, sink.OWNER, second.name, require_owner=ours, recorded=recorded)
-    assert list(pointing(clean_indices, "orders")) == [second.name]
+    aliases.restore(
+        admin, sink.OWNER, second.name, require_owner=confirm_ownership, recorded=recorded
+    )
+    assert list(read_alias(clean_indices, "orders")) == [second.name]

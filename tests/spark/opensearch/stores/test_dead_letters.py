@@ -12,7 +12,7 @@ from icdc_spark.protocol.state_document import compute_base_version
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Status
 from icdc_testing.target import sink_cases as sink
-from icdc_testing.target.node_calls import call, documents
+from icdc_testing.target.node_calls import call, read_documents
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]
 
@@ -38,8 +38,8 @@ def test_a_refused_row_is_a_dead_letter_and_its_old_document_goes(
     result = sink.write(clean_indices, lines, 2)
     assert (result.error, result.upserted, result.deleted) == (None, 1, 0)
     assert result.dead_letters == 1
-    assert documents(clean_indices, sink.INDEX) == {"b": (compute_base_version(2), {"v": 2})}
-    ((version, letter),) = documents(clean_indices, DEAD_LETTERS).values()
+    assert read_documents(clean_indices, sink.INDEX) == {"b": (compute_base_version(2), {"v": 2})}
+    ((version, letter),) = read_documents(clean_indices, DEAD_LETTERS).values()
     assert isinstance(letter, dict)
     assert version == compute_base_version(2) - 1
     assert letter["document"] == source.decode()
@@ -61,7 +61,7 @@ def test_a_replay_of_a_refused_row_keeps_one_letter(clean_indices: str) -> None:
     first = sink.write(clean_indices, lines)
     again = sink.write(clean_indices, lines, known_dead_letter_ids=frozenset({"a"}))
     assert (first.dead_letters, again.dead_letters, again.resolved) == (1, 1, 0)
-    assert list(documents(clean_indices, DEAD_LETTERS)) == ["a"]
+    assert list(read_documents(clean_indices, DEAD_LETTERS)) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_later_write_of_the_key_resolves_the_letter(
     assert sink.write(clean_indices, [stray], 2, **known).resolved == 0
     result = sink.write(clean_indices, [line], 3, known_dead_letter_ids=letter_ids)
     assert (result.error, result.resolved) == (None, 1)
-    assert list(documents(clean_indices, DEAD_LETTERS)) == ["b"]
+    assert list(read_documents(clean_indices, DEAD_LETTERS)) == ["b"]
     # The replay finds it resolved.
     replay = sink.write(clean_indices, [line], 3, known_dead_letter_ids=letter_ids)
     assert (replay.error, replay.resolved) == (None, 0)
@@ -133,7 +133,7 @@ def test_the_policy_stop_ends_with_the_first_refused_row(clean_indices: str) -> 
         "Index 'orders-000001' refused document \"a\" (mapper_parsing_exception), "
         "and deadLetters.policy is Stop.",
     )
-    assert documents(clean_indices, sink.INDEX) == {"a": (compute_base_version(1), {"v": 1})}
+    assert read_documents(clean_indices, sink.INDEX) == {"a": (compute_base_version(1), {"v": 1})}
 
 
 def test_more_letters_than_allowed_end_the_batch(clean_indices: str) -> None:
@@ -157,7 +157,7 @@ def test_an_index_of_somebody_else_is_not_filled_with_letters(
     result = sink.write(clean_indices, [sink.upsert("a", {"v": "x"})])
     assert result.error is not None
     assert result.error[0] == "AliasTaken"
-    assert documents(clean_indices, DEAD_LETTERS) == {}
+    assert read_documents(clean_indices, DEAD_LETTERS) == {}
 
 
 def test_a_request_refused_whole_is_halved_until_the_culprit_is_alone(clean_indices: str) -> None:
@@ -165,8 +165,8 @@ def test_a_request_refused_whole_is_halved_until_the_culprit_is_alone(clean_indi
     lines[37] = (b'{"index":{"_id":"bad","version":-1,"version_type":"external"}}\n{"v":1}\n', "c")
     result = sink.write(clean_indices, lines)
     assert (result.error, result.upserted, result.dead_letters) == (None, 63, 1)
-    assert list(documents(clean_indices, DEAD_LETTERS)) == ["bad"]
-    assert len(documents(clean_indices, sink.INDEX)) == 63
+    assert list(read_documents(clean_indices, DEAD_LETTERS)) == ["bad"]
+    assert len(read_documents(clean_indices, sink.INDEX)) == 63
 
 
 def test_one_document_that_is_too_large_is_a_dead_letter_without_its_text(
@@ -177,7 +177,7 @@ def test_one_document_that_is_too_large_is_a_dead_letter_without_its_text(
     lines = [sink.upsert("a", {"v": 1}), sink.upsert("big", huge), sink.upsert("z", {"v": 1})]
     result = sink.write(proxy.url, lines)
     assert (result.error, result.upserted, result.dead_letters) == (None, 2, 1)
-    ((_, letter),) = documents(proxy.upstream, DEAD_LETTERS).values()
+    ((_, letter),) = read_documents(proxy.upstream, DEAD_LETTERS).values()
     assert isinstance(letter, dict)
     assert letter["documentBytes"] == len(huge)
     assert "document" not in letter
@@ -267,13 +267,13 @@ def test_the_letter_of_a_newer_batch_is_neither_overwritten_nor_removed(
     clean_indices: str, admin: Client
 ) -> None:
     sink.write(clean_indices, [sink.upsert("a", {"v": "x"}, 9), sink.upsert("b", {"v": 1}, 1)], 9)
-    before = documents(clean_indices, DEAD_LETTERS)
+    before = read_documents(clean_indices, DEAD_LETTERS)
     older = sink.write(clean_indices, [sink.upsert("a", {"v": "y"}, 3)], 3)
     assert older.error is not None
     assert older.error[0] == "Fenced"
     letter_ids = frozenset({"a"})
     sink.write(clean_indices, [sink.upsert("a", {"v": 3}, 3)], 3, known_dead_letter_ids=letter_ids)
-    assert documents(clean_indices, DEAD_LETTERS) == before
+    assert read_documents(clean_indices, DEAD_LETTERS) == before
 
 
 def test_a_letter_that_was_edited_by_hand_stands_for_its_row(
@@ -283,10 +283,10 @@ def test_a_letter_that_was_edited_by_hand_stands_for_its_row(
     sink.write(clean_indices, lines)
     change = {"doc": {"reason": "seen, asked for a mending"}}
     assert call(clean_indices, "POST", f"/{DEAD_LETTERS}/_update/a", change).status == 200
-    edited = documents(clean_indices, DEAD_LETTERS)
+    edited = read_documents(clean_indices, DEAD_LETTERS)
     again = sink.write(clean_indices, lines)
     assert (again.error, again.dead_letters) == (None, 1)
-    assert documents(clean_indices, DEAD_LETTERS) == edited
+    assert read_documents(clean_indices, DEAD_LETTERS) == edited
     letter_ids = frozenset({"a"})
     taken = sink.write(
         clean_indices, [sink.upsert("a", {"v": 2})], known_dead_letter_ids=letter_ids

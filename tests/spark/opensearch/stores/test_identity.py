@@ -22,7 +22,7 @@ Act = Callable[[OpenSearchNode], object]
 INDEX = sink.INDEX
 
 
-def request(method: str, path: str, body: object = None) -> Act:
+def send_request(method: str, path: str, body: object = None) -> Act:
     return lambda node: call(node.url, method, f"/{INDEX}{path}", body)
 
 
@@ -34,14 +34,16 @@ def reopen(node: OpenSearchNode) -> None:
 
 HARMLESS: dict[str, Act] = {
     "nothing": lambda _: None,
-    "a refresh": request("POST", "/_refresh"),
-    "a flush": request("POST", "/_flush?force=true"),
-    "a merge": request("POST", "/_forcemerge?max_num_segments=1"),
+    "a refresh": send_request("POST", "/_refresh"),
+    "a flush": send_request("POST", "/_flush?force=true"),
+    "a merge": send_request("POST", "/_forcemerge?max_num_segments=1"),
     "closed and opened": reopen,
-    "another number of replicas": request("PUT", "/_settings", {"index.number_of_replicas": 1}),
-    "more replicas than nodes": request("PUT", "/_settings", {"index.number_of_replicas": 5}),
-    "an edit by somebody else": request("PUT", "/_doc/1", {"v": 100}),
-    "an alias": request("PUT", "/_alias/other"),
+    "another number of replicas": send_request(
+        "PUT", "/_settings", {"index.number_of_replicas": 1}
+    ),
+    "more replicas than nodes": send_request("PUT", "/_settings", {"index.number_of_replicas": 5}),
+    "an edit by somebody else": send_request("PUT", "/_doc/1", {"v": 100}),
+    "an alias": send_request("PUT", "/_alias/other"),
 }
 
 
@@ -125,7 +127,7 @@ def restore_after_deletion(node: OpenSearchNode) -> None:
 
 RESTORED = "was restored, or shards of it were allocated by force"
 LOSSES: dict[str, tuple[Act, str]] = {
-    "deleted": (request("DELETE", ""), "no longer exists"),
+    "deleted": (send_request("DELETE", ""), "no longer exists"),
     "made anew": (make_anew, "was re-created"),
     "an alias": (make_an_alias, "no longer exists"),
     "restored after it was deleted": (restore_after_deletion, "was re-created"),

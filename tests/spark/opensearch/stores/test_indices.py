@@ -19,13 +19,13 @@ pytestmark = pytest.mark.spark
 OTHER = Ownership(pipeline="default/other", alias="orders")
 
 
-def settings_of(client: Client, index: str) -> dict[str, object]:
+def read_settings(client: Client, index: str) -> dict[str, object]:
     answer = client.indices.get_settings(index=index, params={"flat_settings": "true"})
     return dict(answer[index]["settings"])
 
 
 def test_a_physical_index_is_set_up_for_an_export(admin: Client, index: PhysicalIndex) -> None:
-    settings = settings_of(admin, index.name)
+    settings = read_settings(admin, index.name)
     assert index.name == "orders-000001"
     assert index.uuid == settings["index.uuid"]
     assert settings["index.refresh_interval"] == "-1"
@@ -61,11 +61,11 @@ def test_the_end_of_an_export_puts_the_settings_of_the_user_in_force(
     admin: Client, clean_indices: str, wanted: dict[str, object], refresh: str | None, replicas: str
 ) -> None:
     made = indices.create(admin, sink.OWNER, sink.MAPPING, wanted)
-    assert settings_of(admin, made.name)["index.number_of_replicas"] == "0"
+    assert read_settings(admin, made.name)["index.number_of_replicas"] == "0"
     lines = [sink.upsert(f"k{n}", {"v": n}) for n in range(7)]
-    sink.run_task(sink.batches(lines), sink.target(clean_indices))
+    sink.run_task(sink.make_batches(lines), sink.make_target(clean_indices))
     assert indices.finish_export(admin, made.name, wanted) == 7
-    settings = settings_of(admin, made.name)
+    settings = read_settings(admin, made.name)
     assert settings.get("index.refresh_interval") == refresh
     assert settings["index.number_of_replicas"] == replicas
     assert settings["index.gc_deletes"] == "1h"
@@ -75,7 +75,7 @@ def test_replicas_that_expand_by_themselves_are_left_to_the_server(admin: Client
     wanted = {"auto_expand_replicas": "0-1"}
     made = indices.create(admin, sink.OWNER, sink.MAPPING, wanted)
     assert indices.finish_export(admin, made.name, wanted) == 0
-    assert settings_of(admin, made.name)["index.number_of_replicas"] == "0"
+    assert read_settings(admin, made.name)["index.number_of_replicas"] == "0"
 
 
 def test_fields_are_added_and_the_owner_stays(admin: Client, index: PhysicalIndex) -> None:

@@ -103,11 +103,11 @@ def test_a_refresh_that_hangs_is_asked_for_again(proxy: FaultProxy, index: Physi
 def test_a_cluster_that_makes_no_index_because_its_disks_fill_up_is_read_only(
     proxy: FaultProxy, through: Client, connection: Connection
 ) -> None:
-    def blocked(value: bool | None) -> None:
+    def set_block(value: bool | None) -> None:
         body = {"persistent": {"cluster.blocks.create_index": value}}
         assert call(proxy.upstream, "PUT", "/_cluster/settings", body).status == 200
 
-    blocked(True)
+    set_block(True)
     try:
         with pytest.raises(TargetReadOnly, match="free disk space"):
             indices.create(through, sink.OWNER, sink.MAPPING, {})
@@ -116,5 +116,5 @@ def test_a_cluster_that_makes_no_index_because_its_disks_fill_up_is_read_only(
         with pytest.raises(TargetReadOnly, match="free disk space"):
             StateStore(connection).ensure_index()
     finally:
-        blocked(None)
+        set_block(None)
     assert indices.create(through, sink.OWNER, sink.MAPPING, {}).name == "orders-000002"

@@ -8,8 +8,8 @@ from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_testing.target.node_calls import call
-from icdc_testing.target.state_documents import LATER, OWNER, SHARDS, state_after_export
-from icdc_testing.waiting.wait import until
+from icdc_testing.target.state_documents import LATER, OWNER, SHARDS, make_state_after_export
+from icdc_testing.waiting.wait import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -23,7 +23,7 @@ def test_the_log_of_replaced_documents_is_bounded(
     store = StateStore(connection)
     store.ensure_index()
     numbers = SHARDS.model_copy(update={"max_seq_nos": [2**62] * 1024})
-    stored = store.create(state_after_export().model_copy(update={"shards": numbers}))
+    stored = store.create(make_state_after_export().model_copy(update={"shards": numbers}))
     # Of 20 KB each: thrice the limit.
     for _ in range(3 * LIMIT // 20_000):
         stored = store.replace(stored, stored.document.claim(OWNER, now=LATER))
@@ -35,4 +35,4 @@ def test_the_log_of_replaced_documents_is_bounded(
         return bool(translog["uncommitted_size_in_bytes"] < 1.5 * LIMIT)
 
     # Merges remove replaced documents only up to the last flush: this bounds their number, too.
-    until(is_flushed, "the state index is flushed")
+    wait_until(is_flushed, "the state index is flushed")

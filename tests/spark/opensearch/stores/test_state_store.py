@@ -21,7 +21,7 @@ LATER = "2026-03-01T10:00:01Z"
 OWNER = Owner(pipeline="default/shop", epoch=1, run_id="run-1")
 
 
-def first(run: str = "run-1", epoch: int = 1) -> StateDocument:
+def make_first(run: str = "run-1", epoch: int = 1) -> StateDocument:
     return StateDocument(
         alias="orders",
         owner=Owner(pipeline="default/shop", epoch=epoch, run_id=run),
@@ -31,7 +31,7 @@ def first(run: str = "run-1", epoch: int = 1) -> StateDocument:
     )
 
 
-def export(ordinal: int = 1) -> Intent:
+def make_export(ordinal: int = 1) -> Intent:
     return Intent(
         kind=IntentKind.EXPORT,
         from_=None,
@@ -52,17 +52,17 @@ def store(connection: Connection) -> Iterator[StateStore]:
 
 def test_what_was_stored_is_loaded(store: StateStore) -> None:
     assert store.load("orders") is None
-    created = store.create(first())
+    created = store.create(make_first())
     assert store.load("orders") == created
-    replaced = store.replace(created, created.document.with_intent(export(), now=LATER))
+    replaced = store.replace(created, created.document.with_intent(make_export(), now=LATER))
     assert store.load("orders") == replaced
     store.delete("orders")
     assert store.load("orders") is None
 
 
 def test_a_document_is_deleted_only_as_it_was_read(store: StateStore) -> None:
-    created = store.create(first())
-    replaced = store.replace(created, created.document.with_intent(export(), now=LATER))
+    created = store.create(make_first())
+    replaced = store.replace(created, created.document.with_intent(make_export(), now=LATER))
     with pytest.raises(Fenced, match="changed by another run"):
         store.delete_unchanged(created)
     assert store.load("orders") == replaced
@@ -80,10 +80,10 @@ def test_nothing_is_stored_yet_without_the_index(connection: Connection) -> None
 def test_a_write_into_an_index_that_is_gone_is_fenced_and_leaves_one_as_ours_are(
     store: StateStore, clean_indices: str
 ) -> None:
-    created = store.create(first())
+    created = store.create(make_first())
     call(clean_indices, "DELETE", f"/{STATE_INDEX}")
     with pytest.raises(Fenced, match="was deleted meanwhile"):
-        store.replace(created, created.document.with_intent(export(), now=LATER))
+        store.replace(created, created.document.with_intent(make_export(), now=LATER))
     settings = call(clean_indices, "GET", f"/{STATE_INDEX}/_settings/index.hidden").json
     assert settings == {STATE_INDEX: {"settings": {"index": {"hidden": "true"}}}}
     mapping = call(clean_indices, "GET", f"/{STATE_INDEX}/_mapping").body
@@ -93,19 +93,19 @@ def test_a_write_into_an_index_that_is_gone_is_fenced_and_leaves_one_as_ours_are
 def test_a_document_that_was_put_back_from_a_copy_is_known_by_its_revision(
     store: StateStore, clean_indices: str
 ) -> None:
-    stored = store.create(first())
+    stored = store.create(make_first())
     for _ in range(3):
-        stored = store.replace(stored, stored.document.claim(first().owner, now=LATER))
+        stored = store.replace(stored, stored.document.claim(make_first().owner, now=LATER))
         assert stored.is_original
         assert store.load("orders") == stored
     copy = stored.document.to_source()
-    stored = store.replace(stored, stored.document.claim(first().owner, now=LATER))
+    stored = store.replace(stored, stored.document.claim(make_first().owner, now=LATER))
     assert call(clean_indices, "PUT", f"/{STATE_INDEX}/_doc/orders", copy).status == 200
     put_back = store.load("orders")
     assert put_back is not None
     assert not put_back.is_original
     # Nor is it made an original by being written again: not before an export begins anew.
-    again = store.replace(put_back, put_back.document.claim(first().owner, now=LATER))
+    again = store.replace(put_back, put_back.document.claim(make_first().owner, now=LATER))
     assert not again.is_original
     assert store.replace(again, again.document.trust("s", now=LATER)).is_original
 
@@ -117,31 +117,31 @@ def test_the_index_is_hidden_and_made_once(store: StateStore, clean_indices: str
 
 
 def test_the_slower_of_two_creations_is_fenced(store: StateStore) -> None:
-    store.create(first("run-1"))
+    store.create(make_first("run-1"))
     with pytest.raises(Fenced, match="owned by run 'run-1' of pipeline 'default/shop'"):
-        store.create(first("run-2"))
+        store.create(make_first("run-2"))
 
 
 def test_the_older_of_two_owners_is_fenced_at_its_next_write(store: StateStore) -> None:
-    old = store.create(first("run-1", epoch=1))
+    old = store.create(make_first("run-1", epoch=1))
     newer = Owner(pipeline="default/shop", epoch=2, run_id="run-2")
     store.replace(old, old.document.claim(newer, now=LATER))
     with pytest.raises(Fenced, match=r"run 'run-2' .* with epoch 2; this run has stopped"):
-        store.replace(old, old.document.with_intent(export(), now=LATER))
+        store.replace(old, old.document.with_intent(make_export(), now=LATER))
     retained = store.load("orders")
     assert retained is not None
     assert (retained.document.owner, retained.document.intent) == (newer, None)
 
 
 def test_a_document_deleted_meanwhile_fences(store: StateStore) -> None:
-    old = store.create(first())
+    old = store.create(make_first())
     store.delete("orders")
     with pytest.raises(Fenced, match="was deleted meanwhile"):
-        store.replace(old, old.document.with_intent(export(), now=LATER))
+        store.replace(old, old.document.with_intent(make_export(), now=LATER))
 
 
 def test_another_pipeline_finds_the_alias_taken(store: StateStore) -> None:
-    stored = store.create(first())
+    stored = store.create(make_first())
     other = Owner(pipeline="default/other", epoch=9, run_id="x")
     with pytest.raises(AliasTaken, match="'default/shop'"):
         stored.document.claim(other, now=LATER)
@@ -152,9 +152,9 @@ def test_a_lost_answer_is_not_taken_for_another_owner(
     store: StateStore, proxy: FaultProxy, fault: Reset | Status
 ) -> None:
     through = StateStore(Connection(hosts=(proxy.url,)))
-    created = through.create(first())
+    created = through.create(make_first())
     proxy.add(fault, method="PUT")
-    document = created.document.with_intent(export(), now=LATER)
+    document = created.document.with_intent(make_export(), now=LATER)
     replaced = through.replace(created, document)
     assert store.load("orders") == replaced
     through.close()
@@ -172,10 +172,10 @@ def test_a_change_that_was_acknowledged_and_lost_is_stored_with_the_next(
 ) -> None:
     """Otherwise the ordinal of its batch would be used again for other rows."""
     through = StateStore(Connection(hosts=(proxy.url,)))
-    created = through.create(first())
+    created = through.create(make_first())
     claimed = through.replace(created, created.document.claim(OWNER, now=LATER))
     proxy.add(lie(claimed.seq_no + 1), method="PUT")
-    begun = through.replace(claimed, claimed.document.with_intent(export(), now=LATER))
+    begun = through.replace(claimed, claimed.document.with_intent(make_export(), now=LATER))
     retained = store.load("orders")
     assert retained is not None
     assert retained.document.intent is None
@@ -192,9 +192,9 @@ def test_an_intent_that_was_acknowledged_and_lost_is_stored_before_a_row_is_writ
 ) -> None:
     """The driver may die before its next change, which would show that it was lost."""
     through = StateStore(Connection(hosts=(proxy.url,)))
-    created = through.create(first())
+    created = through.create(make_first())
     rule = proxy.add(lie(created.seq_no + 1), method="PUT")
-    begun = through.begin(created, created.document.with_intent(export(), now=LATER))
+    begun = through.begin(created, created.document.with_intent(make_export(), now=LATER))
     assert rule.hits == 1
     assert store.load("orders") == begun
     through.close()
@@ -204,13 +204,13 @@ def test_a_run_does_not_fence_itself_when_it_cannot_read_what_made_good_a_lost_c
     store: StateStore, proxy: FaultProxy
 ) -> None:
     through = StateStore(Connection(hosts=(proxy.url,)))
-    created = through.create(first())
+    created = through.create(make_first())
     claimed = through.replace(created, created.document.claim(OWNER, now=LATER))
     proxy.add(lie(claimed.seq_no + 5), method="PUT")
     lost = through.replace(claimed, claimed.document)
     # The first reading tells what the conflict is about, the second whether it was made good.
     unread = proxy.add(Status(503), method="GET", path="/icdc-state/_doc/", skip=1)
-    begun = through.begin(lost, lost.document.with_intent(export(), now=LATER))
+    begun = through.begin(lost, lost.document.with_intent(make_export(), now=LATER))
     assert unread.hits == 1
     assert store.load("orders") == begun
     assert begun.document.intent is not None
@@ -222,12 +222,12 @@ def test_a_claim_that_was_acknowledged_and_lost_fences(
 ) -> None:
     """The older run was not stopped by it, and may still write."""
     through = StateStore(Connection(hosts=(proxy.url,)))
-    created = through.create(first())
+    created = through.create(make_first())
     proxy.add(lie(created.seq_no + 1), method="PUT")
     newer = Owner(pipeline="default/shop", epoch=2, run_id="run-2")
     claimed = through.replace(created, created.document.claim(newer, now=LATER))
     with pytest.raises(Fenced, match="now owned by run 'run-1'"):
-        through.replace(claimed, claimed.document.with_intent(export(), now=LATER))
+        through.replace(claimed, claimed.document.with_intent(make_export(), now=LATER))
     assert store.load("orders") == created
     through.close()
 
@@ -244,9 +244,9 @@ def test_an_answer_to_another_change_is_not_believed(
 ) -> None:
     """As a cache or a proxy gives it that mixes up two answers."""
     through = StateStore(Connection(hosts=(proxy.url,)))
-    created = through.create(first())
+    created = through.create(make_first())
     proxy.add(RewrittenAnswer(lambda answer: answer | change), method="PUT")
-    replaced = through.replace(created, created.document.with_intent(export(), now=LATER))
+    replaced = through.replace(created, created.document.with_intent(make_export(), now=LATER))
     assert store.load("orders") == replaced
     through.close()
 
@@ -256,12 +256,12 @@ def test_an_error_although_the_change_was_stored_is_not_believed(
     store: StateStore, proxy: FaultProxy, status: int
 ) -> None:
     through = StateStore(Connection(hosts=(proxy.url,)))
-    created = through.create(first())
+    created = through.create(make_first())
     error = {"type": "version_conflict_engine_exception", "reason": "injected"}
     proxy.add(
         RewrittenAnswer(lambda answer: {"error": error, "status": status}, status), method="PUT"
     )
-    replaced = through.replace(created, created.document.with_intent(export(), now=LATER))
+    replaced = through.replace(created, created.document.with_intent(make_export(), now=LATER))
     assert store.load("orders") == replaced
     through.close()
 
@@ -278,7 +278,7 @@ def test_an_error_although_the_change_was_stored_is_not_believed(
 def test_an_edited_document_is_refused_and_left_alone(
     store: StateStore, clean_indices: str, edit: dict[str, object], problem: str
 ) -> None:
-    source = store.create(first()).document.to_source() | edit
+    source = store.create(make_first()).document.to_source() | edit
     call(clean_indices, "PUT", f"/{STATE_INDEX}/_doc/orders", source)
     with pytest.raises(StateCorrupt, match=problem) as caught:
         store.load("orders")

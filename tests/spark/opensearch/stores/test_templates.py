@@ -12,7 +12,7 @@ from icdc_spark.opensearch.stores import aliases, dead_letters, indices
 from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_spark.protocol.state_document import Owner, SourceTable, StateDocument
 from icdc_testing.target import sink_cases as sink
-from icdc_testing.target.node_calls import call, documents
+from icdc_testing.target.node_calls import call, read_documents
 
 pytestmark = pytest.mark.spark
 
@@ -151,8 +151,8 @@ def test_what_a_template_says_otherwise_is_without_effect_on_documents(
     lines = [sink.upsert("a", {"v": 1}), sink.upsert("bad", {"v": "x"})]
     result = sink.write(clean_indices, lines)
     assert (result.error, result.upserted, result.dead_letters) == (None, 1, 1)
-    assert [source for _, source in documents(clean_indices, made.name).values()] == [{"v": 1}]
-    assert set(documents(clean_indices, DEAD_LETTERS)) == {"bad"}
+    assert [source for _, source in read_documents(clean_indices, made.name).values()] == [{"v": 1}]
+    assert set(read_documents(clean_indices, DEAD_LETTERS)) == {"bad"}
     index_settings = call(clean_indices, "GET", f"/{made.name}/_settings?flat_settings=true").json
     settings = index_settings[made.name]["settings"]  # type: ignore[index]
     assert settings["index.translog.durability"] == "request"

@@ -10,7 +10,7 @@ from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.stores import aliases, dead_letters, indices
 from icdc_spark.opensearch.stores.indices import Ownership
 from icdc_testing.target import sink_cases as sink
-from icdc_testing.target.node_calls import call, documents
+from icdc_testing.target.node_calls import call, read_documents
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]
 
@@ -24,19 +24,19 @@ COLUMNS = {
 THEIRS = {"id": "a", "ordinal": 1, "s": "theirs"}
 
 
-def a_plain_index(url: str, admin: Client) -> str:
+def create_plain_index(url: str, admin: Client) -> str:
     assert call(url, "PUT", f"/{DEAD_LETTERS}", {"mappings": {"properties": COLUMNS}}).status == 200
     return DEAD_LETTERS
 
 
-def an_alias_of_another_pipeline(url: str, admin: Client) -> str:
+def create_alias_of_another_pipeline(url: str, admin: Client) -> str:
     made = indices.create(admin, NEIGHBOUR, {"properties": COLUMNS}, {})
     actions = [{"add": {"index": made.name, "alias": DEAD_LETTERS, "is_write_index": False}}]
     assert call(url, "POST", "/_aliases", {"actions": actions}).status == 200
     return made.name
 
 
-@pytest.mark.parametrize("take", [a_plain_index, an_alias_of_another_pipeline])
+@pytest.mark.parametrize("take", [create_plain_index, create_alias_of_another_pipeline])
 def test_documents_of_others_are_not_taken_for_dead_letters(
     clean_indices: str, admin: Client, take: object
 ) -> None:
@@ -53,14 +53,14 @@ def test_documents_of_others_are_not_taken_for_dead_letters(
         clean_indices, [sink.upsert("a", {"v": 1})], known_dead_letter_ids=refused_ids
     )
     assert (written.error, written.upserted) == (None, 1)
-    assert documents(clean_indices, name) == {"a": (1, THEIRS)}
+    assert read_documents(clean_indices, name) == {"a": (1, THEIRS)}
     with pytest.raises(AliasTaken, match=f"'{DEAD_LETTERS}', which would hold refused rows"):
         dead_letters.ensure_index(admin, sink.OWNER)
     # Only now is anybody stopped: a row is refused, and has no place to be kept.
     refused = sink.write(clean_indices, [sink.upsert("b", {"v": "no number"})], 2)
     assert refused.error is not None
     assert refused.error[0] == "AliasTaken"
-    assert documents(clean_indices, name) == {"a": (1, THEIRS)}
+    assert read_documents(clean_indices, name) == {"a": (1, THEIRS)}
 
 
 def test_a_number_that_is_somebody_elses_alias_is_passed_over(

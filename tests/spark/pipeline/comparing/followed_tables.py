@@ -17,7 +17,7 @@ from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 
 @dataclass
@@ -41,31 +41,32 @@ class ContinuousTables:
     @contextmanager
     def run(self) -> Iterator[None]:
         """Let the run go on inside the block, and end well."""
-        request = self.harness.request(continuous=True)
+        request = self.harness.make_request(continuous=True)
         self.report_path = Path(request.report_path)
         with ThreadPoolExecutor(1) as pool:
             path = str(self.question_path)
             follower = PipelineRun(request, self.spark, self.stop, question_path=path)
             running = pool.submit(follower.run)
             try:
-                until(self.streams, "all are followed", seconds=120)
+                wait_until(self.is_streaming, "all are followed", seconds=120)
                 yield
             finally:
                 self.stop.set()
             assert running.result(120).outcome is None
 
-    def streams(self) -> bool:
-        return all(table.state is TableState.STREAMING for table in self.report().tables)
+    def is_streaming(self) -> bool:
+        return all(table.state is TableState.STREAMING for table in self.read_report().tables)
 
-    def report(self) -> RunReport:
+    def read_report(self) -> RunReport:
         return RunReport.read(self.report_path)
 
-    def answer(self) -> dict[str, Any]:
-        return self.report().result or {}
+    def read_answer(self) -> dict[str, Any]:
+        return self.read_report().result or {}
 
     def is_answered(self, question: str) -> Callable[[], bool]:
         return lambda: (
-            self.answer().get("question") == question and self.answer()["complete"] is True
+            self.read_answer().get("question") == question
+            and self.read_answer()["complete"] is True
         )
 
     def ask(self, question: str, mode: RunMode, *aliases: str) -> None:
@@ -77,8 +78,8 @@ class ContinuousTables:
         """Ask as a person does, wait, and return the entries of the answer."""
         asked = {"id": question, "mode": mode, **more}
         RunQuestion.model_validate(asked).write(self.question_path)
-        until(self.is_answered(question), f"{mode} is answered")
-        entries: list[dict[str, Any]] = self.answer()["tables"]
+        wait_until(self.is_answered(question), f"{mode} is answered")
+        entries: list[dict[str, Any]] = self.read_answer()["tables"]
         return entries
 
     def insert(self, alias: str, number: int, name: str = "new") -> None:

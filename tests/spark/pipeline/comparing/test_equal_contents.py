@@ -30,7 +30,7 @@ class Events:
 
     def remove(self, count: int) -> list[str]:
         """Remove documents of the hot content, and return their ids."""
-        hot = sorted(self.ids(HOT))[-count:]
+        hot = sorted(self.list_ids(HOT))[-count:]
         for one in hot:
             oracle.request(f"{self.url}/events-000001/_doc/{one}", "DELETE")
         return hot
@@ -42,7 +42,7 @@ class Events:
             oracle.request(f"{self.url}/events-000001/_doc/{one}", "PUT", HOT)
         return made
 
-    def ids(self, content: dict[str, Any]) -> list[str]:
+    def list_ids(self, content: dict[str, Any]) -> list[str]:
         """Return the ids of the documents of a content."""
         documents = oracle.read_index(self.url, "events")
         return [key for key, document in documents.items() if document == content]
@@ -56,11 +56,11 @@ class Events:
     def assert_repaired(self, count: int) -> None:
         """Repair, and compare with what the table holds."""
         assert self.pipeline.inspect(RunMode.REPAIR)["repaired"] == count
-        assert self.verify() == (listed([]), listed([]))
-        assert (len(self.ids(HOT)), len(self.ids(COLD))) == (5, 1)
+        assert self.verify() == (make_samples([]), make_samples([]))
+        assert (len(self.list_ids(HOT)), len(self.list_ids(COLD))) == (5, 1)
 
 
-def listed(ids: list[str]) -> dict[str, Any]:
+def make_samples(ids: list[str]) -> dict[str, Any]:
     return {"count": len(ids), "samples": ids}
 
 
@@ -71,20 +71,20 @@ def events(spark: SparkSession, lake: Lake, clean_indices: str, tmp_path: Path) 
 
 def test_several_of_many_equal_rows_without_documents_are_named_and_written(events: Events) -> None:
     removed = events.remove(3)
-    assert events.verify() == (listed(removed), listed([]))
+    assert events.verify() == (make_samples(removed), make_samples([]))
     events.assert_repaired(3)
 
 
 def test_several_of_many_equal_documents_without_rows_are_named_and_removed(events: Events) -> None:
     made = events.add(4)
-    assert events.verify() == (listed([]), listed(made))
+    assert events.verify() == (make_samples([]), make_samples(made))
     events.assert_repaired(4)
 
 
 def test_equal_rows_that_a_compaction_moved_are_still_the_same_rows(events: Events) -> None:
     events.lake.compact(events.table)
     events.pipeline.sync()
-    assert events.verify() == (listed([]), listed([]))
+    assert events.verify() == (make_samples([]), make_samples([]))
     events.remove(2)
     missing, extra = events.verify()
     assert (missing["count"], extra["count"]) == (2, 0)

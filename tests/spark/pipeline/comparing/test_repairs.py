@@ -27,7 +27,7 @@ def table(lake: Lake) -> str:
     return name
 
 
-def state(url: str) -> dict[str, Any]:
+def read_state(url: str) -> dict[str, Any]:
     source: dict[str, Any] = oracle.request(f"{url}/icdc-state/_doc/things")["_source"]
     return source
 
@@ -44,7 +44,7 @@ def test_a_repair_that_died_is_not_taken_for_done(
     entry = {"name": table, "identifierColumns": ["id"], "index": "things"}
     pipeline = Harness(spark, proxy.url, tmp_path, [entry])
     pipeline.sync()
-    applied = state(clean_indices)["applied"]
+    applied = read_state(clean_indices)["applied"]
     oracle.request(f"{clean_indices}/{INDEX}/_doc/1", "PUT", {"id": 1, "name": "edited"})
     held = proxy.hold("_bulk")
     with ThreadPoolExecutor(1) as pool:
@@ -54,11 +54,11 @@ def test_a_repair_that_died_is_not_taken_for_done(
         held.release()
         assert running.result(120)["reason"] == "TargetReadOnly"
     call(clean_indices, "PUT", f"/{INDEX}/_settings", {"index.blocks.write": None})
-    assert state(clean_indices)["intent"]["kind"] == "Repair"
+    assert read_state(clean_indices)["intent"]["kind"] == "Repair"
 
     if next_run is RunMode.RUN:
         pipeline.sync()
-        left = state(clean_indices)
+        left = read_state(clean_indices)
         assert (left["intent"], left["applied"]) == (None, applied)
     # As the operator plans it: what is under way is finished first.
     (repaired,) = (pipeline.run(RunMode.REPAIR, tables=[table]).result or {})["tables"]

@@ -16,7 +16,7 @@ from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
 from icdc_testing.runs.local_runner import RepeatedPipeline
-from icdc_testing.tables.scenarios import document_writes, list_operations, put, remove
+from icdc_testing.tables.scenarios import list_operations, put, remove, select_writes
 from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
@@ -30,7 +30,7 @@ def table(lake: Lake) -> str:
     return name
 
 
-def condition(status: PipelineStatus) -> tuple[str, str, str]:
+def find_condition(status: PipelineStatus) -> tuple[str, str, str]:
     (verification,) = (condition for condition in status.conditions if condition.type == "Verified")
     return verification.status.value, verification.reason, verification.message
 
@@ -41,7 +41,7 @@ def test_verify_finds_what_somebody_broke_and_repair_mends_it(
     entry = {"name": table, "identifierColumns": ["id"], "index": "things"}
     pipeline = RepeatedPipeline(spark, Harness(spark, proxy.url, tmp_path, [entry]), tmp_path)
     status = pipeline.run()
-    assert (condition(status)[:2], exits.of_status(status)[0]) == (
+    assert (find_condition(status)[:2], exits.of_status(status)[0]) == (
         ("Unknown", "NotVerified"),
         Exit.DONE,
     )
@@ -54,21 +54,23 @@ def test_verify_finds_what_somebody_broke_and_repair_mends_it(
     status = pipeline.run(resync={"nonce": 1, "mode": "Verify", "tables": [table]})
     assert pipeline.names == ["e1-1", "c2-1", "v3-1"]
     counts = f"{table}: 0 missing, 1 extra, 1 different"
-    assert condition(status) == ("False", "Different", counts)
+    assert find_condition(status) == ("False", "Different", counts)
     (verification,) = (table.verification for table in status.tables)
     assert verification is not None
     assert (verification.nonce, verification.rows, verification.documents) == (1, 4, 5)
     assert verification.samples == ("extra 9", "different 1")
     assert verification.snapshot_id == status.tables[0].applied_snapshot_id
-    assert list_operations(document_writes(proxy.writes(), "things")) == [put("4", id=4, name="d")]
+    assert list_operations(select_writes(proxy.list_writes(), "things")) == [
+        put("4", id=4, name="d")
+    ]
     assert status.holds(status.conditions[0].type)
     assert exits.of_status(status) == (Exit.STALLED, counts)
     assert "DifferencesFound" in pipeline.reported
 
     proxy.clear()
     status = pipeline.run(resync={"nonce": 2, "mode": "Repair"})
-    assert condition(status)[:2] == ("True", "Repaired")
-    assert list_operations(document_writes(proxy.writes(), "things")) == [
+    assert find_condition(status)[:2] == ("True", "Repaired")
+    assert list_operations(select_writes(proxy.list_writes(), "things")) == [
         put("1", id=1, name="a"),
         remove("9"),
     ]
@@ -109,7 +111,7 @@ def test_a_planned_comparison_finishes_first_what_it_finds_under_way(
 
     stop = threading.Event()
     stop.set()
-    stopped = PipelineRun(harness.request(RunMode.VERIFY, tables=[]), spark, stop).run()
+    stopped = PipelineRun(harness.make_request(RunMode.VERIFY, tables=[]), spark, stop).run()
     assert stopped.result == {"tables": []}
     (entry,) = (harness.run(RunMode.VERIFY, tables=[table]).result or {})["tables"]
     assert (entry["equal"], "underWay" in entry) == (True, False)

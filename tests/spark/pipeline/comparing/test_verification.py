@@ -14,7 +14,7 @@ from icdc_api.job.modes import RunMode
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
-from icdc_testing.tables.scenarios import document_writes, list_operations, put, remove
+from icdc_testing.tables.scenarios import list_operations, put, remove, select_writes
 from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.spark
 NONE = {"count": 0, "samples": []}
 
 
-def samples(*ids: str) -> dict[str, Any]:
+def make_samples(*ids: str) -> dict[str, Any]:
     return {"count": len(ids), "samples": list(ids)}
 
 
@@ -34,7 +34,7 @@ def table(lake: Lake) -> str:
     return name
 
 
-def state(url: str) -> dict[str, Any]:
+def read_state(url: str) -> dict[str, Any]:
     """Return the state document with its version, so that a rewrite of the same would show."""
     return oracle.request(f"{url}/icdc-state/_doc/things")
 
@@ -61,30 +61,28 @@ def test_edits_by_somebody_else_are_found_and_mended(
         "reason": "Gap",
         "message": f"Table {table} was never exported: there is nothing to verify.",
     }
-    assert proxy.writes() == []
+    assert proxy.list_writes() == []
     harness.sync()
     edit(clean_indices)
-    before = state(clean_indices)
+    before = read_state(clean_indices)
     proxy.clear()
-    entry_found = harness.inspect(RunMode.VERIFY)
-
-    assert entry_found == {
+    assert harness.inspect(RunMode.VERIFY) == {
         "name": table,
         "index": "things",
         "snapshotId": before["_source"]["applied"]["snapshotId"],
         "documents": 4,
         "rows": 4,
         "equal": False,
-        "missing": samples("2"),
-        "extra": samples("9"),
-        "different": samples("1", "4"),
+        "missing": make_samples("2"),
+        "extra": make_samples("9"),
+        "different": make_samples("1", "4"),
         "refused": 0,
         "repaired": None,
     }
-    assert (proxy.writes(), state(clean_indices)) == ([], before)
+    assert (proxy.list_writes(), read_state(clean_indices)) == ([], before)
 
     assert harness.inspect(RunMode.REPAIR)["repaired"] == 4
-    assert list_operations(document_writes(proxy.writes(), "things")) == [
+    assert list_operations(select_writes(proxy.list_writes(), "things")) == [
         put("1", id=1, name="a"),
         put("2", id=2, name="b"),
         put("4", id=4, name="d"),
@@ -99,7 +97,8 @@ def test_edits_by_somebody_else_are_found_and_mended(
     spark.sql(f"update lake.{table} set name = 'x' where id = 1")
     proxy.clear()
     harness.sync()
-    assert list_operations(document_writes(proxy.writes(), "things")) == [put("1", id=1, name="x")]
+    writes = select_writes(proxy.list_writes(), "things")
+    assert list_operations(writes) == [put("1", id=1, name="x")]
 
 
 def test_what_the_pipeline_writes_meanwhile_is_no_difference(
@@ -161,7 +160,7 @@ def plan_without_effect(harness: Harness, proxy: FaultProxy, table: str) -> dict
     before = harness.spark.sql(refs).collect()
     proxy.clear()
     plan = harness.inspect(RunMode.PLAN)
-    assert [seen for seen in proxy.requests() if seen.method in names] == []
+    assert [seen for seen in proxy.list_requests() if seen.method in names] == []
     assert harness.spark.sql(refs).collect() == before
     size, whole = plan.pop("bytes"), plan.pop("tableBytes")
     assert (whole is not None) == (plan["mode"] == "Changelog")
@@ -178,12 +177,12 @@ def test_a_plan_says_what_the_next_run_would_do_and_does_nothing(
     def plan() -> dict[str, Any]:
         return plan_without_effect(harness, proxy, table)
 
-    def head() -> str:
+    def read_head() -> str:
         main = f"select snapshot_id from lake.{table}.refs where name = 'main'"
         return str(spark.sql(main).collect()[0][0])
 
     nothing = NOTHING_TO_DO | {"name": table}
-    first = head()
+    first = read_head()
     files = spark.sql(f"select * from lake.{table}.files").count()
     assert plan() == nothing | {
         "mode": "Export",
@@ -201,7 +200,7 @@ def test_a_plan_says_what_the_next_run_would_do_and_does_nothing(
     assert plan() == nothing | {
         "mode": "Changelog",
         "fromSnapshotId": first,
-        "toSnapshotId": head(),
+        "toSnapshotId": read_head(),
         "mappingChanges": ["age"],
         "filesAdded": 1,
         "rows": 1,
@@ -235,20 +234,20 @@ def test_tables_with_equal_keys_or_without_keys_verify_too(
     assert duplicates is not None
     assert (duplicates.count, duplicates.samples) == (2, ("1", "2"))
 
-    def answers(mode: RunMode) -> list[tuple[bool, int]]:
+    def run_mode(mode: RunMode) -> list[tuple[bool, int]]:
         result = harness.run(mode).result
         assert result is not None
         return [(entry["equal"], entry["documents"]) for entry in result["tables"]]
 
-    assert answers(RunMode.VERIFY) == [(True, 2), (True, 4), (True, 0)]
+    assert run_mode(RunMode.VERIFY) == [(True, 2), (True, 4), (True, 0)]
 
     event = next(iter(oracle.read_index(clean_indices, "events")))
     oracle.request(f"{clean_indices}/events-000001/_doc/{event}", "DELETE")
     oracle.request(f"{clean_indices}/events-000001/_doc/mine", "PUT", {"id": 7, "name": "extra"})
     oracle.request(f"{clean_indices}/twins-000001/_doc/1", "DELETE")
-    assert answers(RunMode.VERIFY) == [(False, 1), (False, 4), (True, 0)]
-    assert answers(RunMode.REPAIR)[0] == (False, 1)
-    assert answers(RunMode.VERIFY) == [(True, 2), (True, 4), (True, 0)]
+    assert run_mode(RunMode.VERIFY) == [(False, 1), (False, 4), (True, 0)]
+    assert run_mode(RunMode.REPAIR)[0] == (False, 1)
+    assert run_mode(RunMode.VERIFY) == [(True, 2), (True, 4), (True, 0)]
 
 
 def test_a_filter_by_the_time_of_the_run_is_told_by_plan_and_verify_too(

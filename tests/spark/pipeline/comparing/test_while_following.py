@@ -12,7 +12,7 @@ from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
 from icdc_testing.tables.long_values import LONG, UNLIMITED, mend
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 from .followed_tables import ContinuousTables
 
@@ -66,19 +66,19 @@ def test_one_table_is_repaired_while_commits_to_another_arrive(
         followed.ask("a", RunMode.REPAIR, "orders")
         held.wait()
         followed.insert("users", 3)
-        until(lambda: followed.has("users", 3), "a commit arrives")
+        wait_until(lambda: followed.has("users", 3), "a commit arrives")
         followed.insert("users", 4)
-        until(lambda: followed.has("users", 4), "and another")
+        wait_until(lambda: followed.has("users", 4), "and another")
         followed.insert("orders", 3)
-        assert followed.answer() == {"question": "a", "complete": False, "tables": []}
+        assert followed.read_answer() == {"question": "a", "complete": False, "tables": []}
         assert not followed.has("orders", 3), "it waits for its own repair alone"
         held.release()
-        until(followed.is_answered("a"), "it is repaired")
-        (entry,) = followed.answer()["tables"]
+        wait_until(followed.is_answered("a"), "it is repaired")
+        (entry,) = followed.read_answer()["tables"]
         assert (entry["name"], entry["equal"]) == (followed.tables["orders"], False)
         assert (entry["repaired"], entry["different"]["samples"]) == (1, ["1"])
-        until(lambda: followed.has("orders", 3), "its own commit arrives")
-    assert followed.report().result is not None, "whoever has not read the answer finds it"
+        wait_until(lambda: followed.has("orders", 3), "its own commit arrives")
+    assert followed.read_report().result is not None, "whoever has not read the answer finds it"
     followed.assert_equal("orders")
     followed.assert_equal("users")
 
@@ -91,15 +91,15 @@ def test_a_question_in_place_of_another_ends_the_comparison_that_nobody_waits_fo
         followed.ask("a", RunMode.VERIFY)
         held.wait()
         followed.ask("b", RunMode.VERIFY, "orders")
-        until(lambda: followed.answer().get("question") == "b", "it is read")
-        assert followed.answer()["tables"] == [], "the entry of users was an answer to a"
+        wait_until(lambda: followed.read_answer().get("question") == "b", "it is read")
+        assert followed.read_answer()["tables"] == [], "the entry of users was an answer to a"
         held.release()
-        until(followed.is_answered("b"), "the second one is answered")
-        (entry,) = followed.answer()["tables"]
+        wait_until(followed.is_answered("b"), "the second one is answered")
+        (entry,) = followed.read_answer()["tables"]
         assert (entry["name"], entry["equal"]) == (followed.tables["orders"], True)
         followed.question_path.unlink()
         followed.insert("orders", 3)
-        until(lambda: followed.has("orders", 3), "it is followed again")
+        wait_until(lambda: followed.has("orders", 3), "it is followed again")
 
 
 def test_a_table_that_is_stalled_says_why_it_cannot_be_compared(followed: ContinuousTables) -> None:
@@ -107,16 +107,16 @@ def test_a_table_that_is_stalled_says_why_it_cannot_be_compared(followed: Contin
         followed.lake.sql(f"drop table lake.{followed.tables['users']}")
 
         def is_stalled() -> bool:
-            return followed.report().tables[1].state is TableState.STALLED
+            return followed.read_report().tables[1].state is TableState.STALLED
 
-        until(is_stalled, "it is stalled")
+        wait_until(is_stalled, "it is stalled")
         followed.ask("a", RunMode.VERIFY, "orders", "users")
-        until(followed.is_answered("a"), "both have answered")
-        orders, users = followed.answer()["tables"]
+        wait_until(followed.is_answered("a"), "both have answered")
+        orders, users = followed.read_answer()["tables"]
         assert orders["equal"] is True
         assert (users["name"], users["reason"]) == (followed.tables["users"], "TableNotFound")
         followed.insert("orders", 3)
-        until(lambda: followed.has("orders", 3), "the other one is followed")
+        wait_until(lambda: followed.has("orders", 3), "the other one is followed")
 
 
 @pytest.mark.parametrize(("asked", "rows"), [(("orders",), 3), ((), 2)])
@@ -127,8 +127,8 @@ def test_a_planned_comparison_is_of_a_table_that_has_caught_up_and_a_persons_of_
     followed.insert("orders", 3)
     followed.ask("a", RunMode.VERIFY, *asked)
     with followed.run():
-        until(followed.is_answered("a"), "it is answered")
-        entry = followed.answer()["tables"][0]
+        wait_until(followed.is_answered("a"), "it is answered")
+        entry = followed.read_answer()["tables"][0]
         assert (entry["name"], entry["rows"]) == (followed.tables["orders"], rows)
         assert entry["equal"] is True
 
@@ -137,12 +137,12 @@ def test_refused_rows_are_listed_and_sent_again_while_commits_arrive(
     followed: ContinuousTables, clean_indices: str
 ) -> None:
     def is_refused(count: int) -> Callable[[], bool]:
-        return lambda: followed.report().tables[0].dead_letters == count
+        return lambda: followed.read_report().tables[0].dead_letters == count
 
     with followed.run():
         for number in (3, 4):
             followed.insert("orders", number, LONG)
-        until(is_refused(2), "both are refused")
+        wait_until(is_refused(2), "both are refused")
         planned = followed.ask_person("a", RunMode.PLAN)
         assert [entry["mode"] for entry in planned] == ["Idle", "Idle"]
 
@@ -156,14 +156,14 @@ def test_refused_rows_are_listed_and_sent_again_while_commits_arrive(
         mend(clean_indices, "orders-000001")
         (orders,) = followed.ask_person("d", RunMode.REPLAY, only=only, ids=("4",))
         assert (orders["resent"], orders["left"]) == (1, 0)
-        until(is_refused(1), "the report counts it no more")
+        wait_until(is_refused(1), "the report counts it no more")
         assert (followed.has("orders", 3), followed.has("orders", 4)) == (False, True)
         orders, users = followed.ask_person("e", RunMode.REPLAY)
         assert (orders["resent"], users["resent"]) == (1, 0)
         for alias in ("orders", "users"):
             followed.insert(alias, 5)
-        until(lambda: followed.has("orders", 5), "it is followed")
-        until(lambda: followed.has("users", 5), "the other one too")
+        wait_until(lambda: followed.has("orders", 5), "it is followed")
+        wait_until(lambda: followed.has("users", 5), "the other one too")
     followed.assert_equal("orders")
     followed.assert_equal("users")
 
@@ -177,26 +177,26 @@ def test_a_table_that_does_not_come_to_rest_is_compared_after_one_more_batch(
         first.wait()
         second = proxy.hold("orders-000001/_bulk")
         followed.insert("orders", 4)
-        compared = followed.lake.head(followed.tables["orders"])
+        compared = followed.lake.read_head(followed.tables["orders"])
         followed.ask("a", RunMode.VERIFY, "orders")
-        until(lambda: followed.answer().get("question") == "a", "it is read")
+        wait_until(lambda: followed.read_answer().get("question") == "a", "it is read")
         first.release()
         second.wait()
         followed.insert("orders", 5)
         second.release()
-        until(followed.is_answered("a"), "it is compared")
-        (entry,) = followed.answer()["tables"]
+        wait_until(followed.is_answered("a"), "it is compared")
+        (entry,) = followed.read_answer()["tables"]
         assert (entry["equal"], entry["snapshotId"]) == (True, str(compared))
-        until(lambda: followed.has("orders", 5), "it goes on")
+        wait_until(lambda: followed.has("orders", 5), "it goes on")
 
 
 def test_what_is_no_question_changes_nothing_and_is_refused(followed: ContinuousTables) -> None:
     with followed.run():
         followed.question_path.write_text('{"id": "a", "mode": "delete", "tables": []}')
         followed.insert("orders", 3)
-        until(lambda: followed.has("orders", 3), "it is followed")
-        until(followed.is_answered("a"), "it is refused")
-        assert {entry["reason"] for entry in followed.answer()["tables"]} == {"BadSpec"}
+        wait_until(lambda: followed.has("orders", 3), "it is followed")
+        wait_until(followed.is_answered("a"), "it is refused")
+        assert {entry["reason"] for entry in followed.read_answer()["tables"]} == {"BadSpec"}
 
 
 @pytest.mark.parametrize("aliases", [("orders", "users", "items")])
@@ -219,7 +219,7 @@ def test_a_person_is_answered_while_other_tables_have_all_permits(
         assert not any(followed.has(alias, 3) for alias in ("orders", "users")), "they still work"
         for hold in held:
             hold.release()
-        until(lambda: followed.has("users", 3), "they go on")
+        wait_until(lambda: followed.has("users", 3), "they go on")
 
 
 def test_a_run_that_is_to_end_leaves_open_what_a_table_has_not_answered(
@@ -230,7 +230,9 @@ def test_a_run_that_is_to_end_leaves_open_what_a_table_has_not_answered(
         followed.insert("orders", 3)
         held.wait()
         followed.ask("a", RunMode.VERIFY)
-        until(lambda: len(followed.answer().get("tables", ())) == 1, "the other one has answered")
+        wait_until(
+            lambda: len(followed.read_answer().get("tables", ())) == 1, "the other one has answered"
+        )
         followed.stop.set()
         held.release()
-    assert followed.answer()["complete"] is False, "another run answers"
+    assert followed.read_answer()["complete"] is False, "another run answers"

@@ -45,14 +45,14 @@ def restore_after_deletion(node: OpenSearchNode, index: str) -> None:
 def copy_to(name: str) -> Fate:
     """Restore a copy beside it, by another name; the alias is restored with it, as by default."""
 
-    def fate(node: OpenSearchNode, index: str) -> None:
+    def restore_copy(node: OpenSearchNode, index: str) -> None:
         alias = index.rpartition("-")[0]
         copy = name.format(alias=alias)
         restore(node, index, close=False, rename_pattern=".+", rename_replacement=copy)
         # Readers see every document twice, until the next poll.
         assert set(oracle.request(f"{node.url}/_alias/{alias}")) == {index, copy}
 
-    return fate
+    return restore_copy
 
 
 FATES: dict[str, Fate] = {
@@ -103,7 +103,7 @@ class RestoredPipeline:
         assert report.outcome is None, report.outcome
         assert not [table for table in report.tables if table.reason], report.tables
 
-    def served(self) -> dict[str, int]:
+    def read_served(self) -> dict[str, int]:
         """Return the number of the one index that readers of each alias see."""
         numbers = {}
         for alias in self.tables:
@@ -139,12 +139,12 @@ def test_whatever_was_restored_one_run_makes_every_index_equal_its_table(
     pipeline.change("insert into {} values (3, 'c')")
     pipeline.sync()
     pipeline.check()
-    assert pipeline.served() == numbers
+    assert pipeline.read_served() == numbers
     # From then on they are followed, and not exported again.
     pipeline.change("insert into {} values (4, 'd')")
     pipeline.sync()
     pipeline.check()
-    assert pipeline.served() == numbers
+    assert pipeline.read_served() == numbers
     compared = pipeline.harness.run(RunMode.VERIFY).result
     assert compared is not None
     assert [entry.get("equal") for entry in compared["tables"]] == [True] * len(numbers), compared

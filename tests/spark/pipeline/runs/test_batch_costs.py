@@ -27,7 +27,7 @@ def test_the_cost_of_each_batch_is_reported_and_logged_in_one_line(
 ) -> None:
     name = lake.create("id int, name string")
     lake.sql(f"insert into lake.{name} values (1, 'a'), (2, 'b'), (3, 'c')")
-    first = str(lake.head(name))
+    first = str(lake.read_head(name))
     entry = {"name": name, "index": "some", "identifierColumns": ["id"]}
     harness = Harness(spark, proxy.url, tmp_path, [entry])
     with caplog.at_level(logging.INFO, "icdc_spark.replication.progress"):
@@ -35,13 +35,13 @@ def test_the_cost_of_each_batch_is_reported_and_logged_in_one_line(
         assert export is not None
         assert (export.from_snapshot_id, export.to_snapshot_id) == (None, first)
         assert (export.upserted, export.deleted, export.refused) == (3, 0, 0)
-        assert export.requests == len(proxy.requests(BODY)) > 0
+        assert export.requests == len(proxy.list_requests(BODY)) > 0
         # Without the guard, which goes with each request.
-        assert 0 < export.request_bytes < sum(len(seen.body) for seen in proxy.requests(BODY))
+        assert 0 < export.request_bytes < sum(len(seen.body) for seen in proxy.list_requests(BODY))
         assert (export.retries, export.throttled) == (0, 0)
         assert export.files_bytes > 0
         assert export.waiting_millis > 0
-        assert lines(caplog) == [f"{name}: snapshot {first}"]
+        assert list_lines(caplog) == [f"{name}: snapshot {first}"]
 
         lake.sql(
             f"merge into lake.{name} t using (select 1 as id) s on t.id = s.id "
@@ -52,22 +52,22 @@ def test_the_cost_of_each_batch_is_reported_and_logged_in_one_line(
         proxy.add(Status(429), path=BODY)
         batch = harness.sync().last_batch
         assert batch is not None
-        last = str(lake.head(name))
+        last = str(lake.read_head(name))
         assert (batch.from_snapshot_id, batch.to_snapshot_id) == (first, last)
         assert (batch.upserted, batch.deleted, batch.refused) == (1, 1, 0)
         assert (batch.retries, batch.throttled) == (1, 1)
-        assert batch.requests == len(proxy.requests(BODY))
+        assert batch.requests == len(proxy.list_requests(BODY))
         assert batch.at > export.at
-        assert lines(caplog)[1:] == [f"{name}: snapshot {first} to {last}"]
+        assert list_lines(caplog)[1:] == [f"{name}: snapshot {first} to {last}"]
         assert "1 documents written, 1 deleted, 0 rows refused" in caplog.messages[-1]
         assert "1 repeated, 1 throttled" in caplog.messages[-1]
 
         # Nothing to do: the last batch stays the last one that there was.
         assert harness.sync().last_batch in (None, batch)
-        assert len(lines(caplog)) == 2
+        assert len(list_lines(caplog)) == 2
 
 
-def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+def list_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     """Return the beginning of each line about a batch, up to its snapshots."""
     matches = (
         re.match(r".*?: snapshot -?\d+( to -?\d+)?(?= in )", text) for text in caplog.messages

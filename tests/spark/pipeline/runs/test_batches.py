@@ -14,7 +14,7 @@ from icdc_api.job.modes import RunMode
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
-from icdc_testing.tables.scenarios import document_writes
+from icdc_testing.tables.scenarios import select_writes
 from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
@@ -40,22 +40,22 @@ def test_batches_end_at_snapshots_so_that_none_reads_more_than_it_may(
     expected: list[list[str]],
 ) -> None:
     name = lake.create("id int, name string")
-    harness = harness_of(spark, proxy, tmp_path, name, insert(lake, name, 0), files_per_batch)
+    harness = make_harness(spark, proxy, tmp_path, name, insert(lake, name, 0), files_per_batch)
     harness.sync()
     for number in range(1, APPENDS + 1):
         insert(lake, name, number)
     proxy.clear()
 
     status = harness.sync()
-    assert status.applied_snapshot_id == str(lake.head(name))
-    assert batches(proxy) == expected
+    assert status.applied_snapshot_id == str(lake.read_head(name))
+    assert list_batches(proxy) == expected
 
 
 def test_no_batch_ends_where_documents_look_otherwise_than_at_the_end(
     spark: SparkSession, lake: Lake, proxy: FaultProxy, clean_indices: str, tmp_path: Path
 ) -> None:
     name = lake.create("id int, name string")
-    harness = harness_of(spark, proxy, tmp_path, name, insert(lake, name, 0), 0.5)
+    harness = make_harness(spark, proxy, tmp_path, name, insert(lake, name, 0), 0.5)
     harness.sync()
     insert(lake, name, 1)
     lake.sql(f"alter table lake.{name} add column more string")
@@ -66,8 +66,8 @@ def test_no_batch_ends_where_documents_look_otherwise_than_at_the_end(
     lake.sql(f"insert into lake.{name} values (4, 'n4', 'm4')")
     proxy.clear()
 
-    assert harness.sync().applied_snapshot_id == str(lake.head(name))
-    assert batches(proxy) == [["1", "2"], ["3", "4"]]
+    assert harness.sync().applied_snapshot_id == str(lake.read_head(name))
+    assert list_batches(proxy) == [["1", "2"], ["3", "4"]]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_table_of_which_too_much_changed_is_exported_again(
     assert harness.inspect(RunMode.PLAN)["mode"] == "Idle"
 
 
-def harness_of(
+def make_harness(
     spark: SparkSession,
     proxy: FaultProxy,
     folder: Path,
@@ -127,8 +127,10 @@ def insert(lake: Lake, name: str, number: int) -> int:
     return int(lake.sql(f"select max(file_size_in_bytes) from lake.{name}.files")[0][0])
 
 
-def batches(proxy: FaultProxy) -> list[list[str]]:
+def list_batches(proxy: FaultProxy) -> list[list[str]]:
     """Return the ids written, by batch."""
-    writes = sorted(document_writes(proxy.writes(), "some"), key=lambda write: write.version or 0)
+    writes = sorted(
+        select_writes(proxy.list_writes(), "some"), key=lambda write: write.version or 0
+    )
     by_version = groupby(writes, key=lambda write: write.version)
     return [sorted(write.id for write in batch) for _, batch in by_version]

@@ -23,8 +23,8 @@ from icdc_testing.lake.catalogs import rest_catalog
 from icdc_testing.lake.catalogs.head_lake import NAME, HeadLake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.waiting.jvm import SESSION, count_threads, list_files, read_heap
-from icdc_testing.waiting.processes import sockets_to
-from icdc_testing.waiting.wait import WAIT_SECONDS, until
+from icdc_testing.waiting.processes import list_sockets_to
+from icdc_testing.waiting.wait import WAIT_SECONDS, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -65,13 +65,13 @@ def jdbc(jvm: int, tmp_path: Path) -> Iterator[ConnectedCatalog]:
 @pytest.fixture
 def rest(jvm: int) -> Iterator[ConnectedCatalog]:
     """A REST catalog without tables, which gives out a token that has to be renewed."""
-    with rest_catalog.running() as catalog:
+    with rest_catalog.serve() as catalog:
         token = {"access_token": "t", "token_type": "bearer", "expires_in": 3600}
         catalog.answers["/v1/oauth/tokens"] = (200, token)
         port = catalog.port
         yield ConnectedCatalog(
             {**catalog.properties, "credential": "id:secret"},
-            lambda: len({f"socket:[{n}]" for n in sockets_to(port)} & set(list_files(jvm))),
+            lambda: len({f"socket:[{n}]" for n in list_sockets_to(port)} & set(list_files(jvm))),
         )
 
 
@@ -81,7 +81,7 @@ def catalog(request: pytest.FixtureRequest) -> ConnectedCatalog:
     return made
 
 
-def pipeline(
+def make_pipeline(
     spark: SparkSession, url: str, folder: Path, catalog: ConnectedCatalog, table: str
 ) -> Harness:
     entry = {"name": table, "index": "things", "identifierColumns": ["id"]}
@@ -124,7 +124,7 @@ def test_fifty_retries_of_a_stalled_table_leave_neither_connection_nor_thread_no
     tmp_path: Path,
     failures: Failures,
 ) -> None:
-    request = pipeline(spark, clean_indices, tmp_path, catalog, "shop.missing").request(
+    request = make_pipeline(spark, clean_indices, tmp_path, catalog, "shop.missing").make_request(
         continuous=True
     )
     stop, most, sessions = threading.Event(), 0, count_sessions(jvm)
@@ -138,7 +138,7 @@ def test_fifty_retries_of_a_stalled_table_leave_neither_connection_nor_thread_no
             most = max(most, catalog.connections())
             return failures.count >= wanted
 
-        until(have_come, f"{times} retries", seconds=120, pause=0.01)
+        wait_until(have_come, f"{times} retries", seconds=120, pause=0.01)
         return count_threads(jvm)
 
     with ThreadPoolExecutor(1) as pool:
@@ -156,13 +156,13 @@ def test_fifty_retries_of_a_stalled_table_leave_neither_connection_nor_thread_no
     assert later <= warm + 2, (warm, later)
     assert catalog.connections() == 0
     # pyspark frees them by and by. One is of the thread that made the last attempt.
-    until(lambda: count_sessions(jvm) <= sessions + 1, "the sessions are freed", pause=0.5)
+    wait_until(lambda: count_sessions(jvm) <= sessions + 1, "the sessions are freed", pause=0.5)
 
 
 def test_whatever_a_run_was_asked_to_do_it_leaves_no_connection_to_the_catalog(
     spark: SparkSession, jdbc: ConnectedCatalog, clean_indices: str, tmp_path: Path
 ) -> None:
-    harness = pipeline(spark, clean_indices, tmp_path, jdbc, TABLE)
+    harness = make_pipeline(spark, clean_indices, tmp_path, jdbc, TABLE)
     for mode in (RunMode.RUN, *(mode for mode in RunMode if mode is not RunMode.DELETE)):
         report = harness.run(mode)
         assert report.outcome is None, (mode, report.outcome)

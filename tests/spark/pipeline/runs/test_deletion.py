@@ -26,16 +26,16 @@ FOREIGN = ["people-000041", "people-archive"]
 """Indices of such a name that nobody's mark is on."""
 
 
-def names(url: str) -> list[str]:
+def list_names(url: str) -> list[str]:
     listed = json.loads(call(url, "GET", "/_cat/indices?format=json&expand_wildcards=all").body)
     return sorted(index["index"] for index in listed if index["index"] != "icdc-state")
 
 
-def state(url: str, alias: str = "people") -> bool:
+def has_state(url: str, alias: str = "people") -> bool:
     return call(url, "GET", f"/icdc-state/_doc/{alias}").status == 200
 
 
-def tags(lake: Lake, table: str) -> list[str]:
+def list_tags(lake: Lake, table: str) -> list[str]:
     rows = lake.sql(f"select name from lake.{table}.refs where type = 'TAG' order by name")
     return [row[0] for row in rows]
 
@@ -75,25 +75,25 @@ def test_everything_of_the_pipeline_goes_whenever_the_run_before_died(
     dead_letters.ensure_index(admin, OURS)
     for name in FOREIGN:
         admin.indices.create(index=name)
-    assert [tag[:12] for tag in tags(lake, table)] == ["icdc-people-"]
+    assert [tag[:12] for tag in list_tags(lake, table)] == ["icdc-people-"]
     indices.delete(admin, "people-000001")  # as far as a run came that died
     admin.close()
 
     report = delete(people)
-    assert names(clean_indices) == FOREIGN
-    assert not state(clean_indices)
-    assert tags(lake, table) == []
+    assert list_names(clean_indices) == FOREIGN
+    assert not has_state(clean_indices)
+    assert list_tags(lake, table) == []
     assert report.tables[0].message == (
         "people: deleted people-000002, people-dead-letters; "
         "not made by this pipeline, and left: people-000041"
     )
 
     again = delete(people)
-    assert names(clean_indices) == FOREIGN
+    assert list_names(clean_indices) == FOREIGN
     assert again.result is not None
     assert again.result["tables"][0]["deleted"] == []
     people.sync()
-    assert "people-000042" in names(clean_indices), "it can be made anew"
+    assert "people-000042" in list_names(clean_indices), "it can be made anew"
 
 
 def test_the_index_of_another_pipeline_is_left_alone(
@@ -103,8 +103,8 @@ def test_the_index_of_another_pipeline_is_left_alone(
     report = delete(Harness(spark, clean_indices, tmp_path, [entry], name="other"))
     assert report.tables[0].reason == "AliasTaken"
     assert "'default/test'" in (report.tables[0].message or "")
-    assert (names(clean_indices), state(clean_indices)) == (["people-000001"], True)
-    assert [tag[:12] for tag in tags(lake, table)] == ["icdc-people-"]
+    assert (list_names(clean_indices), has_state(clean_indices)) == (["people-000001"], True)
+    assert [tag[:12] for tag in list_tags(lake, table)] == ["icdc-people-"]
 
 
 @pytest.mark.parametrize("missing", ["table", "catalog"])
@@ -118,7 +118,7 @@ def test_a_source_that_is_gone_keeps_no_index(
     # Somebody took our mark off the index; the state document still knows it.
     assert call(clean_indices, "PUT", "/people-000001/_mapping", {"_meta": {}}).status == 200
     message = delete(people).tables[0].message or ""
-    assert (names(clean_indices), state(clean_indices)) == ([], False)
+    assert (list_names(clean_indices), has_state(clean_indices)) == ([], False)
     assert ("may be left until it expires" in message) == (missing == "catalog"), message
 
 
@@ -127,10 +127,10 @@ def test_a_run_that_is_asked_to_end_or_outranked_is_not_done(
 ) -> None:
     stop = threading.Event()
     stop.set()
-    ended = PipelineRun(people.request(RunMode.DELETE), spark, stop).run()
+    ended = PipelineRun(people.make_request(RunMode.DELETE), spark, stop).run()
     assert ended.outcome is not None
     assert ended.outcome.failure_class == FailureClass.NODE_LOST
     late = people.run(RunMode.DELETE, epoch=0)
     assert late.outcome is not None
     assert late.outcome.failure_class == FailureClass.FENCED
-    assert (names(clean_indices), state(clean_indices)) == (["people-000001"], True)
+    assert (list_names(clean_indices), has_state(clean_indices)) == (["people-000001"], True)

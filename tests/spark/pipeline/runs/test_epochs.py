@@ -38,7 +38,7 @@ def table(lake: Lake) -> str:
     return name
 
 
-def harness_of(spark: SparkSession, url: str, folder: Path, table: str) -> Harness:
+def make_harness(spark: SparkSession, url: str, folder: Path, table: str) -> Harness:
     entry = {"name": table, "identifierColumns": ["id"], "index": "things"}
     return Harness(spark, url, folder, [entry], retry=RETRY)
 
@@ -56,7 +56,9 @@ def claim(url: str, epoch: int) -> None:
 def test_a_run_by_a_clock_of_the_year_2099_locks_no_table_out(
     spark: SparkSession, clean_indices: str, table: str, tmp_path: Path
 ) -> None:
-    pipeline = RepeatedPipeline(spark, harness_of(spark, clean_indices, tmp_path, table), tmp_path)
+    pipeline = RepeatedPipeline(
+        spark, make_harness(spark, clean_indices, tmp_path, table), tmp_path
+    )
     pipeline.run()
     claim(clean_indices, YEAR_2099)
     spark.sql(f"insert into lake.{table} values (4,'d')")
@@ -73,7 +75,9 @@ def test_a_run_by_a_clock_of_the_year_2099_locks_no_table_out(
 def test_an_epoch_that_no_run_can_exceed_stalls_the_table_and_says_what_to_do(
     spark: SparkSession, clean_indices: str, table: str, tmp_path: Path
 ) -> None:
-    pipeline = RepeatedPipeline(spark, harness_of(spark, clean_indices, tmp_path, table), tmp_path)
+    pipeline = RepeatedPipeline(
+        spark, make_harness(spark, clean_indices, tmp_path, table), tmp_path
+    )
     pipeline.run()
     claim(clean_indices, 2**63 - 1)
     spark.sql(f"insert into lake.{table} values (4,'d')")
@@ -86,7 +90,7 @@ def test_an_epoch_that_no_run_can_exceed_stalls_the_table_and_says_what_to_do(
 def test_a_repair_from_a_laptop_does_not_end_a_continuous_run_for_good(
     spark: SparkSession, clean_indices: str, table: str, tmp_path: Path
 ) -> None:
-    harness = harness_of(spark, clean_indices, tmp_path, table)
+    harness = make_harness(spark, clean_indices, tmp_path, table)
     harness.resource["spec"]["changelog"] = {"pollIntervalSeconds": 1}
     path = tmp_path / "pipeline.yaml"
     path.write_text(yaml.safe_dump(harness.resource))
@@ -96,14 +100,14 @@ def test_a_repair_from_a_laptop_does_not_end_a_continuous_run_for_good(
         thread = threading.Thread(target=runner.run)
         thread.start()
         try:
-            _until_documents(clean_indices, 3)
+            _wait_for_documents(clean_indices, 3)
             oracle.request(f"{clean_indices}/things-000001/_doc/9", "PUT", {"id": 9})
             epoch = int(time.time() * 1000)
             repaired = harness.run(RunMode.REPAIR, epoch=epoch, run_id="laptop")
             assert repaired.outcome is None
             spark.sql(f"insert into lake.{table} values (4,'d')")
-            _until_documents(clean_indices, 4)
-            wait.until(lambda: runner.status.holds(ConditionType.CAUGHT_UP), "it is caught up")
+            _wait_for_documents(clean_indices, 4)
+            wait.wait_until(lambda: runner.status.holds(ConditionType.CAUGHT_UP), "it is caught up")
         finally:
             runner.stop()
             thread.join(120)
@@ -117,11 +121,11 @@ def test_a_repair_from_a_laptop_does_not_end_a_continuous_run_for_good(
     )
 
 
-def _until_documents(url: str, count: int) -> None:
+def _wait_for_documents(url: str, count: int) -> None:
     def has_all() -> bool:
         try:
             return len(oracle.read_index(url, "things")) == count
         except OSError:
             return False  # no such index yet
 
-    wait.until(has_all, f"the index has {count} documents", seconds=120)
+    wait.wait_until(has_all, f"the index has {count} documents", seconds=120)

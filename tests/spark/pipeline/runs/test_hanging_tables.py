@@ -15,15 +15,15 @@ from icdc_api.job.run_files import RunReport
 from icdc_api.status.pipeline_status import TableStatus
 from icdc_spark.process.pipeline_run import PipelineRun, RunResult
 from icdc_spark.process.step_watch import StepWatch
-from icdc_testing.lake.damage import silent_file
+from icdc_testing.lake.damage import silence_file
 from icdc_testing.lake.java.writers import JavaWriter
 from icdc_testing.lake.lake import Lake
-from icdc_testing.lake.schemas import with_time
+from icdc_testing.lake.schemas import create_with_time
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Hang
 from icdc_testing.runs.harness import Harness
-from icdc_testing.target.node_calls import call, documents
-from icdc_testing.waiting.wait import WAIT_SECONDS, until
+from icdc_testing.target.node_calls import call, read_documents
+from icdc_testing.waiting.wait import WAIT_SECONDS, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -54,25 +54,29 @@ class Tables:
 
     def append(self, table: str, key: int) -> None:
         """Append a row."""
-        writer = JavaWriter(self.lake.table(table))
-        writer.append([{"id": key, "t": writer.value("time", "10:00")}])
+        writer = JavaWriter(self.lake.load_table(table))
+        writer.append([{"id": key, "t": writer.parse_value("time", "10:00")}])
 
-    def indexed(self, index: str) -> set[str]:
+    def list_indexed(self, index: str) -> set[str]:
         """Return the ids of the documents in an index."""
         name, url = f"{index}-000001", self.proxy.upstream
-        return set(documents(url, name)) if call(url, "HEAD", f"/{name}").status == 200 else set()
+        return (
+            set(read_documents(url, name)) if call(url, "HEAD", f"/{name}").status == 200 else set()
+        )
 
 
 @pytest.fixture
 def tables(spark: SparkSession, lake: Lake, proxy: FaultProxy, tmp_path: Path) -> Tables:
-    made = Tables(spark, lake, proxy, tmp_path, with_time(lake, {}), with_time(lake, {}))
+    made = Tables(
+        spark, lake, proxy, tmp_path, create_with_time(lake, {}), create_with_time(lake, {})
+    )
     made.append(made.hung, 1)
     made.append(made.fine, 1)
     return made
 
 
 @contextmanager
-def silent_index(tables: Tables) -> Iterator[None]:
+def silence_index(tables: Tables) -> Iterator[None]:
     """OpenSearch takes the bulk requests for one index, and answers none."""
     rule = tables.proxy.add(Hang(after=False), path="/hung-000001/_bulk", times=None)
     yield
@@ -80,20 +84,20 @@ def silent_index(tables: Tables) -> Iterator[None]:
     tables.proxy.clear()
 
 
-def silent_data(tables: Tables) -> AbstractContextManager[None]:
+def silence_data(tables: Tables) -> AbstractContextManager[None]:
     """Let a task open the data file of a table, from which nothing comes."""
-    java = tables.lake.table(tables.hung).java
+    java = tables.lake.load_table(tables.hung).java
     tasks = java.newScan().planFiles()
     try:
-        return silent_file(str(tasks.iterator().next().file().location()))
+        return silence_file(str(tasks.iterator().next().file().location()))
     finally:
         tasks.close()
 
 
-def silent_manifest(tables: Tables) -> AbstractContextManager[None]:
+def silence_manifest(tables: Tables) -> AbstractContextManager[None]:
     """Let the driver open the manifest of a table, from which nothing comes."""
-    java = tables.lake.table(tables.hung).java
-    return silent_file(str(java.currentSnapshot().allManifests(java.io()).get(0).path()))
+    java = tables.lake.load_table(tables.hung).java
+    return silence_file(str(java.currentSnapshot().allManifests(java.io()).get(0).path()))
 
 
 class Run:
@@ -103,7 +107,7 @@ class Run:
         entries = [{"name": tables.hung, "index": "hung"}, {"name": tables.fine, "index": "fine"}]
         described = [{**entry, "identifierColumns": ["id"]} for entry in entries]
         harness = Harness(tables.spark, tables.proxy.url, tables.folder, described)
-        request, self.stop = harness.request(continuous=continuous), threading.Event()
+        request, self.stop = harness.make_request(continuous=continuous), threading.Event()
         self._report = Path(request.report_path)
         self._ending: Future[RunResult] = pool.submit(
             PipelineRun(
@@ -111,11 +115,11 @@ class Run:
             ).run
         )
 
-    def statuses(self) -> list[TableStatus]:
+    def read_statuses(self) -> list[TableStatus]:
         """Return the entries of the hung table and of the other one."""
         return list(RunReport.read(self._report).tables) if self._report.exists() else []
 
-    def open_sessions(self) -> tuple[str, ...]:
+    def list_open_sessions(self) -> tuple[str, ...]:
         """Return the names of the tables that have a session open."""
         return RunReport.read(self._report).open_sessions
 
@@ -127,22 +131,22 @@ class Run:
         reported: set[str] = set()
 
         def is_reported() -> bool:
-            hung = self.statuses()[:1]
+            hung = self.read_statuses()[:1]
             reported.update(str(table.message) for table in hung if table.reason == "NoProgress")
             return any(re.search(message, text) for text in reported)
 
         try:
-            until(is_reported, "the hung table is reported")
+            wait_until(is_reported, "the hung table is reported")
         except AssertionError as error:
             raise AssertionError(f"{error}: {sorted(reported)}") from error
 
-    def end(self) -> RunResult:
+    def wait_for_end(self) -> RunResult:
         """Return the end of the run, which must come soon."""
         return self._ending.result(WAIT_SECONDS)
 
 
 @contextmanager
-def running(tables: Tables, *, continuous: bool = True) -> Iterator[Run]:
+def start_run(tables: Tables, *, continuous: bool = True) -> Iterator[Run]:
     """Start a run that is asked to stop at the end."""
     with ThreadPoolExecutor(1) as pool:
         run = Run(tables, pool, continuous=continuous)
@@ -157,7 +161,7 @@ Fault = Callable[[Tables], AbstractContextManager[None]]
 
 @pytest.mark.parametrize(
     ("fault", "words"),
-    [(silent_index, JOB), (silent_data, JOB), (silent_manifest, NO_JOB)],
+    [(silence_index, JOB), (silence_data, JOB), (silence_manifest, NO_JOB)],
     ids=["sink", "reader", "planning"],
 )
 def test_a_hung_table_says_so_and_catches_up_when_the_fault_ends_and_the_other_goes_on(
@@ -165,33 +169,35 @@ def test_a_hung_table_says_so_and_catches_up_when_the_fault_ends_and_the_other_g
 ) -> None:
     faults = ExitStack()
     faults.enter_context(fault(tables))
-    with faults, running(tables) as run:
+    with faults, start_run(tables) as run:
         run.wait_for_report(rf"^{tables.hung}: no progress since 20\S+Z: {words}")
         tables.append(tables.fine, 2)
-        until(lambda: tables.indexed("fine") == {"1", "2"}, "the other table is followed")
+        wait_until(lambda: tables.list_indexed("fine") == {"1", "2"}, "the other table is followed")
         faults.close()
-        until(lambda: tables.indexed("hung") == {"1"}, "the hung table is exported")
+        wait_until(lambda: tables.list_indexed("hung") == {"1"}, "the hung table is exported")
         tables.append(tables.hung, 2)
-        until(lambda: tables.indexed("hung") == {"1", "2"}, "the hung table is followed")
-        until(lambda: {t.reason for t in run.statuses()} == {None}, "nothing is wrong any more")
-        assert run.open_sessions() == (tables.hung, tables.fine)
+        wait_until(lambda: tables.list_indexed("hung") == {"1", "2"}, "the hung table is followed")
+        wait_until(
+            lambda: {t.reason for t in run.read_statuses()} == {None}, "nothing is wrong any more"
+        )
+        assert run.list_open_sessions() == (tables.hung, tables.fine)
         run.stop.set()
-        assert run.end().outcome is None
+        assert run.wait_for_end().outcome is None
 
 
-@pytest.mark.parametrize("fault", [silent_index, silent_manifest], ids=["sink", "planning"])
+@pytest.mark.parametrize("fault", [silence_index, silence_manifest], ids=["sink", "planning"])
 def test_neither_the_end_of_a_run_nor_a_stop_waits_for_a_hung_table(
     tables: Tables, fault: Fault
 ) -> None:
     with fault(tables):
-        with running(tables, continuous=False) as run:
-            outcome = run.end().outcome
+        with start_run(tables, continuous=False) as run:
+            outcome = run.wait_for_end().outcome
             assert type(outcome).__name__ == "NoProgress", outcome
-            assert tables.fine not in run.open_sessions()
-        with running(tables) as run:
-            until(lambda: tables.indexed("fine") == {"1"}, "the other table is exported")
+            assert tables.fine not in run.list_open_sessions()
+        with start_run(tables) as run:
+            wait_until(lambda: tables.list_indexed("fine") == {"1"}, "the other table is exported")
             run.stop.set()
-            assert run.end().outcome is None
+            assert run.wait_for_end().outcome is None
 
 
 def test_a_backlog_that_is_cut_into_batches_makes_progress_with_each_plan(
@@ -214,4 +220,4 @@ def test_a_backlog_that_is_cut_into_batches_makes_progress_with_each_plan(
     assert harness.run().outcome is None
     # Of the first batch alone: one for all, and three to cut it.
     assert len(noted) >= 4
-    assert tables.indexed("fine") == set(map(str, range(1, 10)))
+    assert tables.list_indexed("fine") == set(map(str, range(1, 10)))

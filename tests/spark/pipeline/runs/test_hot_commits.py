@@ -14,7 +14,7 @@ from icdc_testing.lake.java.writers import JavaWriter
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
-from icdc_testing.tables.scenarios import document_writes
+from icdc_testing.tables.scenarios import select_writes
 from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
@@ -54,8 +54,8 @@ def test_a_key_of_hundreds_of_commits_is_written_once_by_each_batch(
     commit(lake, name, commits, rng)
     proxy.clear()
     status = pipeline.sync()
-    assert status.applied_snapshot_id == str(lake.head(name))
-    writes = list(document_writes(proxy.writes(), INDEX))
+    assert status.applied_snapshot_id == str(lake.read_head(name))
+    writes = list(select_writes(proxy.list_writes(), INDEX))
     assert {write.id for write in writes} <= {str(HOT)}
     by_batch = Counter(write.version for write in writes)
     assert set(by_batch.values()) <= {1}
@@ -71,7 +71,7 @@ def test_a_key_of_hundreds_of_commits_is_written_once_by_each_batch(
 def commit(lake: Lake, name: str, commits: int, rng: random.Random) -> None:
     """Write the hot key anew in each commit as a stream does, or delete it."""
     for number in range(commits):
-        writer = JavaWriter(lake.table(name))
+        writer = JavaWriter(lake.load_table(name))
         if rng.random() < 0.2:
             writer.delete_equal([{"id": HOT}])
         else:

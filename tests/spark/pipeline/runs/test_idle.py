@@ -12,12 +12,12 @@ from icdc_api.spec.spark import Driver
 from icdc_api.status.pipeline_status import TableState
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_spark.process.scheduling.permits import count_permits
-from icdc_testing.lake.file_reads import bytes_read
+from icdc_testing.lake.file_reads import count_bytes_read
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
-from icdc_testing.waiting.wait import WAIT_SECONDS, until
+from icdc_testing.waiting.wait import WAIT_SECONDS, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -43,39 +43,41 @@ def test_a_table_that_nobody_changes_is_looked_at_without_reading_a_file(
         {"name": name, "index": ALIAS, "identifierColumns": ["id"]},
     ]
     pipeline = Harness(spark, proxy.url, tmp_path, entries)
-    request, stop = pipeline.request(continuous=True), threading.Event()
+    request, stop = pipeline.make_request(continuous=True), threading.Event()
 
-    def status() -> TableState | None:
+    def read_state() -> TableState | None:
         return RunReport.read(Path(request.report_path)).tables[-1].state
 
-    def polls() -> int:
-        return len(proxy.requests(IDENTITY))
+    def count_polls() -> int:
+        return len(proxy.list_requests(IDENTITY))
 
-    def until_polled(times: int) -> None:
-        wanted = polls() + times
-        until(lambda: polls() >= wanted, f"{times} more polls")
+    def wait_until_polled(times: int) -> None:
+        wanted = count_polls() + times
+        wait_until(lambda: count_polls() >= wanted, f"{times} more polls")
 
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(PipelineRun(request, spark, stop).run)
         try:
-            until(lambda: ALIAS in oracle_aliases(clean_indices), "it is exported", seconds=120)
-            until(lambda: status() is TableState.STREAMING, "it is followed")
+            wait_until(lambda: ALIAS in read_aliases(clean_indices), "it is exported", seconds=120)
+            wait_until(lambda: read_state() is TableState.STREAMING, "it is followed")
             # A catalog of numbered files is sure of what it read after the second poll.
-            until_polled(POLLS)
-            read, asked = bytes_read(spark), len(proxy.requests())
-            until_polled(POLLS)
-            assert bytes_read(spark) == read
-            about = [request.target for request in proxy.requests()[asked:]]
+            wait_until_polled(POLLS)
+            read, asked = count_bytes_read(spark), len(proxy.list_requests())
+            wait_until_polled(POLLS)
+            assert count_bytes_read(spark) == read
+            about = [request.target for request in proxy.list_requests()[asked:]]
             targets = {target.partition("?")[0] for target in about if ALIAS in target}
             assert targets == {IDENTITY, READERS}
             lake.sql(f"insert into lake.{name} values (2, 'b')")
-            until(lambda: len(oracle.read_index(clean_indices, ALIAS)) == 2, "the commit is seen")
-            assert bytes_read(spark) > read
+            wait_until(
+                lambda: len(oracle.read_index(clean_indices, ALIAS)) == 2, "the commit is seen"
+            )
+            assert count_bytes_read(spark) > read
         finally:
             stop.set()
         assert running.result(WAIT_SECONDS).outcome is None
 
 
-def oracle_aliases(url: str) -> str:
+def read_aliases(url: str) -> str:
     """Return the names of all aliases."""
     return str(oracle.request(f"{url}/_alias", "GET", None))

@@ -17,7 +17,7 @@ from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
-from icdc_testing.waiting.wait import WAIT_SECONDS, until
+from icdc_testing.waiting.wait import WAIT_SECONDS, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -46,7 +46,7 @@ def start(
     pipeline: Harness, seconds: int, stop: threading.Event
 ) -> Iterator[tuple[RunRequest, Future[RunResult]]]:
     """Run the pipeline in the background; end it whatever happens."""
-    request = pipeline.request(linger_seconds=seconds)
+    request = pipeline.make_request(linger_seconds=seconds)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(PipelineRun(request, pipeline.spark, stop).run)
         try:
@@ -60,7 +60,7 @@ def wait_until_followed(request: RunRequest) -> None:
         path = Path(request.report_path)
         return path.exists() and RunReport.read(path).tables[0].state is TableState.STREAMING
 
-    until(is_followed, "the table is followed", seconds=120)
+    wait_until(is_followed, "the table is followed", seconds=120)
 
 
 def test_commits_that_come_while_a_run_lingers_are_applied_by_it(
@@ -70,7 +70,10 @@ def test_commits_that_come_while_a_run_lingers_are_applied_by_it(
         wait_until_followed(request)
         for number in (2, 3):
             lake.sql(f"insert into lake.{table} values ({number}, 'later')")
-            until(lambda: len(oracle.read_index(clean_indices, ALIAS)) == number, "it is applied")  # noqa: B023
+            wait_until(
+                lambda wanted=number: len(oracle.read_index(clean_indices, ALIAS)) == wanted,  # type: ignore[misc]
+                "it is applied",
+            )
             assert not running.done()
         assert RunReport.read(Path(request.report_path)).lingers
         # Nobody commits any more, and nobody asks it to end.

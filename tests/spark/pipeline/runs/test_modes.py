@@ -12,7 +12,7 @@ from icdc_spark.replication.context import TableContext
 from icdc_testing.lake.lake import MERGE_ON_READ, Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
-from icdc_testing.tables.scenarios import document_writes, list_operations, put
+from icdc_testing.tables.scenarios import list_operations, put, select_writes
 from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
@@ -24,7 +24,7 @@ def lake(lake: Lake) -> Lake:
     return lake
 
 
-def table_of(lake: Lake, commits: int, **how: Any) -> str:
+def create_table(lake: Lake, commits: int, **how: Any) -> str:
     """Return a table with one row more per commit."""
     name = lake.create("id int, name string", **how)
     for number in range(1, commits + 1):
@@ -36,22 +36,22 @@ def insert(lake: Lake, name: str, number: int) -> None:
     lake.sql(f"insert into lake.{name} values ({number}, 'n{number}')")
 
 
-def row(number: int) -> Any:
+def put_row(number: int) -> Any:
     return put(str(number), id=number, name=f"n{number}")
 
 
-def entry(name: str, index: str, **more: Any) -> dict[str, Any]:
+def make_entry(name: str, index: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "identifierColumns": ["id"], "index": index, **more}
 
 
-def snapshots(lake: Lake, name: str) -> list[Any]:
+def list_snapshots(lake: Lake, name: str) -> list[Any]:
     return lake.sql(
         "select snapshot_id, date_format(committed_at, \"yyyy-MM-dd'T'HH:mm:ss.SSS'Z'\") as at "
         f"from lake.{name}.snapshots order by committed_at"
     )
 
 
-def states(harness: Harness) -> dict[str, TableStatus]:
+def run_once(harness: Harness) -> dict[str, TableStatus]:
     report = harness.run()
     assert report.outcome is None, report.outcome
     return {table.index: table for table in report.tables}
@@ -60,8 +60,8 @@ def states(harness: Harness) -> dict[str, TableStatus]:
 def test_stream_only_begins_where_it_is_told_and_writes_no_row_before(
     spark: SparkSession, lake: Lake, proxy: FaultProxy, tmp_path: Path
 ) -> None:
-    name = table_of(lake, 3)
-    chain = snapshots(lake, name)
+    name = create_table(lake, 3)
+    chain = list_snapshots(lake, name)
     starts: dict[str, Any] = {
         "by-default": None,
         "latest": {"position": "Latest"},
@@ -71,7 +71,11 @@ def test_stream_only_begins_where_it_is_told_and_writes_no_row_before(
         "too-early": {"timestamp": "2001-01-01T00:00:00Z"},
         "unknown": {"snapshotId": 77},
     }
-    first = {"earliest": [row(2), row(3)], "by-snapshot": [row(3)], "by-time": [row(3)]}
+    first = {
+        "earliest": [put_row(2), put_row(3)],
+        "by-snapshot": [put_row(3)],
+        "by-time": [put_row(3)],
+    }
     stalled = {
         "too-early": f"Table {name}: no retained snapshot is as old as startFrom.timestamp "
         "2001-01-01 00:00:00+00:00.",
@@ -83,15 +87,15 @@ def test_stream_only_begins_where_it_is_told_and_writes_no_row_before(
             spark,
             proxy.url,
             tmp_path,
-            [entry(name, index, **({"startFrom": start} if start else {}))],
+            [make_entry(name, index, **({"startFrom": start} if start else {}))],
             name=index,
             mode="StreamOnly",
         )
         for index, start in starts.items()
     }
     for index, harness in harnesses.items():
-        status = states(harness)[index]
-        assert list_operations(document_writes(proxy.writes(), index)) == first.get(index, []), (
+        status = run_once(harness)[index]
+        assert list_operations(select_writes(proxy.list_writes(), index)) == first.get(index, []), (
             index
         )
         assert status.reason == ("Gap" if index in stalled else None), status.message
@@ -101,24 +105,24 @@ def test_stream_only_begins_where_it_is_told_and_writes_no_row_before(
     insert(lake, name, 4)
     for index in ("latest", "by-snapshot"):
         proxy.clear()
-        assert states(harnesses[index])[index].state == "Streaming"
-        assert list_operations(document_writes(proxy.writes(), index)) == [row(4)]
+        assert run_once(harnesses[index])[index].state == "Streaming"
+        assert list_operations(select_writes(proxy.list_writes(), index)) == [put_row(4)]
 
 
 def test_an_export_is_complete_for_good_until_another_one_is_asked_for(
     spark: SparkSession, lake: Lake, proxy: FaultProxy, clean_indices: str, tmp_path: Path
 ) -> None:
-    one, other = table_of(lake, 2), table_of(lake, 1)
+    one, other = create_table(lake, 2), create_table(lake, 1)
     harness = Harness(
         spark,
         proxy.url,
         tmp_path,
-        [entry(one, "one"), entry(other, "other")],
+        [make_entry(one, "one"), make_entry(other, "other")],
         mode="ExportOnly",
         changelog={"pinSnapshots": "Never"},
     )
-    assert {table.state for table in states(harness).values()} == {"Complete"}
-    assert list_operations(document_writes(proxy.writes(), "one")) == [row(1), row(2)]
+    assert {table.state for table in run_once(harness).values()} == {"Complete"}
+    assert list_operations(select_writes(proxy.list_writes(), "one")) == [put_row(1), put_row(2)]
 
     insert(lake, one, 3)
     lake.sql(
@@ -126,20 +130,20 @@ def test_an_export_is_complete_for_good_until_another_one_is_asked_for(
         "older_than => timestamp '2100-01-01 00:00:00', retain_last => 1)"
     )
     proxy.clear()
-    assert {table.state for table in states(harness).values()} == {"Complete"}
-    assert document_writes(proxy.writes(), "one") == []
+    assert {table.state for table in run_once(harness).values()} == {"Complete"}
+    assert select_writes(proxy.list_writes(), "one") == []
 
     harness.resource["spec"]["resync"] = {"nonce": 1, "tables": [one]}
-    assert {table.state for table in states(harness).values()} == {"Complete"}
-    again = document_writes(proxy.writes(), "one")
-    assert list_operations(again) == [row(1), row(2), row(3)]
+    assert {table.state for table in run_once(harness).values()} == {"Complete"}
+    again = select_writes(proxy.list_writes(), "one")
+    assert list_operations(again) == [put_row(1), put_row(2), put_row(3)]
     assert {write.index for write in again} == {"one-000002"}
-    assert document_writes(proxy.writes(), "other") == []
+    assert select_writes(proxy.list_writes(), "other") == []
 
     # The same nonce once more asks for nothing; the index of before is kept beside.
     proxy.clear()
-    states(harness)
-    assert document_writes(proxy.writes(), "one") == []
+    run_once(harness)
+    assert select_writes(proxy.list_writes(), "one") == []
     listed = oracle.request(f"{clean_indices}/_alias/one")
     assert list(listed) == ["one-000002"]
     assert oracle.request(f"{clean_indices}/one-000001/_count")["count"] == 2
@@ -147,7 +151,7 @@ def test_an_export_is_complete_for_good_until_another_one_is_asked_for(
 
 def list_appended(proxy: FaultProxy, index: str) -> list[Any]:
     """Return the documents written since the last look, each under an id of its own."""
-    writes = document_writes(proxy.writes(), index)
+    writes = select_writes(proxy.list_writes(), index)
     proxy.clear()
     assert len({write.id for write in writes}) == len(writes)
     done = list_operations(writes)
@@ -157,8 +161,8 @@ def list_appended(proxy: FaultProxy, index: str) -> list[Any]:
 def test_an_append_only_table_brings_each_appended_row_once(
     spark: SparkSession, lake: Lake, proxy: FaultProxy, clean_indices: str, tmp_path: Path
 ) -> None:
-    events = table_of(lake, 2)
-    bad = table_of(lake, 2, mode=MERGE_ON_READ)
+    events = create_table(lake, 2)
+    bad = create_table(lake, 2, mode=MERGE_ON_READ)
     harness = Harness(
         spark,
         proxy.url,
@@ -169,7 +173,7 @@ def test_an_append_only_table_brings_each_appended_row_once(
         ],
     )
 
-    assert [table.reason for table in states(harness).values()] == [None, None]
+    assert [table.reason for table in run_once(harness).values()] == [None, None]
     assert list_appended(proxy, "events") == [("index", 1), ("index", 2)]
 
     # A compaction in the range, and an equal row, which is another event.
@@ -180,15 +184,15 @@ def test_an_append_only_table_brings_each_appended_row_once(
     )
     insert(lake, events, 3)
     lake.sql(f"delete from lake.{bad} where id = 1")
-    by_table = states(harness)
-    deletion = snapshots(lake, bad)[-1][0]
+    by_table = run_once(harness)
+    deletion = list_snapshots(lake, bad)[-1][0]
     assert by_table["events"].reason is None
     assert (by_table["bad"].state, by_table["bad"].reason) == ("Stalled", "NotAppendOnly")
     assert by_table["bad"].message == (
         f"{bad}: snapshot {deletion} has the operation delete, although the table is declared "
         "appendOnly"
     )
-    assert document_writes(proxy.writes(), "bad") == []
+    assert select_writes(proxy.list_writes(), "bad") == []
     assert list_appended(proxy, "events") == [("index", 2), ("index", 3)]
     rows = [document["id"] for document in oracle.read_index(clean_indices, "events").values()]
     assert sorted(rows) == [1, 2, 2, 3]
@@ -197,8 +201,8 @@ def test_an_append_only_table_brings_each_appended_row_once(
         f"call lake.system.rewrite_data_files(table => '{events}', "
         "options => map('rewrite-all','true'))"
     )
-    applied = states(harness)["events"].applied_snapshot_id
-    assert applied == str(snapshots(lake, events)[-1][0])
+    applied = run_once(harness)["events"].applied_snapshot_id
+    assert applied == str(list_snapshots(lake, events)[-1][0])
     assert list_appended(proxy, "events") == []
 
 
@@ -211,7 +215,7 @@ def set_window(harness: Harness, *, opens_in: int) -> str:
 
 
 def list_writes(proxy: FaultProxy) -> list[Any]:
-    return list_operations(document_writes(proxy.writes(), "windowed"))
+    return list_operations(select_writes(proxy.list_writes(), "windowed"))
 
 
 def test_exports_write_in_their_window_alone_and_changes_at_any_time(
@@ -221,8 +225,8 @@ def test_exports_write_in_their_window_alone_and_changes_at_any_time(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    name = table_of(lake, 2)
-    harness = Harness(spark, proxy.url, tmp_path, [entry(name, "windowed")])
+    name = create_table(lake, 2)
+    harness = Harness(spark, proxy.url, tmp_path, [make_entry(name, "windowed")])
     message = set_window(harness, opens_in=3)
     table = harness.sync()
     assert (table.state, table.export_waits, table.message) == (
@@ -243,7 +247,7 @@ def test_exports_write_in_their_window_alone_and_changes_at_any_time(
     assert list_writes(proxy) == []
     table = harness.sync()
     assert (table.state, table.export_waits) == (TableState.STREAMING, None)
-    assert list_writes(proxy) == [row(1), row(2)]
+    assert list_writes(proxy) == [put_row(1), put_row(2)]
     # A re-export waits, and meanwhile the table is followed.
     set_window(harness, opens_in=3)
     harness.resource["spec"]["resync"] = {"nonce": 1}
@@ -251,8 +255,8 @@ def test_exports_write_in_their_window_alone_and_changes_at_any_time(
     proxy.clear()
     table = harness.sync()
     assert (table.state, table.export_waits) == (TableState.STREAMING, True)
-    assert list_writes(proxy) == [row(3)]
+    assert list_writes(proxy) == [put_row(3)]
     set_window(harness, opens_in=-1)
     proxy.clear()
     assert harness.sync().export_waits is None
-    assert list_writes(proxy) == [row(1), row(2), row(3)]
+    assert list_writes(proxy) == [put_row(1), put_row(2), put_row(3)]

@@ -42,11 +42,11 @@ def pipeline(
 def served(clean_indices: str) -> Callable[[], list[str]]:
     """The physical indices that readers find, in the order of the tables."""
 
-    def names() -> list[str]:
+    def list_names() -> list[str]:
         aliases = oracle.request(f"{clean_indices}/_alias/things*")
         return sorted(name for name, index in aliases.items() if index["aliases"])
 
-    return names
+    return list_names
 
 
 def test_mode_and_tables_that_are_taken_out_of_the_spec_start_no_export(

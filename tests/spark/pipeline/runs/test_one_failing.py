@@ -14,7 +14,7 @@ from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Hold, Status
 from icdc_testing.runs.harness import Harness
-from icdc_testing.waiting.processes import find_connected, kill, python_workers
+from icdc_testing.waiting.processes import find_connected, kill, list_python_workers
 
 pytestmark = pytest.mark.spark
 
@@ -41,7 +41,7 @@ class WorkerKiller:
     def _work(self) -> None:
         for hold in self._holds:
             hold.wait()
-            (busy,) = find_connected(python_workers(), self._proxy.port)
+            (busy,) = find_connected(list_python_workers(), self._proxy.port)
             kill(busy)
             hold.drop()
             self.killed += 1
@@ -56,7 +56,7 @@ def three(lake: Lake) -> list[str]:
     return names
 
 
-def harness(spark: SparkSession, proxy: FaultProxy, folder: Path, three: list[str]) -> Harness:
+def make_harness(spark: SparkSession, proxy: FaultProxy, folder: Path, three: list[str]) -> Harness:
     entries = [
         {"name": name, "identifierColumns": ["id"], "index": index}
         for name, index in zip(three, ("before", "poisoned", "after"), strict=True)
@@ -68,7 +68,7 @@ def test_pyspark_logs_no_row_that_a_filter_fails_on(
     spark: SparkSession, lake: Lake, proxy: FaultProxy, three: list[str], tmp_path: Path
 ) -> None:
     lake.sql(f"insert into lake.{three[1]} values (2, 'secret-4711')")
-    pipeline = harness(spark, proxy, tmp_path, three)
+    pipeline = make_harness(spark, proxy, tmp_path, three)
     pipeline.resource["spec"]["tables"][1]["rowFilter"] = "cast(name as int) > 0"
     logged: list[str] = []
     handler = logging.Handler()
@@ -86,7 +86,7 @@ def test_what_nobody_foresaw_is_tried_a_few_times_and_stalls_its_table_alone(
     spark: SparkSession, proxy: FaultProxy, three: list[str], tmp_path: Path
 ) -> None:
     odd = proxy.add(Status(418, kind="teapot"), method="PUT", path="/poisoned-0", times=None)
-    pipeline = harness(spark, proxy, tmp_path, three)
+    pipeline = make_harness(spark, proxy, tmp_path, three)
     report = pipeline.run()
 
     assert report.outcome is None
@@ -105,7 +105,7 @@ def test_a_failure_that_passes_at_the_second_try_is_none(
     spark: SparkSession, proxy: FaultProxy, three: list[str], tmp_path: Path
 ) -> None:
     proxy.add(Status(418, kind="teapot"), method="PUT", path="/poisoned-0")
-    report = harness(spark, proxy, tmp_path, three).run()
+    report = make_harness(spark, proxy, tmp_path, three).run()
     assert [(table.state, table.reason) for table in report.tables] == [("Streaming", None)] * 3
     assert report.outcome is None
 
@@ -113,7 +113,7 @@ def test_a_failure_that_passes_at_the_second_try_is_none(
 def test_what_nobody_foresaw_ends_no_answer_of_the_other_tables(
     spark: SparkSession, proxy: FaultProxy, three: list[str], tmp_path: Path
 ) -> None:
-    pipeline = harness(spark, proxy, tmp_path, three)
+    pipeline = make_harness(spark, proxy, tmp_path, three)
     pipeline.run()
     proxy.add(Status(418, kind="teapot"), path="/poisoned-0.*/_mapping", times=None)
     proxy.add(Status(418, kind="teapot"), path="/poisoned-0.*/_search", times=None)
@@ -127,7 +127,7 @@ def test_what_nobody_foresaw_ends_no_answer_of_the_other_tables(
 def test_a_table_whose_python_workers_die_again_and_again_is_tried_again_by_the_next_run(
     spark: SparkSession, proxy: FaultProxy, lake: Lake, three: list[str], tmp_path: Path
 ) -> None:
-    pipeline = harness(spark, proxy, tmp_path, three)
+    pipeline = make_harness(spark, proxy, tmp_path, three)
     pipeline.run()
     lake.sql(f"insert into lake.{three[1]} values (2, 'b')")
     killer = WorkerKiller(proxy, "/poisoned-0.*/_bulk", times=4)

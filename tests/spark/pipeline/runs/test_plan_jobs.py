@@ -20,19 +20,19 @@ def test_a_plan_starts_no_job_of_spark(
     lake.sql(f"insert into lake.{name} values (1,'a'), (2,'b'), (3,'c')")
     entry = {"name": name, "identifierColumns": ["id"], "index": "things", "rowFilter": "id < 9"}
     harness = Harness(spark, clean_indices, tmp_path, [entry])
-    begun = _jobs(spark)
+    begun = _count_jobs(spark)
     assert harness.inspect(RunMode.PLAN)["mode"] == "Export"
-    assert _jobs(spark) == begun
+    assert _count_jobs(spark) == begun
     harness.sync()
     lake.sql(f"update lake.{name} set name = 'x' where id = 1")
-    begun = _jobs(spark)
+    begun = _count_jobs(spark)
     planned = harness.inspect(RunMode.PLAN)
     assert planned["mode"] == "Changelog"
     assert planned["rows"] > 0
-    assert _jobs(spark) == begun
+    assert _count_jobs(spark) == begun
 
 
-def _jobs(spark: SparkSession) -> int:
+def _count_jobs(spark: SparkSession) -> int:
     """Count the jobs that Spark has started so far."""
     scheduler = spark.sparkContext._jsc.sc().dagScheduler()
     return int(scheduler.nextJobId())

@@ -43,7 +43,7 @@ def test_the_batch_of_another_table_is_finished_and_the_next_run_goes_on(
     stays = entries[0]["name"]
     held = proxy.hold("/stays-000001/_bulk")
     lake.sql(f"insert into lake.{stays} values (2), (3)")
-    request, stop = both.request(continuous=True), threading.Event()
+    request, stop = both.make_request(continuous=True), threading.Event()
     with ThreadPoolExecutor(1) as pool:
         ending = pool.submit(PipelineRun(request, spark, stop).run)
         try:
@@ -53,8 +53,8 @@ def test_the_batch_of_another_table_is_finished_and_the_next_run_goes_on(
         finally:
             held.release()
         assert ending.result(END_SECONDS).outcome is None
-    assert ids(proxy, "stays") == {"1", "2", "3"}
-    assert state(proxy, "stays")["intent"] is None
+    assert read_ids(proxy, "stays") == {"1", "2", "3"}
+    assert read_state(proxy, "stays")["intent"] is None
 
     alone = Harness(spark, proxy.url, tmp_path, entries[:1])
     lake.sql(f"insert into lake.{stays} values (4)")
@@ -62,16 +62,16 @@ def test_the_batch_of_another_table_is_finished_and_the_next_run_goes_on(
     status = alone.sync()
     assert status.rows_upserted == 4
     # What it had not applied alone: the batch before was not repeated.
-    assert {write.id for write in proxy.writes("stays-000001")} == {"4"}
+    assert {write.id for write in proxy.list_writes("stays-000001")} == {"4"}
     # The index of the table that left is still there.
-    assert ids(proxy, "leaves") == {"1"}
+    assert read_ids(proxy, "leaves") == {"1"}
 
 
-def ids(proxy: FaultProxy, index: str) -> set[str]:
-    return set(node_calls.documents(proxy.upstream, f"{index}-000001"))
+def read_ids(proxy: FaultProxy, index: str) -> set[str]:
+    return set(node_calls.read_documents(proxy.upstream, f"{index}-000001"))
 
 
-def state(proxy: FaultProxy, alias: str) -> dict[str, Any]:
+def read_state(proxy: FaultProxy, alias: str) -> dict[str, Any]:
     answer = node_calls.call(proxy.upstream, "GET", f"/icdc-state/_doc/{alias}")
     content: dict[str, Any] = json.loads(answer.body)["_source"]
     return content

@@ -55,9 +55,9 @@ def leave_as_it_is(stage: ScenarioTable) -> None:
     assert source.get("applied", {"snapshotId": "1"})["snapshotId"] == "1"
 
 
-def meta_removed(stage: ScenarioTable) -> None:
+def replace_meta(stage: ScenarioTable) -> None:
     """Somebody replaces the mapping's _meta."""
-    (index,) = stage.indices()
+    (index,) = stage.list_indices()
     stage.call("PUT", f"{index}/_mapping", {"_meta": {"mine": True}})
 
 
@@ -197,7 +197,7 @@ STORIES = [
             FIRST,
             ScenarioStep(
                 do=[
-                    meta_removed,
+                    replace_meta,
                     "alter table {t} add column note string",
                     "insert into {t} values (4,'d',4,'x')",
                 ],

@@ -61,7 +61,7 @@ def batch_under_way(harness: Harness, proxy: FaultProxy) -> None:
 @pytest.fixture
 def context(spark: SparkSession, harness: Harness) -> Iterator[TableContext]:
     """The table of the next run, in a process that does not ask long."""
-    request = harness.request(continuous=True)
+    request = harness.make_request(continuous=True)
     spec = Pipeline.model_validate(harness.resource).spec
     (table,) = spec.tables
     catalog = spec.get_catalog(table)
@@ -102,7 +102,7 @@ def test_a_run_whose_first_wait_failed_waits_again_before_it_writes(
     busy = json.dumps({"nodes": {"n": {"tasks": older}}}).encode()
     late = proxy.add(Status(200, body=busy), path="_tasks", times=3)
     assert TableRun(context).advance() is StepKind.CHANGELOG
-    asked = [seen.target for seen in proxy.requests()]
+    asked = [seen.target for seen in proxy.list_requests()]
     waited = max(n for n, target in enumerate(asked) if "_tasks" in target)
     written = min(n for n, target in enumerate(asked) if "_bulk" in target)
     assert (late.hits, waited < written) == (3, True)
@@ -113,7 +113,7 @@ def test_a_process_waits_once(context: TableContext, proxy: FaultProxy) -> None:
     TableRun(context).advance()
     proxy.clear()
     TableRun(context).advance()
-    assert proxy.requests("_tasks") == []
+    assert proxy.list_requests("_tasks") == []
 
 
 def test_a_run_that_finds_a_batch_under_way_waits_until_its_tasks_have_asked_who_owns_the_index(
@@ -137,12 +137,12 @@ def test_a_node_that_leaves_between_a_failed_step_and_its_repetition_is_remember
 ) -> None:
     """All is written, and then nobody knows where the primaries were when the batch began."""
 
-    def with_another(answer: dict[str, Any]) -> dict[str, Any]:
+    def add_another(answer: dict[str, Any]) -> dict[str, Any]:
         another = {"left": {"jvm": {"start_time_in_millis": 7}}}
         return answer | {"nodes": answer["nodes"] | another}
 
     monkeypatch.setattr(tasks, "ABSENT_SECONDS", 0.5)
-    proxy.add(RewrittenAnswer(with_another), path="/_nodes/")
+    proxy.add(RewrittenAnswer(add_another), path="/_nodes/")
     unavailable = proxy.add(Status(503), path="_stats", skip=1, times=None)
     with pytest.raises(TargetUnavailable):
         TableRun(context).advance()
@@ -161,7 +161,7 @@ def test_a_batch_of_which_an_answer_was_lost_is_recorded_when_its_requests_have_
 ) -> None:
     lost = proxy.add(Reset(after=True), path="_bulk")
     assert TableRun(context).advance() is StepKind.CHANGELOG
-    asked = [seen.target for seen in proxy.requests()]
+    asked = [seen.target for seen in proxy.list_requests()]
     written = max(n for n, target in enumerate(asked) if "_bulk" in target)
     waited = max(n for n, target in enumerate(asked) if "_tasks" in target)
     recorded = max(n for n, target in enumerate(asked) if "if_seq_no" in target)

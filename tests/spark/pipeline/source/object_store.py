@@ -211,7 +211,7 @@ def _join_chunks(stream: io.BufferedIOBase) -> bytes:
 
 
 @contextmanager
-def running() -> Iterator[ObjectStore]:
+def serve() -> Iterator[ObjectStore]:
     """Serve one on loopback in the block."""
     store = ObjectStore()
     handler = type("Handler", (_ObjectHandler,), {"store": store})

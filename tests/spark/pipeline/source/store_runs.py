@@ -22,7 +22,7 @@ from icdc_api.job.run_files import RunReport
 from icdc_cli.embedded import jars, jdk, lake
 from icdc_spark.iceberg.jvm import session as sessions
 from icdc_testing import SOURCES
-from icdc_testing.kube.server_process import with_parent
+from icdc_testing.kube.server_process import end_with_parent
 from icdc_testing.lake.lake import CATALOG
 from icdc_testing.runs.harness import Harness
 from icdc_testing.runs.spark_conf import UNCOMPILED
@@ -48,7 +48,7 @@ class StoreRuns:
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[StoreRuns]:
+def start_program(folder: Path) -> Iterator[StoreRuns]:
     """Run the program in the block; its log is in `folder`."""
     retained = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
     environment = {
@@ -60,7 +60,7 @@ def started(folder: Path) -> Iterator[StoreRuns]:
     }
     with (folder / "store-runs.log").open("w") as log:
         process = subprocess.Popen(
-            [*with_parent(), sys.executable, __file__],
+            [*end_with_parent(), sys.executable, __file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -88,7 +88,7 @@ class StoredShop:
         """Run, and compare the index with the rows 1 to `last` of the table."""
         report = self.run()
         assert report.outcome is None, report.outcome
-        assert oracle.read_index(self.url, ALIAS) == rows(last)
+        assert oracle.read_index(self.url, ALIAS) == make_documents(last)
 
     def assert_passing(self, report: RunReport, words: str) -> None:
         """Require an error that passes by itself, and an index that is as it was."""
@@ -97,10 +97,10 @@ class StoredShop:
         (table,) = report.tables
         assert words in (table.message or "")
         # A part of the batch may be written.
-        assert rows(FILES).items() <= oracle.read_index(self.url, ALIAS).items()
+        assert make_documents(FILES).items() <= oracle.read_index(self.url, ALIAS).items()
 
 
-def rows(last: int) -> dict[str, dict[str, object]]:
+def make_documents(last: int) -> dict[str, dict[str, object]]:
     """Return the documents of the rows 1 to `last`."""
     return {str(n): {"id": n, "name": f"n{n}"} for n in range(1, last + 1)}
 
@@ -119,9 +119,9 @@ def reach(store: ObjectStore) -> dict[str, str]:
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoredShop]:
     folder = tmp_path_factory.mktemp("store")
     with (
-        object_store.running() as store,
-        rest_catalog.running() as catalog,
-        store_runs.started(folder) as runs,
+        object_store.serve() as store,
+        rest_catalog.serve() as catalog,
+        store_runs.start_program(folder) as runs,
         closing(StoredShop(store, catalog, runs)) as shop,
     ):
         yield shop

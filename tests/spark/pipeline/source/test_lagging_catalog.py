@@ -27,7 +27,7 @@ from icdc_testing.lake.catalogs.rest_catalog import RestCatalog
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
-from icdc_testing.waiting.wait import WAIT_SECONDS, until
+from icdc_testing.waiting.wait import WAIT_SECONDS, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -47,12 +47,12 @@ class Replicas:
 
     @property
     def newest(self) -> int:
-        location = self.lake.table(self.table).metadata_location
+        location = self.lake.load_table(self.table).metadata_location
         return int(Path(location).name.removeprefix("v").split(".")[0])
 
     def answer_with(self, number: int) -> None:
         """Answer with metadata file `number` from now on."""
-        folder = Path(urlsplit(self.lake.table(self.table).metadata_location).path).parent
+        folder = Path(urlsplit(self.lake.load_table(self.table).metadata_location).path).parent
         file = folder / f"v{number}.metadata.json"
         self.catalog.put(self.table, json.loads(file.read_text()), location=str(file))
 
@@ -60,7 +60,7 @@ class Replicas:
 @pytest.fixture
 def replicas(lake: Lake) -> Iterator[Replicas]:
     table = lake.create("id int, name string")
-    with rest_catalog.running() as catalog:
+    with rest_catalog.serve() as catalog:
         yield Replicas(catalog, lake, table)
 
 
@@ -89,7 +89,7 @@ def pipeline(
     return build
 
 
-def names(url: str) -> dict[str, str]:
+def read_names(url: str) -> dict[str, str]:
     return {key: document["name"] for key, document in oracle.read_index(url, ALIAS).items()}
 
 
@@ -111,13 +111,13 @@ def test_an_older_answer_is_no_gap_and_takes_nothing_back(
         assert report.outcome.retryable
         (table,) = report.tables
         assert "metadata that is older than what was already read" in (table.message or "")
-        assert names(clean_indices) == {"1": "a", "2": "b"}
+        assert read_names(clean_indices) == {"1": "a", "2": "b"}
         replicas.answer_with(second)
         harness.sync()
         assert list(oracle.request(f"{clean_indices}/_alias/{ALIAS}")) == [f"{ALIAS}-000001"]
     replicas.answer_with(replicas.commit("(3, 'c')"))
     harness.sync()
-    assert names(clean_indices) == {"1": "a", "2": "b", "3": "c"}
+    assert read_names(clean_indices) == {"1": "a", "2": "b", "3": "c"}
 
 
 @pytest.mark.parametrize("stays", [{"continuous": True}, {"linger_seconds": 3600}])
@@ -131,7 +131,7 @@ def test_replicas_that_disagree_delay_a_run_that_stays_and_confuse_nothing(
     harness = pipeline(onGap="Stop")
     numbers = [replicas.commit(f"({number}, 'a')") for number in range(1, 3)]
     replicas.answer_with(numbers[0])
-    request, stop = harness.request(**stays), threading.Event()
+    request, stop = harness.make_request(**stays), threading.Event()
     seen: list[set[str]] = []
     reasons: set[str | None] = set()
 
@@ -154,20 +154,20 @@ def test_replicas_that_disagree_delay_a_run_that_stays_and_confuse_nothing(
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(PipelineRun(request, spark, stop).run)
         try:
-            until(partial(is_applied, 1), "the first row")
+            wait_until(partial(is_applied, 1), "the first row")
             replicas.answer_with(numbers[1])
-            until(partial(is_applied, 2), "the second row")
+            wait_until(partial(is_applied, 2), "the second row")
             # The other replica never heard of the commit.
             replicas.answer_with(numbers[0])
-            until(is_refused, "the older answer is noticed")
+            wait_until(is_refused, "the older answer is noticed")
             replicas.answer_with(numbers[1])
-            until(lambda: not is_refused(), "the run has recovered")
+            wait_until(lambda: not is_refused(), "the run has recovered")
         finally:
             stop.set()
         assert running.result(WAIT_SECONDS).outcome is None
     assert reasons <= {None, "SourceUnavailable"}
     assert all(before <= after for before, after in pairwise(seen))
-    assert names(clean_indices) == dict.fromkeys("12", "a")
+    assert read_names(clean_indices) == dict.fromkeys("12", "a")
 
 
 def test_an_answer_of_not_modified_that_is_wrong_delays_a_commit_and_loses_none(
@@ -185,7 +185,7 @@ def test_an_answer_of_not_modified_that_is_wrong_delays_a_commit_and_loses_none(
     harness.sync()
     replicas.catalog.fixed_etag = None
     harness.sync()
-    assert names(clean_indices) == {"1": "a", "2": "b", "3": "c"}
+    assert read_names(clean_indices) == {"1": "a", "2": "b", "3": "c"}
 
 
 def test_plan_says_that_the_catalog_lags(

@@ -8,16 +8,16 @@ from pyspark.sql import SparkSession
 
 from icdc_testing.lake.java.writers import JavaWriter
 from icdc_testing.lake.lake import MERGE_ON_READ, Lake
-from icdc_testing.lake.lineage import by_lineage, create_filled
+from icdc_testing.lake.lineage import compute_by_lineage, create_filled
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
 
 
-def data_file(lake: Lake, name: str, country: str) -> Any:
+def find_data_file(lake: Lake, name: str, country: str) -> Any:
     """Return the Java data file of a partition."""
-    table = lake.table(name)
+    table = lake.load_table(name)
     scan = table.java.newScan()
     tasks = table.bridge.list_elements(table.bridge.drain(scan.planFiles()))
     (file,) = [task.file() for task in tasks if country in str(task.file().partition())]
@@ -38,9 +38,9 @@ def test_deletes_in_another_partition_than_their_file_stop_their_table_alone(
     ]
     harness = Harness(spark, clean_indices, tmp_path, entries)
     assert harness.run().outcome is None
-    first, second = data_file(lake, name, "Nederland"), data_file(lake, name, "Belgie")
+    first, second = find_data_file(lake, name, "Nederland"), find_data_file(lake, name, "Belgie")
 
-    JavaWriter(lake.table(name)).delete_positions(first, [0], second.partition())
+    JavaWriter(lake.load_table(name)).delete_positions(first, [0], second.partition())
     lake.sql(f"insert into lake.{healthy} values (7)")
     wrong, right = harness.run().tables
 
@@ -53,7 +53,7 @@ def test_deletes_in_another_partition_than_their_file_stop_their_table_alone(
     assert set(oracle.read_index(clean_indices, "others")) == {"7"}
 
     # As the message says.
-    lake.table(name).java.newOverwrite().deleteFile(first).commit()
+    lake.load_table(name).java.newOverwrite().deleteFile(first).commit()
     harness.resource["spec"]["resync"] = {"nonce": 1}
     assert {table.reason for table in harness.run().tables} == {None}
     assert set(oracle.read_index(clean_indices, "things")) == {"2"}
@@ -61,10 +61,10 @@ def test_deletes_in_another_partition_than_their_file_stop_their_table_alone(
 
 def test_readers_of_row_lineage_give_their_memory_back(spark: SparkSession, lake: Lake) -> None:
     name, since = create_filled(lake, "id int, name string", [f"({n}, 'a')" for n in range(2_000)])
-    allocation = lake.table(name).bridge.jvm.org.apache.iceberg.arrow.ArrowAllocation
+    allocation = lake.load_table(name).bridge.jvm.org.apache.iceberg.arrow.ArrowAllocation
     before = int(allocation.rootAllocator().getAllocatedMemory())
     for number in range(3):
         lake.sql(f"update lake.{name} set name = 'b{number}' where id = {number}")
-        assert by_lineage(lake, name, since).short
+        assert compute_by_lineage(lake, name, since).short
     assert int(allocation.rootAllocator().getPeakMemoryAllocation()) > before
     assert int(allocation.rootAllocator().getAllocatedMemory()) == before

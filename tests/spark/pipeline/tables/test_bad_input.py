@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from icdc_testing.lake.schemas import fields_json
+from icdc_testing.lake.schemas import build_schema_json
 from icdc_testing.runs.harness import Harness
 from icdc_testing.tables.acts import FILL, FILLED
 from icdc_testing.tables.playing import Stages, assert_played
@@ -20,7 +20,7 @@ SOMEBODY_ELSES = {"properties": {"x": {"type": "keyword"}}}
 COLUMNS = "the columns are `id`, `name`, `age`"
 
 
-def nothing_made(stage: ScenarioTable) -> None:
+def check_nothing_made(stage: ScenarioTable) -> None:
     """There is neither an index nor a state document for the table."""
     alias = stage.scenario.alias
     listed = stage.call("GET", "_mapping?expand_wildcards=all")
@@ -30,21 +30,23 @@ def nothing_made(stage: ScenarioTable) -> None:
     assert stage.call("POST", "icdc-state/_count", query)["count"] == 0
 
 
-def refusal_of(name: str, reason: str, message: str, *do: Any, **story: Any) -> Scenario:
+def make_refusal(name: str, reason: str, message: str, *do: Any, **story: Any) -> Scenario:
     """Return a table that stalls at its first run."""
-    step = ScenarioStep(do=do, reason=reason, message=message, documents={}, check=nothing_made)
+    step = ScenarioStep(
+        do=do, reason=reason, message=message, documents={}, check=check_nothing_made
+    )
     return Scenario(name=name, steps=[step], **story)
 
 
 def make_scenario(name: str, kind: str, reason: str, message: str, **story: Any) -> Scenario:
     """Return a table with one column more, made by Iceberg itself."""
-    columns = fields_json({"id": "int", name: kind})
+    columns = build_schema_json({"id": "int", name: kind})
     label = "made_" + "".join(c if c.isalnum() else "x" for c in f"{name}_{kind}".lower())
-    return refusal_of(label, reason, message, columns=columns, **story)
+    return make_refusal(label, reason, message, columns=columns, **story)
 
 
-def bad_key(name: str, kind: str, shown: str) -> Scenario:
-    return refusal_of(
+def make_bad_key(name: str, kind: str, shown: str) -> Scenario:
+    return make_refusal(
         f"key_{name}",
         "UnsupportedType",
         f"{{n}}: column `k` of type {shown} cannot be part of an id; name other identifierColumns",
@@ -53,11 +55,11 @@ def bad_key(name: str, kind: str, shown: str) -> Scenario:
     )
 
 
-def plain_index(stage: ScenarioTable) -> None:
+def create_plain_index(stage: ScenarioTable) -> None:
     stage.call("PUT", stage.scenario.alias, {"mappings": SOMEBODY_ELSES})
 
 
-def somebody_elses_alias(stage: ScenarioTable) -> None:
+def create_foreign_alias(stage: ScenarioTable) -> None:
     stage.call(
         "PUT", "somebody-elses", {"mappings": SOMEBODY_ELSES, "aliases": {stage.scenario.alias: {}}}
     )
@@ -77,14 +79,14 @@ def feed_by_another_pipeline(folder: Path) -> Callable[[ScenarioTable], None]:
 
 MISSING_NAMES = [
     Scenario(name="fine", steps=[ScenarioStep(do=[FILL], writes=FILLED)]),
-    refusal_of(
+    make_refusal(
         "missing",
         "TableNotFound",
         "{n}: the catalog has no such table (org.apache.iceberg.exceptions."
         "NoSuchTableException: Table does not exist: {n})",
         create=False,
     ),
-    refusal_of(
+    make_refusal(
         "no_catalog",
         "CatalogInvalid",
         "{n}: Iceberg cannot create a catalog from catalog.properties (java.lang."
@@ -92,38 +94,38 @@ MISSING_NAMES = [
         create=False,
         entry={"catalog": {"name": "nowhere", "properties": {"type": "gluee"}}},
     ),
-    refusal_of(
+    make_refusal(
         "no_column",
         "ColumnNotFound",
         f"{{n}}: identifierColumns names `nope`, which is not a column; {COLUMNS}",
         key=["nope"],
     ),
-    refusal_of(
+    make_refusal(
         "no_field",
         "ColumnNotFound",
         f"{{n}}: identifierColumns names `name.first`, which is not a column; {COLUMNS}",
         key=["name.first"],
     ),
-    refusal_of(
+    make_refusal(
         "no_projected",
         "ColumnNotFound",
         f"{{n}}: columns names `total`, which is not a top-level column; {COLUMNS}",
         entry={"columns": ["id", "total"]},
     ),
-    refusal_of(
+    make_refusal(
         "no_mapped",
         "ColumnNotFound",
         f"{{n}}: mapping names `total`, which is not a field of the documents; {COLUMNS}",
         entry={"mapping": {"total": {"type": "keyword"}}},
     ),
-    refusal_of(
+    make_refusal(
         "no_key",
         "NoIdentifier",
         "{n} has no identifier fields of its own: name its key in identifierColumns, "
         "or declare the table appendOnly",
         entry={"identifierColumns": None},
     ),
-    refusal_of(
+    make_refusal(
         "no_branch",
         "BranchNotFound",
         "{n} has no branch `dev`; its branches are main",
@@ -133,11 +135,11 @@ MISSING_NAMES = [
 ]
 
 UNUSABLE_COLUMNS = [
-    bad_key("float", "float", "float"),
-    bad_key("double", "double", "double"),
-    bad_key("struct", "struct<a:int>", "struct"),
-    bad_key("list", "array<int>", "list"),
-    bad_key("map", "map<string,int>", "map"),
+    make_bad_key("float", "float", "float"),
+    make_bad_key("double", "double", "double"),
+    make_bad_key("struct", "struct<a:int>", "struct"),
+    make_bad_key("list", "array<int>", "list"),
+    make_bad_key("map", "map<string,int>", "map"),
     make_scenario(
         "g",
         "geometry",
@@ -173,11 +175,11 @@ UNUSABLE_COLUMNS = [
     Scenario(
         name="projected_away",
         format=MOR3,
-        columns=fields_json({"id": "int", "g": "geometry", "a.b": "int"}),
+        columns=build_schema_json({"id": "int", "g": "geometry", "a.b": "int"}),
         entry={"columns": ["id"]},
         steps=[ScenarioStep(documents={})],
     ),
-    refusal_of(
+    make_refusal(
         "bad_filter",
         "FilterInvalid",
         "{n}: rowFilter `total > 1` cannot be evaluated: [UNRESOLVED_COLUMN.WITH_SUGGESTION] "
@@ -187,7 +189,7 @@ UNUSABLE_COLUMNS = [
         FILL,
         entry={"rowFilter": "total > 1"},
     ),
-    refusal_of(
+    make_refusal(
         "filter_by_time",
         "FilterInvalid",
         "{n}: rowFilter `age > day(current_date())` depends on more than the row (CurrentDate). "
@@ -203,21 +205,21 @@ UNUSABLE_COLUMNS = [
 def list_taken_names(folder: Path) -> list[Scenario]:
     """Name in OpenSearch that belong to somebody else."""
     return [
-        refusal_of(
+        make_refusal(
             "plain_index",
             "AliasTaken",
             "An index named 'plain-index-cow2' exists and was not made by a pipeline: choose "
             "another `index`, or remove it.",
             FILL,
-            plain_index,
+            create_plain_index,
         ),
-        refusal_of(
+        make_refusal(
             "foreign_alias",
             "AliasTaken",
             "Alias 'foreign-alias-cow2' points to index 'somebody-elses', which was not made by a "
             "pipeline: choose another `index`, or remove the alias.",
             FILL,
-            somebody_elses_alias,
+            create_foreign_alias,
         ),
         Scenario(
             name="other_pipeline",
@@ -234,16 +236,16 @@ def list_taken_names(folder: Path) -> list[Scenario]:
     ]
 
 
-def stories(folder: Path) -> list[Scenario]:
+def list_stories(folder: Path) -> list[Scenario]:
     return [*MISSING_NAMES, *UNUSABLE_COLUMNS, *list_taken_names(folder)]
 
 
-ALIASES = [story.alias for story in stories(Path())]
+ALIASES = [story.alias for story in list_stories(Path())]
 
 
 @pytest.fixture(scope="module")
 def stages(teller: Callable[..., Stages], tmp_path_factory: pytest.TempPathFactory) -> Stages:
-    return teller(stories(tmp_path_factory.mktemp("other")))
+    return teller(list_stories(tmp_path_factory.mktemp("other")))
 
 
 @pytest.mark.parametrize("alias", ALIASES)

@@ -23,12 +23,12 @@ from icdc_testing.lake.damage import (
     Damage,
     Find,
     How,
+    change_byte,
     cut,
-    garbage,
+    find_version_hint,
+    garble,
     lose,
-    newer,
-    other_byte,
-    version_hint,
+    raise_version,
 )
 from icdc_testing.runs.harness import Harness
 from icdc_testing.tables.playing import Stages, assert_played
@@ -43,12 +43,12 @@ from icdc_testing.tables.scenarios import (
     ScenarioTable,
     put,
     remove,
-    rows,
+    select_rows,
 )
 
 pytestmark = pytest.mark.spark
 
-FILL = "insert into {t} " + rows("(1,'needle',1), (2,'b',2), (3,'c',3)")
+FILL = "insert into {t} " + select_rows("(1,'needle',1), (2,'b',2), (3,'c',3)")
 FILLED = [put(str(n), id=n, name=name, age=n) for n, name in ((1, "needle"), (2, "b"), (3, "c"))]
 INSERT = "insert into {t} values (4,'needles',4)", put("4", id=4, name="needles", age=4)
 UPDATE = "update {t} set name = 'bb' where id = 2", put("2", id=2, name="bb", age=2)
@@ -86,7 +86,7 @@ NO_AVRO = (
 )
 
 
-def file_format_of(kind: str) -> str:
+def set_file_format(kind: str) -> str:
     return f"alter table {{t}} set tblproperties ('write.format.default'='{kind}')"
 
 
@@ -107,9 +107,9 @@ def damage_scenario(
     statement, write = change
 
     def check(stage: ScenarioTable) -> None:
-        first_is_applied(stage)
+        check_first_is_applied(stage)
         if asked is not None:
-            answer = answer_of(stage, asked)
+            answer = read_answer(stage, asked)
             assert (answer["reason"], answer["message"]) == (reason, stage.fill_names(message))
 
     return Scenario(
@@ -123,7 +123,7 @@ def damage_scenario(
     )
 
 
-def first_is_applied(stage: ScenarioTable) -> None:
+def check_first_is_applied(stage: ScenarioTable) -> None:
     """Require the state that the first batch left, but for an intent of the second."""
     path = f"icdc-state/_doc/{stage.scenario.alias}"
     state: dict[str, Any] = stage.call("GET", path)["_source"]
@@ -133,21 +133,21 @@ def first_is_applied(stage: ScenarioTable) -> None:
     assert intent["from"] == state["applied"]["snapshotId"]
 
 
-def answer_of(stage: ScenarioTable, mode: RunMode) -> dict[str, Any]:
+def read_answer(stage: ScenarioTable, mode: RunMode) -> dict[str, Any]:
     """Run plan or verify for this table alone; return its answer."""
     with TemporaryDirectory() as folder:
         harness = Harness(stage.spark, stage.url, Path(folder), [stage.entry], name="stories")
         return harness.inspect(mode)
 
 
-def never_exported(name: str, how: How, reason: str, message: str) -> Scenario:
+def make_never_exported(name: str, how: How, reason: str, message: str) -> Scenario:
     """Return a table whose export meets a damaged file."""
     damage = Damage(ADDED, how)
     step = ScenarioStep(do=[FILL, damage.do], reason=reason, message=message, documents={})
     return Scenario(name=name, steps=[step, ScenarioStep(do=[damage.undo], writes=FILLED)])
 
 
-def taken_out() -> Scenario:
+def make_taken_out() -> Scenario:
     """A newer commit without the file does not help: a part of the open batch may be written."""
     damage = Damage(ADDED, cut)
     return Scenario(
@@ -162,9 +162,9 @@ def taken_out() -> Scenario:
     )
 
 
-def without_hint() -> Scenario:
+def make_without_hint() -> Scenario:
     """Nothing that is needed is gone: the catalog finds the newest metadata by its name."""
-    damage = Damage(version_hint, lose)
+    damage = Damage(find_version_hint, lose)
     second = ScenarioStep(do=[INSERT[0], damage.do], writes=[INSERT[1]])
     return Scenario(name="hint_missing", steps=[ScenarioStep(do=[FILL], writes=FILLED), second])
 
@@ -181,14 +181,14 @@ REMOVED_rows, BAD = "DataFileMissing", "FileUnreadable"
 PLAN, VERIFY = RunMode.PLAN, RunMode.VERIFY
 STORIES = [
     HEALTHY,
-    without_hint(),
-    taken_out(),
+    make_without_hint(),
+    make_taken_out(),
     damage_scenario("added_missing", ADDED, lose, REMOVED_rows, MISSING),
     damage_scenario("added_cut", ADDED, cut, BAD, SHORT),
-    damage_scenario("added_page", ADDED, other_byte, BAD, PAGE, before=[PLAIN]),
-    damage_scenario("avro_cut", ADDED, cut, BAD, SHORT, before=[file_format_of("avro")]),
+    damage_scenario("added_page", ADDED, change_byte, BAD, PAGE, before=[PLAIN]),
+    damage_scenario("avro_cut", ADDED, cut, BAD, SHORT, before=[set_file_format("avro")]),
     damage_scenario(
-        "removed_garbage", REMOVED, garbage, BAD, ENDS % "PARQUET", change=UPDATE, asked=VERIFY
+        "removed_garbage", REMOVED, garble, BAD, ENDS % "PARQUET", change=UPDATE, asked=VERIFY
     ),
     damage_scenario(
         "deletes_missing", DELETES, lose, REMOVED_rows, MISSING, change=DELETE, table=MOR2
@@ -197,17 +197,17 @@ STORIES = [
         "vector_missing", DELETES, lose, REMOVED_rows, MISSING, change=DELETE, table=MOR3
     ),
     damage_scenario(
-        "vector_garbage", DELETES, garbage, BAD, ENDS % "PUFFIN", change=DELETE, table=MOR3
+        "vector_garbage", DELETES, garble, BAD, ENDS % "PUFFIN", change=DELETE, table=MOR3
     ),
     damage_scenario("manifest_missing", MANIFEST, lose, REMOVED_rows, MISSING, asked=PLAN),
     damage_scenario("manifest_cut", MANIFEST, cut, BAD, EARLY, asked=PLAN),
-    damage_scenario("old_manifest_garbage", OLD_MANIFEST, garbage, BAD, NO_AVRO, change=UPDATE),
+    damage_scenario("old_manifest_garbage", OLD_MANIFEST, garble, BAD, NO_AVRO, change=UPDATE),
     damage_scenario("list_missing", LIST, lose, REMOVED_rows, MISSING, asked=PLAN),
     damage_scenario("metadata_missing", METADATA, lose, REMOVED_rows, NO_METADATA, asked=PLAN),
     damage_scenario("metadata_cut", METADATA, cut, BAD, HALF_METADATA, asked=PLAN),
-    damage_scenario("metadata_newer", METADATA, newer, BAD, NEWER, asked=VERIFY),
-    never_exported("export_missing", lose, REMOVED_rows, MISSING),
-    never_exported("export_garbage", garbage, BAD, ENDS % "PARQUET"),
+    damage_scenario("metadata_newer", METADATA, raise_version, BAD, NEWER, asked=VERIFY),
+    make_never_exported("export_missing", lose, REMOVED_rows, MISSING),
+    make_never_exported("export_garbage", garble, BAD, ENDS % "PARQUET"),
 ]
 
 

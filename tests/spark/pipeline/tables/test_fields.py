@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from icdc_api.job.modes import RunMode
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
-from icdc_testing.tables.fields import by, taken
+from icdc_testing.tables.fields import derive, take
 from icdc_testing.tables.long_values import LONG, UNLIMITED, mend
 from icdc_testing.target import oracle
 
@@ -20,14 +20,14 @@ pytestmark = pytest.mark.spark
 ALIAS = "shaped"
 FIELDS: list[Any] = [
     "*",
-    taken("customer.name", "name"),
-    by("each", "price / n"),
-    by(
+    take("customer.name", "name"),
+    derive("each", "price / n"),
+    derive(
         "place",
         "named_struct('lat', lat, 'lon', lon)",
         mapping={"type": "geo_point"},
     ),
-    by("lines", "transform(tags, t -> named_struct('tag', t))", mapping={"type": "nested"}),
+    derive("lines", "transform(tags, t -> named_struct('tag', t))", mapping={"type": "nested"}),
     *({"exclude": name} for name in ("price", "n", "lat", "lon", "tags", "notes")),
 ]
 COLUMNS = "id int, name string, price int, n int, lat double, lon double, tags array<string>"
@@ -35,7 +35,7 @@ NEAR = {"geo_distance": {"distance": "10km", "place": {"lat": 52.4, "lon": 4.9}}
 INSIDE = {"nested": {"path": "lines", "query": {"term": {"lines.tag": "x"}}}}
 
 
-def document(number: int, name: str, each: float) -> dict[str, Any]:
+def make_document(number: int, name: str, each: float) -> dict[str, Any]:
     """Return the document of a row, worked out by hand."""
     return {
         "id": number,
@@ -78,7 +78,7 @@ def test_a_shaped_index_is_exported_followed_refused_proven_repaired_and_replaye
     (previewed,) = ask(harness, RunMode.PREVIEW)
     # Row 0 has no `each`: 6 / 0 fails, and the others go on.
     assert harness.sync().dead_letters == 1
-    expected = {"1": document(1, "c1", 6.0), "2": document(2, "c2", 3.0)}
+    expected = {"1": make_document(1, "c1", 6.0), "2": make_document(2, "c2", 3.0)}
     oracle.assert_equal(oracle.read_index(clean_indices, ALIAS), expected)
     for query in (NEAR, INSIDE):
         found = oracle.request(f"{clean_indices}/{ALIAS}/_search", "POST", {"query": query})
@@ -97,10 +97,10 @@ def test_a_shaped_index_is_exported_followed_refused_proven_repaired_and_replaye
     # A document that has become impossible is removed, and one that is possible again is written.
     lake.sql(f"update lake.{table} set n = case id when 0 then 2 else 0 end where id < 2")
     assert harness.sync().dead_letters == 1
-    expected = {"0": document(0, "c0", 3.0), "2": document(2, "c2", 3.0)}
+    expected = {"0": make_document(0, "c0", 3.0), "2": make_document(2, "c2", 3.0)}
     oracle.assert_equal(oracle.read_index(clean_indices, ALIAS), expected)
     assert ask(harness, RunMode.REPLAY)[0]["left"] == 1
-    oracle.request(f"{clean_indices}/{ALIAS}-000001/_doc/2", "PUT", document(2, "edited", 3.0))
+    oracle.request(f"{clean_indices}/{ALIAS}-000001/_doc/2", "PUT", make_document(2, "edited", 3.0))
     assert harness.inspect(RunMode.VERIFY)["different"] == {"count": 1, "samples": ["2"]}
     harness.inspect(RunMode.REPAIR)
     oracle.assert_equal(oracle.read_index(clean_indices, ALIAS), expected)
@@ -120,16 +120,19 @@ def test_a_change_of_fields_is_a_new_index_and_another_order_or_a_new_column_is_
     lake.sql(f"alter table lake.{table} add column extra int")
     # Renamed, which the entry follows.
     lake.sql(f"alter table lake.{table} rename column name to label")
-    reshape(harness, taken("customer.name", "label"), *(one for one in FIELDS if one != FIELDS[1]))
+    reshape(harness, take("customer.name", "label"), *(one for one in FIELDS if one != FIELDS[1]))
     lake.sql(f"update lake.{table} set extra = 7 where id = 1")
     harness.sync()
     assert read_serving(clean_indices) == f"{ALIAS}-000001"
     documents = oracle.read_index(clean_indices, ALIAS)
-    assert documents == {"1": {**document(1, "c1", 6.0), "extra": 7}, "2": document(2, "c2", 3.0)}
+    assert documents == {
+        "1": {**make_document(1, "c1", 6.0), "extra": 7},
+        "2": make_document(2, "c2", 3.0),
+    }
     # The same columns by name: documents are the same, but a new column is no longer taken ...
-    label = taken("customer.name", "label")
+    label = take("customer.name", "label")
     rest = [one for one in FIELDS[2:] if one.get("exclude") is None]
-    reshape(harness, taken("id", "id"), taken("extra", "extra"), label, *rest)
+    reshape(harness, take("id", "id"), take("extra", "extra"), label, *rest)
     lake.sql(f"alter table lake.{table} add column more int")
     lake.sql(f"update lake.{table} set more = 8 where id = 1")
     harness.sync()
@@ -140,7 +143,7 @@ def test_a_change_of_fields_is_a_new_index_and_another_order_or_a_new_column_is_
     harness.sync()
     assert read_serving(clean_indices) == f"{ALIAS}-000002"
     assert oracle.read_index(clean_indices, ALIAS)["1"] == {**documents["1"], "more": 8}
-    reshape(harness, taken("id", "id"), by("each", "try_divide(price, n)"))
+    reshape(harness, take("id", "id"), derive("each", "try_divide(price, n)"))
     harness.sync()
     assert read_serving(clean_indices) == f"{ALIAS}-000003"
     assert oracle.read_index(clean_indices, ALIAS)["2"] == {"id": 2, "each": 3.0}
@@ -151,13 +154,13 @@ def test_fields_that_do_not_fit_stall_their_table_alone(
     harness: Harness, table: str, lake: Lake, clean_indices: str
 ) -> None:
     wrong = harness.resource["spec"]["tables"][0]
-    good = {**wrong, "fields": [taken("id", "id")], "name": lake.create("id int"), "index": "good"}
+    good = {**wrong, "fields": [take("id", "id")], "name": lake.create("id int"), "index": "good"}
     lake.sql(f"insert into lake.{good['name']} values (1)")
     # More rows than can be bad rows: the fault is in the expression, and nothing is removed.
-    many = {**wrong, "fields": [by("x", "1 / (id - id)")], "name": lake.create("id int")}
+    many = {**wrong, "fields": [derive("x", "1 / (id - id)")], "name": lake.create("id int")}
     many["index"] = "many"
     lake.sql(f"insert into lake.{many['name']} select id from range(200)")
-    wrong["fields"] = [by("total", "prise * n")]
+    wrong["fields"] = [derive("total", "prise * n")]
     harness.resource["spec"]["tables"] = [wrong, good, many]
     first, second, third = harness.run().tables
     assert [first.reason, second.reason, third.reason] == ["FieldInvalid", None, "FieldInvalid"]
@@ -193,12 +196,14 @@ def read_addresses(url: str, index: str) -> list[tuple[str, str]]:
 def find_other_routing(url: str, index: str, routing: str, *, same_shard: bool) -> str:
     """Return another routing, to the same shard or to another one."""
 
-    def shard(one: str) -> int:
+    def find_shard(one: str) -> int:
         asked = f"{url}/{index}/_search_shards?routing={one}"
         return int(oracle.request(asked)["shards"][0][0]["shard"])
 
     return next(
-        f"other{n}" for n in range(100) if (shard(f"other{n}") == shard(routing)) is same_shard
+        f"other{n}"
+        for n in range(100)
+        if (find_shard(f"other{n}") == find_shard(routing)) is same_shard
     )
 
 
@@ -215,7 +220,7 @@ def routed(spark: SparkSession, lake: Lake, clean_indices: str, tmp_path: Path) 
         "index": ALIAS,
         "identifierColumns": ["tenant", "id"],
         "routing": ["tenant"],
-        "fields": ["*", by("each", "1 / n")],
+        "fields": ["*", derive("each", "1 / n")],
         "mapping": {"name": UNLIMITED},
     }
     harness = Harness(spark, clean_indices, tmp_path, [entry])

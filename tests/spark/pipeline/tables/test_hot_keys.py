@@ -19,7 +19,7 @@ from icdc_api.job.modes import RunMode
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
-from icdc_testing.waiting.processes import PROC, python_workers
+from icdc_testing.waiting.processes import PROC, list_python_workers
 
 pytestmark = pytest.mark.spark
 
@@ -91,14 +91,14 @@ def _follow(pipeline: Harness, lake: Lake, table: str, skew: Skew, rows: int) ->
     files = min(FILES, rows)
     numbered = f"select id, id % 2 = 0 as hot from range({rows}, {2 * rows}, 1, {files})"
     lake.sql(f"insert into lake.{table} select {skew.row} from ({numbered})")
-    for worker in python_workers():
+    for worker in list_python_workers():
         # Linux forgets the peak: see proc(5).
         (PROC / str(worker) / "clear_refs").write_text("5")
     pipeline.sync()
-    return max(map(_peak_kb, python_workers()))
+    return max(map(_read_peak_kb, list_python_workers()))
 
 
-def _peak_kb(pid: int) -> int:
+def _read_peak_kb(pid: int) -> int:
     status = (PROC / str(pid) / "status").read_text()
     peak = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
     assert peak is not None
@@ -110,7 +110,7 @@ def _assert_equal(spark: SparkSession, url: str, table: str, skew: Skew) -> None
     # Digests of texts, which together are larger than this process should get.
     indexed = sorted(
         (document["id"], document["place"], hashlib.sha256(document["text"].encode()).hexdigest())
-        for document in (hit["_source"] for hit in oracle.hits(url, "hot"))
+        for document in (hit["_source"] for hit in oracle.read_hits(url, "hot"))
     )
     read = spark.sql(f"select id, place, sha2(text, 256) from lake.{table}").collect()
     rows = [tuple(row) for row in read]

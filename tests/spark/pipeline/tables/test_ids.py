@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from icdc_testing.lake.schemas import fields_json
+from icdc_testing.lake.schemas import build_schema_json
 from icdc_testing.tables.paths import assert_same_bytes, build_paths
 from icdc_testing.tables.playing import Stages, assert_played
-from icdc_testing.tables.scenarios import COW2, MOR2, Op, put, rows
+from icdc_testing.tables.scenarios import COW2, MOR2, Op, put, select_rows
 
 pytestmark = pytest.mark.spark
 
@@ -31,7 +31,7 @@ KEY_FIELDS = {
 UUID = "f79c3e09-677c-4bbd-a479-3f349cb785e7"
 
 
-def keys_inserted(marker: str) -> str:
+def build_key_insert(marker: str) -> str:
     full = (
         "true, 1, 2, 3.50, date'2024-03-15', timestamp'2024-03-15 14:30:00', "
         f"timestamp_ntz'2024-03-15 14:30:00', 'a|b', '{UUID}', X'00ff10', X'00ff1011'"
@@ -40,7 +40,7 @@ def keys_inserted(marker: str) -> str:
     return f"insert into {{t}} values ('{marker}', {full}), ('{marker}', {nothing})"
 
 
-def keys_written(marker: str) -> list[Op]:
+def expect_keys(marker: str) -> list[Op]:
     moment = "2024-03-15T14:30:00.000000"
     return [
         put(
@@ -79,31 +79,31 @@ PAIR_KEYS = [
 ]
 
 
-def literal(value: str | None) -> str:
+def format_literal(value: str | None) -> str:
     return "null" if value is None else "'" + value.replace("\\", "\\\\") + "'"
 
 
-def texts_inserted(marker: str) -> str:
-    values = ", ".join(f"('{marker}', {literal(key)})" for key, _ in TEXT_KEYS)
-    return "insert into {t} " + rows(values)
+def build_text_insert(marker: str) -> str:
+    values = ", ".join(f"('{marker}', {format_literal(key)})" for key, _ in TEXT_KEYS)
+    return "insert into {t} " + select_rows(values)
 
 
-def texts_written(marker: str) -> list[Op]:
+def expect_texts(marker: str) -> list[Op]:
     return [
         put(key, marker=marker, **({} if value is None else {"k": value}))
         for value, key in TEXT_KEYS
     ]
 
 
-def pairs_inserted(marker: str) -> str:
+def build_pair_insert(marker: str) -> str:
     values = ", ".join(
-        f"('{marker}', named_struct('a', {literal(a)}, 'b', {literal(b)}))"
+        f"('{marker}', named_struct('a', {format_literal(a)}, 'b', {format_literal(b)}))"
         for (a, b), _ in PAIR_KEYS
     )
-    return "insert into {t} " + rows(values)
+    return "insert into {t} " + select_rows(values)
 
 
-def pairs_written(marker: str) -> list[Op]:
+def expect_pairs(marker: str) -> list[Op]:
     return [
         put(key, marker=marker, k={n: v for n, v in zip("ab", pair, strict=True) if v is not None})
         for pair, key in PAIR_KEYS
@@ -111,19 +111,19 @@ def pairs_written(marker: str) -> list[Op]:
 
 
 MADE_BY_ICEBERG = {
-    "columns": fields_json({"marker": "string", **KEY_FIELDS}),
+    "columns": build_schema_json({"marker": "string", **KEY_FIELDS}),
     "key": list(KEY_FIELDS),
 }
 GROUPS = {
-    "keys-cow2": build_paths("keys", COW2, keys_inserted, keys_written, **MADE_BY_ICEBERG),
+    "keys-cow2": build_paths("keys", COW2, build_key_insert, expect_keys, **MADE_BY_ICEBERG),
     "texts-cow2": build_paths(
-        "texts", COW2, texts_inserted, texts_written, columns="marker string, k string", key=["k"]
+        "texts", COW2, build_text_insert, expect_texts, columns="marker string, k string", key=["k"]
     ),
     "pairs-mor2": build_paths(
         "pairs",
         MOR2,
-        pairs_inserted,
-        pairs_written,
+        build_pair_insert,
+        expect_pairs,
         columns="marker string, k struct<a:string,b:string>",
         key=["k.a", "k.b"],
     ),

@@ -34,7 +34,7 @@ def test_a_row_larger_than_a_request_is_a_document_and_the_others_are_too(
         f"insert into lake.{name} select id, if(id = 4, repeat('x', {LARGE}), 'c') from range(3, 6)"
     )
     status = harness.sync()
-    assert status.applied_snapshot_id == str(lake.head(name))
+    assert status.applied_snapshot_id == str(lake.read_head(name))
     assert status.dead_letters == 0
     ids = sorted(oracle.read_index(proxy.upstream, "some"))
     assert ids == ["1", "2", "3", "4", "5"]

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from icdc_spark.iceberg.table.tables import IcebergTable
-from icdc_testing.lake.schemas import fields_json
+from icdc_testing.lake.schemas import build_schema_json
 from icdc_testing.tables.acts import FILL, FILLED, FOUR, INSERT_FOUR
 from icdc_testing.tables.playing import Stages, assert_played
-from icdc_testing.tables.scenarios import Scenario, ScenarioStep, ScenarioTable, put, rows
+from icdc_testing.tables.scenarios import Scenario, ScenarioStep, ScenarioTable, put, select_rows
 
 pytestmark = pytest.mark.spark
 
@@ -21,13 +21,13 @@ NEW_COLUMNS = "alter table {t} add columns (c1 int, c2 int)"
 INSERT = "insert into {t} values (4, 'd', 4, 1, 2)"
 
 
-def few_fields(stage: ScenarioTable) -> None:
+def limit_fields(stage: ScenarioTable) -> None:
     """Allow no field more than the index has, as an administrator may."""
     limit = {"index.mapping.total_fields.limit": 4}
     stage.call("PUT", f"{stage.scenario.alias}-000001/_settings", limit)
 
 
-def in_nanoseconds(stage: ScenarioTable) -> None:
+def write_nanoseconds(stage: ScenarioTable) -> None:
     """Another writer has written the times of commits in nanoseconds."""
     table = IcebergTable.load(stage.spark, stage.scenario.catalog, stage.name)
     path = Path(table.metadata_location.removeprefix("file:"))
@@ -37,7 +37,7 @@ def in_nanoseconds(stage: ScenarioTable) -> None:
     path.write_text(json.dumps(metadata), encoding="utf-8")
 
 
-def key_twice(folder: Path) -> Callable[[ScenarioTable], None]:
+def repeat_key(folder: Path) -> Callable[[ScenarioTable], None]:
     """Another engine has written a map that holds one key twice."""
 
     def act(stage: ScenarioTable) -> None:
@@ -60,7 +60,7 @@ BY_CASE: dict[str, Any] = {
 }
 
 
-def by_case(statement: str) -> Callable[[ScenarioTable], None]:
+def run_case_sensitive(statement: str) -> Callable[[ScenarioTable], None]:
     """Somebody whose Spark tells names by case writes the table."""
 
     def act(stage: ScenarioTable) -> None:
@@ -75,18 +75,20 @@ BOTH_CASES = "(1, 'b', 'c', struct('d', 'e')), (2, 'hidden', '', null)"
 
 NAMES_BY_CASE = Scenario(
     name="by_case",
-    columns=fields_json({"id": "int", "a": "string", "A": "string", "s": BY_CASE}),
+    columns=build_schema_json({"id": "int", "a": "string", "A": "string", "s": BY_CASE}),
     entry={"rowFilter": "a <> 'hidden'"},
     steps=[
         ScenarioStep(
             do=[
-                by_case("insert into {t} values (1,'b','c',struct('d','e')), (2,'hidden','',null)")
+                run_case_sensitive(
+                    "insert into {t} values (1,'b','c',struct('d','e')), (2,'hidden','',null)"
+                )
             ],
             writes=[put("1", id=1, a="b", A="c", s={"x": "d", "X": "e"})],
             documents={"1": {"id": 1, "a": "b", "A": "c", "s": {"x": "d", "X": "e"}}},
         ),
         ScenarioStep(
-            do=[by_case("update {t} set A = 'f' where a = 'b'")],
+            do=[run_case_sensitive("update {t} set A = 'f' where a = 'b'")],
             writes=[put("1", id=1, a="b", A="f", s={"x": "d", "X": "e"})],
             documents={"1": {"id": 1, "a": "b", "A": "f", "s": {"x": "d", "X": "e"}}},
         ),
@@ -96,7 +98,7 @@ NAMES_BY_CASE = Scenario(
 
 WIDE = Scenario(
     name="wide",
-    columns=fields_json({"id": "int", **{f"c{n}": "int" for n in range(1000)}}),
+    columns=build_schema_json({"id": "int", **{f"c{n}": "int" for n in range(1000)}}),
     steps=[
         ScenarioStep(
             reason="MappingInvalid",
@@ -113,7 +115,7 @@ WIDENED = Scenario(
     steps=[
         ScenarioStep(do=[FILL], writes=FILLED),
         ScenarioStep(
-            do=[few_fields, NEW_COLUMNS, INSERT],
+            do=[limit_fields, NEW_COLUMNS, INSERT],
             reason="MappingInvalid",
             message="{n}: OpenSearch refused the fields `c1`, `c2` for index "
             "'widened-cow2-000001': Limit of total fields [4] has been exceeded; see the "
@@ -128,7 +130,7 @@ CAST = Scenario(
     entry={"rowFilter": "cast(name as int) > 0"},
     steps=[
         ScenarioStep(
-            do=["insert into {t} " + rows("(1,'1',1), (2,'secret-4711',2)")],
+            do=["insert into {t} " + select_rows("(1,'1',1), (2,'secret-4711',2)")],
             reason="FilterInvalid",
             message="{n}: rowFilter fails on a row of the table ([CAST_INVALID_INPUT]): "
             "write it so that it works for every value, for example with try_cast, try_divide or "
@@ -139,7 +141,7 @@ CAST = Scenario(
 )
 
 
-def stories(folder: Path) -> list[Scenario]:
+def list_stories(folder: Path) -> list[Scenario]:
     healthy = ScenarioStep(do=[FILL], writes=FILLED)
     return [
         Scenario(name="first", steps=[healthy, ScenarioStep()]),
@@ -151,7 +153,7 @@ def stories(folder: Path) -> list[Scenario]:
             columns="id int, m map<int,string>",
             steps=[
                 ScenarioStep(
-                    do=[key_twice(folder / "files")],
+                    do=[repeat_key(folder / "files")],
                     reason="FileUnreadable",
                     message="{n}: a map in a row contains the same key more than once "
                     "([DUPLICATED_MAP_KEY]), so it has no document: rewrite that row, or leave "
@@ -165,7 +167,7 @@ def stories(folder: Path) -> list[Scenario]:
         Scenario(
             name="nanoseconds",
             steps=[
-                ScenarioStep(do=[FILL, in_nanoseconds], writes=FILLED),
+                ScenarioStep(do=[FILL, write_nanoseconds], writes=FILLED),
                 ScenarioStep(do=[INSERT_FOUR], writes=[FOUR]),
             ],
         ),
@@ -173,12 +175,12 @@ def stories(folder: Path) -> list[Scenario]:
     ]
 
 
-ALIASES = [story.alias for story in stories(Path())]
+ALIASES = [story.alias for story in list_stories(Path())]
 
 
 @pytest.fixture(scope="module")
 def stages(teller: Callable[..., Stages], tmp_path_factory: pytest.TempPathFactory) -> Stages:
-    return teller(stories(tmp_path_factory.mktemp("poison")), retry={"initialSeconds": 1})
+    return teller(list_stories(tmp_path_factory.mktemp("poison")), retry={"initialSeconds": 1})
 
 
 @pytest.mark.parametrize("alias", ALIASES)

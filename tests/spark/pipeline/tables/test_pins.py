@@ -22,17 +22,17 @@ SPENT = "older_than => timestamp '2100-01-01 00:00:00', retain_last => 1"
 """What expires every snapshot but the newest, and those that a tag or a branch keeps."""
 
 
-def entry(table: str) -> dict[str, Any]:
+def make_entry(table: str) -> dict[str, Any]:
     return {"name": table, "identifierColumns": ["id"], "index": "people"}
 
 
-def tags_of(lake: Lake, table: str) -> dict[str, int]:
+def read_tags(lake: Lake, table: str) -> dict[str, int]:
     """Return the tags of the table."""
     rows = lake.sql(f"select name, snapshot_id from {table}.refs where type = 'TAG'")
     return {row[0]: row[1] for row in rows}
 
 
-def tag_of(url: str, owner: str = "default/test", alias: str = "people") -> str:
+def read_tag(url: str, owner: str = "default/test", alias: str = "people") -> str:
     """Return the tag of a pipeline whose progress is in the node at `url`."""
     uuid = oracle.request(f"{url}/icdc-state/_settings/index.uuid")
     ((_, settings),) = uuid.items()
@@ -40,7 +40,7 @@ def tag_of(url: str, owner: str = "default/test", alias: str = "people") -> str:
     return f"icdc-{alias}-{key[:10]}"
 
 
-def days_left(lake: Lake, table: str, tag: str) -> float:
+def compute_days_left(lake: Lake, table: str, tag: str) -> float:
     """Until an expiration takes the tag away: Iceberg counts from the commit of the snapshot."""
     (row,) = lake.sql(
         "select max_reference_age_in_ms, unix_millis(current_timestamp()) - "
@@ -58,10 +58,10 @@ def set_days(lake: Lake, table: str, tag: str, days: float) -> None:
         f"where name = '{tag}'"
     )
     age = max(1, int(row[0] + days * DAY_MS))
-    lake.table(table).java.manageSnapshots().setMaxRefAgeMs(tag, age).commit()
+    lake.load_table(table).java.manageSnapshots().setMaxRefAgeMs(tag, age).commit()
 
 
-def commits(lake: Lake, table: str) -> int:
+def count_commits(lake: Lake, table: str) -> int:
     """Count the metadata files that were written for the table."""
     return len(lake.sql(f"select file from lake.{table}.metadata_log_entries"))
 
@@ -76,92 +76,95 @@ def table(lake: Lake) -> str:
 def test_an_applied_snapshot_outlives_its_expiration_and_the_status_says_so(
     spark: SparkSession, lake: Lake, table: str, clean_indices: str, tmp_path: Path
 ) -> None:
-    harness = Harness(spark, clean_indices, tmp_path, [entry(table)])
+    harness = Harness(spark, clean_indices, tmp_path, [make_entry(table)])
     status = harness.sync()
     assert (status.snapshot_pinned, status.pin_message) == (True, None)
-    applied = lake.head(table)
-    tag = tag_of(clean_indices)
-    assert tags_of(lake, f"lake.{table}") == {tag: applied}
+    applied = lake.read_head(table)
+    tag = read_tag(clean_indices)
+    assert read_tags(lake, f"lake.{table}") == {tag: applied}
 
     lake.sql(f"insert into lake.{table} values (3, 'three')")
     lake.sql(f"delete from lake.{table} where id = 1")
     lake.sql(f"call lake.system.expire_snapshots(table => '{table}', {SPENT})")
-    assert lake.table(table).find_snapshot(applied) is not None
+    assert lake.load_table(table).find_snapshot(applied) is not None
     assert harness.sync().snapshot_pinned
-    assert tags_of(lake, f"lake.{table}") == {tag: lake.head(table)}
+    assert read_tags(lake, f"lake.{table}") == {tag: lake.read_head(table)}
     assert set(oracle.read_index(clean_indices, "people")) == {"2", "3"}
 
 
 def test_pipelines_that_follow_one_table_keep_a_snapshot_each(
     spark: SparkSession, lake: Lake, table: str, clean_indices: str, tmp_path: Path
 ) -> None:
-    production = Harness(spark, clean_indices, tmp_path, [entry(table)])
+    production = Harness(spark, clean_indices, tmp_path, [make_entry(table)])
     production.sync()
-    first, ours = lake.head(table), tag_of(clean_indices)
+    first, ours = lake.read_head(table), read_tag(clean_indices)
     lake.sql(f"insert into lake.{table} values (3, 'three')")
     # Another one beside it, and one of the very same names whose progress is elsewhere.
     beside = Harness(
-        spark, clean_indices, tmp_path, [entry(table) | {"index": "staging"}], name="staging"
+        spark, clean_indices, tmp_path, [make_entry(table) | {"index": "staging"}], name="staging"
     )
     beside.sync()
-    second, beside_tag = lake.head(table), tag_of(clean_indices, "default/staging", "staging")
+    second, beside_tag = (
+        lake.read_head(table),
+        read_tag(clean_indices, "default/staging", "staging"),
+    )
     lake.sql(f"insert into lake.{table} values (4, 'four')")
     clean(clean_indices)
     production.sync()
-    elsewhere = tag_of(clean_indices)
+    elsewhere = read_tag(clean_indices)
     lake.sql(f"insert into lake.{table} values (5, 'five')")
     lake.sql(f"call lake.system.expire_snapshots(table => '{table}', {SPENT})")
 
-    retained = tags_of(lake, f"lake.{table}")
+    retained = read_tags(lake, f"lake.{table}")
     assert (retained[ours], retained[beside_tag]) == (first, second)
     assert len({ours, beside_tag, elsewhere}) == len(retained) == 3
-    assert lake.table(table).snapshots.keys() == {*retained.values(), lake.head(table)}
+    assert lake.load_table(table).snapshots.keys() == {*retained.values(), lake.read_head(table)}
     production.run(RunMode.DELETE)
-    assert tags_of(lake, f"lake.{table}").keys() == {ours, beside_tag}
+    assert read_tags(lake, f"lake.{table}").keys() == {ours, beside_tag}
 
 
 def test_a_tag_that_nobody_renews_expires_and_a_look_renews_it_in_time(
     spark: SparkSession, lake: Lake, table: str, clean_indices: str, tmp_path: Path
 ) -> None:
-    harness = Harness(spark, clean_indices, tmp_path, [entry(table)])
+    harness = Harness(spark, clean_indices, tmp_path, [make_entry(table)])
     harness.sync()
-    tag, applied = tag_of(clean_indices), lake.head(table)
-    assert 29.9 < days_left(lake, table, tag) <= 30
+    tag, applied = read_tag(clean_indices), lake.read_head(table)
+    assert 29.9 < compute_days_left(lake, table, tag) <= 30
     set_days(lake, table, tag, 20.1)
-    before = commits(lake, table)
+    before = count_commits(lake, table)
     harness.sync()
-    assert commits(lake, table) == before, "a look at an idle table commits nothing"
+    assert count_commits(lake, table) == before, "a look at an idle table commits nothing"
     set_days(lake, table, tag, 19.9)
     harness.sync()
-    assert 29.9 < days_left(lake, table, tag) <= 30
+    assert 29.9 < compute_days_left(lake, table, tag) <= 30
 
     set_days(lake, table, tag, -1)
     lake.sql(f"insert into lake.{table} values (3, 'three')")
     lake.sql(f"call lake.system.expire_snapshots(table => '{table}', {SPENT})")
-    assert tags_of(lake, f"lake.{table}") == {}
-    assert lake.table(table).find_snapshot(applied) is None
+    assert read_tags(lake, f"lake.{table}") == {}
+    assert lake.load_table(table).find_snapshot(applied) is None
 
 
 def test_tags_of_an_older_version_and_of_an_index_that_was_renamed_are_taken_away(
     spark: SparkSession, lake: Lake, table: str, clean_indices: str, tmp_path: Path
 ) -> None:
-    head = lake.head(table)
+    head = lake.read_head(table)
     for name in ("icdc-people", "icdc-people-next", "icdc-others", "release"):
         lake.sql(f"alter table lake.{table} create tag `{name}` as of version {head}")
-    harness = Harness(spark, clean_indices, tmp_path, [entry(table)])
+    harness = Harness(spark, clean_indices, tmp_path, [make_entry(table)])
     harness.sync()
-    ours = tag_of(clean_indices)
-    assert tags_of(lake, f"lake.{table}").keys() == {ours, "icdc-others", "release"}
+    ours = read_tag(clean_indices)
+    assert read_tags(lake, f"lake.{table}").keys() == {ours, "icdc-others", "release"}
 
     # A pipeline that was not upgraded yet sets its tag again: it is left alone from here on.
     lake.sql(f"alter table lake.{table} create tag `icdc-people` as of version {head}")
     harness.sync()
-    assert "icdc-people" in tags_of(lake, f"lake.{table}")
+    assert "icdc-people" in read_tags(lake, f"lake.{table}")
 
     harness.resource["spec"]["tables"][0]["index"] = "persons"
     harness.sync()
-    assert tags_of(lake, f"lake.{table}").keys() == {
-        tag_of(clean_indices, alias="persons"),
+    assert read_tags(lake, f"lake.{table}").keys() == {
+        read_tag(clean_indices, alias="persons"),
         "icdc-people",
         "icdc-others",
         "release",
@@ -172,9 +175,9 @@ def test_no_tag_is_made_where_none_is_wanted(
     spark: SparkSession, lake: Lake, table: str, clean_indices: str, tmp_path: Path
 ) -> None:
     never = {"pinSnapshots": "Never"}
-    harness = Harness(spark, clean_indices, tmp_path, [entry(table)], changelog=never)
+    harness = Harness(spark, clean_indices, tmp_path, [make_entry(table)], changelog=never)
     assert harness.sync().snapshot_pinned is None
-    assert tags_of(lake, f"lake.{table}") == {}
+    assert read_tags(lake, f"lake.{table}") == {}
 
 
 @pytest.fixture
@@ -199,7 +202,7 @@ def writable(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
     catalogs.reset()
 
 
-def catalog_of(database: Path, mode: str) -> dict[str, Any]:
+def make_catalog(database: Path, mode: str) -> dict[str, Any]:
     """`spec.catalog` of that catalog, through a connection that may write (`rw`) or not (`ro`)."""
     uri = f"jdbc:sqlite:file:{database}?mode={mode}"
     warehouse = str(database.with_name("warehouse"))
@@ -216,9 +219,9 @@ def test_a_table_to_which_others_commit_all_the_time_is_tried_again(
         "create trigger busy before update on iceberg_tables begin select raise(ignore); end"
     )
     always = {"pinSnapshots": "Always"}
-    catalog = catalog_of(writable, "rw")
+    catalog = make_catalog(writable, "rw")
     harness = Harness(
-        spark, clean_indices, tmp_path, [entry("db.people")], catalog=catalog, changelog=always
+        spark, clean_indices, tmp_path, [make_entry("db.people")], catalog=catalog, changelog=always
     )
     report = harness.run()
     assert report.outcome is not None
@@ -226,14 +229,14 @@ def test_a_table_to_which_others_commit_all_the_time_is_tried_again(
     others.execute("drop trigger busy")
     others.close()
     assert harness.sync().snapshot_pinned
-    assert tags_of(lake, "books.db.people").keys() == {tag_of(clean_indices)}
+    assert read_tags(lake, "books.db.people").keys() == {read_tag(clean_indices)}
 
 
 def test_a_table_in_a_catalog_that_may_only_be_read_is_followed_without_that_guarantee(
     spark: SparkSession, lake: Lake, writable: Path, clean_indices: str, tmp_path: Path
 ) -> None:
-    catalog = catalog_of(writable, "ro")
-    harness = Harness(spark, clean_indices, tmp_path, [entry("db.people")], catalog=catalog)
+    catalog = make_catalog(writable, "ro")
+    harness = Harness(spark, clean_indices, tmp_path, [make_entry("db.people")], catalog=catalog)
     status = harness.sync()
     assert status.snapshot_pinned is False
     assert status.pin_message
@@ -241,7 +244,7 @@ def test_a_table_in_a_catalog_that_may_only_be_read_is_followed_without_that_gua
     spark.sql("insert into books.db.people values (2, 'two')")
     assert harness.sync().snapshot_pinned is False
     assert set(oracle.read_index(clean_indices, "people")) == {"1", "2"}
-    assert tags_of(lake, "books.db.people") == {}
+    assert read_tags(lake, "books.db.people") == {}
 
     # Where the guarantee is asked for, the batch waits for it and says so.
     spark.sql("insert into books.db.people values (3, 'three')")

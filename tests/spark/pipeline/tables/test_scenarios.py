@@ -24,14 +24,14 @@ from icdc_testing.tables.scenarios import (
     ScenarioTable,
     put,
     remove,
-    rows,
+    select_rows,
 )
 
 pytestmark = pytest.mark.spark
 
 ALICE, BOB = put("1", id=1, name="Alice", age=30), put("2", id=2, name="Bob", age=25)
 CAROL, DAVE = put("3", id=3, name="Carol", age=35), put("4", id=4, name="Dave", age=40)
-PEOPLE = "insert into {t} " + rows("(1,'Alice',30), (2,'Bob',25), (3,'Carol',35)")
+PEOPLE = "insert into {t} " + select_rows("(1,'Alice',30), (2,'Bob',25), (3,'Carol',35)")
 
 # Export, insert, update without carry-over, delete: integration scenarios 1, 2, 4, 5 and 6.
 INTEGRATION = Scenario(
@@ -65,7 +65,7 @@ TO_EUROPE = (
 )
 
 
-def regions(form: Format, moved: Sequence[Op]) -> Scenario:
+def make_regions(form: Format, moved: Sequence[Op]) -> Scenario:
     return Scenario(
         name="regions",
         format=form,
@@ -95,7 +95,7 @@ USERS = Scenario(
         ScenarioStep(
             do=[
                 "insert into {t} "
-                + rows(
+                + select_rows(
                     "(1,'Alice','US',30), (2,'Bob','US',25), "
                     "(3,'Carol','EU',35), (4,'Dave','EU',28)"
                 )
@@ -117,7 +117,7 @@ USERS = Scenario(
 
 def overwrite(values: str) -> str:
     """Return one commit that removes every file and adds one with these rows."""
-    return "insert overwrite {t} " + rows(values)
+    return "insert overwrite {t} " + select_rows(values)
 
 
 # The eleven cases of carry-over removal, in brackets the peer's number of surviving events; an
@@ -130,13 +130,13 @@ CARRY_OVER = Scenario(
         ScenarioStep(do=["insert into {t} select 1, 'x', 1, 'x' where false"], writes=[]),
         # two inserts [2]
         ScenarioStep(
-            do=["insert into {t} " + rows("(1,'Alice',30,null), (2,'Bob',25,null)")],
+            do=["insert into {t} " + select_rows("(1,'Alice',30,null), (2,'Bob',25,null)")],
             writes=[ALICE, BOB],
         ),
         # one delete [1], of a whole file
         ScenarioStep(do=["delete from {t} where id > 0"], writes=[remove("1"), remove("2")]),
         ScenarioStep(
-            do=["insert into {t} " + rows("(1,'Alice',30,null)")],
+            do=["insert into {t} " + select_rows("(1,'Alice',30,null)")],
             writes=[ALICE],
         ),
         # the same row removed and added [0]
@@ -149,7 +149,8 @@ REWRITES = Scenario(
     steps=[
         ScenarioStep(
             do=[
-                "insert into {t} " + rows("(1,'Alice',30,'a'), (2,'Bob',25,null), (3,null,35,null)")
+                "insert into {t} "
+                + select_rows("(1,'Alice',30,'a'), (2,'Bob',25,null), (3,null,35,null)")
             ],
             writes=[
                 put("1", id=1, name="Alice", age=30, mail="a"),
@@ -189,7 +190,7 @@ DUPLICATES = Scenario(
     name="twins",
     steps=[
         ScenarioStep(
-            do=["insert into {t} " + rows("(5,'Eve',50), (5,'Eve',50)")],
+            do=["insert into {t} " + select_rows("(5,'Eve',50), (5,'Eve',50)")],
             writes=[EVE, EVE, EVE],
             documents=ONE_EVE,
             check=check_duplicates,
@@ -207,9 +208,9 @@ DUPLICATES = Scenario(
 
 STORIES = [
     *(replace(INTEGRATION, format=table_format) for table_format in EVERY_FORMAT),
-    regions(COW2, [EU_ALICE]),
-    regions(MOR2, [EU_ALICE, EU_BOB]),
-    regions(MOR3, [EU_ALICE, EU_BOB]),
+    make_regions(COW2, [EU_ALICE]),
+    make_regions(MOR2, [EU_ALICE, EU_BOB]),
+    make_regions(MOR3, [EU_ALICE, EU_BOB]),
     USERS,
     replace(USERS, format=MOR3),
     ELSEWHERE,

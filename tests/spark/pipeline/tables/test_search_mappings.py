@@ -10,7 +10,7 @@ from icdc_api.job.modes import RunMode
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.tables import search_cases
-from icdc_testing.tables.fields import by, taken
+from icdc_testing.tables.fields import derive, take
 from icdc_testing.tables.search_cases import ANALYSIS, CASES, SUGGESTED, SearchCase
 from icdc_testing.target import oracle
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 ALIAS = "found"
 
 
-def harness_of(spark: SparkSession, url: str, folder: Path, table: str, *entries: Any) -> Harness:
+def make_harness(spark: SparkSession, url: str, folder: Path, table: str, *entries: Any) -> Harness:
     """Return a pipeline whose documents have these fields."""
     entry = {"name": table, "index": ALIAS, "identifierColumns": ["id"], "fields": list(entries)}
     harness = Harness(spark, url, folder, [entry])
@@ -42,7 +42,7 @@ def test_each_mapping_finds_the_document_by_a_real_search_and_again_when_its_row
     table = lake.create(search_cases.COLUMNS)
     lake.sql(f"insert into lake.{table} values (1, 'amber'), (2, 'green')")
     fields = ["*", SUGGESTED, *(case.field for case in CASES)]
-    harness = harness_of(spark, clean_indices, tmp_path, table, *fields)
+    harness = make_harness(spark, clean_indices, tmp_path, table, *fields)
     for word in ("amber", "purple"):
         lake.sql(f"update lake.{table} set word = '{word}' where id = 1")
         status = harness.sync()
@@ -75,10 +75,10 @@ def test_a_value_that_a_mapping_cannot_hold_is_a_dead_letter_and_the_other_rows_
     table = lake.create(search_cases.COLUMNS)
     lake.sql(f"insert into lake.{table} select id, 'w' from range({len(UNFIT) + 1})")
     fields = [
-        by(f"f{row}", f"if(id = {row}, {value}, null)", mapping=mapping)
+        derive(f"f{row}", f"if(id = {row}, {value}, null)", mapping=mapping)
         for row, (value, mapping) in enumerate(UNFIT)
     ]
-    harness = harness_of(spark, clean_indices, tmp_path, table, taken("id", "id"), *fields)
+    harness = make_harness(spark, clean_indices, tmp_path, table, take("id", "id"), *fields)
     assert harness.sync().dead_letters == len(UNFIT)
     good = str(len(UNFIT))
     assert oracle.read_index(clean_indices, ALIAS) == {good: {"id": len(UNFIT)}}
@@ -104,7 +104,7 @@ def test_what_the_cluster_does_not_have_is_named_and_stalls_the_table(
     words: str,
 ) -> None:
     table = lake.create(search_cases.COLUMNS)
-    field = by("special", expression, mapping=mapping)
-    (status,) = harness_of(spark, clean_indices, tmp_path, table, "*", field).run().tables
+    field = derive("special", expression, mapping=mapping)
+    (status,) = make_harness(spark, clean_indices, tmp_path, table, "*", field).run().tables
     assert status.reason == "MappingInvalid"
     assert words in (status.message or ""), status.message

@@ -14,7 +14,7 @@ from icdc_testing.tables.scenarios import (
     ScenarioStep,
     put,
     remove,
-    rows,
+    select_rows,
 )
 
 pytestmark = pytest.mark.spark
@@ -53,7 +53,8 @@ STORIES = [
             steps=[
                 ScenarioStep(
                     do=[
-                        "insert into {t} " + rows("(1,'a',1), (2,'b',20), (3,'c',3), (4,'d',null)")
+                        "insert into {t} "
+                        + select_rows("(1,'a',1), (2,'b',20), (3,'c',3), (4,'d',null)")
                     ],
                     writes=[FILLED[0], FILLED[2]],
                 ),

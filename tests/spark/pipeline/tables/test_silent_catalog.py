@@ -20,7 +20,7 @@ from icdc_spark.process.scheduling.permits import count_permits
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
-from icdc_testing.waiting.wait import WAIT_SECONDS, until
+from icdc_testing.waiting.wait import WAIT_SECONDS, wait_until
 
 from .silent_server import SilentServer
 
@@ -71,7 +71,7 @@ def pipeline(
 def test_a_run_ends_although_catalogs_never_answer_and_says_so(
     spark: SparkSession, pipeline: Harness, silent: SilentServer, linger_seconds: int | None
 ) -> None:
-    request = pipeline.request(linger_seconds=linger_seconds)
+    request = pipeline.make_request(linger_seconds=linger_seconds)
     started = time.monotonic()
     answer = PipelineRun(request, spark, catalog_seconds=SECONDS).run()
     # Not for an hour, as the pipeline would have it.
@@ -97,7 +97,7 @@ def test_a_continuous_run_follows_the_others_and_ends_when_it_is_asked_to(
     table: str,
     clean_indices: str,
 ) -> None:
-    request, stop = pipeline.request(continuous=True), threading.Event()
+    request, stop = pipeline.make_request(continuous=True), threading.Event()
 
     def is_applied(rows: int) -> bool:
         last = RunReport.read(Path(request.report_path)).tables[-1]
@@ -107,10 +107,10 @@ def test_a_continuous_run_follows_the_others_and_ends_when_it_is_asked_to(
         application = PipelineRun(request, spark, stop, catalog_seconds=SECONDS)
         running = pool.submit(application.run)
         try:
-            until(Path(request.report_path).exists, "the run reports")
-            until(lambda: is_applied(1), "the healthy table is exported")
+            wait_until(Path(request.report_path).exists, "the run reports")
+            wait_until(lambda: is_applied(1), "the healthy table is exported")
             lake.sql(f"insert into lake.{table} values (2, 'b')")
-            until(lambda: is_applied(2), "it is followed")
+            wait_until(lambda: is_applied(2), "it is followed")
             assert silent.connections >= SILENT
         finally:
             stop.set()

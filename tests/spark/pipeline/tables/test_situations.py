@@ -14,9 +14,9 @@ from icdc_testing.tables.acts import (
     FILLED,
     FOUR,
     INSERT_FOUR,
+    check_points_to,
     has_field,
-    points_to,
-    to_snapshot,
+    set_snapshot,
 )
 from icdc_testing.tables.playing import Stages, assert_played
 from icdc_testing.tables.scenarios import (
@@ -38,7 +38,7 @@ STORIES = [
     Scenario(
         name="empty",
         steps=[
-            ScenarioStep(check=points_to(1)),
+            ScenarioStep(check=check_points_to(1)),
             ScenarioStep(),
             ScenarioStep(do=[FILL], writes=FILLED),
             ScenarioStep(do=["delete from {t}"], writes=[remove("1"), remove("2"), remove("3")]),
@@ -54,9 +54,9 @@ STORIES = [
                     do=[INSERT_FOUR, "update {t} set name = 'x' where id = 2"],
                     writes=[FOUR, put("2", id=2, name="x", age=2)],
                 ),
-                ScenarioStep(do=[to_snapshot(0)], writes=[remove("4"), FILLED[1]]),
+                ScenarioStep(do=[set_snapshot(0)], writes=[remove("4"), FILLED[1]]),
                 # ... and forward again, to a snapshot that is no descendant
-                ScenarioStep(do=[to_snapshot(1)], writes=[FOUR]),
+                ScenarioStep(do=[set_snapshot(1)], writes=[FOUR]),
             ],
         )
         for table_format in (COW2, MOR3)

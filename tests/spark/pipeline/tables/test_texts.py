@@ -11,7 +11,7 @@ import pytest
 
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_testing.lake.java.writers import JavaWriter
-from icdc_testing.lake.schemas import fields_json
+from icdc_testing.lake.schemas import build_schema_json
 from icdc_testing.tables.playing import Stages, assert_played
 from icdc_testing.tables.scenarios import (
     MOR2,
@@ -44,35 +44,35 @@ Files = dict[str, Any]
 """The Java data files that a story has written, by a name of its own."""
 
 
-def writing(stage: ScenarioTable) -> JavaWriter:
+def make_writer(stage: ScenarioTable) -> JavaWriter:
     return JavaWriter(IcebergTable.load(stage.spark, stage.scenario.catalog, stage.name))
 
 
-def cells(java: JavaWriter, kinds: dict[str, str], values: dict[str, str]) -> dict[str, Any]:
-    return {name: java.value(kind, values[name]) for name, kind in kinds.items()}
+def make_cells(java: JavaWriter, kinds: dict[str, str], values: dict[str, str]) -> dict[str, Any]:
+    return {name: java.parse_value(kind, values[name]) for name, kind in kinds.items()}
 
 
-def story(version: int) -> Scenario:
+def make_story(version: int) -> Scenario:
     """Rows are appended, rewritten, deleted by position, and compared after each step."""
     kinds = KINDS if version == 3 else {"t": KINDS["t"]}
     files: Files = {}
 
-    def text(values: dict[str, str]) -> dict[str, str]:
+    def select_texts(values: dict[str, str]) -> dict[str, str]:
         return {name: values[name] for name in kinds}
 
     def append(stage: ScenarioTable) -> None:
-        java = writing(stage)
-        noon = cells(java, kinds, NOON)
+        java = make_writer(stage)
+        noon = make_cells(java, kinds, NOON)
         files["first"] = java.append([{"id": 1, **noon}, {"id": 2, **noon}, {"id": 3}])
 
     def rewrite(stage: ScenarioTable) -> None:
-        java = writing(stage)
-        noon, later = cells(java, kinds, NOON), cells(java, kinds, LATER)
+        java = make_writer(stage)
+        noon, later = make_cells(java, kinds, NOON), make_cells(java, kinds, LATER)
         rewritten = [{"id": 1, **noon}, {"id": 2, **later}, {"id": 3}]
         files["second"] = java.replace(files["first"], rewritten)
 
     def delete(stage: ScenarioTable) -> None:
-        writing(stage).delete_positions(files["second"], [0, 2])
+        make_writer(stage).delete_positions(files["second"], [0, 2])
 
     def search(stage: ScenarioTable) -> None:
         stage.call("POST", f"{stage.scenario.alias}/_refresh")
@@ -80,16 +80,16 @@ def story(version: int) -> Scenario:
         assert stage.call("POST", f"{stage.scenario.alias}/_count", query)["count"] == 1
 
     first: dict[str, Document] = {
-        "1": {"id": 1, **text(NOON_TEXT)},
-        "2": {"id": 2, **text(NOON_TEXT)},
+        "1": {"id": 1, **select_texts(NOON_TEXT)},
+        "2": {"id": 2, **select_texts(NOON_TEXT)},
         "3": {"id": 3},
     }
-    second = {**first, "2": {"id": 2, **text(LATER_TEXT)}}
+    second = {**first, "2": {"id": 2, **select_texts(LATER_TEXT)}}
     third = {"2": second["2"]}
     return Scenario(
         name="texts",
         format=MOR3 if version == 3 else MOR2,
-        columns=fields_json({"id": "int", **kinds}),
+        columns=build_schema_json({"id": "int", **kinds}),
         steps=[
             ScenarioStep(
                 do=[append], writes=[put(k, **d) for k, d in first.items()], documents=first
@@ -102,7 +102,7 @@ def story(version: int) -> Scenario:
     )
 
 
-STORIES = [story(2), story(3)]
+STORIES = [make_story(2), make_story(3)]
 
 
 @pytest.fixture(scope="module")

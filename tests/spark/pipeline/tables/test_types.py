@@ -11,7 +11,7 @@ import pytest
 
 from icdc_testing.tables.paths import assert_same_bytes, build_paths
 from icdc_testing.tables.playing import Stages, assert_played
-from icdc_testing.tables.scenarios import COW2, MOR3, Op, put, rows
+from icdc_testing.tables.scenarios import COW2, MOR3, Op, put, select_rows
 
 pytestmark = pytest.mark.spark
 
@@ -195,12 +195,12 @@ VARIANTS = [
 ]
 
 
-def variants_inserted(marker: str) -> str:
+def build_variant_insert(marker: str) -> str:
     values = [f"({n}, '{marker}', parse_json('{text}'))" for n, (text, _) in enumerate(VARIANTS)]
-    return "insert into {t} " + rows(", ".join([*values, f"(99, '{marker}', null)"]))
+    return "insert into {t} " + select_rows(", ".join([*values, f"(99, '{marker}', null)"]))
 
 
-def variants_written(marker: str) -> list[Op]:
+def expect_variants(marker: str) -> list[Op]:
     puts = [put(str(n), id=n, marker=marker, v=wanted) for n, (_, wanted) in enumerate(VARIANTS)]
     return [*puts, put("99", id=99, marker=marker)]
 
@@ -212,8 +212,8 @@ GROUPS = {
     "variants-mor3": build_paths(
         "variants",
         MOR3,
-        variants_inserted,
-        variants_written,
+        build_variant_insert,
+        expect_variants,
         columns="id int, marker string, v variant",
     ),
 }

@@ -19,12 +19,12 @@ def leave(proxy: FaultProxy, *, listed: int = 0) -> Rule:
     )
 
 
-def restarted(answer: Answer) -> Answer:
+def restart_nodes(answer: Answer) -> Answer:
     """Return an answer in which all nodes are new processes; one clock was put back."""
     return {"nodes": {node: {"jvm": {"start_time_in_millis": 7}} for node in answer["nodes"]}}
 
 
-def on_another_node(answer: Answer, node: str = "elsewhere") -> Answer:
+def move_primaries(answer: Answer, node: str = "elsewhere") -> Answer:
     """Return the answer with all primaries on a node that leaves."""
     for index in answer["indices"].values():
         for copies in index["shards"].values():
@@ -33,7 +33,7 @@ def on_another_node(answer: Answer, node: str = "elsewhere") -> Answer:
     return answer
 
 
-def with_another_node(answer: Answer) -> Answer:
+def add_another_node(answer: Answer) -> Answer:
     """That node is in the cluster."""
     elsewhere = {"elsewhere": {"jvm": {"start_time_in_millis": 7}}}
     return answer | {"nodes": answer["nodes"] | elsewhere}

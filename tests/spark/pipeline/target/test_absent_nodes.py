@@ -24,7 +24,7 @@ from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
 from icdc_testing.target.node_calls import call
 
-from .listed_nodes import leave, on_another_node, restarted, with_another_node
+from .listed_nodes import add_another_node, leave, move_primaries, restart_nodes
 
 pytestmark = pytest.mark.spark
 
@@ -56,23 +56,23 @@ def change(lake: Lake, pipeline: Harness) -> Callable[[], None]:
     """Exports the table, and leaves a change to the next run."""
     table = pipeline.resource["spec"]["tables"][0]["name"]
 
-    def made() -> None:
+    def sync_and_delete() -> None:
         pipeline.sync()
         lake.sql(f"delete from lake.{table} where id = 2")
 
-    return made
+    return sync_and_delete
 
 
-def state_of(url: str) -> dict[str, Any]:
+def read_state(url: str) -> dict[str, Any]:
     source: dict[str, Any] = oracle.request(f"{url}/{STATE_INDEX}/_doc/{ALIAS}")["_source"]
     return source
 
 
-def absent_of(url: str) -> list[str]:
-    return [absent["node"] for absent in state_of(url)["absentNodes"]]
+def list_absent(url: str) -> list[str]:
+    return [absent["node"] for absent in read_state(url)["absentNodes"]]
 
 
-def node_of(url: str) -> str:
+def read_node(url: str) -> str:
     (node,) = oracle.request(f"{url}/_nodes/jvm")["nodes"]
     return str(node)
 
@@ -90,7 +90,7 @@ def test_a_batch_names_the_nodes_that_its_requests_may_be_inside(
     refusing = proxy.add(READ_ONLY, path="_bulk")
     assert pipeline.run_to_stall().reason == "TargetReadOnly"
     assert refusing.hits == 1
-    assert list(state_of(clean_indices)["intent"]["nodes"]) == [node_of(clean_indices)]
+    assert list(read_state(clean_indices)["intent"]["nodes"]) == [read_node(clean_indices)]
 
 
 @pytest.fixture
@@ -104,8 +104,8 @@ def absent(
     leave(proxy)
     pipeline.sync()
     proxy.clear()
-    node = node_of(clean_indices)
-    assert absent_of(clean_indices) == [node]
+    node = read_node(clean_indices)
+    assert list_absent(clean_indices) == [node]
     assert set(oracle.read_index(clean_indices, ALIAS)) == {"1"}
     return node
 
@@ -116,7 +116,7 @@ def test_a_node_that_comes_back_with_what_it_held_is_followed_by_an_export(
     # Such as the request that was inside it, applied late.
     call(clean_indices, "PUT", f"/{FIRST}/_doc/2?refresh=true", {"id": 2, "name": "b"})
     pipeline.sync()
-    state = state_of(clean_indices)
+    state = read_state(clean_indices)
     assert (state["index"], state["absentNodes"]) == (SECOND, [])
     assert set(oracle.read_index(clean_indices, ALIAS)) == {"1"}
 
@@ -126,7 +126,7 @@ def test_a_node_that_comes_back_stops_the_table_where_that_is_asked_for(
 ) -> None:
     pipeline.resource["spec"]["changelog"] = {"onGap": "Stop"}
     # Restarted later, it can say no more what it held.
-    for seen in (RewrittenAnswer(lambda answer: answer), RewrittenAnswer(restarted)):
+    for seen in (RewrittenAnswer(lambda answer: answer), RewrittenAnswer(restart_nodes)):
         proxy.add(seen, path="/_nodes/", times=None)
         stalled = pipeline.run_to_stall()
         assert stalled.reason == "Gap"
@@ -135,32 +135,32 @@ def test_a_node_that_comes_back_stops_the_table_where_that_is_asked_for(
         proxy.clear()
     pipeline.resource["spec"]["resync"] = {"nonce": 1}
     pipeline.sync()
-    assert state_of(clean_indices)["index"] == SECOND
+    assert read_state(clean_indices)["index"] == SECOND
 
 
 def test_a_node_that_was_restarted_costs_nothing(
     pipeline: Harness, absent: str, proxy: FaultProxy, clean_indices: str
 ) -> None:
-    proxy.add(RewrittenAnswer(restarted), path="/_nodes/", times=None)
+    proxy.add(RewrittenAnswer(restart_nodes), path="/_nodes/", times=None)
     pipeline.sync()
-    state = state_of(clean_indices)
+    state = read_state(clean_indices)
     assert (state["index"], state["absentNodes"]) == (FIRST, [])
-    before = len(proxy.requests("/_nodes/"))
+    before = len(proxy.list_requests("/_nodes/"))
     pipeline.sync()
-    assert len(proxy.requests("/_nodes/")) == before
+    assert len(proxy.list_requests("/_nodes/")) == before
 
 
 def test_a_node_that_stays_away_is_asked_for_in_one_request_and_waited_for_no_more(
     pipeline: Harness, absent: str, proxy: FaultProxy, clean_indices: str
 ) -> None:
     away = leave(proxy)
-    before = len(proxy.requests("/_nodes/"))
+    before = len(proxy.list_requests("/_nodes/"))
     pipeline.sync()
-    assert len(proxy.requests("/_nodes/")) == before + 1
+    assert len(proxy.list_requests("/_nodes/")) == before + 1
     # As for any run that takes over a table at rest: two answers a second apart.
     assert away.hits < 8
-    state = state_of(clean_indices)
-    assert (state["index"], absent_of(clean_indices)) == (FIRST, [absent])
+    state = read_state(clean_indices)
+    assert (state["index"], list_absent(clean_indices)) == (FIRST, [absent])
 
 
 def test_a_node_that_leaves_with_an_unanswered_request_of_the_same_run_is_remembered(
@@ -170,9 +170,9 @@ def test_a_node_that_leaves_with_an_unanswered_request_of_the_same_run_is_rememb
     leave(proxy, listed=1)
     lost = proxy.add(Reset(after=True), path="_bulk")
     pipeline.sync()
-    state = state_of(clean_indices)
+    state = read_state(clean_indices)
     assert (lost.hits, state["intent"]) == (1, None)
-    assert absent_of(clean_indices) == [node_of(clean_indices)]
+    assert list_absent(clean_indices) == [read_node(clean_indices)]
 
 
 @pytest.mark.parametrize(
@@ -192,14 +192,14 @@ def test_the_node_of_a_primary_that_moved_is_asked_although_every_answer_came(
     if mode == "repair":
         pipeline.sync()
         call(clean_indices, "DELETE", f"/{FIRST}/_doc/1?refresh=true")
-    moved = proxy.add(RewrittenAnswer(on_another_node), path=f"{FIRST}.*/_stats", skip=skip)
-    proxy.add(RewrittenAnswer(with_another_node), path="/_nodes/")
+    moved = proxy.add(RewrittenAnswer(move_primaries), path=f"{FIRST}.*/_stats", skip=skip)
+    proxy.add(RewrittenAnswer(add_another_node), path="/_nodes/")
     if mode == "repair":
         assert pipeline.inspect(RunMode.REPAIR)["repaired"] == 1
     else:
         pipeline.sync()
     assert moved.hits == 1
-    assert absent_of(clean_indices) == ["elsewhere"]
+    assert list_absent(clean_indices) == ["elsewhere"]
 
 
 def acknowledge_alone(proxy: FaultProxy) -> Rule:
@@ -218,7 +218,7 @@ def test_what_a_primary_acknowledged_that_its_successor_never_had_is_written_aga
     change()
     lost = acknowledge_alone(proxy)
     # The first answer, before the batch.
-    proxy.add(RewrittenAnswer(on_another_node), path=f"{FIRST}.*/_stats")
+    proxy.add(RewrittenAnswer(move_primaries), path=f"{FIRST}.*/_stats")
     pipeline.sync()
     assert lost.hits == 1
     assert set(oracle.read_index(clean_indices, ALIAS)) == {"1"}
@@ -234,7 +234,7 @@ def test_a_repair_that_such_a_primary_acknowledged_is_written_again(
     # The first request only asks whether the account sees the whole index.
     lost = proxy.add(Status(200, body=json.dumps(answer).encode()), path="_bulk", skip=1)
     # The answer before the batch.
-    proxy.add(RewrittenAnswer(on_another_node), path=f"{FIRST}.*/_stats", skip=2)
+    proxy.add(RewrittenAnswer(move_primaries), path=f"{FIRST}.*/_stats", skip=2)
     assert pipeline.inspect(RunMode.REPAIR)["repaired"] == 1
     assert lost.hits == 1
     assert set(oracle.read_index(clean_indices, ALIAS)) == {"1", "2"}
@@ -246,7 +246,7 @@ MOVED = f"A primary of {FIRST} moved each of the 3 times that the batch was writ
 def keep_moving(proxy: FaultProxy) -> Rule:
     """From now on the index's primary is elsewhere each time that it is asked for."""
     nodes = map(str, itertools.count())
-    moved = RewrittenAnswer(lambda answer: on_another_node(answer, next(nodes)))
+    moved = RewrittenAnswer(lambda answer: move_primaries(answer, next(nodes)))
     return proxy.add(moved, path=f"{FIRST}.*/_stats", times=None)
 
 

@@ -57,15 +57,15 @@ def list_served(url: str) -> list[str]:
     return sorted(oracle.read_index(url, ALIAS))
 
 
-def behind(url: str) -> list[str]:
+def list_aliased(url: str) -> list[str]:
     return sorted(oracle.request(f"{url}/_alias/{ALIAS}"))
 
 
-def physical(url: str) -> list[str]:
+def list_physical(url: str) -> list[str]:
     return sorted(oracle.request(f"{url}/{ALIAS}-0*/_settings"))
 
 
-def state(url: str) -> dict[str, object]:
+def read_state(url: str) -> dict[str, object]:
     source: dict[str, object] = oracle.request(f"{url}/{STATE_INDEX}/_doc/{ALIAS}")["_source"]
     return source
 
@@ -81,20 +81,20 @@ def test_readers_keep_the_old_index_until_its_successor_is_complete(
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(pipeline.sync)
         held.wait()
-        before = list_served(clean_indices), behind(clean_indices)
+        before = list_served(clean_indices), list_aliased(clean_indices)
         held.release()
         running.result(120)
     assert before == (["1", "2", "3"], [f"{ALIAS}-000001"])
     assert list_served(clean_indices) == ["1", "2", "3", "4"]
     # What was served is remembered, and kept as any older index is.
-    assert behind(clean_indices) == [f"{ALIAS}-000002"]
-    assert state(clean_indices)["previousIndices"] == [f"{ALIAS}-000001"]
+    assert list_aliased(clean_indices) == [f"{ALIAS}-000002"]
+    assert read_state(clean_indices)["previousIndices"] == [f"{ALIAS}-000001"]
     hidden = oracle.request(f"{clean_indices}/{STATE_INDEX}/_settings/index.hidden")
     assert hidden[STATE_INDEX]["settings"]["index"]["hidden"] == "true"
     # The next one takes its turn: nothing is left behind for ever.
     pipeline.resource["spec"]["resync"] = {"nonce": 1}
     pipeline.sync()
-    assert physical(clean_indices) == [f"{ALIAS}-000002", f"{ALIAS}-000003"]
+    assert list_physical(clean_indices) == [f"{ALIAS}-000002", f"{ALIAS}-000003"]
 
 
 def test_a_half_filled_index_that_nobody_remembers_goes_when_the_new_one_is_served(
@@ -110,11 +110,11 @@ def test_a_half_filled_index_that_nobody_remembers_goes_when_the_new_one_is_serv
         held.release()
         outcome = running.result(120).outcome
     assert outcome is not None
-    assert physical(clean_indices) == [f"{ALIAS}-000001", f"{ALIAS}-000002"]
+    assert list_physical(clean_indices) == [f"{ALIAS}-000001", f"{ALIAS}-000002"]
     pipeline.sync()
     # Its number is not used again: what still arrives for it finds no index.
-    assert physical(clean_indices) == [f"{ALIAS}-000001", f"{ALIAS}-000003"]
-    assert behind(clean_indices) == [f"{ALIAS}-000003"]
+    assert list_physical(clean_indices) == [f"{ALIAS}-000001", f"{ALIAS}-000003"]
+    assert list_aliased(clean_indices) == [f"{ALIAS}-000003"]
 
 
 def test_the_number_of_an_abandoned_export_is_not_used_again(
@@ -130,7 +130,7 @@ def test_the_number_of_an_abandoned_export_is_not_used_again(
         held.release()
         assert running.result(120).reason == "Gap"
     pipeline.sync()
-    assert behind(clean_indices) == [f"{ALIAS}-000003"]
+    assert list_aliased(clean_indices) == [f"{ALIAS}-000003"]
 
 
 def test_many_tables_that_lost_all_state_at_once_are_served_while_they_take_turns(

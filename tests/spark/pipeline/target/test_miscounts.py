@@ -24,11 +24,11 @@ ALIAS = "things"
 Disturb = Callable[[str, str], None]
 
 
-def inserts(url: str, index: str) -> None:
+def insert_foreign(url: str, index: str) -> None:
     assert call(url, "PUT", f"/{index}/_doc/foreign", {"id": 77}).status == 201
 
 
-def deletes(url: str, index: str) -> None:
+def delete_first(url: str, index: str) -> None:
     assert call(url, "DELETE", f"/{index}/_doc/1").status == 200
 
 
@@ -46,7 +46,7 @@ def pipeline(spark: SparkSession, proxy: FaultProxy, table: str, tmp_path: Path)
     return Harness(spark, proxy.url, tmp_path, [entry])
 
 
-def behind(url: str) -> list[str]:
+def list_aliased(url: str) -> list[str]:
     answer = call(url, "GET", f"/_alias/{ALIAS}")
     return sorted(answer.json) if answer.status == 200 else []
 
@@ -67,7 +67,7 @@ def run_disturbed(
     return status
 
 
-@pytest.mark.parametrize("disturb", [inserts, deletes])
+@pytest.mark.parametrize("disturb", [insert_foreign, delete_first])
 def test_an_export_that_somebody_disturbs_is_begun_anew(
     pipeline: Harness,
     proxy: FaultProxy,
@@ -78,7 +78,7 @@ def test_an_export_that_somebody_disturbs_is_begun_anew(
 ) -> None:
     status = run_disturbed(pipeline, proxy, clean_indices, disturb, (1,))
     assert status.reason is None
-    assert behind(clean_indices) == [f"{ALIAS}-000002"]
+    assert list_aliased(clean_indices) == [f"{ALIAS}-000002"]
     wanted = oracle.read_expected(spark, f"lake.{table}", ["id"])
     oracle.assert_equal(oracle.read_index(clean_indices, ALIAS), wanted)
     assert call(clean_indices, "GET", f"/{ALIAS}-000001").status == 404
@@ -87,16 +87,16 @@ def test_an_export_that_somebody_disturbs_is_begun_anew(
 def test_an_export_that_is_disturbed_twice_stalls_until_somebody_asks_again(
     pipeline: Harness, proxy: FaultProxy, clean_indices: str, spark: SparkSession, table: str
 ) -> None:
-    status = run_disturbed(pipeline, proxy, clean_indices, inserts, (1, 2))
+    status = run_disturbed(pipeline, proxy, clean_indices, insert_foreign, (1, 2))
     assert status.reason == "TargetInvalid"
     assert "something else writes into or deletes from indices" in str(status.message)
-    assert behind(clean_indices) == []
+    assert list_aliased(clean_indices) == []
     proxy.clear()
     assert pipeline.run_to_stall().reason == "TargetInvalid"
-    assert proxy.writes(f"{ALIAS}-000002") == []
+    assert proxy.list_writes(f"{ALIAS}-000002") == []
     pipeline.resource["spec"]["resync"] = {"nonce": 1}
     pipeline.sync()
-    assert behind(clean_indices) == [f"{ALIAS}-000003"]
+    assert list_aliased(clean_indices) == [f"{ALIAS}-000003"]
     wanted = oracle.read_expected(spark, f"lake.{table}", ["id"])
     oracle.assert_equal(oracle.read_index(clean_indices, ALIAS), wanted)
 
@@ -105,9 +105,9 @@ def test_keys_that_occur_twice_hide_no_document_of_somebody_else(
     pipeline: Harness, proxy: FaultProxy, clean_indices: str, lake: Lake, table: str
 ) -> None:
     lake.sql(f"insert into lake.{table} values (3,'twin'), (3,'triplet'), (4,'d'), (4,'twin')")
-    status = run_disturbed(pipeline, proxy, clean_indices, inserts, (1,))
+    status = run_disturbed(pipeline, proxy, clean_indices, insert_foreign, (1,))
     assert (status.reason, status.duplicates and status.duplicates.count) == (None, 2)
-    assert behind(clean_indices) == [f"{ALIAS}-000002"]
+    assert list_aliased(clean_indices) == [f"{ALIAS}-000002"]
     assert sorted(oracle.read_index(clean_indices, ALIAS)) == ["1", "2", "3", "4"]
 
 
@@ -136,6 +136,6 @@ def test_a_higher_nonce_wins_over_what_cannot_be_finished(
     pipeline.resource["spec"]["resync"] = {"nonce": 1}
     for _ in range(2):
         pipeline.sync()
-        assert behind(clean_indices) == [f"{ALIAS}-000002"]
+        assert list_aliased(clean_indices) == [f"{ALIAS}-000002"]
     wanted = oracle.read_expected(spark, f"lake.{table}", ["id"])
     oracle.assert_equal(oracle.read_index(clean_indices, ALIAS), wanted)

@@ -25,7 +25,7 @@ from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
 from icdc_testing.target.node_calls import call
 from icdc_testing.target.restoring import restore, take_snapshot
-from icdc_testing.waiting.wait import WAIT_SECONDS, until
+from icdc_testing.waiting.wait import WAIT_SECONDS, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -113,7 +113,7 @@ def check(spark: SparkSession, url: str, table: str) -> None:
     assert [json.loads(letter["document"]) for letter in dead_letters.values()] == [refused]
 
 
-def behind(url: str) -> list[str]:
+def list_aliased(url: str) -> list[str]:
     return sorted(oracle.request(f"{url}/_alias/{ALIAS}"))
 
 
@@ -136,12 +136,12 @@ def test_a_state_document_from_before_is_followed_by_an_export(
     change(spark, table, 13)
     pipeline.sync()
     check(spark, clean_indices, table)
-    assert behind(clean_indices) == [f"{ALIAS}-000002"]
+    assert list_aliased(clean_indices) == [f"{ALIAS}-000002"]
     # Then it is followed as any other, and not exported again.
     change(spark, table, 14)
     pipeline.sync()
     check(spark, clean_indices, table)
-    assert behind(clean_indices) == [f"{ALIAS}-000002"]
+    assert list_aliased(clean_indices) == [f"{ALIAS}-000002"]
 
 
 @pytest.mark.parametrize("way", ["a document put back", "icdc-state restored in place"])
@@ -165,7 +165,7 @@ def test_a_state_document_from_before_stops_the_table_where_that_is_asked_for(
         assert stalled.reason == "Gap"
         assert "older than the index" in str(stalled.message)
         assert "Raise spec.resync.nonce to export the table again" in str(stalled.message)
-    assert behind(clean_indices) == [INDEX]
+    assert list_aliased(clean_indices) == [INDEX]
     pipeline.resource["spec"]["resync"] = {"nonce": 1}
     pipeline.sync()
     check(spark, clean_indices, table)
@@ -196,20 +196,26 @@ def test_a_continuous_run_notices_that_icdc_state_is_another_one(
     pipeline: Harness, clean_indices: str, spark: SparkSession, table: str
 ) -> None:
     pipeline.resource["spec"]["retry"] = {"initialSeconds": 1}
-    request, stop = pipeline.request(continuous=True), threading.Event()
+    request, stop = pipeline.make_request(continuous=True), threading.Event()
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(PipelineRun(request, spark, stop).run)
         try:
             here = f"/_alias/{ALIAS}"
-            until(lambda: call(clean_indices, "GET", here).status == 200, "export", seconds=120)
-            until(
+            wait_until(
+                lambda: call(clean_indices, "GET", here).status == 200, "export", seconds=120
+            )
+            wait_until(
                 lambda: oracle.request(f"{clean_indices}/{STATE_INDEX}/_doc/{ALIAS}")["_source"][
                     "applied"
                 ],
                 "it is followed",
             )
             assert call(clean_indices, "DELETE", f"/{STATE_INDEX}").status == 200
-            until(lambda: behind(clean_indices) == [f"{ALIAS}-000002"], "a new export", seconds=120)
+            wait_until(
+                lambda: list_aliased(clean_indices) == [f"{ALIAS}-000002"],
+                "a new export",
+                seconds=120,
+            )
         finally:
             stop.set()
         assert running.result(WAIT_SECONDS).outcome is None

@@ -18,7 +18,7 @@ from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Status
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
-from icdc_testing.waiting.wait import WAIT_SECONDS, until
+from icdc_testing.waiting.wait import WAIT_SECONDS, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -71,7 +71,7 @@ REMOVED = {"remove": {"index": FIRST, "alias": ALIAS}}
 
 
 def test_an_alias_that_somebody_removed_is_back_after_one_poll(pipeline: ExportedPipeline) -> None:
-    request, stop = pipeline.harness.request(continuous=True), threading.Event()
+    request, stop = pipeline.harness.make_request(continuous=True), threading.Event()
 
     def read_restored() -> object:
         return RunReport.read(Path(request.report_path)).tables[0].alias_restored_at
@@ -79,11 +79,11 @@ def test_an_alias_that_somebody_removed_is_back_after_one_poll(pipeline: Exporte
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(PipelineRun(request, pipeline.harness.spark, stop).run)
         try:
-            until(lambda: Path(request.report_path).exists(), "the run has begun")
+            wait_until(lambda: Path(request.report_path).exists(), "the run has begun")
             assert read_restored() is None
             pipeline.change_alias(REMOVED)
-            until(lambda: pipeline.list_served() == [FIRST], "the alias is back")
-            until(lambda: read_restored() is not None, "it is reported")
+            wait_until(lambda: pipeline.list_served() == [FIRST], "the alias is back")
+            wait_until(lambda: read_restored() is not None, "it is reported")
         finally:
             stop.set()
         assert running.result(WAIT_SECONDS).outcome is None
@@ -207,7 +207,7 @@ def test_a_batch_whose_intent_was_acknowledged_and_lost_leaves_no_trace_when_its
     # It dies before the advance: that is the last request of a run that has no memory after it.
     advance = '"intent": ?null.*"lastOrdinal": ?2'
     dead = proxy.add(Status(401), method="PUT", path=STATE_INDEX, body=advance, times=None)
-    before = pipeline.lake.head(pipeline.table)
+    before = pipeline.lake.read_head(pipeline.table)
     pipeline.sql("update {t} set name = 'b' where id < 100")
     pipeline.harness.run()
     assert (lost.hits, dead.hits > 0) == (1, True)

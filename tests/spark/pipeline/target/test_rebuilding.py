@@ -13,13 +13,13 @@ from icdc_testing.tables.acts import (
     FILLED,
     FOUR,
     INSERT_FOUR,
+    check_points_to,
     delete_index,
-    points_to,
     recreate_table,
     remove_tags,
 )
 from icdc_testing.tables.playing import Stages, assert_played
-from icdc_testing.tables.scenarios import Scenario, ScenarioStep, put, remove, rows
+from icdc_testing.tables.scenarios import Scenario, ScenarioStep, put, remove, select_rows
 
 pytestmark = pytest.mark.spark
 
@@ -37,7 +37,7 @@ STORIES = [
                     put("4", id=4, name="d"),
                 ],
                 into=2,
-                check=points_to(2, retained=(1,)),
+                check=check_points_to(2, retained=(1,)),
             ),
         ],
     ),
@@ -49,7 +49,7 @@ STORIES = [
                 do=["alter table {t} rename column age to years", "delete from {t} where id > 1"],
                 writes=[put("1", id=1, name="a", years=1)],
                 into=2,
-                check=points_to(2, retained=(1,)),
+                check=check_points_to(2, retained=(1,)),
             ),
             # The third index leaves one older one.
             ScenarioStep(
@@ -59,7 +59,7 @@ STORIES = [
                 ],
                 writes=FILLED[:2],
                 into=3,
-                check=points_to(3, retained=(2,)),
+                check=check_points_to(3, retained=(2,)),
             ),
         ],
     ),
@@ -71,7 +71,7 @@ STORIES = [
                 do=[INSERT_FOUR, remove_tags, EXPIRE],
                 writes=[*FILLED, FOUR],
                 into=2,
-                check=points_to(2, retained=(1,)),
+                check=check_points_to(2, retained=(1,)),
             ),
             # The tag keeps what was applied: the same expiry does no harm.
             ScenarioStep(
@@ -92,7 +92,7 @@ STORIES = [
             ScenarioStep(
                 do=[
                     "create or replace table {t} using iceberg as "
-                    + rows("(1,'a',1), (2,'x',2), (4,'d',4) as v(id, name, age)")
+                    + select_rows("(1,'a',1), (2,'x',2), (4,'d',4) as v(id, name, age)")
                 ],
                 writes=[put("2", id=2, name="x", age=2), remove("3"), FOUR],
             ),

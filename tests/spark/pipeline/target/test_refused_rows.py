@@ -14,7 +14,7 @@ from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
 from icdc_testing.tables.long_values import LONG, UNLIMITED, mend
-from icdc_testing.tables.scenarios import document_writes, list_operations
+from icdc_testing.tables.scenarios import list_operations, select_writes
 from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
@@ -64,7 +64,7 @@ def test_refused_rows_are_listed_without_values_unless_asked_for(
         "reason": 'Document contains at least one immense term in field="name"',
         "errorType": "illegal_argument_exception",
         "table": table,
-        "snapshotId": str(lake.head(table)),
+        "snapshotId": str(lake.read_head(table)),
         "ordinal": 1,
         "at": "",
         "documentBytes": 0,
@@ -99,7 +99,7 @@ def test_rows_are_sent_again_once_the_cause_was_mended(
     proxy.clear()
     answer = ask(harness, RunMode.REPLAY, ids=["2", "77"])
     assert (answer["resent"], answer["left"]) == (1, 0)
-    ((_, written, _),) = list_operations(document_writes(proxy.writes(), "things"))
+    ((_, written, _),) = list_operations(select_writes(proxy.list_writes(), "things"))
     assert written == "2"
     assert ask(harness, RunMode.DEAD_LETTERS)["count"] == 1
     report = harness.run(RunMode.REPLAY)
@@ -108,7 +108,7 @@ def test_rows_are_sent_again_once_the_cause_was_mended(
     assert (answer["resent"], answer["left"]) == (1, 0)
     # What the status says of dead letters comes from here.
     (reported,) = report.tables
-    assert (reported.dead_letters, reported.applied_snapshot_id) == (0, str(lake.head(table)))
+    assert (reported.dead_letters, reported.applied_snapshot_id) == (0, str(lake.read_head(table)))
     assert ask(harness, RunMode.REPLAY)["message"] == "there is no such dead letter"
     assert harness.inspect(RunMode.VERIFY)["equal"] is True
 

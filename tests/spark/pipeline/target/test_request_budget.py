@@ -43,9 +43,9 @@ def test_an_idle_look_asks_two_things_and_a_batch_of_ten_rows_nine(
     pipeline.sync()
 
     def count_requests() -> Counter[str]:
-        before = len(proxy.requests())
+        before = len(proxy.list_requests())
         pipeline.sync()
-        shown = (f"{request.method} {request.target}" for request in proxy.requests()[before:])
+        shown = (f"{request.method} {request.target}" for request in proxy.list_requests()[before:])
         # How often it waits for requests of an earlier run depends on time.
         return Counter(re.sub(r"\?.*", "", line) for line in shown if "_tasks" not in line)
 
@@ -67,5 +67,5 @@ def test_a_table_that_is_followed_from_now_on_waits_for_no_request(
     lake.sql(f"insert into lake.{name} values (1, 'a')")
     table = {"name": name, "index": ALIAS, "identifierColumns": ["id"]}
     Harness(spark, proxy.url, tmp_path, [table], mode="StreamOnly").sync()
-    assert proxy.requests("_doc"), "nothing was asked at all"
-    assert proxy.requests("_tasks") == []
+    assert proxy.list_requests("_doc"), "nothing was asked at all"
+    assert proxy.list_requests("_tasks") == []

@@ -19,7 +19,7 @@ from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.tls import Authority
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
-from icdc_testing.waiting.wait import WAIT_SECONDS, until
+from icdc_testing.waiting.wait import WAIT_SECONDS, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -62,7 +62,7 @@ Status = Callable[[], TableStatus]
 
 
 @contextmanager
-def following(
+def follow(
     spark: SparkSession, proxy: FaultProxy, folder: Path, entry: dict[str, Any], **sink: Any
 ) -> Iterator[Status]:
     """Run continuously; it must come to its end without a failure."""
@@ -70,10 +70,10 @@ def following(
     opensearch = pipeline.resource["spec"]["sink"]["opensearch"]
     opensearch["credentialsFrom"] = {"secretRef": {"name": "search"}}
     opensearch.update(sink)
-    request = pipeline.request(continuous=True, secrets_dir=str(folder / "secrets"))
+    request = pipeline.make_request(continuous=True, secrets_dir=str(folder / "secrets"))
     stop = threading.Event()
 
-    def status() -> TableStatus:
+    def read_status() -> TableStatus:
         return RunReport.read(Path(request.report_path)).tables[0]
 
     with ThreadPoolExecutor(1) as pool:
@@ -81,8 +81,8 @@ def following(
             PipelineRun(request, spark, stop, recheck_seconds=RECHECK_SECONDS).run
         )
         try:
-            until(Path(request.report_path).exists, "the run reports")
-            yield status
+            wait_until(Path(request.report_path).exists, "the run reports")
+            yield read_status
         finally:
             stop.set()
         assert running.result(WAIT_SECONDS).outcome is None
@@ -108,19 +108,21 @@ def test_a_password_that_is_changed_in_the_middle_of_a_batch_needs_nobody(
     entry = {"name": table, "identifierColumns": ["id"]}
     with (
         FaultProxy(clean_indices, credentials=(USER, "first")) as proxy,
-        following(spark, proxy, tmp_path, entry) as status,
+        follow(spark, proxy, tmp_path, entry) as status,
     ):
-        until(has_count(clean_indices, 1), "the table is exported")
-        until(lambda: status().state == "Streaming", "it is followed")
+        wait_until(has_count(clean_indices, 1), "the table is exported")
+        wait_until(lambda: status().state == "Streaming", "it is followed")
         held = proxy.hold("/things-0.*/_bulk")
         lake.sql(f"insert into lake.{table} values (2, 'b')")
         held.wait()
         proxy.credentials = (USER, "second")
         secrets.put("search", password="second")
         held.release()
-        until(lambda: 401 in {request.status for request in proxy.requests()}, "it is refused")
-        until(has_count(clean_indices, 2), "the batch is written")
-        until(lambda: status().snapshots_behind == 0, "it is applied")
+        wait_until(
+            lambda: 401 in {request.status for request in proxy.list_requests()}, "it is refused"
+        )
+        wait_until(has_count(clean_indices, 2), "the batch is written")
+        wait_until(lambda: status().snapshots_behind == 0, "it is applied")
         assert status().reason is None
 
 
@@ -135,13 +137,13 @@ def test_a_password_that_comes_late_is_taken_up_without_waiting_for_the_recheck(
     entry = {"name": table, "identifierColumns": ["id"]}
     with (
         FaultProxy(clean_indices, credentials=(USER, "first")) as proxy,
-        following(spark, proxy, tmp_path, entry) as status,
+        follow(spark, proxy, tmp_path, entry) as status,
     ):
-        until(lambda: status().state == "Streaming", "it is followed")
+        wait_until(lambda: status().state == "Streaming", "it is followed")
         proxy.credentials = (USER, "second")
-        until(lambda: status().reason == "Unauthorized", "it is refused")
+        wait_until(lambda: status().reason == "Unauthorized", "it is refused")
         secrets.put("search", password="second")
-        until(lambda: status().state == "Streaming", "it goes on")
+        wait_until(lambda: status().state == "Streaming", "it goes on")
 
 
 def test_a_certificate_of_another_authority_is_trusted_once_the_secret_has_it(
@@ -154,21 +156,21 @@ def test_a_certificate_of_another_authority_is_trusted_once_the_secret_has_it(
 ) -> None:
     first, second = (Authority.make(tmp_path / name) for name in ("first", "second"))
     secrets.put("search-ca", ca_crt=first.ca.read_text(encoding="utf-8"))
-    served = first.issue("server", names=NAMES).server_context()
+    served = first.issue("server", names=NAMES).make_server_context()
     tls = {"caFrom": {"secretRef": {"name": "search-ca"}}}
     entry = {"name": table, "identifierColumns": ["id"]}
     with (
         FaultProxy(clean_indices, credentials=(USER, "first"), tls=served) as proxy,
-        following(spark, proxy, tmp_path, entry, tls=tls) as status,
+        follow(spark, proxy, tmp_path, entry, tls=tls) as status,
     ):
-        until(lambda: status().state == "Streaming", "it is followed")
+        wait_until(lambda: status().state == "Streaming", "it is followed")
         newer = second.issue("server", names=NAMES)
         served.load_cert_chain(newer.certificate, newer.key)
         secrets.put("search-ca", ca_crt=second.ca.read_text(encoding="utf-8"))
         proxy.stop()
         proxy.start()
         lake.sql(f"insert into lake.{table} values (2, 'b')")
-        until(has_count(clean_indices, 2), "the next batch is written")
+        wait_until(has_count(clean_indices, 2), "the next batch is written")
         assert status().reason is None
 
 
@@ -176,7 +178,7 @@ def test_the_catalog_is_asked_with_the_token_that_its_secret_has_now(
     spark: SparkSession, clean_indices: str, secrets: Secrets, tmp_path: Path
 ) -> None:
     secrets.put("lake", token="first")
-    with catalog_service.running() as service:
+    with catalog_service.serve() as service:
 
         def is_asked_with(token: str) -> bool:
             asked = {request.headers.get("authorization") for request in service.all}
@@ -190,8 +192,8 @@ def test_the_catalog_is_asked_with_the_token_that_its_secret_has_now(
         entry = {"name": "db.far", "identifierColumns": ["id"], "catalog": catalog}
         with (
             FaultProxy(clean_indices, credentials=(USER, "first")) as proxy,
-            following(spark, proxy, tmp_path, entry),
+            follow(spark, proxy, tmp_path, entry),
         ):
-            until(lambda: is_asked_with("first"), "the catalog is asked")
+            wait_until(lambda: is_asked_with("first"), "the catalog is asked")
             secrets.put("lake", token="second")
-            until(lambda: is_asked_with("second"), "it is asked with the new one")
+            wait_until(lambda: is_asked_with("second"), "it is asked with the new one")

@@ -20,9 +20,9 @@ from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
-from icdc_testing.tables.scenarios import document_writes, list_operations, put
+from icdc_testing.tables.scenarios import list_operations, put, select_writes
 from icdc_testing.target import oracle
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -48,7 +48,7 @@ def unreachable(
         spark,
         f"http://127.0.0.1:{closed_port}",
         tmp_path_factory.mktemp("unreachable"),
-        [entry("db.any")],
+        [make_entry("db.any")],
         name="unreachable",
     )
     before = set(threading.enumerate())
@@ -59,7 +59,9 @@ def unreachable(
             patch.setattr(access, "StateStore", impatient)
             running = pool.submit(harness.run)
             # Not before the table has its own thread, which a test would take for a left-over.
-            until(lambda: len(set(threading.enumerate()) - before) > 1, "the table's thread runs")
+            wait_until(
+                lambda: len(set(threading.enumerate()) - before) > 1, "the table's thread runs"
+            )
         yield running
 
 
@@ -71,11 +73,11 @@ def table(lake: Lake) -> str:
     return name
 
 
-def entry(table: str) -> dict[str, Any]:
+def make_entry(table: str) -> dict[str, Any]:
     return {"name": table, "identifierColumns": ["id"], "index": "things"}
 
 
-def only(report: RunReport) -> TableStatus:
+def get_only_table(report: RunReport) -> TableStatus:
     (status,) = report.tables
     return status
 
@@ -116,7 +118,7 @@ def test_a_table_waits_while_its_catalog_cannot_be_reached_and_the_others_go_on(
         "identifierColumns": ["id"],
         "catalog": {"name": f"far_{properties['type']}", "properties": resolved},
     }
-    report = Harness(spark, proxy.url, tmp_path, [far, entry(table)]).run()
+    report = Harness(spark, proxy.url, tmp_path, [far, make_entry(table)]).run()
 
     waiting, healthy = report.tables
     assert (waiting.state, waiting.reason) == ("Pending", "SourceUnavailable")
@@ -142,11 +144,11 @@ def test_wrong_credentials_stall_the_table_and_name_the_secret(
     (folder / "username").write_text("icdc")
     (folder / "password").write_text("wrong")
     with FaultProxy(clean_indices, credentials=("icdc", "right")) as proxy:
-        harness = Harness(spark, proxy.url, tmp_path, [entry(table)])
+        harness = Harness(spark, proxy.url, tmp_path, [make_entry(table)])
         if secret:
             sink = harness.resource["spec"]["sink"]["opensearch"]
             sink["credentialsFrom"] = {"secretRef": {"name": secret}}
-        status = only(harness.run(secrets_dir=str(tmp_path / "secrets")))
+        status = get_only_table(harness.run(secrets_dir=str(tmp_path / "secrets")))
         who = (
             "the credentials in Secret 'search' are not accepted."
             if secret
@@ -157,21 +159,24 @@ def test_wrong_credentials_stall_the_table_and_name_the_secret(
             "Unauthorized",
             f"OpenSearch at {proxy.url} answered 401: {who}",
         )
-        assert proxy.writes() == []
+        assert proxy.list_writes() == []
         if secret:
             # Put right, the next run needs nothing else.
             (folder / "password").write_text("right")
-            assert only(harness.run(secrets_dir=str(tmp_path / "secrets"))).rows_upserted == 2
+            assert (
+                get_only_table(harness.run(secrets_dir=str(tmp_path / "secrets"))).rows_upserted
+                == 2
+            )
 
 
-def message_of_block(url: str, kind: str) -> str:
+def build_block_message(url: str, kind: str) -> str:
     return f"OpenSearch at {url} refuses writes ({kind}): remove the block, or free disk space."
 
 
 def test_a_read_only_cluster_stalls_the_table_before_anything_is_made(
     spark: SparkSession, proxy: FaultProxy, clean_indices: str, table: str, tmp_path: Path
 ) -> None:
-    harness = Harness(spark, proxy.url, tmp_path, [entry(table)])
+    harness = Harness(spark, proxy.url, tmp_path, [make_entry(table)])
     settings = f"{clean_indices}/_cluster/settings"
     oracle.request(settings, "PUT", {"transient": {"cluster.blocks.read_only": True}})
     try:
@@ -181,7 +186,7 @@ def test_a_read_only_cluster_stalls_the_table_before_anything_is_made(
 
     assert (status.reason, status.message) == (
         "TargetReadOnly",
-        message_of_block(proxy.url, "cluster_block_exception"),
+        build_block_message(proxy.url, "cluster_block_exception"),
     )
     assert oracle.request(f"{clean_indices}/_mapping?expand_wildcards=all") == {}
     assert harness.sync().rows_upserted == 2
@@ -190,7 +195,7 @@ def test_a_read_only_cluster_stalls_the_table_before_anything_is_made(
 def test_a_read_only_index_stalls_the_table_and_the_batch_is_repeated_afterwards(
     spark: SparkSession, proxy: FaultProxy, clean_indices: str, table: str, tmp_path: Path
 ) -> None:
-    harness = Harness(spark, proxy.url, tmp_path, [entry(table)])
+    harness = Harness(spark, proxy.url, tmp_path, [make_entry(table)])
     harness.sync()
     settings = f"{clean_indices}/things-000001/_settings"
     oracle.request(settings, "PUT", {"index.blocks.write": True})
@@ -199,7 +204,7 @@ def test_a_read_only_index_stalls_the_table_and_the_batch_is_repeated_afterwards
     status = harness.run_to_stall()
     assert (status.reason, status.message) == (
         "TargetReadOnly",
-        message_of_block(proxy.url, "cluster_block_exception"),
+        build_block_message(proxy.url, "cluster_block_exception"),
     )
     wanted = {"1": {"id": 1, "name": "a"}, "2": {"id": 2, "name": "b"}}
     assert oracle.read_index(clean_indices, "things") == wanted
@@ -217,9 +222,9 @@ def test_a_read_only_index_stalls_the_table_and_the_batch_is_repeated_afterwards
         "not settled: the pipeline wrote meanwhile (1 documents); "
         "a batch is under way: run the pipeline, then ask again",
     )
-    assert proxy.writes() == []
+    assert proxy.list_writes() == []
     harness.sync()
-    assert list_operations(document_writes(proxy.writes(), "things")) == [
+    assert list_operations(select_writes(proxy.list_writes(), "things")) == [
         put("1", id=1, name="x"),
         put("2", id=2, name="y"),
     ]
@@ -234,7 +239,7 @@ def test_a_table_waits_while_opensearch_cannot_be_reached(
 ) -> None:
     report = unreachable.result(timeout=120)
 
-    status, outcome = only(report), report.outcome
+    status, outcome = get_only_table(report), report.outcome
     message = f"OpenSearch at http://127.0.0.1:{closed_port} cannot be reached."
     assert (status.state, status.reason, status.message) == (
         "Pending",

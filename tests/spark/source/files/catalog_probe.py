@@ -30,7 +30,7 @@ from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.process import lakeshell
 from icdc_testing import SOURCES
-from icdc_testing.kube.server_process import with_parent
+from icdc_testing.kube.server_process import end_with_parent
 
 _SECONDS = 180.0
 _STATIC = 8  # of java.lang.reflect.Modifier
@@ -51,10 +51,10 @@ _QUICK = {
 def probe(question: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Return the answer, from a process that has ended by then."""
     # Fetched once, in minutes, which must not eat the time of what needs them.
-    _libraries()
+    _fetch_libraries()
     retained = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
     done = subprocess.run(
-        [*with_parent(), sys.executable, __file__],
+        [*end_with_parent(), sys.executable, __file__],
         input=json.dumps(question),
         capture_output=True,
         text=True,
@@ -73,11 +73,11 @@ def probe(question: dict[str, Any], folder: Path) -> dict[str, Any]:
     return answer
 
 
-def _libraries() -> list[Path]:
+def _fetch_libraries() -> list[Path]:
     return [*jars.fetch_jars(jars.SPARK_SET), *jars.fetch_jars(jars.IMAGE_SET)]
 
 
-def error(spark: SparkSession, catalog: dict[str, Any], table: str) -> dict[str, str]:
+def find_error(spark: SparkSession, catalog: dict[str, Any], table: str) -> dict[str, str]:
     """Load the table and read the list of its files; return the error that ends it.
 
     `authority` is what Python workers would be handed to open the files.
@@ -94,7 +94,7 @@ def error(spark: SparkSession, catalog: dict[str, Any], table: str) -> dict[str,
     return {"kind": "", "message": ""}
 
 
-def constants(bridge: Bridge, class_name: str) -> list[str]:
+def list_constants(bridge: Bridge, class_name: str) -> list[str]:
     """Return the texts that a class has as constants, private ones too."""
     texts = []
     for field in bridge.load_class(class_name).getDeclaredFields():
@@ -112,7 +112,7 @@ def main() -> None:
     conf = {
         **sessions.APPLICATION_CONF,
         **_QUICK,
-        "spark.driver.extraClassPath": os.pathsep.join(map(str, _libraries())),
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, _fetch_libraries())),
         "spark.driver.extraJavaOptions": lake.QUICK_START,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -125,10 +125,12 @@ def main() -> None:
     bridge = Bridge(spark)
     answer = {
         "errors": {
-            label: error(spark, catalog, question["table"])
+            label: find_error(spark, catalog, question["table"])
             for label, catalog in question["catalogs"].items()
         },
-        "constants": [text for name in question["constants"] for text in constants(bridge, name)],
+        "constants": [
+            text for name in question["constants"] for text in list_constants(bridge, name)
+        ],
         "postgres": [
             str(property_.getName())
             for property_ in bridge.get_statics("org.postgresql.PGProperty").values()

@@ -26,7 +26,7 @@ from icdc_spark.iceberg.jvm.errors import FOREIGN_ERRORS, translate_error
 from icdc_spark.iceberg.jvm.table_jobs import TableJobs
 from icdc_testing import SOURCES
 from icdc_testing.runs.spark_conf import UNCOMPILED
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 SECONDS = 500
 TINY = "8m"
@@ -74,16 +74,16 @@ def suffer_losses(names: Sequence[str], folder: Path, *, tiny_disk: bool = False
     return [Loss(*json.loads(line)) for line in done.stdout.splitlines() if line.startswith("[")]
 
 
-def _heap(spark: SparkSession) -> DataFrame:
+def _fill_heap(spark: SparkSession) -> DataFrame:
     return spark.sql("select size(sequence(id, id + 200000000)) from range(1, 2)")
 
 
-def _in_python(act: Callable[[], object]) -> Callable[[SparkSession], DataFrame]:
-    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _run_in_python(act: Callable[[], object]) -> Callable[[SparkSession], DataFrame]:
+    def run_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         act()
         yield from batches
 
-    return lambda spark: spark.range(1).mapInArrow(task, "id long")
+    return lambda spark: spark.range(1).mapInArrow(run_task, "id long")
 
 
 def _kill_worker() -> None:
@@ -115,7 +115,7 @@ def _hang(spark: SparkSession) -> DataFrame:
         return bool(seen.running) and not seen.is_waiting
 
     def cancel() -> None:
-        until(is_running, "its task runs")
+        wait_until(is_running, "its task runs")
         jobs.cancel(tag)
 
     with ThreadPoolExecutor(1) as pool:
@@ -137,7 +137,7 @@ def _spill(spark: SparkSession) -> DataFrame:
     return spark.sql("select /*+ repartition(2) */ sha2(uuid(), 512) t from range(400000)")
 
 
-def _without_inodes(loss: Callable[[SparkSession], DataFrame]) -> Callable[..., DataFrame]:
+def _take_inodes(loss: Callable[[SparkSession], DataFrame]) -> Callable[..., DataFrame]:
     def act(spark: SparkSession) -> DataFrame:
         disk = os.statvfs(sys.argv[1])
         # What the JVM has made before stays, and no file comes to it, however much room there is.
@@ -163,15 +163,15 @@ def _spill_read_only(spark: SparkSession) -> DataFrame:
 
 
 LOSSES: dict[str, Callable[[SparkSession], DataFrame]] = {
-    "heap": _heap,
-    "worker": _in_python(_kill_worker),
-    "executor": _in_python(_kill_executor),
+    "heap": _fill_heap,
+    "worker": _run_in_python(_kill_worker),
+    "executor": _run_in_python(_kill_executor),
     "hung": _hang,
-    "python memory": _in_python(_fill_memory),
-    "python disk": _in_python(_fill_disk),
+    "python memory": _run_in_python(_fill_memory),
+    "python disk": _run_in_python(_fill_disk),
     "spill": _spill,
-    "inodes": _without_inodes(_spill),
-    "python inodes": _without_inodes(_in_python(_fill_disk)),
+    "inodes": _take_inodes(_spill),
+    "python inodes": _take_inodes(_run_in_python(_fill_disk)),
     "read-only": _spill_read_only,
 }
 

@@ -10,7 +10,7 @@ import pytest
 from icdc_api import authorities
 from icdc_testing.kube.server_process import HeldPort
 from icdc_testing.lake.catalogs import service as catalog_service
-from icdc_testing.lake.catalogs.page import ASKED, NAMESPACE, TABLE, WITHOUT_SERVICE, examples
+from icdc_testing.lake.catalogs.page import ASKED, NAMESPACE, TABLE, WITHOUT_SERVICE, read_examples
 from icdc_testing.lake.catalogs.service import MANIFESTS, TOKEN, VENDED, CatalogService
 from icdc_testing.network.tls import Authority
 
@@ -18,7 +18,7 @@ from .catalog_probe import probe
 
 pytestmark = pytest.mark.spark
 
-EXAMPLES = examples()
+EXAMPLES = read_examples()
 TABLE_NAME = f"{NAMESPACE}.{TABLE}"
 S3 = "org.apache.iceberg.aws.s3.S3FileIO"
 
@@ -86,7 +86,7 @@ class Probed(NamedTuple):
     answer: dict[str, Any]
     services: dict[str, CatalogService]
 
-    def error(self, label: str) -> tuple[str, str]:
+    def read_error(self, label: str) -> tuple[str, str]:
         """Return the class and the message of a case's error."""
         error = self.answer["errors"][label]
         return error["kind"], error["message"]
@@ -98,20 +98,20 @@ def after(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probed]:
     folder = tmp_path_factory.mktemp("catalogs")
     with ExitStack() as stack:
         services = {
-            label: stack.enter_context(catalog_service.running())
+            label: stack.enter_context(catalog_service.serve())
             for label in [*ASKED, "denied", "vending"]
         }
         services["denied"].denied = services["vending"].vends = True
         authority = Authority.make(folder / "authority")
-        tls = authority.issue("server", names=["IP:127.0.0.1"]).server_context()
-        services["private"] = stack.enter_context(catalog_service.running(tls))
+        tls = authority.issue("server", names=["IP:127.0.0.1"]).make_server_context()
+        services["private"] = stack.enter_context(catalog_service.serve(tls))
         services["private"].vends = True
         port = HeldPort()
         stack.callback(port.release)
         here = {
             label: {
                 "name": item.name,
-                "properties": item.here(
+                "properties": item.localize(
                     services[label].url if label in services else "", port.address, folder
                 ),
             }
@@ -120,11 +120,11 @@ def after(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probed]:
         others = {
             label: {
                 "name": "lake",
-                "properties": EXAMPLES[like].here(services[label].url, port.address, folder),
+                "properties": EXAMPLES[like].localize(services[label].url, port.address, folder),
             }
             for label, like in (("denied", "glue"), ("vending", "rest"))
         }
-        private = EXAMPLES["rest"].here(services["private"].url, port.address, folder)
+        private = EXAMPLES["rest"].localize(services["private"].url, port.address, folder)
         trusting = {**private, authorities.PROPERTY: authority.ca.read_text(encoding="utf-8")}
         # Before all others, as a run trusts them before it opens any, and in this order: the JVM
         # trusts until its end what it was given.
@@ -153,21 +153,21 @@ def test_the_service_of_an_example_is_asked_for_the_table(label: str, after: Pro
 @pytest.mark.parametrize("label", sorted(EXAMPLES))
 def test_an_example_comes_as_far_as_it_can_without_its_service(label: str, after: Probed) -> None:
     kind, text = ENDS.get(label, ("TableNotFound", "the catalog has no such table"))
-    error, message = after.error(label)
+    error, message = after.read_error(label)
     assert error == kind, message
     assert re.search(text, message), message
 
 
 @pytest.mark.parametrize("label", sorted(WRONG))
 def test_what_is_wrong_in_the_properties_is_said_with_what_to_do(label: str, after: Probed) -> None:
-    kind, message = after.error(label)
+    kind, message = after.read_error(label)
     assert kind == "CatalogInvalid", message
     assert re.search(WRONG[label][1], message), message
     assert "swordfish" not in message
 
 
 def test_keys_that_aws_does_not_know_are_refused_credentials(after: Probed) -> None:
-    assert after.error("denied")[0] == "Unauthorized"
+    assert after.read_error("denied")[0] == "Unauthorized"
 
 
 def test_every_property_of_the_page_is_one_that_iceberg_or_the_driver_knows(after: Probed) -> None:
@@ -206,13 +206,13 @@ def test_files_are_asked_for_with_the_credentials_that_a_catalog_vends(after: Pr
     asked = after.services["vending"].all[-1]
     assert asked.what.endswith(f" {MANIFESTS}")
     assert f"Credential={VENDED}/" in asked.headers["authorization"]
-    assert after.error("vending")[0] == "DataFileMissing"
+    assert after.read_error("vending")[0] == "DataFileMissing"
 
 
 def test_an_authority_of_the_catalog_is_trusted_for_it_its_tokens_and_its_files(
     after: Probed,
 ) -> None:
-    error, message = after.error("untrusted")
+    error, message = after.read_error("untrusted")
     assert error == "Unauthorized", message
     assert "catalog.tls.caFrom names a Secret" in message
     assert "unable to find valid certification path" in message
@@ -220,7 +220,7 @@ def test_an_authority_of_the_catalog_is_trusted_for_it_its_tokens_and_its_files(
     assert len(asked) == 4, asked
     assert "/oauth/tokens" in asked[0]
     assert asked[-1] == MANIFESTS
-    assert after.error("private")[0] == "DataFileMissing"
+    assert after.read_error("private")[0] == "DataFileMissing"
     assert after.answer["errors"]["private"]["authority"].startswith("-----BEGIN CERTIFICATE")
     # The usual authorities stay, of which no server is here.
     assert after.answer["trusted"] > 2

@@ -36,7 +36,7 @@ PLAIN_COLUMNS = {
 """Column and value."""
 
 
-def plain_rows(first: int, count: int, *more: str, without: str = "") -> str:
+def select_plain_rows(first: int, count: int, *more: str, without: str = "") -> str:
     """Return a query of `count` rows from id `first` on; odd ones are null except for `more`."""
     cells = [
         f"if(id % 2 = 0, {value}, null) as {name}"
@@ -48,8 +48,8 @@ def plain_rows(first: int, count: int, *more: str, without: str = "") -> str:
 
 
 def create_table(lake: Lake, *, without: str = "", **options: Any) -> str:
-    """Create a table with the columns of `plain_rows`; return its name."""
-    described = lake.session.sql(plain_rows(0, 1, without=without)).dtypes
+    """Create a table with the columns of `select_plain_rows`; return its name."""
+    described = lake.session.sql(select_plain_rows(0, 1, without=without)).dtypes
     columns = ", ".join(f"{name} {kind}" for name, kind in described)
     return lake.create(f"{columns}, part string", **options)
 
@@ -74,14 +74,14 @@ def test_files_of_other_formats_are_followed(
 ) -> None:
     written_as = f", 'write.format.default'='{file_format}'"
     name = create_table(lake, mode=mode, version=version, partitioned="part", properties=written_as)
-    lake.sql(f"insert into lake.{name} {plain_rows(0, 6, 'if(id < 4, 1, 2) part')}")
+    lake.sql(f"insert into lake.{name} {select_plain_rows(0, 6, 'if(id < 4, 1, 2) part')}")
     follower = Follower(lake, name)
     assert len(follower.apply_newest()) == 6
     lake.sql(f"update lake.{name} set n = 8, li = array(), m = null where id in (1, 2)")
     assert follower.apply_newest() == [("u", "1"), ("u", "2")]
     lake.sql(f"delete from lake.{name} where id in (0, 5)")
     lake.sql(f"alter table lake.{name} set tblproperties ('write.format.default'='parquet')")
-    lake.sql(f"insert into lake.{name} {plain_rows(6, 2, '1 part')}")
+    lake.sql(f"insert into lake.{name} {select_plain_rows(6, 2, '1 part')}")
     assert follower.apply_newest() == [("c", "6"), ("c", "7"), ("d", "0"), ("d", "5")]
     lake.compact(name)
     assert follower.apply_newest() == []
@@ -104,7 +104,7 @@ def test_files_of_a_hive_table_are_followed(
     """
     brought = tmp_path / "hive"
     part = "if(id = 3, null, concat('p ', id % 2)) part"
-    rows = lake.session.sql(plain_rows(0, 4, part, without=without))
+    rows = lake.session.sql(select_plain_rows(0, 4, part, without=without))
     rows.coalesce(1).write.partitionBy("part").format(file_format).save(str(brought))
     name = create_table(lake, without=without, mode=mode, partitioned="part")
     bring(lake, name, brought, file_format)
@@ -155,14 +155,16 @@ def test_upserts_as_flink_writes_them_are_followed(lake: Lake, version: int) -> 
     follower = Follower(lake, name)
 
     def upsert(*rows: tuple[int, str]) -> None:
-        JavaWriter(lake.table(name)).upsert([{"id": key, "a": text} for key, text in rows], "id")
+        JavaWriter(lake.load_table(name)).upsert(
+            [{"id": key, "a": text} for key, text in rows], "id"
+        )
 
     upsert((1, "a"), (2, "b"), (1, "c"))
     assert follower.apply_newest() == [("c", "1"), ("c", "2")]
     upsert((2, "d"), (3, "e"))
     upsert((3, "f"), (3, "g"), (4, "h"))
     assert follower.apply_newest() == [("c", "3"), ("c", "4"), ("u", "2")]
-    JavaWriter(lake.table(name)).delete_equal([{"id": 1}, {"id": 9}])
+    JavaWriter(lake.load_table(name)).delete_equal([{"id": 1}, {"id": 9}])
     upsert((5, "i"), (4, "h"))
     written = follower.apply_newest()
     assert ("d", "1") in written
@@ -180,16 +182,16 @@ def test_files_whose_columns_nobody_can_know_are_refused_by_name(
     name = lake.create("id int, a string")
     lake.session.sql("select 1 id, 'x' a").write.parquet(str(tmp_path / "plain"))
     bring(lake, name, tmp_path / "plain")
-    table = lake.table(name)
+    table = lake.load_table(name)
     time = table.bridge.get_statics("org.apache.iceberg.types.Types$TimeType").get()
     table.java.updateSchema().addColumn("t", time).commit()
     table.java.newAppend().commit()
-    assert lake.changes(name, None).ops == [Op("c", "1", '{"id":1,"a":"x"}')]
+    assert lake.diff(name, None).ops == [Op("c", "1", '{"id":1,"a":"x"}')]
     table.java.updateProperties().remove("schema.name-mapping.default").commit()
     with pytest.raises(
         FileUnreadable, match=r"schema.name-mapping.default.*/plain/part-\S+parquet"
     ):
-        lake.changes(name, None)
+        lake.diff(name, None)
 
 
 def test_timestamps_that_iceberg_does_not_read_in_orc_are_the_tables_fault(
@@ -199,4 +201,4 @@ def test_timestamps_that_iceberg_does_not_read_in_orc_are_the_tables_fault(
     name = lake.create("id int, at timestamp")
     bring(lake, name, tmp_path / "plain", "orc")
     with pytest.raises(FileUnreadable, match=r"ORC.*rewrite the file.*/plain/part-\S+orc"):
-        lake.changes(name, None)
+        lake.diff(name, None)

@@ -61,15 +61,15 @@ VALUES: Mapping[str, Any] = {
 }
 
 
-def rows(*ids: int, **values: Any) -> pa.Table:
+def make_rows(*ids: int, **values: Any) -> pa.Table:
     """Return rows with these ids; rows of odd ids are null except for `values`."""
     records = [{"id": row_id, **({} if row_id % 2 else VALUES), **values} for row_id in ids]
     return pa.Table.from_pylist(records, COLUMNS)
 
 
-def expected_document(at: int) -> oracle.Document:
-    """Return the document of one of `rows`."""
-    return oracle.fields({"id": at, **({} if at % 2 else VALUES)})
+def expect_document(at: int) -> oracle.Document:
+    """Return the document of one of `make_rows`."""
+    return oracle.convert_fields({"id": at, **({} if at % 2 else VALUES)})
 
 
 @contextmanager
@@ -102,22 +102,22 @@ def test_a_table_that_pyiceberg_and_spark_write_in_turn_is_followed(
         table = catalog.create_table(name, COLUMNS, properties={"format-version": "2"})
         follower = Follower(lake, name)
 
-        table.append(rows(*range(6)))
+        table.append(make_rows(*range(6)))
         assert len(follower.apply_newest()) == 6
-        table.overwrite(rows(2, s="two"), overwrite_filter="id = 2")
+        table.overwrite(make_rows(2, s="two"), overwrite_filter="id = 2")
         assert follower.apply_newest() == [("u", "2")]
         table.delete("id = 3")
         assert follower.apply_newest() == [("d", "3")]
-        table.upsert(rows(4, 7, s="upserted"), join_cols=["id"])
+        table.upsert(make_rows(4, 7, s="upserted"), join_cols=["id"])
         assert follower.apply_newest() == [("c", "7"), ("u", "4")]
         lake.sql(f"update {SHARED}.{name} set s = 'by Spark', m = null where id = 0")
         lake.sql(f"delete from {SHARED}.{name} where id = 5")
         assert follower.apply_newest() == [("d", "5"), ("u", "0")]
         table.refresh()
-        table.overwrite(rows(1, 8))
+        table.overwrite(make_rows(1, 8))
         assert follower.apply_newest() == [("c", "8"), *[("d", row_id) for row_id in "0247"]]
         position = tmp_path / "brought.parquet"
-        pq.write_table(rows(9, 11).select(["id", "s", "li"]), position)
+        pq.write_table(make_rows(9, 11).select(["id", "s", "li"]), position)
         table.add_files([f"file://{position}"])
         assert follower.apply_newest() == [("c", "11"), ("c", "9")]
 
@@ -140,19 +140,19 @@ WAYS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_parquet_files_are_read_however_they_were_written(lake: Lake, way: dict[str, Any]) -> None:
-    name = lake.new_name()
+    name = lake.choose_name()
     catalog = f"{CATALOG}.{name}"
     described = "id int not null, flag boolean, n bigint, d double, small decimal(9,2), "
     described += "huge decimal(38,10), day date, at timestamp, local timestamp_ntz, s string, "
     described += "b binary, st struct<x:int,y:array<string>>, li array<decimal(4,2)>, "
     described += "m map<string,bigint>"
     lake.sql(f"create table {catalog} ({described}) using iceberg")
-    table = lake.table(name)
+    table = lake.load_table(name)
     parser = table.bridge.get_statics(SCHEMA_PARSER)
     schema = Schema.model_validate_json(str(parser.toJson(table.java.schema())))
     position = Path(str(table.java.location()).removeprefix("file:")) / "data" / "brought.parquet"
     position.parent.mkdir(exist_ok=True)
-    pq.write_table(rows(0, 1, 2).cast(schema_to_pyarrow(schema)), position, **way)
+    pq.write_table(make_rows(0, 1, 2).cast(schema_to_pyarrow(schema)), position, **way)
     files = table.bridge.get_statics("org.apache.iceberg.DataFiles")
     builder = files.builder(table.java.spec()).withPath(f"file:{position}").withFormat("parquet")
     file = builder.withFileSizeInBytes(position.stat().st_size).withRecordCount(3).build()
@@ -167,4 +167,4 @@ def test_parquet_files_are_read_however_they_were_written(lake: Lake, way: dict[
     records = {op.id: op.doc for op in by_spark.ops}
     assert {op.id: op.doc for op in by_arrow.ops} == records
     documents = {key: json.loads(doc or "") for key, doc in records.items()}
-    oracle.assert_equal(documents, {str(at): expected_document(at) for at in range(3)})
+    oracle.assert_equal(documents, {str(at): expect_document(at) for at in range(3)})

@@ -17,7 +17,7 @@ from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.iceberg.table.tags import Tag
 from icdc_testing.lake.catalogs import rest_catalog
 from icdc_testing.lake.catalogs.head_lake import HeadLake
-from icdc_testing.lake.file_reads import bytes_read
+from icdc_testing.lake.file_reads import count_bytes_read
 
 pytestmark = pytest.mark.spark
 
@@ -39,7 +39,7 @@ class HeldWorld:
     def sql(self, statement: str) -> None:
         self.writer.sql(statement.format(t=TABLE, c=CATALOG, n=NAME)).collect()
 
-    def cached(self) -> CachedTable:
+    def make_cached(self) -> CachedTable:
         """Return a cached table, polled so often that its metadata file is not read again."""
         table = CachedTable(self.follower, CATALOG, NAME)
         for _ in range(self.settled):
@@ -76,18 +76,18 @@ def insert(world: HeldWorld) -> None:
 
 
 def roll_back(world: HeldWorld) -> None:
-    first = head_of(world)
+    first = read_head(world)
     insert(world)
     world.load().java.manageSnapshots().rollbackTo(first).commit()
 
 
-def head_of(world: HeldWorld) -> int:
+def read_head(world: HeldWorld) -> int:
     head = world.load().find_current_snapshot()
     assert head is not None
     return head.id
 
 
-def branch(world: HeldWorld) -> None:
+def commit_to_branch(world: HeldWorld) -> None:
     world.sql("alter table {t} create branch audit")
     world.sql("insert into {t}.branch_audit values (3, 'c')")
 
@@ -119,7 +119,7 @@ def recreate_with_less(world: HeldWorld) -> None:
 SITUATIONS: list[Callable[[HeldWorld], None]] = [
     insert,
     roll_back,
-    branch,
+    commit_to_branch,
     add_column,
     replace,
     recreate,
@@ -129,20 +129,20 @@ SITUATIONS: list[Callable[[HeldWorld], None]] = [
 
 
 def test_no_metadata_file_is_read_again_while_the_table_stands(world: HeldWorld) -> None:
-    table = world.cached()
-    before = bytes_read(world.follower)
+    table = world.make_cached()
+    before = count_bytes_read(world.follower)
     first = table.load()
     assert table.load() is first
-    assert bytes_read(world.follower) == before
+    assert count_bytes_read(world.follower) == before
     assert_same(first, world.load())
-    assert bytes_read(world.follower) > before, "loading it anew reads its file"
+    assert count_bytes_read(world.follower) > before, "loading it anew reads its file"
 
 
 @pytest.mark.parametrize("happens", SITUATIONS, ids=lambda situation: situation.__name__)
 def test_what_happened_to_a_table_is_seen_as_if_it_were_loaded_anew(
     world: HeldWorld, happens: Callable[[HeldWorld], None]
 ) -> None:
-    table = world.cached()
+    table = world.make_cached()
     before = table.load().metadata_location, table.load().uuid
     happens(world)
     now = table.load()
@@ -152,7 +152,7 @@ def test_what_happened_to_a_table_is_seen_as_if_it_were_loaded_anew(
 
 
 def test_a_table_that_was_dropped_is_not_found_until_it_is_there_again(world: HeldWorld) -> None:
-    table = world.cached()
+    table = world.make_cached()
     world.sql("drop table {t} purge")
     for _ in range(2):
         with pytest.raises(TableNotFound):
@@ -162,12 +162,12 @@ def test_a_table_that_was_dropped_is_not_found_until_it_is_there_again(world: He
 
 
 def test_a_tag_of_our_own_is_kept_with_the_commits_of_others(world: HeldWorld) -> None:
-    table = world.cached()
+    table = world.make_cached()
     now = table.load()
     assert len(now.snapshots) == 1
     insert(world)
     # The commit loads what others have committed, and says nothing of it.
-    tags.change(now, put={"icdc": Tag(snapshot_id=head_of(world), max_age_ms=None)})
+    tags.change(now, put={"icdc": Tag(snapshot_id=read_head(world), max_age_ms=None)})
     assert_same(table.load(), world.load())
     assert_same(now, world.load())
 
@@ -179,25 +179,25 @@ def test_a_rest_catalog_is_asked_for_the_table_each_time_and_no_file_is_read(
     lake = HeadLake(tmp_path)
     lake.create()
     head = lake.commit()
-    with rest_catalog.running() as rest:
+    with rest_catalog.serve() as rest:
         rest.etags = etags
-        rest.put("shop.orders", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
+        rest.put("shop.orders", json.loads(lake.find_metadata_file().read_text(encoding="utf-8")))
         follower = create_table_session(spark, CATALOG, rest.properties)
         table = CachedTable(follower, CATALOG, "shop.orders")
-        before = bytes_read(spark)
-        assert head_id(table) == head
-        assert head_id(table) == head
+        before = count_bytes_read(spark)
+        assert read_head_id(table) == head
+        assert read_head_id(table) == head
         path, headers = rest.requests[-1]
         assert path.startswith("/v1/namespaces/shop/tables/orders")
         assert ("If-None-Match" in headers) == etags
         moved = lake.commit()
-        rest.put("shop.orders", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
-        assert head_id(table) == moved
-        assert bytes_read(spark) == before
+        rest.put("shop.orders", json.loads(lake.find_metadata_file().read_text(encoding="utf-8")))
+        assert read_head_id(table) == moved
+        assert count_bytes_read(spark) == before
     lake.close()
 
 
-def head_id(table: CachedTable) -> str:
+def read_head_id(table: CachedTable) -> str:
     head = table.load().find_current_snapshot()
     assert head is not None
     return str(head.id)

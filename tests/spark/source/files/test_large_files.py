@@ -45,8 +45,8 @@ def test_one_large_file_is_read_by_several_tasks(
 ) -> None:
     if reader is ArrowReader:
         lake.add_time_column(table)
-    at, loaded = lake.head(table), lake.table(table)
-    spec = lake.spec(table)
+    at, loaded = lake.read_head(table), lake.load_table(table)
+    spec = lake.resolve_spec(table)
     if purpose == "export":
         (chunk,) = plan_export(loaded, at, target_bytes=1 << 30, target_rows=ROWS).iterate_chunks()
         group = chunk.group

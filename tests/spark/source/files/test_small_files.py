@@ -23,8 +23,8 @@ ROWS = TASK_ROWS // 2
 
 def read_tasks(lake: Lake, table: str, reader: type[BaseReader], purpose: str) -> Counter[int]:
     """Return how many rows each task reads of the files of a table."""
-    at, loaded = lake.head(table), lake.table(table)
-    spec = lake.spec(table)
+    at, loaded = lake.read_head(table), lake.load_table(table)
+    spec = lake.resolve_spec(table)
     if purpose == "export":
         plan = plan_export(loaded, at, target_bytes=1 << 30, target_rows=1 << 30)
         (chunk,) = plan.iterate_chunks()

@@ -15,7 +15,7 @@ from icdc_spark.documents.document_spec import resolve_spec
 from icdc_spark.documents.wishes import DocumentWishes
 from icdc_spark.readers.choose import open_reader
 from icdc_testing.lake.lake import VERSION, parse
-from icdc_testing.tables.histories.checking import KEYS, to_canonical_json
+from icdc_testing.tables.histories.checking import KEYS, format_canonical_json
 from icdc_testing.tables.histories.columns import Cells, Column, show_row
 from icdc_testing.tables.histories.history import TableHistory
 from icdc_testing.target import oracle
@@ -31,11 +31,11 @@ def check_duplicate_keys(
     history: TableHistory, since: int | None, until: int, chosen: Chosen
 ) -> int:
     """Check the batch between two snapshots; return how many ids with several rows it wrote."""
-    columns = history.columns_at(until)
-    before = {} if since is None else build_candidates(history.rows(since), columns)
-    after = build_candidates(history.rows(until), columns)
+    columns = history.read_columns(until)
+    before = {} if since is None else build_candidates(history.list_rows(since), columns)
+    after = build_candidates(history.list_rows(until), columns)
     context = f"from {since} to {until}:\n" + "\n".join(history.log)
-    ops = _batch(history, since, until)
+    ops = _compute_batch(history, since, until)
     changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
     assert changed <= ops.keys(), f"{changed - ops.keys()} were not sent, {context}"
     schema = str(history.table.read_schema(until))
@@ -53,13 +53,13 @@ def build_candidates(rows: Iterable[Cells], columns: Sequence[Column]) -> Candid
     texts: dict[str, list[str]] = {}
     for cells in rows:
         values: dict[str, Any] = show_row(cells, columns)
-        identity = oracle.document_id([values[name] for name in KEYS])
-        document = json.dumps(oracle.fields(values), sort_keys=True)
+        identity = oracle.build_document_id([values[name] for name in KEYS])
+        document = json.dumps(oracle.convert_fields(values), sort_keys=True)
         texts.setdefault(identity, []).append(document)
     return {identity: tuple(sorted(documents)) for identity, documents in texts.items()}
 
 
-def _batch(history: TableHistory, since: int | None, until: int) -> dict[str, str | None]:
+def _compute_batch(history: TableHistory, since: int | None, until: int) -> dict[str, str | None]:
     """Return the document of each id that a batch writes, None for a delete."""
     table, wishes = history.table, DocumentWishes(identifier_columns=KEYS)
     spec = resolve_spec(history.name, table.read_schema(until), wishes)
@@ -67,6 +67,6 @@ def _batch(history: TableHistory, since: int | None, until: int) -> dict[str, st
     with open_reader(history.session, table, until, spec) as reader:
         ids = list_changed_ids(reader, plan, spec)
         made = parse(look_up_ids(reader, ids, spec, version=VERSION))
-    documents = {op.id: to_canonical_json(op.doc) for op in made.ops}
+    documents = {op.id: format_canonical_json(op.doc) for op in made.ops}
     assert len(documents) == len(made.ops), f"more than one operation for an id: {made.ops}"
     return documents

@@ -14,9 +14,9 @@ from pyspark.errors import PySparkException
 
 from icdc_spark.diff.strategies import Strategy
 from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Lake, apply_batch
-from icdc_testing.tables.fields import by, fields, taken
-from icdc_testing.tables.histories.checking import to_canonical_json
-from icdc_testing.target.oracle import fields as drop_nulls
+from icdc_testing.tables.fields import derive, parse_fields, take
+from icdc_testing.tables.histories.checking import format_canonical_json
+from icdc_testing.target.oracle import convert_fields as drop_nulls
 
 pytestmark = pytest.mark.spark
 
@@ -37,28 +37,28 @@ def _invert(row: Values) -> float | None:
 
 
 FIELDS: Shape = [
-    (taken("who.name", "a"), lambda row: row["a"]),
-    (taken("who.part", "p"), lambda row: row["p"]),
-    (taken("b", "b"), lambda row: row["b"]),
-    (by("twice", "p * 2"), lambda row: None if row["p"] is None else row["p"] * 2),
-    (by("size", "length(a)"), lambda row: None if row["a"] is None else len(row["a"])),
+    (take("who.name", "a"), lambda row: row["a"]),
+    (take("who.part", "p"), lambda row: row["p"]),
+    (take("b", "b"), lambda row: row["b"]),
+    (derive("twice", "p * 2"), lambda row: None if row["p"] is None else row["p"] * 2),
+    (derive("size", "length(a)"), lambda row: None if row["a"] is None else len(row["a"])),
     (
-        by("text", "concat_ws('|', a, id)"),
+        derive("text", "concat_ws('|', a, id)"),
         lambda row: "|".join(str(row[name]) for name in ("a", "id") if row[name] is not None),
     ),
     (
-        by("pair", "named_struct('p', p, 'b', b)"),
+        derive("pair", "named_struct('p', p, 'b', b)"),
         lambda row: drop_nulls({"p": row["p"], "b": row["b"]}),
     ),
-    (by("list", "array(p, id)"), lambda row: [row["p"], row["id"]]),
-    (by("map", "map('key', a)"), lambda row: {"key": row["a"]}),
-    (by("flag", "p = 1 and a is not null"), lambda row: _both(row["p"], row["a"])),
+    (derive("list", "array(p, id)"), lambda row: [row["p"], row["id"]]),
+    (derive("map", "map('key', a)"), lambda row: {"key": row["a"]}),
+    (derive("flag", "p = 1 and a is not null"), lambda row: _evaluate_both(row["p"], row["a"])),
     # It fails where p is 0.
-    (by("inverse", "1 / p"), _invert),
+    (derive("inverse", "1 / p"), _invert),
 ]
 
 
-def _both(p: int | None, a: str | None) -> bool | None:
+def _evaluate_both(p: int | None, a: str | None) -> bool | None:
     if a is None:
         return False
     return None if p is None else p == 1
@@ -80,7 +80,7 @@ def test_any_history_leads_from_one_snapshot_to_the_other(
     history = KeyedHistory(lake, rng, mode, version)
     for _ in range(STEPS):
         history.step()
-    until = lake.head(history.name)
+    until = lake.read_head(history.name)
     plain, shaped = history.rng.sample(history.snapshots, k=2)
     check(lake, history, (plain, until), [])
     check(lake, history, (shaped, until), history.rng.sample(FIELDS, k=4))
@@ -92,12 +92,12 @@ def check(lake: Lake, history: "KeyedHistory", snapshots: tuple[int, int], shape
     changed, unlike = list_changed(before, after), list_changed(before, after)
     if shape:
         unlike = list_changed(*(list_documents(lake, history.name, at, []) for at in snapshots))
-    wishes: dict[str, Any] = {"fields": fields(*(entry for entry, _ in shape))}
+    wishes: dict[str, Any] = {"fields": parse_fields(*(entry for entry, _ in shape))}
     wishes["routing"] = ("id",) if shape else ()
-    for strategy, batch in lake.ways(history.name, snapshots[0], **wishes).items():
+    for strategy, batch in lake.compute_ways(history.name, snapshots[0], **wishes).items():
         names = [entry["name"] for entry, _ in shape]
         context = f"{history.log} since {snapshots[0]} by {strategy} with {names}"
-        made = [op._replace(doc=to_canonical_json(op.doc)) for op in batch.ops]
+        made = [op._replace(doc=format_canonical_json(op.doc)) for op in batch.ops]
         index = apply_batch(list_indexed(before), batch._replace(ops=made))
         assert index == list_indexed(after), context
         sent = {op.id for op in batch.ops}
@@ -141,38 +141,38 @@ class KeyedHistory:
             partitioned=rng.choice(["", "p", "bucket(2, id)"]),
         )
         self.insert()
-        self.snapshots = [lake.head(self.name)]
+        self.snapshots = [lake.read_head(self.name)]
 
     def step(self) -> None:
         """Make one commit of a random kind; Iceberg may refuse it."""
         kind = self.rng.choice(
             [self.insert, self.update, self.update, self.delete, self.merge, self.rekey,
-             self.compact, self.rewrite, self.rollback]
+             self.compact, self.rewrite, self.roll_back]
         )  # fmt: skip
         kind()
-        self.snapshots.append(self.lake.head(self.name))
+        self.snapshots.append(self.lake.read_head(self.name))
 
     def insert(self) -> None:
         """Insert a few rows."""
-        rows = ", ".join(self._row(self._new_id()) for _ in range(self.rng.randrange(1, 7)))
+        rows = ", ".join(self._draw_row(self._take_id()) for _ in range(self.rng.randrange(1, 7)))
         self._run(f"insert into lake.{self.name} values {rows}")
 
     def update(self) -> None:
         """Update one column of some rows, sometimes to the value that it has."""
         column = self.rng.choice(COLUMNS)
-        value = column if self.rng.random() < 0.2 else self._value(column)
-        self._run(f"update lake.{self.name} set {column} = {value} where {self._where()}")
+        value = column if self.rng.random() < 0.2 else self._draw_value(column)
+        self._run(f"update lake.{self.name} set {column} = {value} where {self._draw_condition()}")
 
     def delete(self) -> None:
         """Delete some rows."""
-        self._run(f"delete from lake.{self.name} where {self._where()}")
+        self._run(f"delete from lake.{self.name} where {self._draw_condition()}")
 
     def merge(self) -> None:
         """Delete, update and insert in one commit."""
-        keys = {self.rng.randrange(self.next_id) for _ in range(2)} | {self._new_id()}
+        keys = {self.rng.randrange(self.next_id) for _ in range(2)} | {self._take_id()}
         self._run(
             f"merge into lake.{self.name} t using (select * from values "
-            f"{', '.join(map(self._row, sorted(keys)))} as v(id, p, a, b)) s "
+            f"{', '.join(map(self._draw_row, sorted(keys)))} as v(id, p, a, b)) s "
             "on t.id = s.id when matched and s.id % 3 = 0 then delete "
             "when matched then update set t.a = s.a, t.p = s.p when not matched then insert *"
         )
@@ -180,7 +180,7 @@ class KeyedHistory:
     def rekey(self) -> None:
         """Give a row another key."""
         old = self.rng.randrange(self.next_id)
-        self._run(f"update lake.{self.name} set id = {self._new_id()} where id = {old}")
+        self._run(f"update lake.{self.name} set id = {self._take_id()} where id = {old}")
 
     def compact(self) -> None:
         """Rewrite all data files."""
@@ -196,7 +196,7 @@ class KeyedHistory:
             "options => map('rewrite-all', 'true'))"
         )
 
-    def rollback(self) -> None:
+    def roll_back(self) -> None:
         """Roll back to any earlier snapshot."""
         target = self.rng.choice(self.snapshots)
         self._run(f"call lake.system.set_current_snapshot('{self.name}', {target}L)")
@@ -208,14 +208,14 @@ class KeyedHistory:
         except PySparkException as error:
             pytest.fail(f"{self.log}: {error}")
 
-    def _new_id(self) -> int:
+    def _take_id(self) -> int:
         self.next_id += 1
         return self.next_id - 1
 
-    def _row(self, identity: int) -> str:
-        return f"({identity}, {', '.join(self._value(column) for column in COLUMNS)})"
+    def _draw_row(self, identity: int) -> str:
+        return f"({identity}, {', '.join(self._draw_value(column) for column in COLUMNS)})"
 
-    def _value(self, column: str) -> str:
+    def _draw_value(self, column: str) -> str:
         choices = {
             "p": ["0", "1", "null"],
             "a": ["'x'", "'y'", "''", "null"],
@@ -223,7 +223,7 @@ class KeyedHistory:
         }
         return self.rng.choice(choices[column])
 
-    def _where(self) -> str:
+    def _draw_condition(self) -> str:
         one = self.rng.randrange(self.next_id)
         return self.rng.choice([f"id = {one}", f"id % 3 = {one % 3}", "p = 1", "a is null"])
 

@@ -48,13 +48,13 @@ def test_any_history_leads_from_one_snapshot_to_the_other(
     histories, operations = [], 0
     for position, kind in zip(range(count), itertools.cycle(KINDS), strict=False):
         own = random.Random(rng.getrandbits(64))
-        history = TableHistory(lake.session, lake.new_name(), kind, types, own, position)
+        history = TableHistory(lake.session, lake.choose_name(), kind, types, own, position)
         wanted = own.randint(10, 40)
         play(history, operations=wanted, statements=STATEMENTS)
         operations += wanted
         histories.append(history)
     starts = rng.sample(range(1, 30), k=10)
-    pairs = [pair for history in histories for pair in some_pairs(history, starts)]
+    pairs = [pair for history in histories for pair in choose_pairs(history, starts)]
     for history in histories:
         mine = [pair for pair in pairs if pair.history is history]
         ends = {end for pair in mine for end in (pair.since, pair.until) if end is not None}
@@ -70,14 +70,14 @@ def test_any_history_leads_from_one_snapshot_to_the_other(
     )
 
 
-def some_pairs(history: TableHistory, starts: Sequence[int]) -> list[Pair]:
+def choose_pairs(history: TableHistory, starts: Sequence[int]) -> list[Pair]:
     """Return a few syncs one after another up to the head, and one from anywhere to anywhere.
 
     Syncs start at these sequence numbers where they can: what hangs on one is then evaluated
     together too.
     """
     earlier = [state for state in history.states if state != history.head]
-    liked = [state for state in earlier if history.sequence_number(state) in starts] or earlier
+    liked = [state for state in earlier if history.read_sequence_number(state) in starts] or earlier
     chosen = set(history.rng.sample(liked, k=min(SYNCS, len(liked))))
     syncs = [state for state in earlier if state in chosen] + [history.head]
     anywhere = history.rng.choice([None, *liked]), history.rng.choice([*earlier, history.head])

@@ -24,7 +24,7 @@ def create_table(lake: Lake, mode: str, version: int, partitioned: str = "") -> 
     columns = "id bigint not null, country string, name string"
     name = lake.create(columns, mode=mode, version=version, partitioned=partitioned)
     lake.sql(f"insert into lake.{name} select /*+ coalesce(1) */ * from ({ROWS})")
-    return name, lake.head(name)
+    return name, lake.read_head(name)
 
 
 def run_all_strategies(lake: Lake, name: str, since: int, **wishes: Any) -> BatchOperations:
@@ -32,7 +32,7 @@ def run_all_strategies(lake: Lake, name: str, since: int, **wishes: Any) -> Batc
 
     Only lineage may also send updated rows that are as before.
     """
-    batches = lake.ways(name, since, **wishes)
+    batches = lake.compute_ways(name, since, **wishes)
     chosen = next(iter(batches.values()))
     for strategy, batch in batches.items():
         more = set(batch.ops) - set(chosen.ops)
@@ -47,7 +47,7 @@ class TestOneCommit:
     def test_a_first_snapshot_creates_every_row(self, lake: Lake, mode: str, version: int) -> None:
         name, _ = create_table(lake, mode, version)
 
-        assert lake.changes(name, None).ops == [
+        assert lake.diff(name, None).ops == [
             Op("c", "1", '{"id":1,"country":"NL","name":"a"}'),
             Op("c", "2", '{"id":2,"country":"NL","name":"b"}'),
             Op("c", "3", '{"id":3,"country":"DE","name":"c"}'),
@@ -139,10 +139,10 @@ class TestMaintenance:
         name, _ = create_table(lake, mode, version)
         lake.sql(f"insert into lake.{name} values (5, 'BE', 'e')")
         lake.sql(f"update lake.{name} set name = 'x' where id = 2")
-        since = lake.head(name)
+        since = lake.read_head(name)
         lake.compact(name)
 
-        assert lake.head(name) != since
+        assert lake.read_head(name) != since
         assert run_all_strategies(lake, name, since).ops == []
 
     def test_a_compaction_among_changes_leaves_the_changes(
@@ -159,18 +159,18 @@ class TestMaintenance:
     def test_rewritten_manifests_write_nothing(self, lake: Lake, mode: str, version: int) -> None:
         name, _ = create_table(lake, mode, version)
         lake.sql(f"insert into lake.{name} values (5, 'BE', 'e')")
-        since = lake.head(name)
+        since = lake.read_head(name)
         lake.sql(f"call lake.system.rewrite_manifests('{name}')")
 
-        assert plan_changes(lake.table(name), since, lake.head(name)).is_empty
-        assert lake.changes(name, since).ops == []
+        assert plan_changes(lake.load_table(name), since, lake.read_head(name)).is_empty
+        assert lake.diff(name, since).ops == []
 
     def test_a_rollback_undoes_what_was_done(self, lake: Lake, mode: str, version: int) -> None:
         name, first = create_table(lake, mode, version)
         lake.sql(f"delete from lake.{name} where id = 1")
         lake.sql(f"update lake.{name} set name = 'x' where id = 2")
         lake.sql(f"insert into lake.{name} values (5, 'BE', 'e')")
-        since = lake.head(name)
+        since = lake.read_head(name)
         lake.sql(f"call lake.system.rollback_to_snapshot('{name}', {first})")
 
         assert run_all_strategies(lake, name, since).ops == [
@@ -185,13 +185,13 @@ class TestMaintenance:
         columns = "id bigint not null, n int, d decimal(4,1), l array<int>"
         name = lake.create(columns, mode=mode, version=version)
         lake.sql(f"insert into lake.{name} values (1, 1, 1.5, array(1))")
-        first = lake.head(name)
+        first = lake.read_head(name)
         lake.sql(f"alter table lake.{name} alter column n type bigint")
         lake.sql(f"alter table lake.{name} alter column d type decimal(20,1)")
         lake.sql(f"alter table lake.{name} alter column l.element type bigint")
         lake.sql(f"insert into lake.{name} values (2, 9000000000, 9000000000.5, array(9000000000))")
         lake.sql(f"update lake.{name} set n = 9000000000 where id = 1")
-        since = lake.head(name)
+        since = lake.read_head(name)
         lake.sql(f"call lake.system.rollback_to_snapshot('{name}', {first})")
 
         assert run_all_strategies(lake, name, since).ops == [

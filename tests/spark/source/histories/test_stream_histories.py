@@ -46,7 +46,7 @@ def test_any_history_of_a_stream_leads_from_one_snapshot_to_the_other(
     for position in range(STREAMS * TIMES):
         own = random.Random(rng.getrandbits(64))
         history = TableHistory(
-            lake.session, lake.new_name(), own.choice(STREAMED), PLAIN, own, position
+            lake.session, lake.choose_name(), own.choice(STREAMED), PLAIN, own, position
         )
         play(history, operations=own.randint(10, 20), statements=0, chances=STREAM)
         play(history, operations=2, statements=0, chances=UPSERTS)
@@ -78,7 +78,7 @@ def test_any_history_of_repeated_keys_gives_each_key_one_of_its_rows(
     for position, kind in zip(range(REPEATED * TIMES), itertools.cycle(KINDS), strict=False):
         own = random.Random(rng.getrandbits(64))
         repeating = replace(kind, repeats_keys=True)
-        history = TableHistory(lake.session, lake.new_name(), repeating, PLAIN, own, position)
+        history = TableHistory(lake.session, lake.choose_name(), repeating, PLAIN, own, position)
         wanted = own.randint(10, 40)
         play(history, operations=wanted, statements=0)
         operations += wanted

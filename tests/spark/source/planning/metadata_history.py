@@ -21,7 +21,7 @@ class MetadataHistory:
         self.log: list[str] = []
         self.removed: list[Any] = []
         self.append()
-        self.heads = [self._head()]
+        self.heads = [self._read_head()]
 
     @property
     def version(self) -> int:
@@ -33,7 +33,7 @@ class MetadataHistory:
         """The ids of all retained snapshots, of every branch."""
         return sorted(self.table.load().snapshots)
 
-    def pair(self) -> tuple[int | None, int]:
+    def draw_pair(self) -> tuple[int | None, int]:
         """Return two retained snapshots, of any branch, or a few steps apart; None for empty."""
         retained = self.snapshots
         at = self.rng.randrange(len(self.heads))
@@ -62,20 +62,20 @@ class MetadataHistory:
         self.log.append(kind.__name__)
         kind()
         self.table.java.refresh()
-        self.heads.append(self._head())
+        self.heads.append(self._read_head())
 
     def append(self) -> None:
         """New files, by the kind of append that merges manifests or by the other."""
         java = self.table.java
         change = java.newAppend() if self.rng.random() < 0.5 else java.newFastAppend()
         for _ in range(self.rng.randrange(1, 4)):
-            change = change.appendFile(self._new_file())
+            change = change.appendFile(self._make_file())
         change.commit()
 
     def overwrite(self) -> None:
         """Replace some files by a new one."""
-        change = self.table.java.newOverwrite().addFile(self._new_file())
-        for file, _ in self._some():
+        change = self.table.java.newOverwrite().addFile(self._make_file())
+        for file, _ in self._draw_files():
             change = change.deleteFile(file)
             self.removed.append(file)
         change.commit()
@@ -83,70 +83,70 @@ class MetadataHistory:
     def delete(self) -> None:
         """Delete some files."""
         change = self.table.java.newDelete()
-        for file, _ in self._some():
+        for file, _ in self._draw_files():
             change = change.deleteFile(file)
             self.removed.append(file)
         change.commit()
 
     def put_back(self) -> None:
         """Add a deleted file again: later than the deletes that applied to it."""
-        live = {file.location() for file, _ in self._live()}
+        live = {file.location() for file, _ in self._list_live()}
         missing = [file for file in self.removed if file.location() not in live]
         if missing:
             self.table.java.newAppend().appendFile(self.rng.choice(missing)).commit()
 
     def delete_rows(self) -> None:
         """Delete for some data files alone, and rows that replace them."""
-        change = self.table.java.newRowDelta().validateFromSnapshot(self._head())
-        for file, deletes in self._some():
+        change = self.table.java.newRowDelta().validateFromSnapshot(self._read_head())
+        for file, deletes in self._draw_files():
             if self.version >= 3:
                 # A vector takes the place of what there was for the same file.
-                change = change.addDeletes(self.table.vector(file))
+                change = change.addDeletes(self.table.make_vector(file))
                 for old in deletes:
                     if old.referencedDataFile() is not None:
                         change = change.removeDeletes(old)
             else:
                 by_bounds = self.rng.random() < 0.5
-                made = self.table.position_deletes(file, target=True, by_bounds=by_bounds)
+                made = self.table.make_position_deletes(file, target=True, by_bounds=by_bounds)
                 change = change.addDeletes(made)
         if self.rng.random() < 0.5:
-            change = change.addRows(self._new_file())
+            change = change.addRows(self._make_file())
         change.commit()
 
     def delete_in_partition(self) -> None:
         """Position deletes that may concern every file of a partition."""
-        change = self.table.java.newRowDelta().validateFromSnapshot(self._head())
-        for file, _ in self._some():
-            change = change.addDeletes(self.table.position_deletes(file, target=False))
+        change = self.table.java.newRowDelta().validateFromSnapshot(self._read_head())
+        for file, _ in self._draw_files():
+            change = change.addDeletes(self.table.make_position_deletes(file, target=False))
         change.commit()
 
     def delete_equal(self) -> None:
         """Equality deletes, for a partition or for all files."""
-        change = self.table.java.newRowDelta().validateFromSnapshot(self._head())
-        for file, _ in self._some():
-            change = change.addDeletes(self.table.equality_deletes(file))
+        change = self.table.java.newRowDelta().validateFromSnapshot(self._read_head())
+        for file, _ in self._draw_files():
+            change = change.addDeletes(self.table.make_equality_deletes(file))
         change.commit()
 
     def compact(self) -> None:
         """Make one of some files; their own deletes go with them or are left dangling."""
-        change = self.table.java.newRewrite().validateFromSnapshot(self._head())
+        change = self.table.java.newRewrite().validateFromSnapshot(self._read_head())
         clean = self.rng.random() < 0.5
-        chosen = self._some()
+        chosen = self._draw_files()
         for file, deletes in chosen:
             change = change.deleteFile(file)
             for delete in deletes if clean else ():
                 if delete.referencedDataFile() is not None:
                     change = change.deleteFile(delete)
         if chosen:
-            change.addFile(self._new_file()).commit()
+            change.addFile(self._make_file()).commit()
 
     def rewrite_deletes(self) -> None:
         """Write a delete file anew, with the same meaning."""
-        for file, deletes in self._some():
+        for file, deletes in self._draw_files():
             own = [delete for delete in deletes if delete.referencedDataFile() is not None]
             if own:
-                make = self.table.vector if self.version >= 3 else self._own_deletes
-                change = self.table.java.newRewrite().validateFromSnapshot(self._head())
+                make = self.table.make_vector if self.version >= 3 else self._make_own_deletes
+                change = self.table.java.newRewrite().validateFromSnapshot(self._read_head())
                 for old in own:
                     change = change.deleteFile(old)
                 latest = max(int(old.dataSequenceNumber()) for old in own)
@@ -169,8 +169,8 @@ class MetadataHistory:
         """Commit to another branch, which begins here or has begun before."""
         java = self.table.java
         if not java.refs().containsKey(BRANCH):
-            java.manageSnapshots().createBranch(BRANCH, self._head()).commit()
-        java.newAppend().appendFile(self._new_file()).toBranch(BRANCH).commit()
+            java.manageSnapshots().createBranch(BRANCH, self._read_head()).commit()
+        java.newAppend().appendFile(self._make_file()).toBranch(BRANCH).commit()
 
     def expire(self) -> None:
         """Expire a snapshot that no branch needs."""
@@ -194,22 +194,22 @@ class MetadataHistory:
         change = self.table.java.updateProperties().set("format-version", str(self.version + 1))
         change.commit()
 
-    def _head(self) -> int:
+    def _read_head(self) -> int:
         return int(self.table.java.currentSnapshot().snapshotId())
 
-    def _own_deletes(self, file: Any) -> Any:
-        return self.table.position_deletes(file, target=True)
+    def _make_own_deletes(self, file: Any) -> Any:
+        return self.table.make_position_deletes(file, target=True)
 
-    def _new_file(self) -> Any:
+    def _make_file(self) -> Any:
         bounds = self.rng.random() < 0.5
-        return self.table.data_file(self.rng.randrange(PARTITIONS), bounds=bounds)
+        return self.table.make_data_file(self.rng.randrange(PARTITIONS), bounds=bounds)
 
-    def _some(self) -> list[tuple[Any, list[Any]]]:
+    def _draw_files(self) -> list[tuple[Any, list[Any]]]:
         """Up to three live files with their deletes."""
-        live = self._live()
+        live = self._list_live()
         return self.rng.sample(live, k=min(len(live), self.rng.randrange(1, 4)))
 
-    def _live(self) -> list[tuple[Any, list[Any]]]:
+    def _list_live(self) -> list[tuple[Any, list[Any]]]:
         table = self.table.load()
         head = table.find_current_snapshot()
         listing = list_files(table, head.id if head else None)

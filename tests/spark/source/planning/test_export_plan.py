@@ -17,11 +17,11 @@ from icdc_spark.iceberg.scan.planning import FileGroup, list_files, release_grou
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_testing.lake.metadata_table import MetadataTable
 from icdc_testing.waiting.jvm import read_heap
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 from .metadata_history import MetadataHistory
 from .planning_oracle import describe_group
-from .test_planning import head, new_table
+from .test_planning import make_table, read_head
 
 pytestmark = pytest.mark.spark
 
@@ -46,7 +46,7 @@ WINDOWS = [1, 2, 3, 5, 8, 10_000]
 def test_a_snapshot_has_the_same_chunks_whatever_was_committed_meanwhile(
     spark: SparkSession, rng: random.Random, version: int, upgrades: bool
 ) -> None:
-    table = new_table(spark, version, merge_at=rng.choice([2, 3, 100]))
+    table = make_table(spark, version, merge_at=rng.choice([2, 3, 100]))
     history = MetadataHistory(table, rng, upgrades=upgrades)
     planned: dict[tuple[int, int, int], list[Any]] = {}
     for left in reversed(range(ROUNDS)):
@@ -72,56 +72,58 @@ def test_a_snapshot_has_the_same_chunks_whatever_was_committed_meanwhile(
 
 
 def test_an_export_goes_on_at_any_chunk(spark: SparkSession, rng: random.Random) -> None:
-    table = new_table(spark, 2, merge_at=3)
+    table = make_table(spark, 2, merge_at=3)
     history = MetadataHistory(table, rng, upgrades=False)
     for _ in range(STEPS):
         history.append()
         history.delete_rows()
-    loaded, snapshot = table.load(), head(table)
+    loaded, snapshot = table.load(), read_head(table)
     for target_bytes, target_rows in TARGETS:
         plan = plan_in_windows(rng, loaded, snapshot, target_bytes, target_rows)
-        whole = [(chunk.number, locations(loaded, chunk.group)) for chunk in plan.iterate_chunks()]
+        whole = [
+            (chunk.number, list_locations(loaded, chunk.group)) for chunk in plan.iterate_chunks()
+        ]
         for first in range(plan.count + 1):
             part = [
-                (chunk.number, locations(loaded, chunk.group))
+                (chunk.number, list_locations(loaded, chunk.group))
                 for chunk in plan.iterate_chunks(first)
             ]
             assert part == whole[first:], f"from {first}, {target_bytes} bytes, {target_rows} rows"
 
 
 def test_chunks_are_as_large_as_the_targets_allow_across_manifests(spark: SparkSession) -> None:
-    table = new_table(spark, 2)
+    table = make_table(spark, 2)
     for _ in range(10):
-        table.java.newFastAppend().appendFile(table.data_file()).commit()
+        table.java.newFastAppend().appendFile(table.make_data_file()).commit()
     loaded = table.load()
     for window in WINDOWS:
         plan = plan_export(
-            loaded, head(table), target_bytes=1 << 30, target_rows=40, window_files=window
+            loaded, read_head(table), target_bytes=1 << 30, target_rows=40, window_files=window
         )
         assert [chunk.group.files for chunk in plan.iterate_chunks()] == [4, 4, 2]
 
 
 def test_files_of_one_large_manifest_come_in_its_order(spark: SparkSession) -> None:
-    table = new_table(spark, 2)
+    table = make_table(spark, 2)
     names = append_many(table, 5_000)
     loaded = table.load()
     plan = plan_export(
-        loaded, head(table), target_bytes=1 << 60, target_rows=1 << 60, window_files=700
+        loaded, read_head(table), target_bytes=1 << 60, target_rows=1 << 60, window_files=700
     )
     (chunk,) = plan.iterate_chunks()
-    assert locations(loaded, chunk.group) == names
+    assert list_locations(loaded, chunk.group) == names
 
 
 @pytest.mark.parametrize("manifests", [1, 25, 100])
 def test_of_many_files_no_more_than_a_window_is_in_memory(
     spark: SparkSession, collected_late: None, manifests: int
 ) -> None:
-    table, limit = new_table(spark, 2), 100
+    table, limit = make_table(spark, 2), 100
     # Not any JVM below this process: other tests of it have nodes and lakes of their own.
     jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
     for _ in range(manifests):
         append_many(table, 5_000 // manifests)
-    loaded, snapshot = table.load(), head(table)
+    loaded, snapshot = table.load(), read_head(table)
     before = wait_for_freed_files(jvm)
     plan = plan_export(loaded, snapshot, target_bytes=1 << 30, target_rows=100, window_files=limit)
     # What the appends had made may be let go later: then there are fewer.
@@ -146,16 +148,16 @@ def collected_late() -> Iterator[None]:
 
 
 def test_a_snapshot_without_files_has_no_chunk(spark: SparkSession) -> None:
-    table = new_table(spark, 2)
-    file = table.data_file()
+    table = make_table(spark, 2)
+    file = table.make_data_file()
     table.java.newFastAppend().appendFile(file).commit()
     table.java.newDelete().deleteFile(file).commit()
-    plan = plan_export(table.load(), head(table), target_bytes=1, target_rows=1)
+    plan = plan_export(table.load(), read_head(table), target_bytes=1, target_rows=1)
     assert (plan.count, plan.files, list(plan.iterate_chunks())) == (0, 0, [])
 
 
 def test_a_snapshot_that_has_expired_is_a_gap(spark: SparkSession) -> None:
-    table = new_table(spark, 2)
+    table = make_table(spark, 2)
     with pytest.raises(Gap):
         plan_export(table.load(), 7, target_bytes=1, target_rows=1)
 
@@ -191,7 +193,7 @@ def sort_tasks(tasks: list[Any]) -> list[Any]:
     return sorted(tasks, key=str)
 
 
-def locations(table: IcebergTable, group: FileGroup) -> list[str]:
+def list_locations(table: IcebergTable, group: FileGroup) -> list[str]:
     return [str(task.file().location()) for task in table.bridge.list_elements(group.tasks)]
 
 
@@ -199,7 +201,7 @@ def append_many(table: MetadataTable, count: int) -> list[str]:
     """Append so many files in one manifest, whose locations are not in their order."""
     change = table.java.newFastAppend()
     names = []
-    for file in table.like(table.data_file(), count):
+    for file in table.make_copies(table.make_data_file(), count):
         change = change.appendFile(file)
         names.append(str(file.location()))
     change.commit()
@@ -211,12 +213,12 @@ def wait_for_freed_files(jvm: int) -> int:
     gc.collect()
     counts = [count_files(jvm)]
 
-    def settled() -> bool:
+    def is_settled() -> bool:
         # py4j tells the JVM in a thread of its own what Python has let go.
         counts.append(count_files(jvm))
         return counts[-1] == counts[-2]
 
-    until(settled, "py4j has let all files go")
+    wait_until(is_settled, "py4j has let all files go")
     return counts[-1]
 
 

@@ -45,13 +45,13 @@ HISTORIES_PER_TABLE = 2
 def test_any_two_snapshots_have_the_plan_of_listing_them_whole(
     spark: SparkSession, rng: random.Random, version: int, upgrades: bool, number: int
 ) -> None:
-    table = new_table(spark, version, merge_at=rng.choice([2, 3, 100]))
+    table = make_table(spark, version, merge_at=rng.choice([2, 3, 100]))
     history = MetadataHistory(table, rng, upgrades=upgrades)
     for _ in range(STEPS):
         history.step()
     loaded = table.load()
     for _ in range(PAIRS):
-        since, until = history.pair()
+        since, until = history.draw_pair()
         index = ManifestIndex(capacity=rng.choice([0, 20, 1000]))
         partitions = ManifestIndex(capacity=rng.choice([0, 20, 1000]))
         at_once = rng.choice([1, 3, 1000])
@@ -67,15 +67,15 @@ def test_any_two_snapshots_have_the_plan_of_listing_them_whole(
 def test_of_rewritten_manifests_only_differing_files_are_described(
     spark: SparkSession, version: int
 ) -> None:
-    table = new_table(spark, version)
+    table = make_table(spark, version)
     files = [commit_append(table) for _ in range(10)]
-    since = head(table)
-    replacing = table.data_file()
+    since = read_head(table)
+    replacing = table.make_data_file()
     table.java.newOverwrite().deleteFile(files[4]).addFile(replacing).commit()
     same = table.bridge.build_function("org.apache.iceberg.ContentFile", "specId")
     table.java.rewriteManifests().clusterBy(same).commit()
     loaded = table.load()
-    old, new = (read_manifests(loaded, at).data for at in (since, head(table)))
+    old, new = (read_manifests(loaded, at).data for at in (since, read_head(table)))
 
     assert find_differing(loaded, old, new, partitions=frozenset(), at_once=3) == {
         files[4].location(),
@@ -90,22 +90,22 @@ class TestDeletes:
     def test_deletes_for_more_than_one_file_concern_those_in_manifests_of_both_snapshots(
         self, spark: SparkSession, kind: str
     ) -> None:
-        table = new_table(spark, 2)
+        table = make_table(spark, 2)
         files = [commit_append(table) for _ in range(3)]
-        since = head(table)
+        since = read_head(table)
         if kind == "equality":
-            made = table.equality_deletes(files[0])
+            made = table.make_equality_deletes(files[0])
         else:
-            made = table.position_deletes(files[0], target=False)
+            made = table.make_position_deletes(files[0], target=False)
         table.java.newRowDelta().addDeletes(made).commit()
 
         assert count_planned(table, since) == (0, 0, 0, 3)
 
     def test_deletes_of_the_commit_that_added_their_file_apply(self, spark: SparkSession) -> None:
-        table = new_table(spark, 2)
+        table = make_table(spark, 2)
         commit_append(table)
-        since, file = head(table), table.data_file()
-        deletes = table.position_deletes(file, target=True)
+        since, file = read_head(table), table.make_data_file()
+        deletes = table.make_position_deletes(file, target=True)
         table.java.newRowDelta().addRows(file).addDeletes(deletes).commit()
 
         assert count_planned(table, since) == (1, 0, 0, 0)
@@ -113,10 +113,10 @@ class TestDeletes:
     def test_a_file_that_was_put_in_again_is_later_than_its_deletes(
         self, spark: SparkSession
     ) -> None:
-        table = new_table(spark, 2)
+        table = make_table(spark, 2)
         file = commit_append(table)
         commit_deletes(table, file)
-        since = head(table)
+        since = read_head(table)
         table.java.newDelete().deleteFile(file).commit()
         table.java.newFastAppend().appendFile(file).commit()
 
@@ -125,13 +125,13 @@ class TestDeletes:
     def test_deletes_for_a_partition_concern_files_in_manifests_that_were_rewritten(
         self, spark: SparkSession
     ) -> None:
-        table = new_table(spark, 2)
+        table = make_table(spark, 2)
         table.java.updateSpec().addField("p").commit()
         files = [commit_append(table, partition=at) for at in range(4)]
-        since = head(table)
+        since = read_head(table)
         same = table.bridge.build_function("org.apache.iceberg.ContentFile", "specId")
         table.java.rewriteManifests().clusterBy(same).commit()
-        deletes = table.position_deletes(files[1], target=False)
+        deletes = table.make_position_deletes(files[1], target=False)
         table.java.newRowDelta().addDeletes(deletes).commit()
 
         assert count_planned(table, since) == (0, 0, 0, 1)
@@ -140,46 +140,49 @@ class TestDeletes:
     def test_names_of_deletes_are_told_a_few_at_a_time(
         self, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, most: int
     ) -> None:
-        table = new_table(spark, 2)
+        table = make_table(spark, 2)
         first, second, _ = [commit_append(table) for _ in range(3)]
-        for made in (table.equality_deletes(first), table.position_deletes(second, target=True)):
+        for made in (
+            table.make_equality_deletes(first),
+            table.make_position_deletes(second, target=True),
+        ):
             table.java.newRowDelta().addDeletes(made).commit()
         commit_append(table)
-        table.java.newRowDelta().addDeletes(table.equality_deletes(first)).commit()
-        at_once = deletes_of_files(table)
+        table.java.newRowDelta().addDeletes(table.make_equality_deletes(first)).commit()
+        at_once = read_deletes(table)
         assert sorted(map(len, at_once.values())) == [1, 2, 2, 3]
 
         monkeypatch.setattr(planning, "_NAMES_AT_A_TIME", most)
 
-        assert deletes_of_files(table) == at_once
+        assert read_deletes(table) == at_once
 
 
 class TestWhatIsRead:
     """Manifests that planning must not read are deleted."""
 
     def test_manifests_that_both_snapshots_have_are_not_read(self, spark: SparkSession) -> None:
-        table = new_table(spark, 2)
+        table = make_table(spark, 2)
         files = [commit_append(table) for _ in range(4)]
-        since = head(table)
-        table.java.newOverwrite().deleteFile(files[0]).addFile(table.data_file()).commit()
-        delete_files(table, [manifest_of(table, file) for file in files[1:]])
+        since = read_head(table)
+        table.java.newOverwrite().deleteFile(files[0]).addFile(table.make_data_file()).commit()
+        delete_files(table, [find_manifest(table, file) for file in files[1:]])
 
-        plan = plan_changes(table.load(), since, head(table))
+        plan = plan_changes(table.load(), since, read_head(table))
         assert (plan.added.files, plan.removed.files) == (1, 1)
 
     @pytest.mark.parametrize("version", [2, 3])
     def test_manifests_are_searched_for_the_files_of_deletes_only_once(
         self, spark: SparkSession, version: int
     ) -> None:
-        table, index = new_table(spark, version), ManifestIndex()
+        table, index = make_table(spark, version), ManifestIndex()
         first, second, *others = [commit_append(table) for _ in range(4)]
-        since = head(table)
+        since = read_head(table)
         commit_deletes(table, first)
         assert list_later(table, since, index) == [first.location()]
 
-        since = head(table)
+        since = read_head(table)
         commit_deletes(table, second)
-        delete_files(table, [manifest_of(table, file) for file in (first, *others)])
+        delete_files(table, [find_manifest(table, file) for file in (first, *others)])
         assert list_later(table, since, index) == [second.location()]
         with pytest.raises(DataFileMissing):
             list_later(table, since)
@@ -188,14 +191,14 @@ class TestWhatIsRead:
     def test_manifests_are_searched_for_the_partitions_of_deletes_only_once(
         self, spark: SparkSession, kind: str
     ) -> None:
-        table, index = new_table(spark, 2), ManifestIndex()
+        table, index = make_table(spark, 2), ManifestIndex()
         table.java.updateSpec().addField("p").commit()
         first, second, *others = [commit_append(table, partition=at % 3) for at in range(6)]
 
         def delete_beside(file: Any) -> int:
-            since = head(table)
-            by_position = table.position_deletes(file, target=False)
-            made = table.equality_deletes(file) if kind == "equality" else by_position
+            since = read_head(table)
+            by_position = table.make_position_deletes(file, target=False)
+            made = table.make_equality_deletes(file) if kind == "equality" else by_position
             table.java.newRowDelta().addDeletes(made).commit()
             return since
 
@@ -203,24 +206,24 @@ class TestWhatIsRead:
             first, others[1]
         )
         since = delete_beside(second)
-        delete_files(table, [manifest_of(table, file) for file in (first, others[0], others[1])])
+        delete_files(table, [find_manifest(table, file) for file in (first, others[0], others[1])])
         assert list_later(table, since, None, index) == sort_locations(second, others[2])
         with pytest.raises(DataFileMissing):
             list_later(table, since)
 
     def test_a_changed_manifest_that_is_gone_is_named(self, spark: SparkSession) -> None:
-        table = new_table(spark, 2)
+        table = make_table(spark, 2)
         commit_append(table)
-        since = head(table)
-        missing = manifest_of(table, commit_append(table))
+        since = read_head(table)
+        missing = find_manifest(table, commit_append(table))
         delete_files(table, [missing])
 
         with pytest.raises(DataFileMissing, match=re.escape(missing)):
-            plan_changes(table.load(), since, head(table))
+            plan_changes(table.load(), since, read_head(table))
 
 
-def deletes_of_files(table: MetadataTable) -> dict[str, frozenset[str]]:
-    files = list_files(table.load(), head(table)).files
+def read_deletes(table: MetadataTable) -> dict[str, frozenset[str]]:
+    files = list_files(table.load(), read_head(table)).files
     return {file.location: file.deletes for file in files}
 
 
@@ -229,7 +232,7 @@ def count_planned(table: MetadataTable, since: int) -> tuple[int, int, int, int]
 
     In order: added, removed, read with the earlier deletes, read with the later deletes.
     """
-    loaded, until = table.load(), head(table)
+    loaded, until = table.load(), read_head(table)
     plan = plan_changes(loaded, since, until)
     assert describe_plan(loaded, plan) == describe_plan(
         loaded, plan_by_listing(loaded, since, until)
@@ -240,7 +243,7 @@ def count_planned(table: MetadataTable, since: int) -> tuple[int, int, int, int]
 
 def commit_append(table: MetadataTable, partition: int | None = None) -> Any:
     """Append a data file in a manifest of its own."""
-    file = table.data_file(partition)
+    file = table.make_data_file(partition)
     table.java.newFastAppend().appendFile(file).commit()
     return file
 
@@ -248,19 +251,19 @@ def commit_append(table: MetadataTable, partition: int | None = None) -> Any:
 def commit_deletes(table: MetadataTable, file: Any) -> None:
     """Commit deletes that apply to one data file alone."""
     vectors = table.java.operations().current().formatVersion() >= 3
-    made = table.vector(file) if vectors else table.position_deletes(file, target=True)
+    made = table.make_vector(file) if vectors else table.make_position_deletes(file, target=True)
     table.java.newRowDelta().addDeletes(made).commit()
 
 
-def head(table: MetadataTable) -> int:
+def read_head(table: MetadataTable) -> int:
     snapshot = table.load().find_current_snapshot()
     assert snapshot is not None
     return snapshot.id
 
 
-def manifest_of(table: MetadataTable, file: Any) -> str:
+def find_manifest(table: MetadataTable, file: Any) -> str:
     loaded = table.load()
-    entries = read_data_entries(loaded, read_manifests(loaded, head(table)).data)
+    entries = read_data_entries(loaded, read_manifests(loaded, read_head(table)).data)
     return entries[file.location()].manifest
 
 
@@ -274,7 +277,7 @@ def list_later(
     files = list_changed(
         table.load(),
         since,
-        head(table),
+        read_head(table),
         index=index or ManifestIndex(),
         partitions=partitions or ManifestIndex(),
     )
@@ -290,7 +293,7 @@ def delete_files(table: MetadataTable, paths: Sequence[str]) -> None:
         table.java.io().deleteFile(path)
 
 
-def new_table(spark: SparkSession, version: int, merge_at: int = 100) -> MetadataTable:
+def make_table(spark: SparkSession, version: int, merge_at: int = 100) -> MetadataTable:
     return MetadataTable(
         spark,
         **{"format-version": str(version), "commit.manifest.min-count-to-merge": str(merge_at)},

@@ -19,8 +19,8 @@ Make = Callable[[MetadataTable], int]
 """Commits to a table of format 2; returns the earlier snapshot of the plan."""
 
 
-def three_files(table: MetadataTable) -> list[Any]:
-    files = [table.data_file(number) for number in range(3)]
+def append_three_files(table: MetadataTable) -> list[Any]:
+    files = [table.make_data_file(number) for number in range(3)]
     update = table.java.newAppend()
     for file in files:
         update = update.appendFile(file)
@@ -39,151 +39,156 @@ def delete(table: MetadataTable, *deletes: Any) -> None:
     update.commit()
 
 
-def by_key(table: MetadataTable) -> int:
-    first, *_ = three_files(table)
-    since = head(table)
-    delete(table, table.equality_deletes(first))
+def delete_by_key(table: MetadataTable) -> int:
+    first, *_ = append_three_files(table)
+    since = read_head(table)
+    delete(table, table.make_equality_deletes(first))
     return since
 
 
-def in_several_commits_after_others(table: MetadataTable) -> int:
-    first, second, _ = three_files(table)
-    delete(table, table.equality_deletes(first), table.position_deletes(second, target=True))
-    since = head(table)
-    delete(table, table.equality_deletes(first))
-    table.java.newAppend().appendFile(table.data_file(0)).commit()
-    delete(table, table.equality_deletes(first))
+def delete_in_several_commits_after_others(table: MetadataTable) -> int:
+    first, second, _ = append_three_files(table)
+    by_position = table.make_position_deletes(second, target=True)
+    delete(table, table.make_equality_deletes(first), by_position)
+    since = read_head(table)
+    delete(table, table.make_equality_deletes(first))
+    table.java.newAppend().appendFile(table.make_data_file(0)).commit()
+    delete(table, table.make_equality_deletes(first))
     return since
 
 
-def by_two_kinds_of_keys(table: MetadataTable) -> int:
-    first, *_ = three_files(table)
-    since = head(table)
-    delete(table, table.equality_deletes(first), table.equality_deletes(first, by=(P, ID)))
+def delete_by_two_kinds_of_keys(table: MetadataTable) -> int:
+    first, *_ = append_three_files(table)
+    since = read_head(table)
+    delete(
+        table, table.make_equality_deletes(first), table.make_equality_deletes(first, by=(P, ID))
+    )
     return since
 
 
-def by_the_partition_and_more(table: MetadataTable) -> int:
+def delete_by_the_partition_and_more(table: MetadataTable) -> int:
     partition(table)
-    first, second, _ = three_files(table)
-    since = head(table)
-    delete(table, *(table.equality_deletes(file, by=(P, ID)) for file in (first, second)))
+    first, second, _ = append_three_files(table)
+    since = read_head(table)
+    delete(table, *(table.make_equality_deletes(file, by=(P, ID)) for file in (first, second)))
     return since
 
 
-def by_less_than_the_partition(table: MetadataTable) -> int:
+def delete_by_less_than_the_partition(table: MetadataTable) -> int:
     partition(table)
-    first, *_ = three_files(table)
-    since = head(table)
-    delete(table, table.equality_deletes(first))
+    first, *_ = append_three_files(table)
+    since = read_head(table)
+    delete(table, table.make_equality_deletes(first))
     return since
 
 
-def for_files_of_two_specs(table: MetadataTable) -> int:
-    first, *_ = three_files(table)
+def delete_for_files_of_two_specs(table: MetadataTable) -> int:
+    first, *_ = append_three_files(table)
     partition(table)
-    three_files(table)
-    since = head(table)
-    delete(table, table.equality_deletes(first))
+    append_three_files(table)
+    since = read_head(table)
+    delete(table, table.make_equality_deletes(first))
     return since
 
 
-def for_files_of_one_of_two_specs(table: MetadataTable) -> int:
-    three_files(table)
+def delete_for_files_of_one_of_two_specs(table: MetadataTable) -> int:
+    append_three_files(table)
     partition(table)
-    first, *_ = three_files(table)
-    since = head(table)
-    delete(table, table.equality_deletes(first, by=(P, ID)))
+    first, *_ = append_three_files(table)
+    since = read_head(table)
+    delete(table, table.make_equality_deletes(first, by=(P, ID)))
     return since
 
 
-def after_a_later_snapshot_of_another_branch(table: MetadataTable) -> int:
-    first, *_ = three_files(table)
+def delete_after_a_later_snapshot_of_another_branch(table: MetadataTable) -> int:
+    first, *_ = append_three_files(table)
     table.java.manageSnapshots().createBranch("side").commit()
-    delete(table, table.equality_deletes(first))
-    table.java.newAppend().appendFile(table.data_file()).toBranch("side").commit()
+    delete(table, table.make_equality_deletes(first))
+    table.java.newAppend().appendFile(table.make_data_file()).toBranch("side").commit()
     return int(table.java.snapshot("side").snapshotId())
 
 
-def with_position_deletes_for_one(table: MetadataTable) -> int:
-    first, second, _ = three_files(table)
-    since = head(table)
-    delete(table, table.equality_deletes(first), table.position_deletes(second, target=True))
+def delete_with_position_deletes_for_one(table: MetadataTable) -> int:
+    first, second, _ = append_three_files(table)
+    since = read_head(table)
+    by_position = table.make_position_deletes(second, target=True)
+    delete(table, table.make_equality_deletes(first), by_position)
     return since
 
 
-def with_position_deletes_for_most(table: MetadataTable) -> int:
+def delete_with_position_deletes_for_most(table: MetadataTable) -> int:
     partition(table)
-    files = three_files(table)
-    since = head(table)
-    by_positions = [table.position_deletes(file, target=False) for file in files[1:]]
-    delete(table, *(table.equality_deletes(file, by=(P, ID)) for file in files), *by_positions)
+    files = append_three_files(table)
+    since = read_head(table)
+    by_positions = [table.make_position_deletes(file, target=False) for file in files[1:]]
+    delete(table, *(table.make_equality_deletes(file, by=(P, ID)) for file in files), *by_positions)
     return since
 
 
-def while_others_went(table: MetadataTable) -> int:
-    first, *_ = three_files(table)
-    old = table.position_deletes(first, target=True)
+def delete_while_others_went(table: MetadataTable) -> int:
+    first, *_ = append_three_files(table)
+    old = table.make_position_deletes(first, target=True)
     delete(table, old)
-    since = head(table)
-    table.java.newRowDelta().removeDeletes(old).addDeletes(table.equality_deletes(first)).commit()
+    since = read_head(table)
+    new = table.make_equality_deletes(first)
+    table.java.newRowDelta().removeDeletes(old).addDeletes(new).commit()
     return since
 
 
-def by_a_deleted_column(table: MetadataTable) -> int:
-    first, *_ = three_files(table)
-    since = head(table)
-    delete(table, table.equality_deletes(first, by=(P,)))
+def delete_by_a_deleted_column(table: MetadataTable) -> int:
+    first, *_ = append_three_files(table)
+    since = read_head(table)
+    delete(table, table.make_equality_deletes(first, by=(P,)))
     table.java.updateSchema().deleteColumn("p").commit()
-    table.java.newAppend().appendFile(table.data_file()).commit()
+    table.java.newAppend().appendFile(table.make_data_file()).commit()
     return since
 
 
-def not_for_a_file_that_was_put_in_again(table: MetadataTable) -> int:
-    first, second, _ = three_files(table)
-    since = head(table)
-    delete(table, table.equality_deletes(second))
+def delete_nothing_of_a_file_that_was_put_in_again(table: MetadataTable) -> int:
+    first, second, _ = append_three_files(table)
+    since = read_head(table)
+    delete(table, table.make_equality_deletes(second))
     table.java.newDelete().deleteFile(first).commit()
     table.java.newFastAppend().appendFile(first).commit()
     return since
 
 
-def before_and_after_a_file_was_put_in_again(table: MetadataTable) -> int:
+def delete_before_and_after_a_file_was_put_in_again(table: MetadataTable) -> int:
     """Add a file again, which makes its group inexact: see `value_deletes`."""
-    first, second, _ = three_files(table)
-    since = head(table)
-    delete(table, table.equality_deletes(second))
+    first, second, _ = append_three_files(table)
+    since = read_head(table)
+    delete(table, table.make_equality_deletes(second))
     table.java.newDelete().deleteFile(first).commit()
     table.java.newFastAppend().appendFile(first).commit()
-    delete(table, table.equality_deletes(second))
+    delete(table, table.make_equality_deletes(second))
     return since
 
 
-def of_a_snapshot_that_is_older(table: MetadataTable) -> int:
+def roll_back_a_delete(table: MetadataTable) -> int:
     """Plan backwards: the delete file is one that was removed."""
-    by_key(table)
-    since = head(table)
+    delete_by_key(table)
+    since = read_head(table)
     table.java.manageSnapshots().rollbackTo(table.java.currentSnapshot().parentId()).commit()
     return since
 
 
 # commits; data and delete files of each read by value; data files read at both snapshots
 CASES: list[tuple[Make, list[tuple[int, int]], int]] = [
-    (by_key, [(3, 1)], 0),
-    (in_several_commits_after_others, [(3, 2)], 0),
-    (by_two_kinds_of_keys, [(3, 1), (3, 1)], 0),
-    (by_the_partition_and_more, [(2, 2)], 0),
-    (by_less_than_the_partition, [], 1),
-    (for_files_of_two_specs, [(3, 1), (3, 1)], 0),
-    (for_files_of_one_of_two_specs, [(1, 1)], 0),
-    (after_a_later_snapshot_of_another_branch, [(3, 1)], 0),
-    (with_position_deletes_for_one, [(2, 1)], 1),
-    (with_position_deletes_for_most, [(1, 1)], 2),
-    (while_others_went, [(2, 1)], 1),
-    (by_a_deleted_column, [], 3),
-    (not_for_a_file_that_was_put_in_again, [(2, 1)], 0),
-    (before_and_after_a_file_was_put_in_again, [], 3),
-    (of_a_snapshot_that_is_older, [], 3),
+    (delete_by_key, [(3, 1)], 0),
+    (delete_in_several_commits_after_others, [(3, 2)], 0),
+    (delete_by_two_kinds_of_keys, [(3, 1), (3, 1)], 0),
+    (delete_by_the_partition_and_more, [(2, 2)], 0),
+    (delete_by_less_than_the_partition, [], 1),
+    (delete_for_files_of_two_specs, [(3, 1), (3, 1)], 0),
+    (delete_for_files_of_one_of_two_specs, [(1, 1)], 0),
+    (delete_after_a_later_snapshot_of_another_branch, [(3, 1)], 0),
+    (delete_with_position_deletes_for_one, [(2, 1)], 1),
+    (delete_with_position_deletes_for_most, [(1, 1)], 2),
+    (delete_while_others_went, [(2, 1)], 1),
+    (delete_by_a_deleted_column, [], 3),
+    (delete_nothing_of_a_file_that_was_put_in_again, [(2, 1)], 0),
+    (delete_before_and_after_a_file_was_put_in_again, [], 3),
+    (roll_back_a_delete, [], 3),
 ]
 
 
@@ -195,28 +200,28 @@ def test_deletes_are_looked_up_by_value_just_where_that_says_all(
 ) -> None:
     table = MetadataTable(spark, **{"format-version": "2"})
     since = make(table)
-    check(plan_changes(table.load(), since, head(table)), by_value, rest)
+    check(plan_changes(table.load(), since, read_head(table)), by_value, rest)
 
 
 # what happens; the fields of the key; the deletes that tell the keys; the rest as above
 KEYED: list[tuple[Make, set[int], int, list[tuple[int, int]], int]] = [
-    (by_key, {ID}, 1, [], 0),
-    (by_key, {P}, 0, [(3, 1)], 0),
-    (by_key, {ID, P}, 0, [(3, 1)], 0),
-    (in_several_commits_after_others, {ID}, 2, [], 0),
-    (by_two_kinds_of_keys, {ID}, 1, [(3, 1)], 0),
-    (by_the_partition_and_more, {ID, P}, 2, [], 0),
-    (by_less_than_the_partition, {ID}, 0, [], 1),
-    (for_files_of_two_specs, {ID}, 1, [], 0),
-    (for_files_of_one_of_two_specs, {ID, P}, 0, [(1, 1)], 0),
-    (after_a_later_snapshot_of_another_branch, {ID}, 0, [(3, 1)], 0),
-    (with_position_deletes_for_one, {ID}, 1, [], 1),
-    (with_position_deletes_for_most, {ID, P}, 3, [], 2),
-    (while_others_went, {ID}, 1, [], 1),
-    (by_a_deleted_column, {P}, 0, [], 3),
-    (not_for_a_file_that_was_put_in_again, {ID}, 0, [(2, 1)], 0),
-    (before_and_after_a_file_was_put_in_again, {ID}, 0, [], 3),
-    (of_a_snapshot_that_is_older, {ID}, 0, [], 3),
+    (delete_by_key, {ID}, 1, [], 0),
+    (delete_by_key, {P}, 0, [(3, 1)], 0),
+    (delete_by_key, {ID, P}, 0, [(3, 1)], 0),
+    (delete_in_several_commits_after_others, {ID}, 2, [], 0),
+    (delete_by_two_kinds_of_keys, {ID}, 1, [(3, 1)], 0),
+    (delete_by_the_partition_and_more, {ID, P}, 2, [], 0),
+    (delete_by_less_than_the_partition, {ID}, 0, [], 1),
+    (delete_for_files_of_two_specs, {ID}, 1, [], 0),
+    (delete_for_files_of_one_of_two_specs, {ID, P}, 0, [(1, 1)], 0),
+    (delete_after_a_later_snapshot_of_another_branch, {ID}, 0, [(3, 1)], 0),
+    (delete_with_position_deletes_for_one, {ID}, 1, [], 1),
+    (delete_with_position_deletes_for_most, {ID, P}, 3, [], 2),
+    (delete_while_others_went, {ID}, 1, [], 1),
+    (delete_by_a_deleted_column, {P}, 0, [], 3),
+    (delete_nothing_of_a_file_that_was_put_in_again, {ID}, 0, [(2, 1)], 0),
+    (delete_before_and_after_a_file_was_put_in_again, {ID}, 0, [], 3),
+    (roll_back_a_delete, {ID}, 0, [], 3),
 ]
 
 
@@ -236,17 +241,17 @@ def test_deletes_tell_the_keys_that_are_gone_just_where_they_reach_every_row(
 ) -> None:
     table = MetadataTable(spark, **{"format-version": "2"})
     since = make(table)
-    monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", rows_of(table, since) - 1)
-    plan = plan_changes(table.load(), since, head(table), keys=keys)
+    monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", count_rows(table, since) - 1)
+    plan = plan_changes(table.load(), since, read_head(table), keys=keys)
     check(plan, by_value, rest)
     assert (plan.deleted_keys.files, plan.deleted_keys.records) == (
         by_key_files,
         by_key_files * ROWS,
     )
 
-    monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", rows_of(table, since))
-    few = plan_changes(table.load(), since, head(table), keys=keys)
-    assert few == plan_changes(table.load(), since, head(table))
+    monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", count_rows(table, since))
+    few = plan_changes(table.load(), since, read_head(table), keys=keys)
+    assert few == plan_changes(table.load(), since, read_head(table))
 
 
 def test_no_manifest_of_older_files_is_read_where_deletes_tell_the_keys(
@@ -254,11 +259,11 @@ def test_no_manifest_of_older_files_is_read_where_deletes_tell_the_keys(
 ) -> None:
     monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", 0)
     table = MetadataTable(spark, **{"format-version": "2"})
-    since = in_several_commits_after_others(table)
+    since = delete_in_several_commits_after_others(table)
     snapshot = table.java.snapshot(since)
     for manifest in table.bridge.list_elements(snapshot.allManifests(table.java.io())):
         table.java.io().deleteFile(manifest.path())
-    plan = plan_changes(table.load(), since, head(table), keys={ID})
+    plan = plan_changes(table.load(), since, read_head(table), keys={ID})
     assert (plan.added.files, plan.deleted_keys.files) == (1, 2)
 
 
@@ -267,13 +272,13 @@ def test_a_compaction_that_cancels_leaves_the_keys_that_went_before_it(
 ) -> None:
     monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", 0)
     table = MetadataTable(spark, **{"format-version": "2"})
-    first, second, _ = three_files(table)
-    since = head(table)
-    delete(table, table.equality_deletes(first))
-    rewrite = table.java.newRewrite().validateFromSnapshot(head(table))
+    first, second, _ = append_three_files(table)
+    since = read_head(table)
+    delete(table, table.make_equality_deletes(first))
+    rewrite = table.java.newRewrite().validateFromSnapshot(read_head(table))
     rewrite = rewrite.deleteFile(first).deleteFile(second)
-    rewrite.addFile(table.data_file(rows=2 * ROWS - 1)).commit()
-    plan = plan_changes(table.load(), since, head(table), keys={ID})
+    rewrite.addFile(table.make_data_file(rows=2 * ROWS - 1)).commit()
+    plan = plan_changes(table.load(), since, read_head(table), keys={ID})
     assert [group.files for group in plan.groups] == [0, 0, 0, 0, 1]
 
 
@@ -284,11 +289,11 @@ def check(plan: ChangePlan, by_value: list[tuple[int, int]], rest: int) -> None:
     assert not plan.is_append
 
 
-def rows_of(table: MetadataTable, snapshot_id: int) -> int:
+def count_rows(table: MetadataTable, snapshot_id: int) -> int:
     return ROWS * len(list_files(table.load(), snapshot_id).files)
 
 
-def head(table: MetadataTable) -> int:
+def read_head(table: MetadataTable) -> int:
     snapshot = table.load().find_current_snapshot()
     assert snapshot is not None
     return snapshot.id

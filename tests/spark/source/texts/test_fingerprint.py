@@ -52,11 +52,11 @@ def test_equal_fingerprints_and_equal_documents_come_together(
     lake: Lake, rng: random.Random
 ) -> None:
     name = lake.create(f"{', '.join(VALUES)}, id int", version=3)
-    lake.sql(f"insert into lake.{name} values {', '.join(_rows(rng))}")
-    table, at = lake.table(name), lake.head(name)
+    lake.sql(f"insert into lake.{name} values {', '.join(_draw_rows(rng))}")
+    table, at = lake.load_table(name), lake.read_head(name)
     columns = tuple(column.split()[0] for column in VALUES)
 
-    pairs = _pairs(lake, table, lake.spec(name, at, columns=columns), at)
+    pairs = _read_pairs(lake, table, lake.resolve_spec(name, at, columns=columns), at)
 
     by_document, by_fingerprint = defaultdict(set), defaultdict(set)
     for document, number in pairs:
@@ -74,9 +74,9 @@ def test_of_many_columns_each_counts_by_being_null(lake: Lake) -> None:
     name = lake.create("id bigint, " + ", ".join(f"{column} int" for column in columns))
     cells = ", ".join(f"if(id = {number}, 0, null)" for number in range(130))
     lake.sql(f"insert into lake.{name} select id, {cells} from range(131)")
-    table, at = lake.table(name), lake.head(name)
+    table, at = lake.load_table(name), lake.read_head(name)
 
-    pairs = _pairs(lake, table, lake.spec(name, at, columns=columns), at)
+    pairs = _read_pairs(lake, table, lake.resolve_spec(name, at, columns=columns), at)
 
     assert len({number for _, number in pairs}) == 131
 
@@ -85,39 +85,39 @@ def test_of_many_columns_each_counts_by_being_null(lake: Lake) -> None:
 def test_an_update_by_values_chosen_for_their_hash_is_written(
     lake: Lake, strategy: Strategy
 ) -> None:
-    before, after = (100, 5), (999_999, duplicate_of(100, 5, 999_999))
+    before, after = (100, 5), (999_999, find_duplicate(100, 5, 999_999))
     name = lake.create("id int, a bigint, b bigint")
     lake.sql(f"insert into lake.{name} values (1, {before[0]}, {before[1]}), (2, 0, 0)")
-    since = lake.head(name)
+    since = lake.read_head(name)
     lake.sql(f"update lake.{name} set a = {after[0]}, b = {after[1]} where id = 1")
-    columns, table = ("a", "b"), lake.table(name)
+    columns, table = ("a", "b"), lake.load_table(name)
     ((_, old),) = (
         pair
-        for pair in _pairs(lake, table, lake.spec(name, since, columns=columns), since)
+        for pair in _read_pairs(lake, table, lake.resolve_spec(name, since, columns=columns), since)
         if "100" in pair[0]
     )
-    pairs = _pairs(lake, table, lake.spec(name, columns=columns), lake.head(name))
+    pairs = _read_pairs(lake, table, lake.resolve_spec(name, columns=columns), lake.read_head(name))
     assert old in {number for _, number in pairs}, "without a salt both rows look alike"
 
-    batch = lake.changes(name, since, strategy=strategy, columns=columns)
+    batch = lake.diff(name, since, strategy=strategy, columns=columns)
 
     assert batch.ops == [Op("u", "1", f'{{"a":{after[0]},"b":{after[1]}}}')]
 
 
 def test_keys_chosen_so_that_their_hashes_cancel_out_do_not_with_a_salt(lake: Lake) -> None:
-    def hashes(expression: str) -> list[int]:
+    def compute_hashes(expression: str) -> list[int]:
         frame = lake.session.range(200).selectExpr("id as k", "bigint(7) as age")
         return [row[0] for row in frame.selectExpr(expression).collect()]
 
-    plain = hashes("xxhash64(k, age)")
+    plain = compute_hashes("xxhash64(k, age)")
     chosen = find_cancelling(plain)
     assert chosen
     assert functools.reduce(operator.xor, (plain[at] for at in chosen)) == 0
-    salted = hashes(key_bitmaps.build_hash_sql(["k", "age"], salt=1234567))
+    salted = compute_hashes(key_bitmaps.build_hash_sql(["k", "age"], salt=1234567))
     assert functools.reduce(operator.xor, (salted[at] for at in chosen)) != 0
 
 
-def _rows(rng: random.Random) -> list[str]:
+def _draw_rows(rng: random.Random) -> list[str]:
     """Return rows with each value once among nulls, then rows that differ little."""
     empty = ["null"] * len(VALUES)
     made = [empty]
@@ -131,7 +131,9 @@ def _rows(rng: random.Random) -> list[str]:
     return [f"({', '.join(row)}, {number})" for number, row in enumerate(made)]
 
 
-def _pairs(lake: Lake, table: IcebergTable, spec: DocumentSpec, at: int) -> list[tuple[str, int]]:
+def _read_pairs(
+    lake: Lake, table: IcebergTable, spec: DocumentSpec, at: int
+) -> list[tuple[str, int]]:
     (chunk,) = plan_export(table, at, target_bytes=1 << 30, target_rows=1 << 30).iterate_chunks()
     with open_reader(lake.session, table, at, spec) as reader:
         rows = select_cells(reader.read(chunk.group), spec)
@@ -150,7 +152,7 @@ P1, P2, P3, P4, P5 = (
 """The primes of xxHash."""
 
 
-def duplicate_of(first: int, second: int, other: int) -> int:
+def find_duplicate(first: int, second: int, other: int) -> int:
     """Return the number that has with `other` the same hash as `first` with `second`."""
     flags = hash_bigint(0, 42)
     wanted = hash_bigint(second, hash_bigint(first, flags))

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.spark
 VALUE = "secret-4711"
 
 
-def in_python(rows: DataFrame) -> DataFrame:
+def parse_in_python(rows: DataFrame) -> DataFrame:
     def parse(batches: Iterable[Any]) -> Iterator[Any]:
         for batch in batches:
             int(batch.column(0).to_pylist()[0])
@@ -24,7 +24,7 @@ def in_python(rows: DataFrame) -> DataFrame:
     return rows.mapInArrow(parse, "cell string")
 
 
-def in_arrow(rows: DataFrame) -> DataFrame:
+def cast_in_arrow(rows: DataFrame) -> DataFrame:
     def cast(batches: Iterable[Any]) -> Iterator[Any]:
         for batch in batches:
             batch.column(0).cast("int32")
@@ -33,19 +33,19 @@ def in_arrow(rows: DataFrame) -> DataFrame:
     return rows.mapInArrow(cast, "cell string")
 
 
-def in_java(rows: DataFrame) -> DataFrame:
+def decode_in_java(rows: DataFrame) -> DataFrame:
     return rows.select(F.expr("reflect('java.lang.Integer', 'decode', cell)"))
 
 
-def in_sql(rows: DataFrame) -> DataFrame:
+def cast_in_sql(rows: DataFrame) -> DataFrame:
     return rows.select(F.col("cell").cast("int"))
 
 
 FAILURES: dict[str, tuple[Callable[[DataFrame], DataFrame], type[IcdcError], str]] = {
-    "python": (in_python, Bug, "ValueError at test_row_values.py"),
-    "arrow": (in_arrow, Bug, "in a task"),
-    "java": (in_java, Bug, "NumberFormatException"),
-    "sql": (in_sql, FilterInvalid, "[CAST_INVALID_INPUT]"),
+    "python": (parse_in_python, Bug, "ValueError at test_row_values.py"),
+    "arrow": (cast_in_arrow, Bug, "in a task"),
+    "java": (decode_in_java, Bug, "NumberFormatException"),
+    "sql": (cast_in_sql, FilterInvalid, "[CAST_INVALID_INPUT]"),
 }
 
 

@@ -13,10 +13,10 @@ from icdc_spark.diff.strategies import Strategy
 from icdc_spark.readers.arrow import ArrowReader
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.staged import StagedReader
-from icdc_testing.lake.damage import local
+from icdc_testing.lake.damage import find_file
 from icdc_testing.lake.java.writers import JavaWriter, Row
 from icdc_testing.lake.lake import CATALOG, Lake, Op
-from icdc_testing.lake.schemas import create_from_json, fields_json
+from icdc_testing.lake.schemas import build_schema_json, create_from_json
 from icdc_testing.lake.typed_values import VALUES
 
 pytestmark = pytest.mark.spark
@@ -38,33 +38,33 @@ KINDS = ["time", "timestamp_ns", "timestamptz_ns"]
 
 def create(lake: Lake, columns: dict[str, Any], *, version: int = 3) -> str:
     """Create a table with an `id` and columns of these Iceberg types; return its name."""
-    name = lake.new_name()
-    described = fields_json({"id": "int", **columns})
+    name = lake.choose_name()
+    described = build_schema_json({"id": "int", **columns})
     properties = {"format-version": str(version)}
     create_from_json(lake.session, f"{CATALOG}.{name}", described, properties)
     return name
 
 
-def writer(lake: Lake, name: str) -> JavaWriter:
-    return JavaWriter(lake.table(name))
+def make_writer(lake: Lake, name: str) -> JavaWriter:
+    return JavaWriter(lake.load_table(name))
 
 
 def test_every_value_has_its_text_by_export_and_by_changelog(lake: Lake) -> None:
     name = create(lake, {f"c{at}": kind for at, (kind, _, _) in enumerate(CELLS)})
-    java = writer(lake, name)
-    some = {f"c{at}": java.value(kind, iso) for at, (kind, iso, _) in enumerate(CELLS)}
+    java = make_writer(lake, name)
+    some = {f"c{at}": java.parse_value(kind, iso) for at, (kind, iso, _) in enumerate(CELLS)}
     file = java.append([{"id": 1}, {"id": 2}])
-    since = lake.head(name)
-    writer(lake, name).replace(file, [{"id": 1, **some}, {"id": 2}])
+    since = lake.read_head(name)
+    make_writer(lake, name).replace(file, [{"id": 1, **some}, {"id": 2}])
 
     (exported,) = lake.export(name)
 
     fields = "".join(f',"c{at}":"{text}"' for at, (_, _, text) in enumerate(CELLS))
     assert [op.doc for op in exported.ops] == [f'{{"id":1{fields}}}', '{"id":2}']
     for strategy in (Strategy.ONE_READ, Strategy.TWO_READS):
-        changed = lake.changes(name, since, strategy=strategy)
+        changed = lake.diff(name, since, strategy=strategy)
         assert changed.ops == [Op("u", "1", exported.ops[0].doc)]
-    assert [op.doc for op in lake.changes(name, None).ops] == [op.doc for op in exported.ops]
+    assert [op.doc for op in lake.diff(name, None).ops] == [op.doc for op in exported.ops]
 
 
 @pytest.mark.parametrize(("kind", "iso", "text"), CELLS[::2])
@@ -86,14 +86,15 @@ def test_a_value_is_found_at_every_depth(lake: Lake, kind: str, iso: str, text: 
             },
         },
     )
-    java = writer(lake, name)
-    value = java.value(kind, iso)
+    java = make_writer(lake, name)
+    value = java.parse_value(kind, iso)
+    filled = java.make_struct("s", {"at": value})
     java.append(
         [
-            {"id": 1, "s": java.struct("s", {"at": value}), "l": [value, None], "m": {value: None}},
-            {"id": 2, "s": java.struct("s", {}), "l": [], "m": {}},
+            {"id": 1, "s": filled, "l": [value, None], "m": {value: None}},
+            {"id": 2, "s": java.make_struct("s", {}), "l": [], "m": {}},
             {"id": 3},
-            {"id": 4, "s": java.struct("s", {"at": value}), "l": None, "m": {value: value}},
+            {"id": 4, "s": filled, "l": None, "m": {value: value}},
         ]
     )
 
@@ -110,9 +111,9 @@ def test_a_value_is_found_at_every_depth(lake: Lake, kind: str, iso: str, text: 
 @pytest.mark.parametrize("kind", KINDS)
 def test_ids_may_be_made_of_them(lake: Lake, kind: str) -> None:
     name = create(lake, {"k": kind})
-    java = writer(lake, name)
+    java = make_writer(lake, name)
     iso, text = next((iso, text) for name, iso, text in CELLS if name == kind)
-    java.append([{"id": 1, "k": java.value(kind, iso)}, {"id": 2}])
+    java.append([{"id": 1, "k": java.parse_value(kind, iso)}, {"id": 2}])
 
     (exported,) = lake.export(name, identifier_columns=("k", "id"))
 
@@ -137,10 +138,10 @@ def test_both_readers_make_the_same_bytes_of_what_both_can_read(lake: Lake) -> N
     # A new snapshot with the new schema, which Spark can still load.
     (staged,) = lake.export(name)
     staged_paths = lake.export(name, append_only=True)
-    change = lake.table(name).java.updateSchema()
-    iceberg = lake.table(name).bridge.jvm.org.apache.iceberg
+    change = lake.load_table(name).java.updateSchema()
+    iceberg = lake.load_table(name).bridge.jvm.org.apache.iceberg
     change.addColumn("t", iceberg.types.Types.TimeType.get()).commit()
-    writer(lake, name).append([{"id": 4}])
+    make_writer(lake, name).append([{"id": 4}])
 
     (arrow,) = lake.export(name)
 
@@ -152,8 +153,8 @@ def test_both_readers_make_the_same_bytes_of_what_both_can_read(lake: Lake) -> N
 
 def test_rows_of_before_show_the_default_of_a_column_added_later(lake: Lake) -> None:
     name = create(lake, {"t": "time"})
-    writer(lake, name).append([{"id": 1}])
-    table = lake.table(name)
+    make_writer(lake, name).append([{"id": 1}])
+    table = lake.load_table(name)
     literals, types = (
         table.bridge.jvm.org.apache.iceberg.expressions.Literal,
         table.bridge.jvm.org.apache.iceberg.types.Types,
@@ -162,7 +163,7 @@ def test_rows_of_before_show_the_default_of_a_column_added_later(lake: Lake) -> 
     change = change.addColumn("n", types.IntegerType.get(), None, literals.of(5))
     at = literals.of("10:00:00.000001").to(types.TimeType.get())
     change.addColumn("at", types.TimeType.get(), None, at).commit()
-    writer(lake, name).append([{"id": 2}])
+    make_writer(lake, name).append([{"id": 2}])
 
     (exported,) = lake.export(name)
 
@@ -176,8 +177,8 @@ def test_rows_of_before_show_the_default_of_a_column_added_later(lake: Lake) -> 
 
 def test_a_filter_may_speak_of_them_by_their_text(lake: Lake) -> None:
     name = create(lake, {"t": "time", "a": "string"})
-    java = writer(lake, name)
-    java.append([{"id": n, "t": java.value("time", f"{n:02d}:30")} for n in range(4)])
+    java = make_writer(lake, name)
+    java.append([{"id": n, "t": java.parse_value("time", f"{n:02d}:30")} for n in range(4)])
 
     (exported,) = lake.export(name, columns=("id", "a"), row_filter="T >= '02:00' and id < 3")
 
@@ -186,11 +187,11 @@ def test_a_filter_may_speak_of_them_by_their_text(lake: Lake) -> None:
 
 def test_the_slower_reader_is_taken_only_where_it_is_needed(lake: Lake) -> None:
     name = create(lake, {"t": "time", "a": "string"})
-    writer(lake, name).append([{"id": 1}])
-    table, at = lake.table(name), lake.head(name)
+    make_writer(lake, name).append([{"id": 1}])
+    table, at = lake.load_table(name), lake.read_head(name)
 
     def choose_reader(**wishes: Any) -> type:
-        with open_reader(lake.session, table, at, lake.spec(name, **wishes)) as reader:
+        with open_reader(lake.session, table, at, lake.resolve_spec(name, **wishes)) as reader:
             return type(reader)
 
     assert choose_reader() is ArrowReader
@@ -202,7 +203,7 @@ def test_the_slower_reader_is_taken_only_where_it_is_needed(lake: Lake) -> None:
 
 def test_a_variant_beside_them_is_refused_and_may_be_left_out(lake: Lake) -> None:
     name = create(lake, {"t": "time", "v": "variant"})
-    writer(lake, name).append([{"id": 1}])
+    make_writer(lake, name).append([{"id": 1}])
 
     with pytest.raises(UnsupportedType) as caught:
         lake.export(name)
@@ -231,21 +232,21 @@ def test_a_time_that_is_left_out_or_was_dropped_does_not_hinder_nested_columns(
     lake: Lake, nested: str, retained: bool
 ) -> None:
     name = create(lake, {"t": "time", "s": NESTED[nested]})
-    writer(lake, name).append([{"id": 1}])
+    make_writer(lake, name).append([{"id": 1}])
     if not retained:
-        lake.table(name).java.updateSchema().deleteColumn("t").commit()
-        writer(lake, name).append([{"id": 2}])
-    since = lake.head(name)
-    writer(lake, name).append([{"id": 3}])
+        lake.load_table(name).java.updateSchema().deleteColumn("t").commit()
+        make_writer(lake, name).append([{"id": 2}])
+    since = lake.read_head(name)
+    make_writer(lake, name).append([{"id": 3}])
     (exported,) = lake.export(name, columns=("id", "s"))
     assert exported.short == [("c", key) for key in ("1", "2", "3") if key != "2" or not retained]
-    assert lake.changes(name, since, columns=("id", "s")).short == [("c", "3")]
+    assert lake.diff(name, since, columns=("id", "s")).short == [("c", "3")]
 
 
 def test_a_nested_variant_in_files_with_a_time_is_refused(lake: Lake) -> None:
     listed = {"type": "list", "element-id": 50, "element": "variant", "element-required": False}
     name = create(lake, {"t": "time", "v": listed})
-    writer(lake, name).append([{"id": 1}])
+    make_writer(lake, name).append([{"id": 1}])
 
     with pytest.raises(UnsupportedType) as caught:
         lake.export(name, columns=("id", "v"))
@@ -259,7 +260,7 @@ def test_a_nested_variant_in_files_with_a_time_is_refused(lake: Lake) -> None:
 @pytest.mark.parametrize("file_format", ["avro", "orc"])
 def test_files_of_other_formats_are_refused_by_name(lake: Lake, file_format: str) -> None:
     name = create(lake, {"t": "time"})
-    file = writer(lake, name).append([{"id": 1}], file_format=file_format)
+    file = make_writer(lake, name).append([{"id": 1}], file_format=file_format)
 
     with pytest.raises(UnsupportedType) as caught:
         lake.export(name)
@@ -274,8 +275,8 @@ def test_files_of_other_formats_are_refused_by_name(lake: Lake, file_format: str
 @pytest.mark.parametrize(("left", "error"), [(None, DataFileMissing), (9, FileUnreadable)])
 def test_a_broken_data_file_is_named(lake: Lake, left: int | None, error: type[Exception]) -> None:
     name = create(lake, {"t": "time"})
-    file = writer(lake, name).append([{"id": 1}])
-    path = local(file.location())
+    file = make_writer(lake, name).append([{"id": 1}])
+    path = find_file(file.location())
     content = path.read_bytes()
     path.unlink()
     if left is not None:
@@ -288,8 +289,8 @@ def test_a_broken_data_file_is_named(lake: Lake, left: int | None, error: type[E
 def test_a_file_is_read_in_small_parts_whatever_its_size(lake: Lake) -> None:
     name = create(lake, {"t": "time", "pad": "string"})
     rows: list[Row] = [{"id": n, "pad": f"{n:06d}" * 500} for n in range(5_000)]
-    file = writer(lake, name).append(rows)
-    writer(lake, name).delete_positions(file, [0, 2_499, 2_500, 4_999])
+    file = make_writer(lake, name).append(rows)
+    make_writer(lake, name).delete_positions(file, [0, 2_499, 2_500, 4_999])
 
     (exported,) = lake.export(name, columns=("id", "t"))
 

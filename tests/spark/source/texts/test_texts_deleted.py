@@ -8,15 +8,15 @@ from icdc_api.errors import UnsupportedType
 from icdc_spark.diff.strategies import Strategy
 from icdc_testing.lake.java.writers import JavaWriter, Row
 from icdc_testing.lake.lake import Lake, Op
-from icdc_testing.lake.schemas import with_time
+from icdc_testing.lake.schemas import create_with_time
 
 pytestmark = pytest.mark.spark
 
 INTS = {"type": "struct", "fields": [{"id": 20, "name": "n", "type": "int", "required": False}]}
 
 
-def writer(lake: Lake, name: str) -> JavaWriter:
-    return JavaWriter(lake.table(name))
+def make_writer(lake: Lake, name: str) -> JavaWriter:
+    return JavaWriter(lake.load_table(name))
 
 
 def list_ids(lake: Lake, name: str) -> list[str]:
@@ -29,24 +29,24 @@ def list_ids(lake: Lake, name: str) -> list[str]:
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_deleted_rows_are_left_out_and_deleted_in_the_index(lake: Lake, version: int) -> None:
-    name = with_time(lake, {}, version=version)
-    java = writer(lake, name)
-    at = java.value("time", "10:00")
+    name = create_with_time(lake, {}, version=version)
+    java = make_writer(lake, name)
+    at = java.parse_value("time", "10:00")
     first = java.append([{"id": n, "t": at} for n in range(6)])
     other = java.append([{"id": n, "t": at} for n in range(6, 9)])
-    start = lake.head(name)
-    writer(lake, name).delete_positions(first, [0, 2, 5])
-    middle = lake.head(name)
-    writer(lake, name).delete_positions(other, [1])
+    start = lake.read_head(name)
+    make_writer(lake, name).delete_positions(first, [0, 2, 5])
+    middle = lake.read_head(name)
+    make_writer(lake, name).delete_positions(other, [1])
 
     (exported,) = lake.export(name)
 
     assert [op.id for op in exported.ops] == ["1", "3", "4", "6", "8"]
-    deleted = lake.changes(name, start, until=middle)
+    deleted = lake.diff(name, start, until=middle)
     assert deleted.ops == [Op("d", key, None) for key in ("0", "2", "5")]
-    assert lake.changes(name, middle).short == [("d", "7")]
+    assert lake.diff(name, middle).short == [("d", "7")]
     # Back again: what was deleted is written anew.
-    undeleted = lake.changes(name, lake.head(name), until=start)
+    undeleted = lake.diff(name, lake.read_head(name), until=start)
     assert [op.id for op in undeleted.ops] == ["0", "2", "5", "7"]
 
 
@@ -80,26 +80,26 @@ def test_deleted_rows_are_left_out_and_deleted_in_the_index(lake: Lake, version:
 def test_rows_are_deleted_by_their_values(
     lake: Lake, columns: dict[str, Any], rows: list[Row], keys: list[Row], retained: list[str]
 ) -> None:
-    name = with_time(lake, columns)
-    java = writer(lake, name)
+    name = create_with_time(lake, columns)
+    java = make_writer(lake, name)
     java.append([{"id": n, **row} for n, row in enumerate(rows)])
-    since = lake.head(name)
-    writer(lake, name).delete_equal(keys)
+    since = lake.read_head(name)
+    make_writer(lake, name).delete_equal(keys)
 
     assert list_ids(lake, name) == retained
 
     missing = [str(n) for n in range(len(rows)) if str(n) not in retained]
     for strategy in (Strategy.ONE_READ, Strategy.TWO_READS, Strategy.STREAM):
-        deleted = lake.changes(name, since, strategy=strategy)
+        deleted = lake.diff(name, since, strategy=strategy)
         assert deleted.ops == [Op("d", key, None) for key in missing], strategy
 
 
 def test_rows_are_deleted_by_a_column_that_only_this_reader_reads(lake: Lake) -> None:
-    name = with_time(lake, {})
-    java = writer(lake, name)
-    ten, eleven = java.value("time", "10:00"), java.value("time", "11:00")
+    name = create_with_time(lake, {})
+    java = make_writer(lake, name)
+    ten, eleven = java.parse_value("time", "10:00"), java.parse_value("time", "11:00")
     java.append([{"id": 1, "t": ten}, {"id": 2, "t": eleven}, {"id": 3}])
-    writer(lake, name).delete_equal([{"t": eleven}])
+    make_writer(lake, name).delete_equal([{"t": eleven}])
 
     (exported,) = lake.export(name)
 
@@ -107,10 +107,10 @@ def test_rows_are_deleted_by_a_column_that_only_this_reader_reads(lake: Lake) ->
 
 
 def test_rows_are_deleted_by_a_field_of_a_struct(lake: Lake) -> None:
-    name = with_time(lake, {"s": INTS})
-    java = writer(lake, name)
-    java.append([{"id": n, "s": java.struct("s", {"n": n})} for n in range(3)] + [{"id": 3}])
-    writer(lake, name).delete_equal([{"s": {"n": 1}}])
+    name = create_with_time(lake, {"s": INTS})
+    java = make_writer(lake, name)
+    java.append([{"id": n, "s": java.make_struct("s", {"n": n})} for n in range(3)] + [{"id": 3}])
+    make_writer(lake, name).delete_equal([{"s": {"n": 1}}])
 
     (exported,) = lake.export(name)
 
@@ -126,51 +126,51 @@ def test_rows_are_deleted_by_a_field_of_a_struct(lake: Lake) -> None:
 
 
 def test_a_column_may_have_been_widened_since_the_delete(lake: Lake) -> None:
-    name = with_time(lake, {"n": "int"})
-    writer(lake, name).append([{"id": n, "n": n} for n in range(3)])
-    writer(lake, name).delete_equal([{"n": 1}])
-    table = lake.table(name)
+    name = create_with_time(lake, {"n": "int"})
+    make_writer(lake, name).append([{"id": n, "n": n} for n in range(3)])
+    make_writer(lake, name).delete_equal([{"n": 1}])
+    table = lake.load_table(name)
     long = table.bridge.get_statics("org.apache.iceberg.types.Types$LongType").get()
     table.java.updateSchema().updateColumn("n", long).commit()
-    writer(lake, name).append([{"id": 5, "n": 3 << 40}, {"id": 6, "n": 1 << 40}])
-    writer(lake, name).delete_equal([{"n": 1 << 40}])
+    make_writer(lake, name).append([{"id": 5, "n": 3 << 40}, {"id": 6, "n": 1 << 40}])
+    make_writer(lake, name).delete_equal([{"n": 1 << 40}])
 
     assert list_ids(lake, name) == ["0", "2", "5"]
 
 
 def test_a_column_that_a_file_lacks_is_null_there(lake: Lake) -> None:
-    name = with_time(lake, {})
-    writer(lake, name).append([{"id": 1}, {"id": 2}])
-    table = lake.table(name)
+    name = create_with_time(lake, {})
+    make_writer(lake, name).append([{"id": 1}, {"id": 2}])
+    table = lake.load_table(name)
     text = table.bridge.get_statics("org.apache.iceberg.types.Types$StringType").get()
     table.java.updateSchema().addColumn("late", text).commit()
-    writer(lake, name).append([{"id": 3, "late": "x"}, {"id": 4}])
-    writer(lake, name).delete_equal([{"late": None, "id": 1}, {"late": None, "id": 3}])
-    writer(lake, name).delete_equal([{"late": "x"}])
+    make_writer(lake, name).append([{"id": 3, "late": "x"}, {"id": 4}])
+    make_writer(lake, name).delete_equal([{"late": None, "id": 1}, {"late": None, "id": 3}])
+    make_writer(lake, name).delete_equal([{"late": "x"}])
 
     assert list_ids(lake, name) == ["2", "4"]
 
 
 def test_a_deleted_key_may_be_written_again_also_in_that_commit(lake: Lake) -> None:
-    name = with_time(lake, {"a": "string"})
-    writer(lake, name).append([{"id": n, "a": "old"} for n in range(4)])
-    since = lake.head(name)
-    writer(lake, name).upsert(
+    name = create_with_time(lake, {"a": "string"})
+    make_writer(lake, name).append([{"id": n, "a": "old"} for n in range(4)])
+    since = lake.read_head(name)
+    make_writer(lake, name).upsert(
         [{"id": 1, "a": "new"}, {"id": 7, "a": "first"}, {"id": 7, "a": "last"}], "id"
     )
 
-    changed = lake.changes(name, since)
+    changed = lake.diff(name, since)
 
     assert changed.ops == [Op("c", "7", '{"id":7,"a":"last"}'), Op("u", "1", '{"id":1,"a":"new"}')]
     assert list_ids(lake, name) == ["0", "1", "2", "3", "7"]
 
 
 def test_deletes_by_a_column_that_was_dropped_are_refused_by_name(lake: Lake) -> None:
-    name = with_time(lake, {"a": "string"})
-    writer(lake, name).append([{"id": 1, "a": "x"}])
-    writer(lake, name).delete_equal([{"a": "x"}])
-    lake.table(name).java.updateSchema().deleteColumn("a").commit()
-    writer(lake, name).append([{"id": 2}])
+    name = create_with_time(lake, {"a": "string"})
+    make_writer(lake, name).append([{"id": 1, "a": "x"}])
+    make_writer(lake, name).delete_equal([{"a": "x"}])
+    lake.load_table(name).java.updateSchema().deleteColumn("a").commit()
+    make_writer(lake, name).append([{"id": 2}])
 
     with pytest.raises(UnsupportedType) as caught:
         lake.export(name)
@@ -183,9 +183,9 @@ def test_deletes_by_a_column_that_was_dropped_are_refused_by_name(lake: Lake) ->
 
 
 def test_delete_files_of_other_formats_are_refused_by_name(lake: Lake) -> None:
-    name = with_time(lake, {})
-    writer(lake, name).append([{"id": 1}])
-    writer(lake, name).delete_equal([{"id": 1}], file_format="avro")
+    name = create_with_time(lake, {})
+    make_writer(lake, name).append([{"id": 1}])
+    make_writer(lake, name).delete_equal([{"id": 1}], file_format="avro")
 
     with pytest.raises(UnsupportedType, match="avro has the format avro; together with columns"):
         lake.export(name)

@@ -8,7 +8,7 @@ import pytest
 
 from icdc_testing.lake.java.writers import JavaWriter
 from icdc_testing.lake.lake import Lake
-from icdc_testing.lake.schemas import with_time
+from icdc_testing.lake.schemas import create_with_time
 
 pytestmark = pytest.mark.spark
 
@@ -17,11 +17,11 @@ pytestmark = pytest.mark.spark
 def test_a_table_of_which_every_partition_field_was_removed_is_read(
     lake: Lake, version: int
 ) -> None:
-    name = with_time(lake, {"a": "string"}, version=version)
-    java = lake.table(name).java
+    name = create_with_time(lake, {"a": "string"}, version=version)
+    java = lake.load_table(name).java
     java.updateSpec().addField("a").commit()
     java.updateSpec().removeField("a").commit()
-    JavaWriter(lake.table(name)).append([{"id": 1, "a": "x"}])
+    JavaWriter(lake.load_table(name)).append([{"id": 1, "a": "x"}])
 
     (exported,) = lake.export(name)
 
@@ -29,10 +29,10 @@ def test_a_table_of_which_every_partition_field_was_removed_is_read(
 
 
 def test_deletes_of_before_the_partitions_were_changed_apply(lake: Lake) -> None:
-    name = with_time(lake, {"a": "string"}, version=2)
-    file = JavaWriter(lake.table(name)).append([{"id": 1}, {"id": 2}])
-    JavaWriter(lake.table(name)).delete_positions(file, [0])
-    lake.table(name).java.updateSpec().addField("a").commit()
+    name = create_with_time(lake, {"a": "string"}, version=2)
+    file = JavaWriter(lake.load_table(name)).append([{"id": 1}, {"id": 2}])
+    JavaWriter(lake.load_table(name)).delete_positions(file, [0])
+    lake.load_table(name).java.updateSpec().addField("a").commit()
 
     (exported,) = lake.export(name)
 
@@ -54,8 +54,8 @@ def test_deletes_of_before_the_partitions_were_changed_apply(lake: Lake) -> None
 def test_a_file_without_the_column_that_it_is_partitioned_by_shows_its_partition(
     lake: Lake, kind: str, path: str, shown: str | None
 ) -> None:
-    name = with_time(lake, {"p": kind}, version=2)
-    table = lake.table(name)
+    name = create_with_time(lake, {"p": kind}, version=2)
+    table = lake.load_table(name)
     table.java.updateSpec().addField("p").commit()
     position = Path(str(table.java.location()).removeprefix("file:")) / "data" / "brought.parquet"
     position.parent.mkdir(exist_ok=True)

@@ -35,7 +35,7 @@ def test_every_type_has_the_text_of_the_table_by_export_and_by_changelog(lake: L
     some = ", ".join(f"{sql} c{at}" for at, (_, sql, _) in enumerate(VALUES))
     none = ", ".join(f"cast(null as {kind}) c{at}" for at, (kind, _, _) in enumerate(VALUES))
     lake.sql(f"insert into lake.{name} select 1 id, {none} union all select 2, {none}")
-    since = lake.head(name)
+    since = lake.read_head(name)
     lake.sql(f"insert overwrite lake.{name} select 1 id, {some} union all select 2, {none}")
     fields = "".join(f',"c{at}":{text}' for at, (_, _, text) in enumerate(VALUES) if text)
 
@@ -44,18 +44,18 @@ def test_every_type_has_the_text_of_the_table_by_export_and_by_changelog(lake: L
     assert [op.doc for op in exported.ops] == [f'{{"id":1{fields}}}', '{"id":2}']
     assert exported.counts.non_finite == 8
     for strategy in (Strategy.ONE_READ, Strategy.TWO_READS):
-        changed = lake.changes(name, since, strategy=strategy)
+        changed = lake.diff(name, since, strategy=strategy)
         assert changed.ops == [Op("u", "1", exported.ops[0].doc)]
         assert changed.counts.non_finite == 8
-    assert [op.doc for op in lake.changes(name, None).ops] == [op.doc for op in exported.ops]
+    assert [op.doc for op in lake.diff(name, None).ops] == [op.doc for op in exported.ops]
 
 
 def test_the_operator_sees_the_head_of_a_table_with_every_type_of_spark(lake: Lake) -> None:
     columns = ", ".join(f"`c{at}` {kind}" for at, (kind, _, _) in enumerate(VALUES))
     name = lake.create(f"id int, {columns}", version=3)
     lake.sql(f"insert into lake.{name} (id) values (1)")
-    file = lake.table(name).java.operations().current().metadataFileLocation()
-    assert parse_file(read({}, file, ON_LOOPBACK)) == {"main": lake.head(name)}
+    file = lake.load_table(name).java.operations().current().metadataFileLocation()
+    assert parse_file(read({}, file, ON_LOOPBACK)) == {"main": lake.read_head(name)}
 
 
 def test_documents_are_those_of_the_page_and_opensearch_returns_them(
@@ -65,7 +65,7 @@ def test_documents_are_those_of_the_page_and_opensearch_returns_them(
     cells = [(at, F.expr(one.sql)) for at, one in zip(schema.fields, EXAMPLES, strict=True)]
     keys = [
         *(([(cell, at)], one.identifier) for (at, cell), one in zip(cells, EXAMPLES, strict=True)),
-        *(([(F.expr(s), field_of(k)) for k, s in one.columns], one.identifier) for one in KEYS),
+        *(([(F.expr(s), parse_field(k)) for k, s in one.columns], one.identifier) for one in KEYS),
     ]
     keys = [(columns, identifier) for columns, identifier in keys if identifier is not None]
     made = serialise_document(cells)
@@ -120,7 +120,7 @@ def test_ids_of_one_column(lake: Lake, spark: SparkSession) -> None:
     kinds = {"timestamp": "timestamptz", "timestamp_ntz": "timestamp", "bigint": "long"}
     rows = spark.range(1)
     made = [
-        join_key([(F.expr(sql), field_of(kinds.get(kind, kind)))]).alias(f"c{at}")
+        join_key([(F.expr(sql), parse_field(kinds.get(kind, kind)))]).alias(f"c{at}")
         for at, (kind, sql, _) in enumerate(IDS)
     ]
     assert list(rows.select(*made).collect()[0]) == [text for _, _, text in IDS]
@@ -174,7 +174,7 @@ ROUTED = [
 
 
 def test_the_routing_of_a_document_is_made_of_its_id(spark: SparkSession) -> None:
-    fields = [field_of("string")] * 2
+    fields = [parse_field("string")] * 2
     made = []
     for routing, a, b, _, _ in ROUTED:
         spec = mock.Mock(identifiers=[(one,) for one in fields], routing=routing)
@@ -217,18 +217,18 @@ def test_a_column_without_a_text_is_refused_unless_projected_away(lake: Lake, ki
     name = lake.create("id int, a string", version=3)
     lake.sql(f"insert into lake.{name} values (1, 'x')")
     add_columns(lake, name, {"strange": kind})
-    since = lake.head(name)
+    since = lake.read_head(name)
     add_row_file(lake, name, 2)
 
     with pytest.raises(UnsupportedType, match=rf"column `strange` has the type {kind}"):
-        lake.spec(name)
+        lake.resolve_spec(name)
 
     (batch,) = lake.export(name, columns=("id", "a"))
     assert batch.short == [("c", "1"), ("c", "2")]
-    assert lake.changes(name, since, columns=("id", "a")).ops == [Op("c", "2", '{"id":2}')]
+    assert lake.diff(name, since, columns=("id", "a")).ops == [Op("c", "2", '{"id":2}')]
 
 
-def field_of(kind: str) -> Field:
+def parse_field(kind: str) -> Field:
     """Return a field of the Iceberg type with this name."""
     schema = parse_schema(
         json.dumps({"fields": [{"id": 1, "name": "k", "required": False, "type": kind}]})
@@ -238,7 +238,7 @@ def field_of(kind: str) -> Field:
 
 def add_columns(lake: Lake, name: str, columns: dict[str, str]) -> None:
     """Add columns of types that Spark SQL does not have."""
-    table = lake.table(name)
+    table = lake.load_table(name)
     change = table.java.updateSchema()
     for column, kind in columns.items():
         change = change.addColumn(
@@ -249,7 +249,7 @@ def add_columns(lake: Lake, name: str, columns: dict[str, str]) -> None:
 
 def add_row_file(lake: Lake, name: str, identity: int) -> None:
     """Append a row with only its `id`, by Iceberg's own writer: Spark cannot write the table."""
-    table = lake.table(name)
+    table = lake.load_table(name)
     iceberg, java = table.bridge.jvm.org.apache.iceberg, table.java
     position = java.io().newOutputFile(f"{java.location()}/data/extra-{identity}.parquet")
     output = iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput(position)

@@ -3,7 +3,7 @@ columns alone."""
 
 import pytest
 
-from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Lake, rows_one_by_one
+from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Lake, read_rows_one_by_one
 
 pytestmark = pytest.mark.spark
 
@@ -36,11 +36,14 @@ def test_every_strategy_reads_tables_with_variants_anywhere(
         f"insert into lake.{name} select /*+ coalesce(1) */ id, cast(id as int), {COLUMNS[column]} "
         "from range(10)"
     )
-    since = lake.head(name)
-    with rows_one_by_one(lake.session):
+    since = lake.read_head(name)
+    with read_rows_one_by_one(lake.session):
         lake.sql(f"update lake.{name} set n = 77 where id = 3")
         lake.sql(f"delete from lake.{name} where id = 4")
-    whole, narrow = lake.ways(name, since), lake.ways(name, since, columns=("id", "n"))
+    whole, narrow = (
+        lake.compute_ways(name, since),
+        lake.compute_ways(name, since, columns=("id", "n")),
+    )
     for strategy, batch in (*whole.items(), *narrow.items()):
         assert sorted(batch.short) == [("d", "4"), ("u", "3")], strategy
         (document,) = (op.doc for op in batch.ops if op.id == "3")
@@ -54,8 +57,8 @@ def test_files_that_hold_a_variant_which_the_table_has_no_more_can_be_read(lake:
     )
     lake.sql(f"alter table lake.{name} drop column v")
     lake.sql(f"insert into lake.{name} values (10, 0)")
-    since = lake.head(name)
-    with rows_one_by_one(lake.session):
+    since = lake.read_head(name)
+    with read_rows_one_by_one(lake.session):
         lake.sql(f"delete from lake.{name} where id = 4")
-    for strategy, batch in lake.ways(name, since).items():
+    for strategy, batch in lake.compute_ways(name, since).items():
         assert batch.short == [("d", "4")], strategy

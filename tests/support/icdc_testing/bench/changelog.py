@@ -30,8 +30,8 @@ from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.choose import open_reader
 from icdc_testing.bench.native_floor import build_changed_lines
-from icdc_testing.bench.session import bench_session, stages
-from icdc_testing.waiting.process_cpu import cpu_seconds
+from icdc_testing.bench.session import list_stages, start_bench_session
+from icdc_testing.waiting.process_cpu import sum_cpu_seconds
 
 CATALOG = "lake"
 _VIEW = "changelog_of_bench"
@@ -58,7 +58,9 @@ class Cost:
     written_mb: float
 
 
-def session(folder: Path, *, memory: str, more: Mapping[str, str] | None = None) -> SparkSession:
+def start_session(
+    folder: Path, *, memory: str, more: Mapping[str, str] | None = None
+) -> SparkSession:
     """Start a Spark of two cores, with a catalog of files in the folder and these properties."""
     catalog, wished = f"spark.sql.catalog.{CATALOG}", dict(more or {})
     conf = {
@@ -73,7 +75,7 @@ def session(folder: Path, *, memory: str, more: Mapping[str, str] | None = None)
         f"{catalog}.cache-enabled": "false",
         **wished,
     }
-    made = bench_session("bench-changelog", folder, memory=memory, conf=conf)
+    made = start_bench_session("bench-changelog", folder, memory=memory, conf=conf)
     made.sql(f"create namespace {CATALOG}.db")
     return made
 
@@ -89,7 +91,7 @@ class Ways:
         table = IcebergTable.load(self._spark, CATALOG, where.table)
         return _plan(table, where)[1]
 
-    def changelog(self, where: Range, strategy: Strategy | None) -> tuple[int, int]:
+    def compute_changelog(self, where: Range, strategy: Strategy | None) -> tuple[int, int]:
         """Compute the changes as the application does it, from loading the table on."""
         table = IcebergTable.load(self._spark, CATALOG, where.table)
         spec, plan = _plan(table, where)
@@ -99,7 +101,7 @@ class Ways:
             lines = build_change_lines(reader, plan, spec, version=1 << 20, strategy=strategy)
             return _swallow(lines.frame.select("line"))
 
-    def view(self, where: Range, *, updates: bool) -> tuple[int, int]:
+    def compute_view(self, where: Range, *, updates: bool) -> tuple[int, int]:
         """Compute Iceberg's own changelog, its rows as JSON, as a user without the operator
         would."""
         by_key = ", identifier_columns => array('id')" if updates else ""
@@ -111,14 +113,14 @@ class Ways:
         rows = self._spark.table(_VIEW)
         return _swallow(rows.select(F.to_json(F.struct("*")).cast("binary").alias("line")))
 
-    def ids(self, where: Range) -> tuple[int, int]:
+    def read_ids(self, where: Range) -> tuple[int, int]:
         """Read the keys of all rows at the beginning once: what looking for some cannot beat."""
         name = f"{CATALOG}.{where.table}"
         rows = self._spark.read.option("versionAsOf", where.since).table(name)
         rows.agg(F.max(F.xxhash64("id"))).collect()
         return 0, 0
 
-    def reads(self, where: Range, strategy: Strategy) -> tuple[int, int]:
+    def read_inputs(self, where: Range, strategy: Strategy) -> tuple[int, int]:
         """Read what a strategy reads of a range without delete files, and compare nothing.
 
         Of the rows to be written, TWO_READS takes a hundredth, LINEAGE those whose row says so.
@@ -146,10 +148,10 @@ class Ways:
             _decode(row_sets.combine((row_sets.added_rows, select_written)))
         return 0, 0
 
-    def floor(self, where: Range) -> tuple[int, int]:
+    def compute_natively(self, where: Range) -> tuple[int, int]:
         """Find the changed lines with a native engine; only for ranges without delete files."""
         plan = self.plan(where)
-        row_sets = (_locations(plan.added), _locations(plan.removed))
+        row_sets = (_list_locations(plan.added), _list_locations(plan.removed))
         columns = self._spark.table(f"{CATALOG}.{where.table}").columns
         sizes = [len(line) for line in build_changed_lines(*row_sets, columns=columns, key="id")]
         return len(sizes), sum(sizes)
@@ -161,7 +163,7 @@ def _plan(table: IcebergTable, where: Range) -> tuple[DocumentSpec, ChangePlan]:
     return spec, choose_planner(spec)(table, where.since, where.until)
 
 
-def _locations(group: FileGroup) -> list[str]:
+def _list_locations(group: FileGroup) -> list[str]:
     return [str(task.file().location()) for task in group.tasks]
 
 
@@ -175,12 +177,12 @@ class Meter:
     def measure(self, work: Callable[[], tuple[int, int]]) -> Cost:
         """Return the cost of the work, after a garbage collection that counts for nobody."""
         self._jvm.System.gc()
-        tasks, shuffled = self._tasks()
-        processor, started = cpu_seconds(), time.monotonic()
+        tasks, shuffled = self._sum_tasks()
+        processor, started = sum_cpu_seconds(), time.monotonic()
         lines, size = work()
         wall = time.monotonic() - started
-        processor = cpu_seconds() - processor
-        tasks_after, shuffled_after = self._tasks()
+        processor = sum_cpu_seconds() - processor
+        tasks_after, shuffled_after = self._sum_tasks()
         return Cost(
             wall_seconds=round(wall, 2),
             cpu_seconds=round(processor, 2),
@@ -190,9 +192,9 @@ class Meter:
             written_mb=round(size / 1e6, 2),
         )
 
-    def _tasks(self) -> tuple[float, int]:
+    def _sum_tasks(self) -> tuple[float, int]:
         """Return CPU seconds and shuffled bytes of all stages until now."""
-        stages_so_far = stages(self._spark)
+        stages_so_far = list_stages(self._spark)
         nanoseconds = sum(int(stage.executorCpuTime()) for stage in stages_so_far)
         return nanoseconds / 1e9, sum(int(stage.shuffleWriteBytes()) for stage in stages_so_far)
 

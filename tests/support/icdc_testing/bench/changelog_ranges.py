@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_testing.bench.changelog import CATALOG, Range
-from icdc_testing.lake.java.files import describe_file, int_array
+from icdc_testing.lake.java.files import describe_file, make_int_array
 from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ
 
 FILES = 8
@@ -21,52 +21,52 @@ _EARLIER = 10
 """Commits with equality deletes before those that are looked at."""
 
 
-def two_commits(
+def make_two_commits(
     spark: SparkSession, rows: int, *, mode: str, table: str, files: int = FILES
 ) -> Range:
     """Update 1 % of the rows, then delete 0.1 %."""
-    name = _table(spark, rows, mode, table, files)
-    since = _head(spark, name)
+    name = _create_table(spark, rows, mode, table, files)
+    since = _read_head(spark, name)
     spark.sql(f"update {CATALOG}.{name} set s0 = concat(s0, 'X') where id % 100 = 3")
     spark.sql(f"delete from {CATALOG}.{name} where id % 1000 = 5")
-    return Range(table=name, since=since, until=_head(spark, name))
+    return Range(table=name, since=since, until=_read_head(spark, name))
 
 
-def ten_commits(spark: SparkSession, rows: int) -> Range:
+def make_ten_commits(spark: SparkSession, rows: int) -> Range:
     """Update another 1 % of the rows, ten times."""
-    name = _table(spark, rows, COPY_ON_WRITE, "ten")
-    since = _head(spark, name)
+    name = _create_table(spark, rows, COPY_ON_WRITE, "ten")
+    since = _read_head(spark, name)
     for commit in range(10):
         spark.sql(f"update {CATALOG}.{name} set s1 = concat(s1, 'Y') where id % 100 = {commit}")
-    return Range(table=name, since=since, until=_head(spark, name))
+    return Range(table=name, since=since, until=_read_head(spark, name))
 
 
-def compaction(spark: SparkSession, rows: int) -> Range:
+def make_compaction(spark: SparkSession, rows: int) -> Range:
     """Write all files anew."""
-    name = _table(spark, rows, COPY_ON_WRITE, "compacted")
-    since = _head(spark, name)
+    name = _create_table(spark, rows, COPY_ON_WRITE, "compacted")
+    since = _read_head(spark, name)
     spark.sql(
         f"call {CATALOG}.system.rewrite_data_files(table => '{name}', "
         "options => map('rewrite-all', 'true'))"
     )
-    return Range(table=name, since=since, until=_head(spark, name))
+    return Range(table=name, since=since, until=_read_head(spark, name))
 
 
-def upserts(spark: SparkSession, rows: int) -> Range:
+def make_upserts(spark: SparkSession, rows: int) -> Range:
     """Write every 1000th row anew as streams do, by an equality delete for each key, which concern
     all older files: ten times before the range, once in it."""
-    name = _table(spark, rows, MERGE_ON_READ, "upserted")
+    name = _create_table(spark, rows, MERGE_ON_READ, "upserted")
     for commit in range(_EARLIER):
         _upsert(spark, name, range(commit, rows, 1000))
-    since = _head(spark, name)
+    since = _read_head(spark, name)
     _upsert(spark, name, range(_EARLIER, rows, 1000))
-    return Range(table=name, since=since, until=_head(spark, name))
+    return Range(table=name, since=since, until=_read_head(spark, name))
 
 
 def _upsert(spark: SparkSession, name: str, keys: range) -> None:
-    before = _head(spark, name)
+    before = _read_head(spark, name)
     table = IcebergTable.load(spark, CATALOG, name)
-    table.java.newRowDelta().addDeletes(_equality_deletes(table, keys)).commit()
+    table.java.newRowDelta().addDeletes(_write_equality_deletes(table, keys)).commit()
     columns = spark.table(f"{CATALOG}.{name}").columns
     shown = ", ".join("concat(s0, 'Z')" if column == "s0" else column for column in columns)
     spark.sql(
@@ -75,7 +75,7 @@ def _upsert(spark: SparkSession, name: str, keys: range) -> None:
     )
 
 
-def _equality_deletes(table: IcebergTable, keys: range) -> Any:
+def _write_equality_deletes(table: IcebergTable, keys: range) -> Any:
     """Return the Java delete file for these values of `id`, field 1, of an unpartitioned table."""
     bridge, java = table.bridge, table.java
     column = pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})
@@ -83,12 +83,12 @@ def _equality_deletes(table: IcebergTable, keys: range) -> Any:
     made = pa.table({"id": pa.array(keys, pa.int64())}, pa.schema([column]))
     pq.write_table(made, path.removeprefix("file:"))
     metadata = bridge.get_statics("org.apache.iceberg.FileMetadata")
-    builder = metadata.deleteFileBuilder(java.spec()).ofEqualityDeletes(int_array(bridge, [1]))
+    builder = metadata.deleteFileBuilder(java.spec()).ofEqualityDeletes(make_int_array(bridge, [1]))
     config = bridge.get_statics("org.apache.iceberg.MetricsConfig").getDefault()
     return describe_file(table, builder, path, config)
 
 
-def _table(spark: SparkSession, rows: int, mode: str, table: str, files: int = FILES) -> str:
+def _create_table(spark: SparkSession, rows: int, mode: str, table: str, files: int = FILES) -> str:
     """Return a table of format 3 with 20 columns."""
     columns = {"id": "id"}
     for at in range(TEXTS):
@@ -109,7 +109,7 @@ def _table(spark: SparkSession, rows: int, mode: str, table: str, files: int = F
     return f"db.{table}"
 
 
-def _head(spark: SparkSession, name: str) -> int:
+def _read_head(spark: SparkSession, name: str) -> int:
     (row,) = spark.sql(
         f"select snapshot_id from {CATALOG}.{name}.refs where name = 'main'"
     ).collect()

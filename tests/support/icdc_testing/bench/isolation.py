@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
-from icdc_testing.bench.changelog import session
-from icdc_testing.bench.machine import machine
+from icdc_testing.bench.changelog import start_session
+from icdc_testing.bench.machine import describe_machine
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.tables.misbehaving import FAULTS
@@ -25,7 +25,7 @@ def measure_isolation(folder: Path, *, rows: int, rounds: int) -> dict[str, Any]
 
     Each of the tables gets a batch of `rows` rows, `rounds` times with the fault and without.
     """
-    spark = session(folder, memory="2g")
+    spark = start_session(folder, memory="2g")
     try:
         with OpenSearchNode(folder / "opensearch") as node, FaultProxy(node.url) as proxy:
             lake = Lake(spark)
@@ -48,7 +48,7 @@ def measure_isolation(folder: Path, *, rows: int, rounds: int) -> dict[str, Any]
                 sys.stderr.write(f"{runs[-1]}\n")
     finally:
         spark.stop()
-    return {**machine("pyspark"), "rows of a batch": rows, "rounds": rounds, "runs": runs}
+    return {**describe_machine("pyspark"), "rows of a batch": rows, "rounds": rounds, "runs": runs}
 
 
 def _compare(fault: str, tables: SideBySide, rounds: int) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import platform
 from typing import Any
 
 
-def machine(*packages: str) -> dict[str, Any]:
+def describe_machine(*packages: str) -> dict[str, Any]:
     """Return the machine, its load now, and the versions of Python and of these packages."""
     return {
         "machine": f"{os.cpu_count()} cores, {platform.platform()}",

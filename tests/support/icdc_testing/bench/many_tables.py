@@ -16,9 +16,9 @@ from icdc_cli.local import processes
 from icdc_cli.local.application import find_installed
 from icdc_cli.local.runs import LocalRuns
 from icdc_testing.waiting.jvm import QUERY, SESSION, list_files, read_heap
-from icdc_testing.waiting.process_cpu import cpu_seconds
-from icdc_testing.waiting.processes import command, name_of
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.process_cpu import sum_cpu_seconds
+from icdc_testing.waiting.processes import read_command, read_name
+from icdc_testing.waiting.wait import wait_until
 
 MB = 1 << 20
 RUN = "run-1"
@@ -90,7 +90,7 @@ class FollowedTables:
         )
         self._request = RunRequest(
             run_id=RUN,
-            pipeline=_pipeline(url, catalog, count, entry or {}),
+            pipeline=_make_pipeline(url, catalog, count, entry or {}),
             owner="default/many",
             epoch=epoch,
             continuous=True,
@@ -119,13 +119,13 @@ class FollowedTables:
             path = Path(self._request.report_path)
             return path.exists() and bool(RunReport.read(path).open_sessions)
 
-        until(is_open, "a table has a session", seconds=CAUGHT_UP_SECONDS)
+        wait_until(is_open, "a table has a session", seconds=CAUGHT_UP_SECONDS)
 
     def catch_up(self) -> tuple[float, float]:
         """Return the seconds until the first table was caught up, and until all were."""
         since, first = time.monotonic(), 0.0
 
-        def caught_up() -> int:
+        def count_caught_up() -> int:
             nonlocal first
             try:
                 tables = RunReport.read(Path(self._request.report_path)).tables
@@ -137,45 +137,47 @@ class FollowedTables:
             return done
 
         wanted = len(self._request.pipeline["spec"]["tables"])
-        until(lambda: caught_up() == wanted, "all are caught up", seconds=CAUGHT_UP_SECONDS)
+        wait_until(
+            lambda: count_caught_up() == wanted, "all are caught up", seconds=CAUGHT_UP_SECONDS
+        )
         return first, time.monotonic() - since
 
-    def idle_cpu(self, seconds: float) -> float:
+    def measure_idle_cpu(self, seconds: float) -> float:
         """Return the seconds of the processor that all processes use in a minute without work."""
-        before, since = cpu_seconds(self._driver()), time.monotonic()
+        before, since = sum_cpu_seconds(self._find_driver()), time.monotonic()
         deadline = since + seconds
-        until(lambda: time.monotonic() >= deadline, "time passes", seconds=seconds + 10)
-        return (cpu_seconds(self._driver()) - before) * 60 / (time.monotonic() - since)
+        wait_until(lambda: time.monotonic() >= deadline, "time passes", seconds=seconds + 10)
+        return (sum_cpu_seconds(self._find_driver()) - before) * 60 / (time.monotonic() - since)
 
     def take(self) -> Taken:
         """Measure the processes as they are now."""
-        pids = self._pids()
-        driver, jvm = self._driver(), next(pid for pid in pids if name_of(pid) == "java")
+        pids = self._list_pids()
+        driver, jvm = self._find_driver(), next(pid for pid in pids if read_name(pid) == "java")
         workers = [pid for pid in pids if pid not in (driver, jvm)]
         heap = read_heap(jvm)
         return Taken(
             processes=len(pids),
-            driver_mb=_number(driver, "status", "VmRSS") / 1024,
-            driver_peak_mb=_number(driver, "status", "VmHWM") / 1024,
-            jvm_mb=_number(jvm, "status", "VmRSS") / 1024,
-            jvm_peak_mb=_number(jvm, "status", "VmHWM") / 1024,
+            driver_mb=_read_number(driver, "status", "VmRSS") / 1024,
+            driver_peak_mb=_read_number(driver, "status", "VmHWM") / 1024,
+            jvm_mb=_read_number(jvm, "status", "VmRSS") / 1024,
+            jvm_peak_mb=_read_number(jvm, "status", "VmHWM") / 1024,
             heap_mb=heap.bytes / MB,
             sessions=heap.objects.get(SESSION, 0),
             queries=heap.objects.get(QUERY, 0),
-            workers_mb=sum(_number(pid, "smaps_rollup", "Pss") for pid in workers) / 1024,
-            threads=sum(_number(pid, "status", "Threads") for pid in pids),
+            workers_mb=sum(_read_number(pid, "smaps_rollup", "Pss") for pid in workers) / 1024,
+            threads=sum(_read_number(pid, "status", "Threads") for pid in pids),
             files=sum(len(list_files(pid)) for pid in (driver, jvm)),
         )
 
-    def _pids(self) -> list[int]:
+    def _list_pids(self) -> list[int]:
         return processes.list_members(f"{self._folder / RUN}@{self._request.epoch}")
 
-    def _driver(self) -> int:
+    def _find_driver(self) -> int:
         request = str(self._folder / RUN / "request.json")
-        return next(pid for pid in self._pids() if request in command(pid))
+        return next(pid for pid in self._list_pids() if request in read_command(pid))
 
 
-def _pipeline(
+def _make_pipeline(
     url: str, catalog: Mapping[str, str], count: int, entry: Mapping[str, Any]
 ) -> dict[str, Any]:
     tables = [{"name": f"shop.t{n}", "identifierColumns": ["id"], **entry} for n in range(count)]
@@ -193,7 +195,7 @@ def _pipeline(
     }
 
 
-def _number(pid: int, file: str, name: str) -> int:
+def _read_number(pid: int, file: str, name: str) -> int:
     """Return the number in a line `name: 123` of a file of /proc; 0 of an ended process."""
     try:
         lines = (Path("/proc") / str(pid) / file).read_text()

@@ -17,7 +17,7 @@ def build_changed_lines(
 ) -> Iterator[bytes]:
     """Yield a line for each row of `added` files that no `removed` file holds, and for each lost
     key."""
-    new, old = _table(added, columns), _table(removed, columns)
+    new, old = _read_table(added, columns), _read_table(removed, columns)
     for row in new.join(old, keys=list(columns), join_type="left anti").to_pylist():
         yield json.dumps(row, default=str).encode()
     for row in (
@@ -26,6 +26,6 @@ def build_changed_lines(
         yield json.dumps({"delete": row}, default=str).encode()
 
 
-def _table(locations: Sequence[str], columns: Sequence[str]) -> pa.Table:
+def _read_table(locations: Sequence[str], columns: Sequence[str]) -> pa.Table:
     paths = [location.removeprefix("file:") for location in locations]
     return pa.concat_tables([pq.ParquetFile(path).read(list(columns)) for path in paths])

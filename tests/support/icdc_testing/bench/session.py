@@ -12,7 +12,7 @@ from icdc_cli.embedded.jars import fetch_jars
 from icdc_cli.embedded.jdk import find_spark_jdk
 
 
-def bench_session(
+def start_bench_session(
     name: str,
     folder: Path,
     *,
@@ -43,7 +43,7 @@ def bench_session(
     return session
 
 
-def stages(spark: SparkSession, *quantiles: float) -> list[Any]:
+def list_stages(spark: SparkSession, *quantiles: float) -> list[Any]:
     """Return Spark's metrics of all stages until now, unordered; per task at these quantiles."""
     context: Any = spark.sparkContext
     jvm: Any = spark._jvm

@@ -22,7 +22,7 @@ from icdc_cli.embedded.lake import build_jdbc_catalog
 from icdc_testing.bench.many_tables import FollowedTables
 from icdc_testing.lake.catalogs.head_lake import end_threads
 from icdc_testing.target import node_calls
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 ROWS = 20
 CHANGED = 5
@@ -50,13 +50,13 @@ class ChangingTables:
         self.indices = [f"shop.t{number}" for number in range(count)]
         self.names = [f"shop.t{number}" for number in range(count)]
         for name in self.names:
-            self._catalog.create_table(name, _rows(0).schema)
+            self._catalog.create_table(name, _make_rows(0).schema)
 
     def commit(self, number: int) -> dict[str, str]:
         """Replace the rows of every table; return the new snapshot of each by its index."""
         heads = {}
         for name, index in zip(self.names, self.indices, strict=True):
-            self._try(name, lambda table: table.overwrite(_rows(number)))
+            self._try(name, lambda table: table.overwrite(_make_rows(number)))
             head = self._catalog.load_table(name).current_snapshot()
             assert head is not None
             heads[index] = str(head.snapshot_id)
@@ -94,7 +94,7 @@ class ChangingTables:
                 return
 
 
-def _rows(number: int) -> pa.Table:
+def _make_rows(number: int) -> pa.Table:
     keys = list(range(ROWS))
     names = [f"name {number if key < CHANGED else 0:9}" for key in keys]
     notes = [f"of {number:9}" if key == ROWS - 1 else "2026-11-25" for key in keys]
@@ -151,30 +151,32 @@ class Growth:
             self._tables.expire()
 
         def are_applied() -> bool:
-            return {index: _applied(one) for index, one in self._states().items()} == heads
+            return {
+                index: _find_applied(one) for index, one in self._read_states().items()
+            } == heads
 
-        until(are_applied, f"commit {self._commits} is applied", seconds=_SECONDS)
+        wait_until(are_applied, f"commit {self._commits} is applied", seconds=_SECONDS)
 
     def sample(self, run: FollowedTables) -> None:
         """Add a sample of now."""
         batches = self._commits * len(self._tables.names)
-        taken = {**asdict(self._stored()), **asdict(run.take())}
+        taken = {**asdict(self._measure_stored()), **asdict(run.take())}
         self.samples.append({"at": time.time(), "batches": batches, **taken})
 
-    def _states(self) -> dict[str, Any]:
+    def _read_states(self) -> dict[str, Any]:
         answer = node_calls.call(
             self._url, "POST", "/icdc-state/_mget", {"ids": self._tables.indices}
         ).json
         found: Any = answer.get("docs", [])
         return {one["_id"]: one.get("_source", {}) for one in found}
 
-    def _stored(self) -> StoredSizes:
+    def _measure_stored(self) -> StoredSizes:
         documents: Any = node_calls.call(self._url, "GET", "/icdc-state/_stats/docs").json
         node_calls.call(self._url, "POST", "/*-dead-letters/_refresh")
         dead_letters: Any = node_calls.call(self._url, "GET", "/*-dead-letters/_count").json
         run = self._folder / "run-1"
         return StoredSizes(
-            state_bytes=len(json.dumps(list(self._states().values()))),
+            state_bytes=len(json.dumps(list(self._read_states().values()))),
             states=documents["_all"]["primaries"]["docs"]["count"],
             states_deleted=documents["_all"]["primaries"]["docs"]["deleted"],
             dead_letters=dead_letters["count"],
@@ -184,7 +186,7 @@ class Growth:
         )
 
 
-def _applied(state: Mapping[str, Any]) -> str | None:
+def _find_applied(state: Mapping[str, Any]) -> str | None:
     applied = state.get("applied") or {}
     return applied.get("snapshotId")
 

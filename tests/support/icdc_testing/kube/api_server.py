@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from icdc_testing.kube import audit_log, binaries, flags
-from icdc_testing.kube.kubectl import Kubectl, new_namespace, write_kubeconfig, write_private
+from icdc_testing.kube.kubectl import Kubectl, create_namespace, write_kubeconfig, write_private
 from icdc_testing.kube.rights import Right
 from icdc_testing.kube.server_process import HeldPort, Probe, Program
 from icdc_testing.network.tls import make_certificates
@@ -70,21 +70,23 @@ class KubeApi:
         self._exit.close()
 
     @contextmanager
-    def namespace(self) -> Iterator[str]:
+    def create_namespace(self) -> Iterator[str]:
         """Create a namespace; its end deletes it and does not wait until it is gone."""
-        with new_namespace(self.kubectl) as name:
+        with create_namespace(self.kubectl) as name:
             yield name
 
-    def kubectl_as(self, namespace: str, service_account: str) -> Kubectl:
+    def make_kubectl_as(self, namespace: str, service_account: str) -> Kubectl:
         """Return kubectl as a ServiceAccount: what it may do is what its roles grant."""
-        return replace(self.kubectl, kubeconfig=self.kubeconfig_for(namespace, service_account))
+        return replace(
+            self.kubectl, kubeconfig=self.write_kubeconfig_for(namespace, service_account)
+        )
 
-    def kubeconfig_for(self, namespace: str, service_account: str) -> Path:
+    def write_kubeconfig_for(self, namespace: str, service_account: str) -> Path:
         """Return a kubeconfig with a token of the ServiceAccount, good for an hour
         (TokenRequest)."""
-        token = self.kubectl.ok("create", "token", service_account, "-n", namespace).strip()
+        token = self.kubectl.run_ok("create", "token", service_account, "-n", namespace).strip()
         view = ("config", "view", "--raw", "--minify", "--flatten")
-        cluster = self.kubectl.object(*view)["clusters"][0]["cluster"]
+        cluster = self.kubectl.read_object(*view)["clusters"][0]["cluster"]
         path = self._folder / f"{namespace}.{service_account}.kubeconfig"
         return write_kubeconfig(path, cluster, token, namespace)
 
@@ -96,11 +98,11 @@ class KubeApi:
     def list_requests(self, namespace: str, service_account: str) -> dict[Right, set[int]]:
         """Return the requests of the ServiceAccount, with the statuses of the answers."""
         assert self._audit is not None, "the log of a given cluster is its administrator's"
-        return audit_log.requests_of(self._audit, namespace, service_account)
+        return audit_log.read_requests(self._audit, namespace, service_account)
 
     def _start(self, undo: ExitStack) -> None:
         # A first build takes minutes, which must not eat the time of the programs.
-        paths = binaries.programs()
+        paths = binaries.ensure_programs()
         certificates = make_certificates(self._folder / "certificates")
         client, peer, secure = (self._keep_port(undo) for _ in range(3))
         token = secrets.token_hex(16)
@@ -111,18 +113,20 @@ class KubeApi:
         write_kubeconfig(self.kubeconfig, cluster, token, "default")
         tokens = write_private(self._folder / "tokens.csv", f"{token},admin,admin,system:masters\n")
 
-        etcd = self._run(undo, paths["etcd"], flags.etcd(self._folder / "etcd", client, peer))
+        etcd = self._run(
+            undo, paths["etcd"], flags.build_etcd_flags(self._folder / "etcd", client, peer)
+        )
         health = Probe(client, "/health")
         etcd.wait_until(health.answers, "/health answers", seconds=_ETCD_SECONDS)
         self._audit = self._folder / "audit.log"
-        serving = flags.apiserver(
+        serving = flags.build_apiserver_flags(
             certificates, tokens, store=client, secure=secure, audit=self._audit
         )
         apiserver = self._run(undo, paths["kube-apiserver"], serving)
         ready = Probe(secure, "/readyz", token, certificates.ca)
         apiserver.wait_until(ready.answers, "/readyz is ok", seconds=_READY_SECONDS)
         self._become_ready()
-        controlling = flags.controllers(certificates, self.kubeconfig)
+        controlling = flags.build_controller_flags(certificates, self.kubeconfig)
         controllers = self._run(undo, paths["kube-controller-manager"], controlling)
         account = ("get", "serviceaccount", "default", "-n", "default")
         controllers.wait_until(
@@ -143,7 +147,7 @@ class KubeApi:
 
     def _become_ready(self) -> None:
         """Create what tests need on a server that has just begun to answer."""
-        program = binaries.program("kubectl")
+        program = binaries.ensure_program("kubectl")
         self.kubectl = Kubectl(program, self.kubeconfig, self._folder / "cache")
         for path in self._crds:
             self._define(path)
@@ -154,7 +158,7 @@ class KubeApi:
         Not with `kubectl wait`, which fails while the server has not written any condition.
         """
         how = ("--server-side", "--field-manager=icdc-tests", "-f", str(path))
-        spec = self.kubectl.object("apply", *how)["spec"]
+        spec = self.kubectl.read_object("apply", *how)["spec"]
         group, plural = spec["group"], spec["names"]["plural"]
         self._wait_for("get", f"{plural}.{group}", "--all-namespaces")
         for version in spec["versions"]:
@@ -163,4 +167,6 @@ class KubeApi:
 
     def _wait_for(self, *command: str) -> None:
         """Return once the command comes through."""
-        wait.until(lambda: self.kubectl.run(*command).code == 0, f"kubectl {' '.join(command)}")
+        wait.wait_until(
+            lambda: self.kubectl.run(*command).code == 0, f"kubectl {' '.join(command)}"
+        )

@@ -65,12 +65,12 @@ class ApiStub:
         """Return status and document, or status and lines of text."""
         self.asked.append(f"{method} {target}")
         if self.failure is not None:
-            return _failure(*self.failure)
+            return _make_failure(*self.failure)
         url = urlsplit(target)
         query = {key: values[0] for key, values in parse_qs(url.query).items()}
         match url.path.strip("/").split("/"):
             case ["apis", naming.GROUP, naming.VERSION, "namespaces", ns, naming.PLURAL, name]:
-                return self._pipeline(self.pipelines.get((ns, name)), method, body)
+                return self._answer_pipeline(self.pipelines.get((ns, name)), method, body)
             case ["apis", naming.GROUP, naming.VERSION, "namespaces", ns, naming.PLURAL]:
                 return self._list_pipelines(ns, query)
             case ["apis", naming.GROUP, naming.VERSION, naming.PLURAL]:
@@ -79,22 +79,22 @@ class ApiStub:
                 names = sorted({ns for ns, _ in self.pipelines} | self.denied - {"*"})
                 return 200, {"items": [{"metadata": {"name": ns}} for ns in names], "metadata": {}}
             case ["apis", "apiextensions.k8s.io", "v1", "customresourcedefinitions", _]:
-                return (200, self.crd) if self.crd else _failure(404, "not found")
+                return (200, self.crd) if self.crd else _make_failure(404, "not found")
             case ["api", "v1", "namespaces", ns, "pods"]:
                 wanted = dict(pair.split("=") for pair in query["labelSelector"].split(","))
                 pods = [p for p in self.pods if p["metadata"]["namespace"] == ns]
                 return 200, {"items": [p for p in pods if _has(p, wanted)], "metadata": {}}
             case ["api", "v1", "namespaces", _, "pods", name, "log"]:
                 if self.log_failure is not None:
-                    return _failure(*self.log_failure)
+                    return _make_failure(*self.log_failure)
                 lines, tail = self.logs[name], int(query["tailLines"])
                 return 200, lines[len(lines) - tail :] if tail else []
-        return _failure(404, f"no such path: {target}")
+        return _make_failure(404, f"no such path: {target}")
 
     def _list_pipelines(self, namespace: str, query: Mapping[str, str]) -> tuple[int, Any]:
         if namespace in self.denied:
             message = f'jane cannot list resource "{naming.PLURAL}" in API group "{naming.GROUP}"'
-            return _failure(403, message)
+            return _make_failure(403, message)
         pairs = [pair.split("=") for pair in query.get("labelSelector", "").split(",") if pair]
         found = [
             pipeline
@@ -111,16 +111,16 @@ class ApiStub:
         document = None if self.failure else self.documents.get(path)
         return None if document is None else (200, document)
 
-    def _pipeline(
+    def _answer_pipeline(
         self, pipeline: Object | None, method: str, patch: Object | None
     ) -> tuple[int, Any]:
         if pipeline is None:
-            return _failure(404, "not found")
+            return _make_failure(404, "not found")
         if method == "PATCH":
             self.before_patch(pipeline)
             version = (patch or {}).get("metadata", {}).get("resourceVersion")
             if version not in (None, pipeline["metadata"]["resourceVersion"]):
-                return _failure(409, "the object has been modified")
+                return _make_failure(409, "the object has been modified")
             _merge(pipeline, patch or {})
             touch(pipeline)
             answer = copy.deepcopy(pipeline)
@@ -135,7 +135,7 @@ def touch(pipeline: Object) -> None:
     metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
 
 
-def driver_pod(name: str, run: str, *, created: str, pipeline: str = "shop") -> Object:
+def make_driver_pod(name: str, run: str, *, created: str, pipeline: str = "shop") -> Object:
     """Return the driver's pod of a run."""
     return {
         "metadata": {
@@ -153,7 +153,7 @@ def driver_pod(name: str, run: str, *, created: str, pipeline: str = "shop") -> 
 
 
 @contextmanager
-def serving(stub: ApiStub) -> Iterator[None]:
+def serve_stub(stub: ApiStub) -> Iterator[None]:
     """Answer on a free port of loopback, which is then in `stub.url`."""
 
     class ApiStubHandler(BaseHTTPRequestHandler):
@@ -203,7 +203,7 @@ def _has(found: Object, labels: Mapping[str, str]) -> bool:
     return all(own.get(key) == value for key, value in labels.items())
 
 
-def _failure(status: int, message: str) -> tuple[int, Object]:
+def _make_failure(status: int, message: str) -> tuple[int, Object]:
     return status, {"kind": "Status", "code": status, "message": message}
 
 

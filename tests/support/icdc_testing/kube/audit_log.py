@@ -19,13 +19,13 @@ rules:
 """
 
 
-def flags(log: Path) -> list[str]:
+def build_flags(log: Path) -> list[str]:
     """Return flags of an API server that keeps the log."""
     policy = write_private(log.with_suffix(".policy.yaml"), _POLICY)
     return [f"--audit-policy-file={policy}", f"--audit-log-path={log}"]
 
 
-def requests_of(log: Path, namespace: str, account: str) -> dict[Right, set[int]]:
+def read_requests(log: Path, namespace: str, account: str) -> dict[Right, set[int]]:
     """Return the requests of the ServiceAccount, with the statuses of the answers."""
     requests: dict[Right, set[int]] = {}
     for line in log.read_text(encoding="utf-8").splitlines():

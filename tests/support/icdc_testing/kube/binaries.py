@@ -75,32 +75,34 @@ CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 """What an API server without nodes is made of."""
 
 
-def program(name: str) -> Path:
+def ensure_program(name: str) -> Path:
     """Return the program, ready to be run; built first where the cache does not have it.
 
     Submission where it cannot be had: no Go, one that is too old, no network, a full disk.
     """
     source = _SOURCES[name]
-    flags = _flags(source)
+    flags = _build_flags(source)
     # A folder for each: kubectl takes a file name with a dash for that of a plugin.
-    folder = jars.choose_cache_dir() / "programs" / f"{name}-{_key(source, flags)}"
+    folder = jars.choose_cache_dir() / "programs" / f"{name}-{_compute_key(source, flags)}"
     built = folder / name
     if not built.is_file():
         with jars.hold_lock(folder.with_name(".lock")):
             # Another process may have built it while this one waited.
             if not built.is_file():
-                sys.stderr.write(f"building {name} {_version(source)}: only once, but minutes\n")
+                sys.stderr.write(
+                    f"building {name} {_read_version(source)}: only once, but minutes\n"
+                )
                 _build(source, flags, built)
     return built
 
 
-def programs(names: Iterable[str] = CONTROL_PLANE) -> dict[str, Path]:
+def ensure_programs(names: Iterable[str] = CONTROL_PLANE) -> dict[str, Path]:
     """Return several of them by name; Submission as for one.
 
     What Go has compiled is removed once every program of the tests has been built, and so are the
     modules: they take 6 and 5 GB, which nothing reads again until a version changes.
     """
-    built = {name: program(name) for name in names}
+    built = {name: ensure_program(name) for name in names}
     caches = _list_go_caches()
     if built.keys() >= set(NAMES) and caches["GOCACHE"].is_dir():
         with jars.hold_lock(caches["GOCACHE"].with_name("programs") / ".lock"):
@@ -118,29 +120,29 @@ def _list_go_caches() -> dict[str, Path]:
     return {"GOCACHE": cache / "go-build", "GOMODCACHE": cache / "go-modules"}
 
 
-def source_folder(name: str) -> Path:
+def find_source_folder(name: str) -> Path:
     """Return the folder of the module that holds the program: charts and definitions are there too.
 
-    Fetched if it is not there; Submission as for `program`.
+    Fetched if it is not there; Submission as for `ensure_program`.
     """
     source = _SOURCES[name]
     with jars.hold_lock(jars.choose_cache_dir() / "programs" / ".lock"):
-        shown = _go(source, "mod", "download", "-json", _module_and_version(source)[0])
+        shown = _go(source, "mod", "download", "-json", _read_module_and_version(source)[0])
     folder: str = json.loads(shown.stdout)["Dir"]
     return Path(folder)
 
 
-def _flags(source: _GoSource) -> list[str]:
-    linked = ["-s", "-w", *(f"-X {name}={value}" for name, value in _stamps(source).items())]
+def _build_flags(source: _GoSource) -> list[str]:
+    linked = ["-s", "-w", *(f"-X {name}={value}" for name, value in _build_stamps(source).items())]
     return ["-trimpath", "-buildvcs=false", "-ldflags", " ".join(linked)]
 
 
-def _stamps(source: _GoSource) -> dict[str, str]:
+def _build_stamps(source: _GoSource) -> dict[str, str]:
     """Return variables by which a program knows its version, as its own build sets them."""
     if source.package.startswith(_HELM):
-        return {f"{_HELM}/internal/version.version": _version(source)}
+        return {f"{_HELM}/internal/version.version": _read_version(source)}
     if source.package.startswith(_KUBERNETES):
-        version = _version(source)
+        version = _read_version(source)
         major, minor, _ = version.removeprefix("v").split(".")
         values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
         packages = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
@@ -148,11 +150,11 @@ def _stamps(source: _GoSource) -> dict[str, str]:
     return {}
 
 
-def _version(source: _GoSource) -> str:
-    return _module_and_version(source)[1]
+def _read_version(source: _GoSource) -> str:
+    return _read_module_and_version(source)[1]
 
 
-def _module_and_version(source: _GoSource) -> tuple[str, str]:
+def _read_module_and_version(source: _GoSource) -> tuple[str, str]:
     """Return the module that holds the package and its version in go.mod; ("", "") for our own."""
     text = (source.module / "go.mod").read_text(encoding="utf-8")
     required: list[tuple[str, str]] = re.findall(
@@ -165,7 +167,7 @@ def _module_and_version(source: _GoSource) -> tuple[str, str]:
     return next(fitting, ("", ""))
 
 
-def _key(source: _GoSource, flags: list[str]) -> str:
+def _compute_key(source: _GoSource, flags: list[str]) -> str:
     platform = _go(source, "env", "GOVERSION", "GOOS", "GOARCH").stdout
     # A module without dependencies has no go.sum; those of our own have code beside it.
     names = ("go.mod", "go.sum", "*.go")
@@ -226,7 +228,7 @@ def main() -> int:
     if unknown:
         parser.error(f"no such program: {', '.join(unknown)}; known: {', '.join(_SOURCES)}")
     try:
-        built = programs(names or CONTROL_PLANE)
+        built = ensure_programs(names or CONTROL_PLANE)
         folders = os.pathsep.join(str(path.parent) for path in built.values())
         lines = "".join(f"{name}: {path}\n" for name, path in built.items())
         sys.stdout.write(f"{folders}\n" if options.path else lines)

@@ -18,7 +18,7 @@ _CONTROLLERS = (
 )
 
 
-def etcd(data: Path, client: HeldPort, peer: HeldPort) -> list[str]:
+def build_etcd_flags(data: Path, client: HeldPort, peer: HeldPort) -> list[str]:
     """Return flags of a store of one member that does not wait for the disk."""
     return [
         f"--data-dir={data}",
@@ -33,7 +33,7 @@ def etcd(data: Path, client: HeldPort, peer: HeldPort) -> list[str]:
     ]
 
 
-def apiserver(
+def build_apiserver_flags(
     certificates: Certificates, tokens: Path, *, store: HeldPort, secure: HeldPort, audit: Path
 ) -> list[str]:
     """Return flags by which roles decide (RBAC) and ServiceAccounts get bound tokens; `tokens`
@@ -59,11 +59,11 @@ def apiserver(
         f"--service-account-signing-key-file={certificates.key}",
         "--service-cluster-ip-range=10.96.0.0/24",
         "--profiling=false",
-        *audit_log.flags(audit),
+        *audit_log.build_flags(audit),
     ]
 
 
-def controllers(certificates: Certificates, kubeconfig: Path) -> list[str]:
+def build_controller_flags(certificates: Certificates, kubeconfig: Path) -> list[str]:
     """Return flags for only the controllers that matter without nodes; it serves nothing itself."""
     return [
         f"--kubeconfig={kubeconfig}",

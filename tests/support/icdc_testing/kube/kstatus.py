@@ -22,7 +22,7 @@ class Verdict(StrEnum):
 _OF_CONDITION = {"Reconciling": Verdict.IN_PROGRESS, "Stalled": Verdict.FAILED}
 
 
-def verdict(resource: Resource) -> Verdict:
+def judge(resource: Resource) -> Verdict:
     """Return the verdict on the resource as the API server has it."""
     metadata, status = resource["metadata"], resource.get("status") or {}
     if metadata.get("deletionTimestamp"):

@@ -24,7 +24,7 @@ class Ran:
     err: str
 
 
-def _waits(arguments: tuple[str, ...]) -> float:
+def _sum_waits(arguments: tuple[str, ...]) -> float:
     """Return the seconds for which the command itself waits: `kubectl wait --timeout=420s`."""
     return sum(float(match[1]) for match in map(_TIMEOUT.fullmatch, arguments) if match)
 
@@ -49,32 +49,32 @@ class Kubectl:
             text=True,
             encoding="utf-8",
             env={**os.environ, "KUBERC": "off"},
-            timeout=_COMMAND_SECONDS + _waits(arguments),
+            timeout=_COMMAND_SECONDS + _sum_waits(arguments),
             check=False,
         )
         return Ran(done.returncode, done.stdout, done.stderr)
 
-    def ok(self, *arguments: str, stdin: str = "") -> str:
+    def run_ok(self, *arguments: str, stdin: str = "") -> str:
         """Run kubectl and return its output; AssertionError with its stderr if it fails."""
         ran = self.run(*arguments, stdin=stdin)
         assert ran.code == 0, f"kubectl {' '.join(arguments)}: {ran.err}"
         return ran.out
 
-    def object(self, *arguments: str, stdin: str = "") -> dict[str, Any]:
+    def read_object(self, *arguments: str, stdin: str = "") -> dict[str, Any]:
         """Return the object or list that it printed."""
-        parsed: dict[str, Any] = json.loads(self.ok(*arguments, "-o", "json", stdin=stdin))
+        parsed: dict[str, Any] = json.loads(self.run_ok(*arguments, "-o", "json", stdin=stdin))
         return parsed
 
 
 @contextmanager
-def new_namespace(kubectl: Kubectl) -> Iterator[str]:
+def create_namespace(kubectl: Kubectl) -> Iterator[str]:
     """Create a namespace; its end deletes it and does not wait until it is gone."""
     name = f"icdc-{secrets.token_hex(4)}"
-    kubectl.ok("create", "namespace", name)
+    kubectl.run_ok("create", "namespace", name)
     try:
         yield name
     finally:
-        kubectl.ok("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+        kubectl.run_ok("delete", "namespace", name, "--wait=false", "--ignore-not-found")
 
 
 def write_kubeconfig(path: Path, cluster: dict[str, Any], token: str, namespace: str) -> Path:

@@ -19,7 +19,7 @@ _END_SECONDS = 120.0
 
 
 class OperatorProcess:
-    """One process; what it logs goes to a file. Use `running`."""
+    """One process; what it logs goes to a file. Use `run_operator`."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
         self._process = process
@@ -36,17 +36,21 @@ class OperatorProcess:
         """Return the messages of the log lines."""
         return [str(line["message"]) for line in self.log]
 
-    def says(self, text: str) -> None:
+    def wait_for_log(self, text: str) -> None:
         """Wait until it has logged something with `text` in it."""
-        self.until(lambda: any(text in message for message in self.messages), f"it logs {text!r}")
+        self.wait_until(
+            lambda: any(text in message for message in self.messages), f"it logs {text!r}"
+        )
 
-    def until(self, reached: Any, what: str, *, seconds: float = wait.WAIT_SECONDS) -> None:
+    def wait_until(self, reached: Any, what: str, *, seconds: float = wait.WAIT_SECONDS) -> None:
         """Wait; an AssertionError shows the log."""
         try:
-            wait.until(lambda: self._process.poll() is not None or reached(), what, seconds=seconds)
+            wait.wait_until(
+                lambda: self._process.poll() is not None or reached(), what, seconds=seconds
+            )
         except AssertionError as error:
-            raise AssertionError(f"{error}\n{self._tail()}") from error
-        assert self._process.poll() is None or reached(), f"it has ended\n{self._tail()}"
+            raise AssertionError(f"{error}\n{self._read_tail()}") from error
+        assert self._process.poll() is None or reached(), f"it has ended\n{self._read_tail()}"
 
     @property
     def pid(self) -> int:
@@ -56,7 +60,7 @@ class OperatorProcess:
     def ask(self, server: str, path: str) -> tuple[int, str]:
         """Return status and body of an answer of the server `health` or `metrics`."""
         start = f"{server} on port "
-        self.says(start)
+        self.wait_for_log(start)
         (message,) = [message for message in self.messages if message.startswith(start)]
         connection = http.client.HTTPConnection("127.0.0.1", int(message.removeprefix(start)))
         try:
@@ -66,7 +70,7 @@ class OperatorProcess:
         finally:
             connection.close()
 
-    def metric(self, sample: str) -> float:
+    def read_metric(self, sample: str) -> float:
         """Return the value of a metric with its labels as the text format has them; 0 if it is
         not."""
         _, text = self.ask("metrics", "/metrics")
@@ -96,12 +100,12 @@ class OperatorProcess:
             self._process.kill()
         self._process.wait(_END_SECONDS)
 
-    def _tail(self) -> str:
+    def _read_tail(self) -> str:
         return "\n".join(self._log.read_text(encoding="utf-8").splitlines()[-30:])
 
 
 @contextmanager
-def running(
+def run_operator(
     kubeconfig: Path, folder: Path, name: str, arguments: Sequence[str]
 ) -> Iterator[OperatorProcess]:
     """Run an operator on free ports; it is killed at the end if it still runs."""

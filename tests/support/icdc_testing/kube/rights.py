@@ -23,29 +23,29 @@ Right = tuple[str, str, str]
 """API group, resource (with its subresource) and verb."""
 
 
-def rules(*names: str) -> list[Rule]:
+def read_rules(*names: str) -> list[Rule]:
     """Return the rules in the files of these names, as a Role has them."""
     texts = [(FILES / f"{name}.yaml").read_text(encoding="utf-8") for name in names]
     return [rule for text in texts for rule in yaml.safe_load(text)]
 
 
-def rights(*names: str) -> set[Right]:
+def list_rights(*names: str) -> set[Right]:
     """Return the same, one by one."""
     return {
         (group, resource, verb)
-        for rule in rules(*names)
+        for rule in read_rules(*names)
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
 
 
-def account(pipelines: Pipelines, name: str, *names: str) -> str:
+def create_account(pipelines: Pipelines, name: str, *names: str) -> str:
     """Make the ServiceAccount with a Role of exactly the rules in these files; return its name."""
-    pipelines.ok("create", "serviceaccount", name)
-    grant(pipelines, name, rules(*names))
+    pipelines.run_ok("create", "serviceaccount", name)
+    grant(pipelines, name, read_rules(*names))
     whom = f"--serviceaccount={pipelines.namespace}:{name}"
-    pipelines.ok("create", "rolebinding", name, f"--role={name}", whom)
+    pipelines.run_ok("create", "rolebinding", name, f"--role={name}", whom)
     return name
 
 
@@ -57,4 +57,4 @@ def grant(pipelines: Pipelines, name: str, granted: list[Rule]) -> None:
         "metadata": {"name": name},
         "rules": granted,
     }
-    pipelines.ok("apply", "-f", "-", stdin=json.dumps(role))
+    pipelines.run_ok("apply", "-f", "-", stdin=json.dumps(role))

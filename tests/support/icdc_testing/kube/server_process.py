@@ -116,7 +116,7 @@ class Program:
             try:
                 # In a process group of its own: Ctrl-C reaches the tests, which then end it.
                 process = subprocess.Popen(
-                    [*([] if outlives else with_parent()), str(path), *arguments],
+                    [*([] if outlives else end_with_parent()), str(path), *arguments],
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
@@ -141,10 +141,10 @@ class Program:
         deadline = time.monotonic() + seconds
         while not reached():
             if self._process.poll() is not None:
-                raise Submission(self._failure(f"ended with {self._process.returncode}"))
+                raise Submission(self._describe_failure(f"ended with {self._process.returncode}"))
             if time.monotonic() > deadline:
                 raise StartTimeout(
-                    self._failure(f"did not come to this in {seconds:.0f} s: {what}")
+                    self._describe_failure(f"did not come to this in {seconds:.0f} s: {what}")
                 )
             time.sleep(_POLL_SECONDS)
 
@@ -153,12 +153,12 @@ class Program:
         self._process.kill()
         self._process.wait()
 
-    def _failure(self, what: str) -> str:
+    def _describe_failure(self, what: str) -> str:
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
         return f"{self.name} {what}; the end of its log:\n" + "\n".join(lines[-_SHOWN_LINES:])
 
 
-def with_parent(signal_name: str = "KILL") -> list[str]:
+def end_with_parent(signal_name: str = "KILL") -> list[str]:
     """Return the prefix of a command that the kernel ends with us; empty if it cannot."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", signal_name, "--"] if setpriv else []

@@ -16,7 +16,7 @@ SAMPLES = ROOT / "crds" / "samples"
 Resource = dict[str, Any]
 
 
-def sample(name: str) -> Resource:
+def load_sample(name: str) -> Resource:
     """Return a sample by the name of its file, as plain values."""
     return load_resource(SAMPLES / f"{name}.yaml", {})
 
@@ -26,15 +26,15 @@ def load_pipeline(path: Path, env: Mapping[str, str]) -> Pipeline:
     return parse_pipeline(load_resource(path, env), source=str(path))
 
 
-def minimal(name: str = "shop", **spec: Any) -> Resource:
+def make_minimal(name: str = "shop", **spec: Any) -> Resource:
     """Return the least pipeline, and these fields of its spec."""
-    resource = sample("minimal")
+    resource = load_sample("minimal")
     resource["metadata"]["name"] = name
     resource["spec"].update(spec)
     return resource
 
 
-def condition(kind: str, status: str, **more: Any) -> Resource:
+def make_condition(kind: str, status: str, **more: Any) -> Resource:
     """Return a condition with all that it must have."""
     return {
         "type": kind,
@@ -56,9 +56,9 @@ class Pipelines:
         """Run kubectl in the namespace."""
         return self.kubectl.run("-n", self.namespace, *arguments, stdin=stdin)
 
-    def ok(self, *arguments: str, stdin: str = "") -> str:
+    def run_ok(self, *arguments: str, stdin: str = "") -> str:
         """Run kubectl in the namespace, which must come through; return what it printed."""
-        return self.kubectl.ok("-n", self.namespace, *arguments, stdin=stdin)
+        return self.kubectl.run_ok("-n", self.namespace, *arguments, stdin=stdin)
 
     def try_to_apply(self, resource: Resource) -> Ran:
         """Apply on the server's side; return how that ended."""
@@ -72,16 +72,16 @@ class Pipelines:
 
     def get(self, name: str = "shop") -> Resource:
         """Return the object as it is stored, with who manages which field."""
-        shown = self.ok("get", naming.CRD_NAME, name, "-o", "json", "--show-managed-fields")
+        shown = self.run_ok("get", naming.CRD_NAME, name, "-o", "json", "--show-managed-fields")
         pipeline: Resource = json.loads(shown)
         return pipeline
 
     def patch_status(self, status: Resource, name: str = "shop") -> None:
         """Merge into the status through the subresource, as the operator does."""
         how = ("--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
-        self.ok("patch", naming.CRD_NAME, name, *how)
+        self.run_ok("patch", naming.CRD_NAME, name, *how)
 
-    def names(self, *selection: str) -> list[str]:
+    def list_names(self, *selection: str) -> list[str]:
         """Return the names of the pipelines that a list shows."""
-        listed = json.loads(self.ok("get", naming.CRD_NAME, *selection, "-o", "json"))
+        listed = json.loads(self.run_ok("get", naming.CRD_NAME, *selection, "-o", "json"))
         return sorted(item["metadata"]["name"] for item in listed["items"])

@@ -14,10 +14,10 @@ How = Callable[[bytes], bytes | None]
 
 
 NEEDLE = b"needle"
-"""Stands in a row of every file that `other_byte` damages."""
+"""Stands in a row of every file that `change_byte` damages."""
 
 
-def local(location: str) -> Path:
+def find_file(location: str) -> Path:
     """Return the file behind a location of the test's catalog."""
     return Path(unquote(urlsplit(location).path))
 
@@ -29,7 +29,7 @@ def find_by(query: str) -> Find:
     """
 
     def find(stage: ScenarioTable) -> str:
-        snapshots = stage.snapshots()
+        snapshots = stage.list_snapshots()
         text = query.replace("{last}", str(snapshots[-1])).replace("{first}", str(snapshots[0]))
         ((location,),) = stage.sql(text)
         return str(location)
@@ -56,9 +56,9 @@ METADATA = find_by(
 )
 
 
-def version_hint(stage: ScenarioTable) -> str:
+def find_version_hint(stage: ScenarioTable) -> str:
     """Return the file in which a Hadoop catalog keeps the number of the newest metadata."""
-    return str(local(METADATA(stage)).parent / "version-hint.text")
+    return str(find_file(METADATA(stage)).parent / "version-hint.text")
 
 
 def lose(_: bytes) -> None:
@@ -70,17 +70,17 @@ def cut(content: bytes) -> bytes:
     return content[: len(content) // 2]
 
 
-def garbage(content: bytes) -> bytes:
+def garble(content: bytes) -> bytes:
     """Return something else of the same length."""
     return b"\x07garbage"[:8] * (len(content) // 8) + b"\x07" * (len(content) % 8)
 
 
-def newer(content: bytes) -> bytes:
+def raise_version(content: bytes) -> bytes:
     """Return metadata of a format version that nobody has written yet."""
     return re.sub(rb'("format-version"\s*:\s*)\d', rb"\g<1>9", content)
 
 
-def other_byte(content: bytes) -> bytes:
+def change_byte(content: bytes) -> bytes:
     """Return it with another value in the first page of a Parquet file that is not compressed."""
     at = content.index(NEEDLE) + 1
     return content[:at] + bytes([content[at] ^ 2]) + content[at + 1 :]
@@ -96,7 +96,7 @@ class Damage:
     def do(self, stage: ScenarioTable) -> None:
         """Damage the file, which is `{file}` in the story's messages from here on."""
         location = self._find(stage)
-        path = local(location)
+        path = find_file(location)
         content = path.read_bytes()
         self._saved = path, content
         path.unlink()
@@ -115,9 +115,9 @@ class Damage:
 
 
 @contextmanager
-def silent_file(location: str) -> Iterator[None]:
+def silence_file(location: str) -> Iterator[None]:
     """Whoever opens the file waits, as for a store that does not answer."""
-    file = local(location)
+    file = find_file(location)
     stored = file.rename(file.with_name(f"{file.name}.stored"))
     os.mkfifo(file)
     try:

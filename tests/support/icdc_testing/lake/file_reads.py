@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 from icdc_spark.iceberg.jvm.bridge import Bridge
 
 
-def bytes_read(session: SparkSession) -> int:
+def count_bytes_read(session: SparkSession) -> int:
     """Return the bytes read from local files since the JVM began; asking whether a file is there is
     no reading."""
     files = Bridge(session).get_statics("org.apache.hadoop.fs.FileSystem")

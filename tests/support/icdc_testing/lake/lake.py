@@ -74,7 +74,7 @@ class Lake:
         properties: str = "",
     ) -> str:
         """Create a table `db.tN`; return its name below the catalog."""
-        name = self.new_name()
+        name = self.choose_name()
         clause = f"partitioned by ({partitioned})" if partitioned else ""
         modes = ", ".join(f"'write.{verb}.mode'='{mode}'" for verb in ("update", "delete", "merge"))
         self.sql(
@@ -83,7 +83,7 @@ class Lake:
         )
         return name
 
-    def new_name(self) -> str:
+    def choose_name(self) -> str:
         """Return a name that no table has."""
         self.sql(f"create namespace if not exists {self.catalog}.db")
         return f"db.t{next(self._numbers)}"
@@ -95,29 +95,29 @@ class Lake:
             "options => map('rewrite-all', 'true', 'min-input-files', '1'))"
         )
 
-    def table(self, name: str) -> IcebergTable:
+    def load_table(self, name: str) -> IcebergTable:
         """Return the table as the application loads it."""
         return IcebergTable.load(self.session, self.catalog, name)
 
     def add_time_column(self, name: str) -> None:
         """Add the column `at`, for which Spark has no type: pyarrow reads the table from now on."""
-        table = self.table(name)
+        table = self.load_table(name)
         time = table.bridge.get_statics("org.apache.iceberg.types.Types$TimeType").get()
         table.java.updateSchema().addColumn("at", time).commit()
         # Readers go by the schema of the snapshot.
         table.java.newAppend().commit()
 
-    def head(self, name: str) -> int:
+    def read_head(self, name: str) -> int:
         """Return the id of the current snapshot."""
-        snapshot = self.table(name).find_current_snapshot()
+        snapshot = self.load_table(name).find_current_snapshot()
         assert snapshot is not None
         return snapshot.id
 
-    def spec(self, name: str, at: int | None = None, **wishes: Any) -> DocumentSpec:
+    def resolve_spec(self, name: str, at: int | None = None, **wishes: Any) -> DocumentSpec:
         """Return the document spec; the key is the column `id` unless said otherwise."""
         if not wishes.get("append_only"):
             wishes.setdefault("identifier_columns", ("id",))
-        schema = self.table(name).read_schema(at)
+        schema = self.load_table(name).read_schema(at)
         return resolve_spec(
             name, schema, DocumentWishes(**wishes), build_analyser(self.session, name)
         )
@@ -126,8 +126,8 @@ class Lake:
         self, name: str, *, target_bytes: int = 1 << 30, **wishes: Any
     ) -> list[BatchOperations]:
         """Return one batch per chunk of the current snapshot."""
-        at, table = self.head(name), self.table(name)
-        spec = self.spec(name, at, **wishes)
+        at, table = self.read_head(name), self.load_table(name)
+        spec = self.resolve_spec(name, at, **wishes)
         plan = plan_export(table, at, target_bytes=target_bytes, target_rows=10_000)
         with open_reader(self.session, table, at, spec) as reader:
             return [
@@ -135,7 +135,7 @@ class Lake:
                 for chunk in plan.iterate_chunks()
             ]
 
-    def changes(
+    def diff(
         self,
         name: str,
         since: int | None,
@@ -149,7 +149,7 @@ class Lake:
         with self._open_plan(name, since, until, wishes) as (reader, plan, spec):
             return parse(build_change_lines(reader, plan, spec, version=VERSION, strategy=strategy))
 
-    def ways(self, name: str, since: int, **wishes: Any) -> dict[Strategy, BatchOperations]:
+    def compute_ways(self, name: str, since: int, **wishes: Any) -> dict[Strategy, BatchOperations]:
         """Return the batch to the current snapshot by every strategy that fits, the chosen one
         first."""
         with self._open_plan(name, since, None, wishes) as (reader, plan, spec):
@@ -157,22 +157,22 @@ class Lake:
                 strategy: parse(
                     build_change_lines(reader, plan, spec, version=VERSION, strategy=strategy)
                 )
-                for strategy in (choose_strategy(plan), *other_strategies(plan))
+                for strategy in (choose_strategy(plan), *list_other_strategies(plan))
             }
 
     @contextmanager
     def _open_plan(
         self, name: str, since: int | None, until: int | None, wishes: dict[str, Any]
     ) -> Iterator[tuple[SnapshotReader, ChangePlan, DocumentSpec]]:
-        at, table = until or self.head(name), self.table(name)
-        spec = self.spec(name, at, **wishes)
+        at, table = until or self.read_head(name), self.load_table(name)
+        spec = self.resolve_spec(name, at, **wishes)
         plan = choose_planner(spec)(table, since, at)
         with open_reader(self.session, table, at, spec) as reader:
             yield reader, plan, spec
 
 
 @contextmanager
-def rows_one_by_one(session: SparkSession) -> Iterator[None]:
+def read_rows_one_by_one(session: SparkSession) -> Iterator[None]:
     """Let Spark read files by rows: Iceberg 1.12 fails to read variants by columns."""
     name = "spark.sql.iceberg.vectorization.enabled"
     session.conf.set(name, "false")
@@ -182,7 +182,7 @@ def rows_one_by_one(session: SparkSession) -> Iterator[None]:
         session.conf.unset(name)
 
 
-def other_strategies(plan: ChangePlan) -> Sequence[Strategy]:
+def list_other_strategies(plan: ChangePlan) -> Sequence[Strategy]:
     """Return the strategies that must agree with the chosen one."""
     usable = {Strategy.ONE_READ, Strategy.TWO_READS}
     if plan.removed.files == 0:
@@ -197,16 +197,16 @@ def parse(lines: OperationLines) -> BatchOperations:
     with translate_source_errors("the table"):
         rows = lines.frame.collect()
     return BatchOperations(
-        sorted(_op(bytes(row["line"]), row["expect"]) for row in rows), lines.read_counts()
+        sorted(_parse_op(bytes(row["line"]), row["expect"]) for row in rows), lines.read_counts()
     )
 
 
-def frame_of_ids(session: SparkSession, ids: Sequence[str]) -> DataFrame:
+def make_frame_of_ids(session: SparkSession, ids: Sequence[str]) -> DataFrame:
     """Return a frame with the column `id`."""
     return session.createDataFrame([(one,) for one in ids], "id string")
 
 
-def _op(line: bytes, expect: str) -> Op:
+def _parse_op(line: bytes, expect: str) -> Op:
     assert line.endswith(b"\n")
     action, *source = line.decode().removesuffix("\n").split("\n")
     ((verb, details),) = json.loads(action).items()

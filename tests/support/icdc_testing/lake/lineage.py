@@ -15,22 +15,22 @@ def create_filled(lake: Lake, columns: str, rows: Iterable[str], **wishes: Any) 
     """Create a table of format 3 with these rows in one file; return it and its snapshot."""
     name = lake.create(columns, version=3, **wishes)
     lake.sql(f"insert into lake.{name} select /*+ coalesce(1) */ * from values {', '.join(rows)}")
-    return name, lake.head(name)
+    return name, lake.read_head(name)
 
 
 def put_back(lake: Lake, name: str, past: int) -> None:
     """Replace the only data file of a table by that of an earlier snapshot."""
-    table = lake.table(name)
-    (old,), (new,) = (_data_files(table, at) for at in (past, lake.head(name)))
+    table = lake.load_table(name)
+    (old,), (new,) = (_list_data_files(table, at) for at in (past, lake.read_head(name)))
     table.java.newOverwrite().deleteFile(new).addFile(old).commit()
 
 
-def by_lineage(lake: Lake, name: str, since: int, **wishes: Any) -> BatchOperations:
+def compute_by_lineage(lake: Lake, name: str, since: int, **wishes: Any) -> BatchOperations:
     """Return the batch that follows from what rows say, as it is chosen where there are many."""
-    return lake.changes(name, since, strategy=Strategy.LINEAGE, **wishes)
+    return lake.diff(name, since, strategy=Strategy.LINEAGE, **wishes)
 
 
-def _data_files(table: IcebergTable, snapshot_id: int) -> list[Any]:
+def _list_data_files(table: IcebergTable, snapshot_id: int) -> list[Any]:
     """Return the Java data files of a snapshot, with all that metadata say of their columns."""
     scan = table.java.newScan().useSnapshot(snapshot_id).includeColumnStats()
     return [

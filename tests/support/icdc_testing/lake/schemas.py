@@ -10,7 +10,7 @@ from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_testing.lake.lake import Lake
 
 
-def fields_json(fields: Mapping[str, Any], *, required: bool = False) -> str:
+def build_schema_json(fields: Mapping[str, Any], *, required: bool = False) -> str:
     """Return an Iceberg schema in JSON of top-level fields, by name and type."""
     described = [
         {"id": number, "name": name, "type": kind, "required": required}
@@ -35,10 +35,10 @@ def create_from_json(
     loaded.buildTable(identifier, parsed).withProperties(chosen).create()
 
 
-def with_time(lake: Lake, columns: Mapping[str, Any], *, version: int = 2) -> str:
+def create_with_time(lake: Lake, columns: Mapping[str, Any], *, version: int = 2) -> str:
     """Create a table with an `id`, a time `t`, and these Iceberg types; return its name."""
-    name = lake.new_name()
-    described = fields_json({"id": "int", "t": "time", **columns})
+    name = lake.choose_name()
+    described = build_schema_json({"id": "int", "t": "time", **columns})
     create_from_json(
         lake.session, f"{lake.catalog}.{name}", described, {"format-version": str(version)}
     )

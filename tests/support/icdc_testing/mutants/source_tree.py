@@ -46,7 +46,7 @@ class SourceTree:
             for path, original in originals.items():
                 (self.folder / path).write_bytes(original)
 
-    def environment(self) -> dict[str, str]:
+    def build_environment(self) -> dict[str, str]:
         """Return the environment in which this copy wins over the installed packages.
 
         Processes that such a process starts, Spark's Python workers among them, inherit it.

@@ -53,7 +53,7 @@ def run_tests(tree: SourceTree, edits: Sequence[Edit], tests: Sequence[str]) -> 
         outcomes = Path(folder) / "outcomes.json"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
         command += ["-p", "icdc_testing.mutants.pytest_outcomes", "--durations=0", "--tb=short"]
-        environment = {**tree.environment(), "ICDC_MUTANT_OUTCOMES": str(outcomes)}
+        environment = {**tree.build_environment(), "ICDC_MUTANT_OUTCOMES": str(outcomes)}
         environment["PYTHONPATH"] += f":{SOURCES}"
         try:
             ended = subprocess.run(

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from icdc_testing.network.exchange import ConnectionEndError, Exchange
 from icdc_testing.network.faults import Action, Hold, Rule, Status
 from icdc_testing.network.http_messages import HttpRequest, Response, exchange, read_request
-from icdc_testing.network.recorded_writes import Write, writes_of
+from icdc_testing.network.recorded_writes import Write, list_writes
 
 _STOP_SECONDS = 60.0
 
@@ -38,7 +38,7 @@ class Seen:
     arrived: float
     """When the whole request was here, by the monotonic clock, in seconds."""
 
-    def json(self) -> object:
+    def parse_body(self) -> object:
         """Return the body as JSON; None where there is none."""
         return json.loads(self.body) if self.body else None
 
@@ -139,12 +139,12 @@ class FaultProxy:
             self._writes.clear()
             self._seen.clear()
 
-    def writes(self, index: str | None = None) -> list[Write]:
+    def list_writes(self, index: str | None = None) -> list[Write]:
         """Return document operations forwarded so far, in order; those of one index when named."""
         with self._lock:
             return [w for w in self._writes if index is None or w.index == index]
 
-    def requests(self, path: str = "") -> list[Seen]:
+    def list_requests(self, path: str = "") -> list[Seen]:
         """Return requests answered or dropped so far, in order; those whose target holds `path`."""
         with self._lock:
             return [seen for seen in self._seen if path in seen.target]
@@ -155,7 +155,7 @@ class FaultProxy:
         tasks: set[asyncio.Task[None]] = set()
 
         def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.ensure_future(self._connection(reader, writer))
+            task = asyncio.ensure_future(self._serve_connection(reader, writer))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
 
@@ -170,13 +170,15 @@ class FaultProxy:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_connection(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         reset = True
         try:
             while True:
                 request = await read_request(reader, writer)
-                await self._one(request, writer)
-                if request.header("connection").lower() == "close":
+                await self._serve_one(request, writer)
+                if request.get_header("connection").lower() == "close":
                     reset = False
                     return
         except ConnectionEndError as end:
@@ -194,11 +196,11 @@ class FaultProxy:
             else:
                 writer.close()
 
-    async def _one(self, request: HttpRequest, writer: asyncio.StreamWriter) -> None:
+    async def _serve_one(self, request: HttpRequest, writer: asyncio.StreamWriter) -> None:
         """Play the rule for one request and write the answer, if any."""
         underway = Exchange(request, self._forward)
         try:
-            reply = await underway.play(self._action_for(request))
+            reply = await underway.play(self._choose_action(request))
         finally:
             # Before the client can know: a test that has its answer finds the record.
             self._note(underway)
@@ -207,7 +209,7 @@ class FaultProxy:
         if reply.last:
             raise ConnectionEndError(reset=False)
 
-    def _action_for(self, request: HttpRequest) -> Action | None:
+    def _choose_action(self, request: HttpRequest) -> Action | None:
         if not self._is_authorized(request):
             return Status(401, kind="security_exception")
         with self._lock:
@@ -217,7 +219,7 @@ class FaultProxy:
         if self.credentials is None:
             return True
         token = base64.b64encode(":".join(self.credentials).encode()).decode()
-        return request.header("authorization") == f"Basic {token}"
+        return request.get_header("authorization") == f"Basic {token}"
 
     def _note(self, done: Exchange) -> None:
         request = done.request
@@ -225,8 +227,8 @@ class FaultProxy:
             request.method,
             request.target,
             len(request.body),
-            request.text(),
-            request.header("x-opaque-id"),
+            request.decompress(),
+            request.get_header("x-opaque-id"),
             done.forwarded,
             done.fault,
             done.status,
@@ -238,6 +240,6 @@ class FaultProxy:
     async def _forward(self, request: HttpRequest) -> Response:
         """Send a request to the node and record what it writes."""
         with self._lock:
-            self._writes.extend(writes_of(request))
+            self._writes.extend(list_writes(request))
         upstream = urlsplit(self.upstream)
         return await exchange(upstream.hostname or "", upstream.port or 0, request)

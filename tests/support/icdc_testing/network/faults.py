@@ -96,7 +96,7 @@ class Hold:
         """Break the connection; a request held before forwarding never reaches the node."""
         self._decide(False)
 
-    async def decision(self) -> bool:
+    async def await_decision(self) -> bool:
         """Announce the request to the proxy and wait; return True to go on."""
         self._loop = asyncio.get_running_loop()
         self._decision = self._loop.create_future()
@@ -153,4 +153,4 @@ class Rule:
             return False
         if not re.search(self.path, request.target):
             return False
-        return not self.body or re.search(self.body.encode(), request.text()) is not None
+        return not self.body or re.search(self.body.encode(), request.decompress()) is not None

@@ -27,17 +27,17 @@ class HttpRequest:
         """The target without its query."""
         return self.target.partition("?")[0]
 
-    def header(self, name: str) -> str:
+    def get_header(self, name: str) -> str:
         """Return a header's value; empty where it is missing."""
-        return _value(self.headers, name)
+        return _find_value(self.headers, name)
 
-    def text(self) -> bytes:
+    def decompress(self) -> bytes:
         """Return the body without compression."""
-        if self.header("content-encoding") == "gzip":
+        if self.get_header("content-encoding") == "gzip":
             return gzip.decompress(self.body)
         return self.body
 
-    def with_text(self, text: bytes) -> "HttpRequest":
+    def replace_text(self, text: bytes) -> "HttpRequest":
         """Return the same request with another, uncompressed body."""
         headers = tuple(h for h in self.headers if h[0].lower() != "content-encoding")
         return replace(self, headers=headers, body=text)
@@ -52,16 +52,16 @@ class Response:
     body: bytes
 
     @classmethod
-    def of_json(cls, status: int, value: object, headers: Headers = ()) -> "Response":
+    def build_json(cls, status: int, value: object, headers: Headers = ()) -> "Response":
         """Return an answer as OpenSearch would give it."""
         kind = ("content-type", "application/json; charset=UTF-8")
         return cls(status, (kind, *headers), json.dumps(value).encode())
 
     def encode(self, *, head_only: bool = False) -> bytes:
         """Return the bytes on the wire; `head_only` answers a HEAD request."""
-        length = _value(self.headers, "content-length") if head_only else str(len(self.body))
+        length = _find_value(self.headers, "content-length") if head_only else str(len(self.body))
         lines = [f"HTTP/1.1 {self.status} X"]
-        lines += [f"{name}: {value}" for name, value in _end_to_end(self.headers)]
+        lines += [f"{name}: {value}" for name, value in _drop_hop_by_hop(self.headers)]
         lines += [f"content-length: {length or 0}", "", ""]
         return "\r\n".join(lines).encode("latin-1") + (b"" if head_only else self.body)
 
@@ -70,7 +70,7 @@ async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
     """Return the next request of a connection; IncompleteReadError at its end."""
     first, headers = await _read_head(reader)
     method, target, _ = first.split(" ", 2)
-    if _value(headers, "expect").lower() == "100-continue":
+    if _find_value(headers, "expect").lower() == "100-continue":
         writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     return HttpRequest(method, target, headers, await _read_body(reader, headers))
 
@@ -82,7 +82,7 @@ async def exchange(host: str, port: int, request: HttpRequest) -> Response:
         lines = [f"{request.method} {request.target} HTTP/1.1", f"host: {host}:{port}"]
         lines += [
             f"{name}: {value}"
-            for name, value in _end_to_end(request.headers)
+            for name, value in _drop_hop_by_hop(request.headers)
             if name.lower() != "accept-encoding"
         ]
         lines += ["connection: close", f"content-length: {len(request.body)}", "", ""]
@@ -105,9 +105,9 @@ async def _read_head(reader: asyncio.StreamReader) -> tuple[str, Headers]:
 
 
 async def _read_body(reader: asyncio.StreamReader, headers: Headers) -> bytes:
-    if "chunked" in _value(headers, "transfer-encoding").lower():
+    if "chunked" in _find_value(headers, "transfer-encoding").lower():
         return await _read_chunks(reader)
-    return await reader.readexactly(int(_value(headers, "content-length") or 0))
+    return await reader.readexactly(int(_find_value(headers, "content-length") or 0))
 
 
 async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
@@ -120,9 +120,9 @@ async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
         chunks.append(chunk[:-2])
 
 
-def _end_to_end(headers: Headers) -> Headers:
+def _drop_hop_by_hop(headers: Headers) -> Headers:
     return tuple(header for header in headers if header[0].lower() not in _HOP_BY_HOP)
 
 
-def _value(headers: Headers, name: str) -> str:
+def _find_value(headers: Headers, name: str) -> str:
     return next((value for key, value in headers if key.lower() == name), "")

@@ -42,12 +42,12 @@ def is_bulk(request: HttpRequest) -> bool:
     return _BULK_PATH.match(request.path) is not None
 
 
-def writes_of(request: HttpRequest) -> list[Write]:
+def list_writes(request: HttpRequest) -> list[Write]:
     """Return every document operation of a request; none for a request that writes no document."""
     if is_bulk(request):
         # An entry that requires an alias guards against the creation of the index; on an index
         # the server always refuses it.
-        return [item.write for item in bulk_items(request) if not _requires_alias(item.lines)]
+        return [item.write for item in parse_bulk_items(request) if not _requires_alias(item.lines)]
     single = _DOCUMENT_PATH.match(request.path)
     if single is None or request.method not in ("PUT", "POST", "DELETE"):
         return []
@@ -55,7 +55,7 @@ def writes_of(request: HttpRequest) -> list[Write]:
     query = parse_qs(urlsplit(request.target).query)
     op = "delete" if request.method == "DELETE" else query.get("op_type", [op])[0]
     version = int(query["version"][0]) if "version" in query else None
-    source = b"" if op == "delete" else request.text()
+    source = b"" if op == "delete" else request.decompress()
     return [_write(op, unquote(single[1]), unquote(single[3]), version, source)]
 
 
@@ -63,14 +63,14 @@ def _requires_alias(lines: bytes) -> bool:
     return b'"require_alias":true' in lines.partition(b"\n")[0]
 
 
-def bulk_items(request: HttpRequest) -> list[BulkItem]:
+def parse_bulk_items(request: HttpRequest) -> list[BulkItem]:
     """Return the operations of a bulk request, in their order."""
     path = _BULK_PATH.match(request.path)
     default_index = unquote(path[1] or "") if path else ""
-    return list(_items(request.text(), default_index))
+    return list(_parse_items(request.decompress(), default_index))
 
 
-def _items(body: bytes, default_index: str) -> Iterator[BulkItem]:
+def _parse_items(body: bytes, default_index: str) -> Iterator[BulkItem]:
     lines = iter(body.split(b"\n"))
     for action_line in lines:
         if not action_line.strip():

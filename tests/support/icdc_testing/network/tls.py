@@ -18,7 +18,7 @@ class Certificates:
     certificate: Path
     key: Path
 
-    def server_context(self) -> ssl.SSLContext:
+    def make_server_context(self) -> ssl.SSLContext:
         """Return a context for a server on loopback."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.certificate, self.key)
@@ -38,7 +38,7 @@ class Authority:
         """Make a new one, whose files are in the folder."""
         folder.mkdir(parents=True, exist_ok=True)
         made = cls.load(folder)
-        _openssl(
+        _run_openssl(
             *("req", "-x509", *_NEW_KEY, "-keyout", made.key, "-out", made.ca, "-days", "2"),
             *("-subj", "/CN=test authority", "-addext", "keyUsage=critical,keyCertSign"),
         )
@@ -66,8 +66,8 @@ class Authority:
         request, extensions = self.folder / f"{name}.csr", self.folder / f"{name}.txt"
         text = f"subjectAltName={','.join(names)}\n" if names else "basicConstraints=CA:FALSE\n"
         extensions.write_text(text, encoding="utf-8")
-        _openssl("req", *_NEW_KEY, "-keyout", key, "-out", request, "-subj", subject)
-        _openssl(
+        _run_openssl("req", *_NEW_KEY, "-keyout", key, "-out", request, "-subj", subject)
+        _run_openssl(
             *("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self.key),
             *("-CAcreateserial", "-out", certificate, "-days", days, "-extfile", extensions),
         )
@@ -79,6 +79,6 @@ def make_certificates(folder: Path) -> Certificates:
     return Authority.make(folder).issue("server", names=["IP:127.0.0.1", "DNS:localhost"])
 
 
-def _openssl(*arguments: object) -> None:
+def _run_openssl(*arguments: object) -> None:
     command = ["openssl", *map(str, arguments)]
     subprocess.run(command, check=True, capture_output=True, timeout=60)

@@ -16,7 +16,7 @@ from types import FrameType
 
 from icdc_api.errors import BadSpec, IcdcError
 from icdc_testing.kube.api_server import GIVEN
-from icdc_testing.kube.server_process import with_parent
+from icdc_testing.kube.server_process import end_with_parent
 from icdc_testing.real_cluster import lifecycle, second_node
 from icdc_testing.real_cluster.host import layout, programs, teardown
 from icdc_testing.real_cluster.host.layout import ClusterPaths
@@ -31,8 +31,8 @@ _END_SECONDS = 60.0  # for a command that is interrupted
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what the arguments say; return the command's exit code, or 1 with a sentence about what
     went wrong."""
-    options = _parser().parse_args(argv)
-    where = ClusterPaths.usual()
+    options = _build_parser().parse_args(argv)
+    where = ClusterPaths.find_usual()
     # So that a cluster is taken down when CI gives up.
     signal.signal(signal.SIGTERM, _interrupt)
     try:
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="icdc_testing.real_cluster.command", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     up = verbs.add_parser("up", help="bring a cluster up that stays")
@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace, where: ClusterPaths) -> int:
     if options.verb == "status":
-        return _status(where)
+        return _print_status(where)
     if options.verb in _PARTS:
         # Whoever brought the cluster up may hold it meanwhile: this is for tests on it.
         _PARTS[options.verb](options, where)
@@ -75,13 +75,13 @@ def _run(options: argparse.Namespace, where: ClusterPaths) -> int:
         return _call(options.command, {CLUSTER: str(Path(given).expanduser().absolute())})
     with lifecycle.hold_cluster_lock(where):
         if options.verb == "down":
-            teardown.down(where)
+            teardown.take_down(where)
         elif options.verb == "up":
-            lifecycle.up(where, stays=True, archives=_archives(options))
+            lifecycle.bring_up(where, stays=True, archives=_find_archives(options))
             sys.stdout.write(f"export {CLUSTER}={where.kubeconfig}\n")
         elif options.verb == "load":
             for archive in options.archives:
-                sys.stdout.write("\n".join(images.load(where.of(layout.FIRST), archive)) + "\n")
+                sys.stdout.write("\n".join(images.load(where.locate(layout.FIRST), archive)) + "\n")
         else:
             return _run_in_new(options, where)
     return 0
@@ -105,15 +105,15 @@ _PARTS: Mapping[str, Callable[[argparse.Namespace, ClusterPaths], None]] = {
 
 
 def _run_in_new(options: argparse.Namespace, where: ClusterPaths) -> int:
-    lifecycle.up(where, stays=False, archives=_archives(options))
+    lifecycle.bring_up(where, stays=False, archives=_find_archives(options))
     try:
         return _call(options.command, {CLUSTER: str(where.kubeconfig)})
     finally:
-        teardown.down(where)
+        teardown.take_down(where)
         teardown.remove_images(where)
 
 
-def _archives(options: argparse.Namespace) -> list[Path]:
+def _find_archives(options: argparse.Namespace) -> list[Path]:
     folder: Path | None = options.images
     if folder is None:
         return []
@@ -127,7 +127,7 @@ def _call(command: Sequence[str], environment: Mapping[str, str]) -> int:
     """Run it to its end; when we are interrupted, it is, and all that it has started."""
     with subprocess.Popen(
         # It must not go on without its cluster, not even when we are killed.
-        [*with_parent("TERM"), *command],
+        [*end_with_parent("TERM"), *command],
         env={**os.environ, **environment},
         start_new_session=True,
     ) as process:
@@ -142,7 +142,7 @@ def _call(command: Sequence[str], environment: Mapping[str, str]) -> int:
             raise
 
 
-def _status(where: ClusterPaths) -> int:
+def _print_status(where: ClusterPaths) -> int:
     if not where.facts.exists():
         sys.stdout.write("no cluster is up\n")
         return 1

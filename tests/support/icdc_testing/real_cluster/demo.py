@@ -26,7 +26,7 @@ from icdc_testing.kube.charts.helm import Helm
 from icdc_testing.real_cluster import command, used
 from icdc_testing.real_cluster.host.layout import ClusterPaths
 from icdc_testing.real_cluster.services import product
-from icdc_testing.real_cluster.shop import RUN_SECONDS, Resource, Shop, rows
+from icdc_testing.real_cluster.shop import RUN_SECONDS, Resource, Shop, make_rows
 from icdc_testing.real_cluster.used import CLUSTER, UsedCluster
 
 NAMESPACE = "icdc-demo"
@@ -43,17 +43,17 @@ _CRD = naming.CRD_NAME
 def main(argv: Sequence[str] | None = None) -> int:
     """Play the demo; return 0 when every index equals its table, else 1 with a sentence about what
     went wrong."""
-    options = _parser().parse_args(argv)
+    options = _build_parser().parse_args(argv)
     given = os.environ.get(CLUSTER) or os.environ.get(GIVEN)
     if not given and not options.keep:
         # It takes down what it brought up, whatever happens in between.
         again = [sys.executable, "-m", "icdc_testing.real_cluster.demo", "--as-it-is"]
-        return command.main(["run", *_images(options), "--", *again])
+        return command.main(["run", *_build_image_flags(options), "--", *again])
     if not given:
-        code = command.main(["up", *_images(options)])
+        code = command.main(["up", *_build_image_flags(options)])
         if code != 0:
             return code
-    os.environ[CLUSTER] = given or str(ClusterPaths.usual().kubeconfig)
+    os.environ[CLUSTER] = given or str(ClusterPaths.find_usual().kubeconfig)
     try:
         return _play(options, down="" if given else "make cluster-down")
     except (AssertionError, IcdcError) as exc:
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="cluster-demo", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave all of it to look at")
     parser.add_argument(
@@ -74,13 +74,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _images(options: argparse.Namespace) -> list[str]:
+def _build_image_flags(options: argparse.Namespace) -> list[str]:
     return [] if options.images is None else ["--images", str(options.images)]
 
 
 def _play(options: argparse.Namespace, *, down: str) -> int:
-    program = binaries.program("helm")
-    with used.cluster() as cluster, tempfile.TemporaryDirectory(prefix="icdc-helm-") as home:
+    program = binaries.ensure_program("helm")
+    with used.open_cluster() as cluster, tempfile.TemporaryDirectory(prefix="icdc-helm-") as home:
         kubeconfig = cluster.kubectl.kubeconfig
         helm = Helm(program, Path(home), kubeconfig, seconds=_HELM_SECONDS + 60)
         demo = _ClusterDemo(cluster, helm)
@@ -90,7 +90,7 @@ def _play(options: argparse.Namespace, *, down: str) -> int:
             if not (options.keep or options.as_it_is):
                 demo.remove("Deleting the pipeline with its indices, the tables, and the operator")
         if options.keep:
-            demo.farewell(down)
+            demo.print_farewell(down)
     return 0
 
 
@@ -127,11 +127,11 @@ class _ClusterDemo:
             # No run comes to an end: the namespace must not wait for one.
             let_go = ("--type=merge", "-p", '{"metadata": {"finalizers": null}}')
             kubectl.run("patch", "icdc", NAME, "-n", NAMESPACE, *let_go)
-        self._helm.ok("uninstall", NAMESPACE, *how)
+        self._helm.run_ok("uninstall", NAMESPACE, *how)
         self._drop_tables()
-        kubectl.ok("delete", "namespace", NAMESPACE, "--timeout=100s")
+        kubectl.run_ok("delete", "namespace", NAMESPACE, "--timeout=100s")
 
-    def farewell(self, down: str) -> None:
+    def print_farewell(self, down: str) -> None:
         """Print commands to try next, and `down`, which takes the cluster down."""
         kubectl = self._cluster.kubectl
         url = self._cluster.facts["search"]
@@ -154,10 +154,10 @@ class _ClusterDemo:
         self._cluster.apply(
             "default", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
         )
-        values = product.operator_values(self._cluster.facts["images"], [NAMESPACE])
+        values = product.build_operator_values(self._cluster.facts["images"], [NAMESPACE])
         values["crds"] = {"install": self._is_ours_to_define()}
         how = ("-n", NAMESPACE, "--wait", "--timeout", _HELM_TIME)
-        self._helm.ok("upgrade", "--install", NAMESPACE, str(OPERATOR), *how, values=values)
+        self._helm.run_ok("upgrade", "--install", NAMESPACE, str(OPERATOR), *how, values=values)
 
     def _is_ours_to_define(self) -> bool:
         """Return whether the kind is missing, or is of this release: not of another, nor made by
@@ -165,19 +165,19 @@ class _ClusterDemo:
         ran = self._cluster.kubectl.run("get", "crd", _CRD, "-o", "name")
         if ran.code != 0:
             return True
-        definition = self._cluster.kubectl.object("get", "crd", _CRD)
+        definition = self._cluster.kubectl.read_object("get", "crd", _CRD)
         owner = definition["metadata"].get("annotations", {}).get("meta.helm.sh/release-namespace")
         return bool(owner == NAMESPACE)
 
     def _fill(self) -> None:
         self._say("Writing three tables: orders, customers, events (REST catalog, S3)")
         first = {
-            "orders": rows(1, 3000, status=lambda _: "new", total=lambda n: n / 4),
-            "customers": rows(1, 500, name=lambda n: f"customer {n}"),
-            "events": rows(1, 200, kind=lambda _: "seen"),
+            "orders": make_rows(1, 3000, status=lambda _: "new", total=lambda n: n / 4),
+            "customers": make_rows(1, 500, name=lambda n: f"customer {n}"),
+            "events": make_rows(1, 200, kind=lambda _: "seen"),
         }
         for name, its in first.items():
-            self._tables[name] = self._site.table(name, its)
+            self._tables[name] = self._site.create_table(name, its)
 
     def _drop_tables(self) -> None:
         for name in KEYS:
@@ -187,12 +187,14 @@ class _ClusterDemo:
 
     def _apply(self) -> None:
         self._say("helm upgrade --install: one pipeline for the three; kubectl get icdc shows")
-        entries = [self._site.entry(name, *key, appendOnly=not key) for name, key in KEYS.items()]
-        resource = self._site.resource(entries, deletionPolicy="DeleteIndices")
+        entries = [
+            self._site.make_entry(name, *key, appendOnly=not key) for name, key in KEYS.items()
+        ]
+        resource = self._site.make_resource(entries, deletionPolicy="DeleteIndices")
         self._site.give_credentials()
         values = {"pipelines": {NAME: resource["spec"]}}
         release = (PIPELINES_RELEASE, str(PIPELINES), "-n", NAMESPACE)
-        self._helm.ok("upgrade", "--install", *release, values=values)
+        self._helm.run_ok("upgrade", "--install", *release, values=values)
 
     def _change(self) -> None:
         self._say("Updating 100 orders, deleting 50, appending 10 events")
@@ -203,7 +205,7 @@ class _ClusterDemo:
         }
         self._tables["orders"].upsert(pa.table(changed), join_cols=["id"])
         self._tables["orders"].delete("id <= 50")
-        self._tables["events"].append(rows(201, 210, kind=lambda _: "bought"))
+        self._tables["events"].append(make_rows(201, 210, kind=lambda _: "bought"))
 
     def _is_applied(self, status: Resource) -> bool:
         """Return whether the newest snapshots are in the indices and no run is at work."""
@@ -218,38 +220,38 @@ class _ClusterDemo:
             # Without the age, which is another one each time.
             shown = [
                 line.rsplit(None, 1)[0]
-                for line in self._site.kubectl("get", "icdc", NAME).splitlines()
+                for line in self._site.run_kubectl("get", "icdc", NAME).splitlines()
             ]
             if shown != self._shown:
                 heading, line = shown
                 # kubectl makes its columns as wide as their values.
                 if [heading] != self._shown[:1]:
                     sys.stdout.write(f"{'':11}{heading}\n")
-                sys.stdout.write(f"[{self._seconds():5.1f} s]  {line}\n")
+                sys.stdout.write(f"[{self._measure_seconds():5.1f} s]  {line}\n")
                 sys.stdout.flush()
                 self._shown = shown
             return reached(status)
 
-        self._site.until(show, "the pipeline comes so far", RUN_SECONDS)
+        self._site.wait_until(show, "the pipeline comes so far", RUN_SECONDS)
 
     def _prove(self) -> None:
         self._say("Comparing every document with its row, as pyiceberg reads it")
         for name, table in self._tables.items():
             self._site.assert_equal(table, *KEYS[name])
-        status = self._site.status()
+        status = self._site.read_status()
         count = sum(table.scan().count() for table in self._tables.values())
         written, deleted = (_sum(status, counter) for counter in ("rowsUpserted", "rowsDeleted"))
         sys.stdout.write(
             f"\nrows:            {count:,} in 3 tables\n"
             f"changes applied: {written:,} documents written, {deleted:,} deleted\n"
-            f"equal:           yes, after {self._seconds():.0f} s\n"
+            f"equal:           yes, after {self._measure_seconds():.0f} s\n"
         )
 
     def _say(self, text: str) -> None:
-        sys.stdout.write(f"\n[{self._seconds():5.1f} s] {text}\n")
+        sys.stdout.write(f"\n[{self._measure_seconds():5.1f} s] {text}\n")
         sys.stdout.flush()
 
-    def _seconds(self) -> float:
+    def _measure_seconds(self) -> float:
         return time.monotonic() - self._began
 
 

@@ -10,7 +10,7 @@ from typing import Self
 
 from pyiceberg.table import Table
 
-from icdc_testing.real_cluster.shop import RUN_SECONDS, Shop, rows
+from icdc_testing.real_cluster.shop import RUN_SECONDS, Shop, make_rows
 from icdc_testing.target import node_calls
 from icdc_testing.waiting import wait
 
@@ -21,9 +21,9 @@ _FIRST = 11
 _PAUSE_SECONDS = 0.1
 
 
-def table_of(shop: Shop) -> Table:
+def create_table(shop: Shop) -> Table:
     """Return the table before the first commit."""
-    return shop.table("ticks", rows(1, _FIRST - 1))
+    return shop.create_table("ticks", make_rows(1, _FIRST - 1))
 
 
 def format_delays(name: str, seconds: Sequence[float]) -> str:
@@ -44,7 +44,7 @@ class LatencyWatch:
         self._found: dict[int, float] = {}
         self._refused: list[str] = []
         self._table = table
-        self._url, self._index = shop.cluster.facts["search"], shop.index(table)
+        self._url, self._index = shop.cluster.facts["search"], shop.name_index(table)
         self._stop = threading.Event()
         self._pool = ThreadPoolExecutor(1, "searches")
 
@@ -62,7 +62,7 @@ class LatencyWatch:
         begun = time.monotonic()
         for done in range(1, count + 1):
             number = _FIRST + len(self.committed)
-            self._table.append(rows(number, number))
+            self._table.append(make_rows(number, number))
             self.committed[number] = self._table.metadata.snapshots[-1].timestamp_ms / 1000
             # The pace of the load, not a wait for something.
             time.sleep(max(0.0, begun + done * apart - time.monotonic()))
@@ -77,12 +77,14 @@ class LatencyWatch:
             return False
 
         try:
-            wait.until(complete, "a search finds every row that was committed", seconds=RUN_SECONDS)
+            wait.wait_until(
+                complete, "a search finds every row that was committed", seconds=RUN_SECONDS
+            )
         except AssertionError as error:
             raise AssertionError(f"{error}; searches refused: {self._refused[-3:]}") from error
         return dict(self._found)
 
-    def delays(self) -> list[float]:
+    def measure_delays(self) -> list[float]:
         """Return the seconds from each commit until its row was found, once all are."""
         seconds = self.wait_for_searches()
         return [seconds[number] - at for number, at in self.committed.items()]

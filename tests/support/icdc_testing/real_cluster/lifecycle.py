@@ -41,7 +41,7 @@ class Up:
     facts: dict[str, Any]
 
 
-def up(where: ClusterPaths, *, stays: bool, archives: Sequence[Path] = ()) -> Up:
+def bring_up(where: ClusterPaths, *, stays: bool, archives: Sequence[Path] = ()) -> Up:
     """Bring it up; with `stays` it is up until `down`. What a crashed one left is removed first.
 
     The images of the archives are loaded.
@@ -52,19 +52,19 @@ def up(where: ClusterPaths, *, stays: bool, archives: Sequence[Path] = ()) -> Up
     if where.run.exists():
         if (where.run / _STAYS).exists():
             raise BadSpec(f"A cluster is up in {where.run}: use it, or take it down first.")
-        teardown.down(where)
-    if there := teardown.leftovers(where):
+        teardown.take_down(where)
+    if there := teardown.list_leftovers(where):
         raise Submission(
             "Another cluster, or what is left of one, is in the way: " + "; ".join(there)
         )
     where.make()
-    where.of(layout.FIRST).make()
+    where.locate(layout.FIRST).make()
     if stays:
         (where.run / _STAYS).touch()
     try:
         return _start(Starter(where, stays), archives)
     except BaseException:
-        teardown.down(where)
+        teardown.take_down(where)
         raise
 
 
@@ -77,9 +77,9 @@ def hold_cluster_lock(where: ClusterPaths) -> Iterator[None]:
 
 def _start(starter: Starter, archives: Sequence[Path]) -> Up:
     where, step = starter.paths, _Steps()
-    first = where.of(layout.FIRST)
+    first = where.locate(layout.FIRST)
     # Built and fetched once, in minutes, which must not eat the time of what waits for them.
-    binaries.programs(binaries.NAMES)
+    binaries.ensure_programs(binaries.NAMES)
     rest_catalog.fetch()
     network.make(where)
     # What is slow comes first or in a thread. Programs do not start in one: they would end with
@@ -106,9 +106,9 @@ def _start(starter: Starter, archives: Sequence[Path]) -> Up:
             "address": layout.ADDRESS,
             "scratch": str(where.scratch),
             "podImage": images.POD_IMAGE,
-            **product.by_builder(loaded),
-            "objectStore": object_store.ready(store),
-            "catalog": rest_catalog.ready(catalog),
+            **product.group_by_builder(loaded),
+            "objectStore": object_store.wait_until_ready(store),
+            "catalog": rest_catalog.wait_until_ready(catalog),
             "search": searching.result(),
         }
     step("object store, catalog, OpenSearch")

@@ -26,26 +26,26 @@ def attach(starter: Starter, wanted: list[str]) -> None:
     if not where.facts.exists():
         raise BadSpec("No cluster is up that a node could be attached to.")
     detach(where)
-    at = where.of(NODE)
+    at = where.locate(NODE)
     at.make()
     network.add_address(NODE)
     containers.start(starter, at)
     for name in [containers.PAUSE_IMAGE, *wanted]:
-        images.copy(where.of(layout.FIRST), at, name)
-    kubeconfig, serving = control_plane.node_credentials(where, NODE)
+        images.copy(where.locate(layout.FIRST), at, name)
+    kubeconfig, serving = control_plane.issue_node_credentials(where, NODE)
     process = kubelet.start_kubelet(starter, at, kubeconfig, serving, taints=[TAINT])
-    kubelet.wait_until_ready(process, _kubectl(where), NODE)
+    kubelet.wait_until_ready(process, _make_kubectl(where), NODE)
 
 
 def detach(where: ClusterPaths) -> None:
     """Return when nothing is left of it but its store of images, also after a crash."""
-    teardown.remove(where.of(NODE))
-    kubectl = _kubectl(where)
-    kubectl.ok("delete", "node", NODE.name, "--ignore-not-found")
+    teardown.remove(where.locate(NODE))
+    kubectl = _make_kubectl(where)
+    kubectl.run_ok("delete", "node", NODE.name, "--ignore-not-found")
     # Nobody there will say that they are gone.
     chosen = ("--all-namespaces", f"--field-selector=spec.nodeName={NODE.name}")
-    kubectl.ok("delete", "pods", *chosen, "--force", "--grace-period=0")
+    kubectl.run_ok("delete", "pods", *chosen, "--force", "--grace-period=0")
 
 
-def _kubectl(where: ClusterPaths) -> Kubectl:
-    return Kubectl(binaries.program("kubectl"), where.kubeconfig, where.run / "cache")
+def _make_kubectl(where: ClusterPaths) -> Kubectl:
+    return Kubectl(binaries.ensure_program("kubectl"), where.kubeconfig, where.run / "cache")

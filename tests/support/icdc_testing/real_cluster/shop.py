@@ -69,7 +69,7 @@ class Shop:
         """The namespace of its tables, and the start of the names of its indices."""
         return f"{self.namespace}_{self.name}".replace("-", "_")
 
-    def table(self, name: str, rows: pa.Table, **properties: str) -> Table:
+    def create_table(self, name: str, rows: pa.Table, **properties: str) -> Table:
         """Create a table with these rows."""
         table = self.catalog.create_table(
             f"{self.prefix}.{name}", rows.schema, properties=properties
@@ -77,13 +77,13 @@ class Shop:
         table.append(rows)
         return table
 
-    def entry(self, name: str, *key: str, **more: Any) -> Resource:
+    def make_entry(self, name: str, *key: str, **more: Any) -> Resource:
         """Return an element of `spec.tables`."""
         keys = {"identifierColumns": list(key)} if key else {}
         index = f"{self.prefix}-{name}"
         return {"name": f"{self.prefix}.{name}", "index": index, **keys, **more}
 
-    def resource(self, tables: list[Resource], **spec: Any) -> Resource:
+    def make_resource(self, tables: list[Resource], **spec: Any) -> Resource:
         """Return the whole pipeline; `spec` replaces fields of it."""
         catalog = self.cluster.facts["catalog"]
         properties = {key: value for key, value in catalog.items() if key not in _SECRET_KEYS}
@@ -133,21 +133,21 @@ class Shop:
     def patch(self, **spec: Any) -> None:
         """Change fields of the spec, as `kubectl patch` does."""
         merge = ("--type=merge", "-p", json.dumps({"spec": spec}))
-        self.kubectl("patch", "icdc", self.name, *merge)
+        self.run_kubectl("patch", "icdc", self.name, *merge)
 
-    def rest(self) -> None:
+    def suspend(self) -> None:
         """Suspend the pipeline, if it is still there."""
         suspend = ("--type=merge", "-p", json.dumps({"spec": {"suspend": True}}))
         # It may be going this moment, so what kubectl says of it does not matter.
         self.cluster.kubectl.run("patch", "icdc", self.name, "-n", self.namespace, *suspend)
 
-    def kubectl(self, *arguments: str) -> str:
+    def run_kubectl(self, *arguments: str) -> str:
         """Run kubectl in the namespace and return its output."""
-        return self.cluster.kubectl.ok(*arguments, "-n", self.namespace)
+        return self.cluster.kubectl.run_ok(*arguments, "-n", self.namespace)
 
-    def now(self) -> Resource:
+    def read_pipeline(self) -> Resource:
         """Return the pipeline as the API server has it."""
-        return self.object("get", "icdc", self.name)
+        return self.read_object("get", "icdc", self.name)
 
     def is_deleted(self) -> bool:
         """Return whether the API server has no such pipeline."""
@@ -161,36 +161,36 @@ class Shop:
             "-o",
             "name",
         )
-        return not self.cluster.kubectl.ok(*command).strip()
+        return not self.cluster.kubectl.run_ok(*command).strip()
 
-    def object(self, *arguments: str) -> Resource:
+    def read_object(self, *arguments: str) -> Resource:
         """Return the object or list that kubectl prints in the namespace."""
-        return self.cluster.kubectl.object(*arguments, "-n", self.namespace)
+        return self.cluster.kubectl.read_object(*arguments, "-n", self.namespace)
 
-    def status(self) -> Resource:
+    def read_status(self) -> Resource:
         """Return it as stored: before the operator's first look it says that, and nothing else."""
-        status: Resource = self.now().get("status", {})
+        status: Resource = self.read_pipeline().get("status", {})
         return status
 
-    def until(
+    def wait_until(
         self, reached: Callable[[Resource], bool], what: str, seconds: float = RUN_SECONDS
     ) -> Resource:
         """Wait; return the first status that is so. AssertionError with the last one that was
         not."""
         deadline = time.monotonic() + seconds
-        while not reached(status := self.status()):
+        while not reached(status := self.read_status()):
             assert time.monotonic() < deadline, f"not within {seconds} s: {what}; {self.describe()}"
             time.sleep(_PAUSE)
         return status
 
     def describe(self) -> str:
         """Return the status, pods and events, for the message of an assertion."""
-        pods = self.kubectl("get", "pods", "-o", "wide")
-        events = self.kubectl("get", "events", "--sort-by=.metadata.creationTimestamp")
-        status = json.dumps(self.status(), indent=1)
+        pods = self.run_kubectl("get", "pods", "-o", "wide")
+        events = self.run_kubectl("get", "events", "--sort-by=.metadata.creationTimestamp")
+        status = json.dumps(self.read_status(), indent=1)
         return f"{status}\n{pods}\n{events[-4000:]}"
 
-    def until_applied(self, *tables: Table, seconds: float = RUN_SECONDS) -> None:
+    def wait_until_applied(self, *tables: Table, seconds: float = RUN_SECONDS) -> None:
         """Return once these tables' current snapshots are in the index."""
         wanted = {
             ".".join(table.name()): str(table.refresh().metadata.current_snapshot_id)
@@ -202,27 +202,27 @@ class Shop:
             applied_snapshots = {table["name"]: table.get("appliedSnapshotId") for table in tables}
             return wanted.items() <= applied_snapshots.items()
 
-        self.until(is_applied, f"{wanted}", seconds)
+        self.wait_until(is_applied, f"{wanted}", seconds)
 
-    def index(self, table: Table) -> str:
+    def name_index(self, table: Table) -> str:
         """Return the name by which readers search the table."""
         return f"{self.prefix}-{table.name()[-1]}"
 
-    def physical_index(self, table: Table) -> str:
+    def find_physical_index(self, table: Table) -> str:
         """Return the index behind that name; "" where there is none."""
-        path = f"/_cat/aliases/{self.index(table)}?format=json&h=index"
+        path = f"/_cat/aliases/{self.name_index(table)}?format=json&h=index"
         answer = node_calls.call(self.cluster.facts["search"], "GET", path)
         behind = [index["index"] for index in json.loads(answer.body)]
         assert len(behind) <= 1, behind
         return str(behind[0]) if behind else ""
 
-    def documents(self, table: Table) -> Documents:
+    def read_documents(self, table: Table) -> Documents:
         """Return the documents that readers find: id -> (version, source)."""
-        return node_calls.documents(self.cluster.facts["search"], self.index(table))
+        return node_calls.read_documents(self.cluster.facts["search"], self.name_index(table))
 
     def assert_equal(self, table: Table, *key: str) -> None:
         """Assert that the index holds exactly the rows of the table; nulls are left out."""
-        documents = self.documents(table)
+        documents = self.read_documents(table)
         rows = table.refresh().scan().to_arrow().to_pylist()
         sources = [
             {name: value for name, value in row.items() if value is not None} for row in rows
@@ -236,28 +236,28 @@ class Shop:
         differing = {id_ for id_ in shown.keys() | wanted if shown.get(id_) != wanted.get(id_)}
         assert not differing, f"{len(differing)} of {len(wanted)}: {sorted(differing)[:20]}"
 
-    def pods(self, role: str, run: str) -> list[Resource]:
+    def list_pods(self, role: str, run: str) -> list[Resource]:
         """Return the pods of that run with that role of Spark, `driver` or `executor`."""
         selector = f"icebergcdc.dev/run={run},spark-role={role}"
-        pods: list[Resource] = self.object("get", "pods", "-l", selector)["items"]
+        pods: list[Resource] = self.read_object("get", "pods", "-l", selector)["items"]
         return pods
 
-    def until_pod_runs(self, role: str, run: str) -> str:
+    def wait_until_pod_runs(self, role: str, run: str) -> str:
         """Wait; return the name of the first pod of that run and role that runs."""
         running: list[str] = []
 
-        def runs(_: Resource) -> bool:
-            pods = self.pods(role, run)
+        def is_running(_: Resource) -> bool:
+            pods = self.list_pods(role, run)
             running.extend(
                 pod["metadata"]["name"] for pod in pods if pod["status"]["phase"] == "Running"
             )
             return bool(running)
 
-        self.until(runs, f"a {role} of {run} runs")
+        self.wait_until(is_running, f"a {role} of {run} runs")
         return running[0]
 
 
-def rows(first: int, last: int, **columns: Callable[[int], object]) -> pa.Table:
+def make_rows(first: int, last: int, **columns: Callable[[int], object]) -> pa.Table:
     """Return a table with the column `id` from first to last, and others made from it."""
     ids = range(first, last + 1)
     made: Mapping[str, list[object]] = {

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from icdc_testing.kube import binaries
-from icdc_testing.kube.kubectl import Kubectl, new_namespace
+from icdc_testing.kube.kubectl import Kubectl, create_namespace
 from icdc_testing.real_cluster.host.layout import ClusterPaths
 from icdc_testing.real_cluster.host.programs import Starter
 from icdc_testing.waiting import wait
@@ -55,16 +55,16 @@ class UsedCluster:
         return Starter(paths, stays=True)
 
     @contextmanager
-    def namespace(self) -> Iterator[str]:
+    def create_namespace(self) -> Iterator[str]:
         """Create a namespace; its end deletes it and does not wait until it is gone."""
-        with new_namespace(self.kubectl) as name:
+        with create_namespace(self.kubectl) as name:
             account = ("get", "serviceaccount", "default", "-n", name)
-            wait.until(lambda: self.kubectl.run(*account).code == 0, "its account is there")
+            wait.wait_until(lambda: self.kubectl.run(*account).code == 0, "its account is there")
             yield name
 
     def apply(self, namespace: str, resource: dict[str, Any]) -> None:
         """Create or change an object."""
-        self.kubectl.ok("apply", "-n", namespace, "-f", "-", stdin=json.dumps(resource))
+        self.kubectl.run_ok("apply", "-n", namespace, "-f", "-", stdin=json.dumps(resource))
 
     def run_pod(self, namespace: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
         """Run a pod of one container to its end; return how the container ended."""
@@ -76,21 +76,21 @@ class UsedCluster:
         ended: dict[str, Any] = {}
 
         def has_ended() -> bool:
-            status = self.kubectl.object("get", "pod", name, "-n", namespace)["status"]
+            status = self.kubectl.read_object("get", "pod", name, "-n", namespace)["status"]
             for container in status.get("containerStatuses", []):
                 ended.update(container["state"].get("terminated", {}))
             return bool(ended)
 
-        wait.until(has_ended, f"the pod {name} ends", seconds=_END_SECONDS, pause=0.2)
+        wait.wait_until(has_ended, f"the pod {name} ends", seconds=_END_SECONDS, pause=0.2)
         return ended
 
-    def logs(self, namespace: str, pod: str) -> str:
+    def read_logs(self, namespace: str, pod: str) -> str:
         """Return the output of the pod."""
-        return self.kubectl.ok("logs", pod, "-n", namespace)
+        return self.kubectl.run_ok("logs", pod, "-n", namespace)
 
 
 @contextmanager
-def cluster() -> Iterator[UsedCluster]:
+def open_cluster() -> Iterator[UsedCluster]:
     """Yield the cluster of the tests; AssertionError where none is named."""
     named = os.environ.get(CLUSTER)
     assert named, (
@@ -100,6 +100,6 @@ def cluster() -> Iterator[UsedCluster]:
     kubeconfig = Path(named)
     beside = kubeconfig.with_name(_FACTS)
     facts = Facts(json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {})
-    program = binaries.program("kubectl")
+    program = binaries.ensure_program("kubectl")
     with tempfile.TemporaryDirectory(prefix="icdc-kubectl-") as cache:
         yield UsedCluster(Kubectl(program, kubeconfig, Path(cache)), facts)

@@ -22,7 +22,7 @@ class Follower:
 
         Fails unless they, and an export, lead to what a plain read of the table by Spark shows.
         """
-        until = self._lake.head(self._name)
+        until = self._lake.read_head(self._name)
         wanted = oracle.read_expected(
             self._lake.session,
             f"{self._lake.catalog}.{self._name}",
@@ -30,7 +30,7 @@ class Follower:
             columns=self._wishes.get("columns"),
             where=self._wishes.get("row_filter"),
         )
-        batch = self._lake.changes(self._name, self._since, **self._wishes)
+        batch = self._lake.diff(self._name, self._since, **self._wishes)
         self.documents, self._since = apply_batch(self.documents, batch), until
         _assert_same(self.documents, wanted, f"the batch of {self._name}")
         exported = [op for part in self._lake.export(self._name, **self._wishes) for op in part.ops]

@@ -24,7 +24,7 @@ _EPOCHS = itertools.count(1)
 Resource = dict[str, Any]
 
 
-def catalog_properties(spark: SparkSession) -> dict[str, str]:
+def read_catalog_properties(spark: SparkSession) -> dict[str, str]:
     """Return the properties of the test session's catalog, as a pipeline would give them."""
     prefix = f"spark.sql.catalog.{CATALOG}"
     return {
@@ -53,7 +53,7 @@ class Harness:
             "kind": "IcebergCDCPipeline",
             "metadata": {"name": name},
             "spec": {
-                "catalog": {"name": CATALOG, "properties": catalog_properties(spark)},
+                "catalog": {"name": CATALOG, "properties": read_catalog_properties(spark)},
                 "tables": [dict(table) for table in tables],
                 "sink": {
                     "opensearch": {
@@ -67,7 +67,7 @@ class Harness:
             },
         }
 
-    def request(self, mode: RunMode = RunMode.RUN, **changes: Any) -> RunRequest:
+    def make_request(self, mode: RunMode = RunMode.RUN, **changes: Any) -> RunRequest:
         """Return the request of the next run, with a higher epoch than any before."""
         epoch = next(_EPOCHS)
         spec = Pipeline.model_validate(self.resource).spec
@@ -85,7 +85,7 @@ class Harness:
 
     def run(self, mode: RunMode = RunMode.RUN, **changes: Any) -> RunReport:
         """Run to the end and returns the last report."""
-        request = self.request(mode, **changes)
+        request = self.make_request(mode, **changes)
         PipelineRun(request, self.spark).run()
         report = RunReport.read(Path(request.report_path))
         assert report.finished

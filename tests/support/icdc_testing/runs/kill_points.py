@@ -18,7 +18,7 @@ from icdc_testing.lake.lake import CATALOG, COPY_ON_WRITE, MERGE_ON_READ
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Hold
 from icdc_testing.target import oracle
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 VERSIONS_PER_ORDINAL = 1 << 20
 BULK_BYTES = 65536
@@ -175,12 +175,12 @@ class Plot:
         self.spark.sql(f"DELETE FROM {self.table} WHERE id % 23 = {turn % 23}")
         self.append(100_000 * turn, 40)
 
-    def head(self) -> int:
+    def read_head(self) -> int:
         """Return the current snapshot."""
         query = f"SELECT snapshot_id FROM {self.table}.refs WHERE name = 'main'"
         return int(self.spark.sql(query).collect()[0][0])
 
-    def state(self) -> dict[str, Any]:
+    def read_state(self) -> dict[str, Any]:
         """Return the state document; empty if there is none."""
         try:
             answer = oracle.request(f"{self.url}/icdc-state/_doc/{self.alias}")
@@ -193,15 +193,15 @@ class Plot:
         source: dict[str, Any] = answer["_source"]
         return source
 
-    def next_batch(self, kind: BatchKind) -> AwaitedBatch:
+    def predict_batch(self, kind: BatchKind) -> AwaitedBatch:
         """Return the batch that a run begins once it has repeated an open one."""
         return AwaitedBatch(
-            kind, self.alias, self.head(), int(self.state().get("lastOrdinal", 0)) + 1
+            kind, self.alias, self.read_head(), int(self.read_state().get("lastOrdinal", 0)) + 1
         )
 
     def is_applied(self, snapshot_id: int) -> bool:
         """Return whether the state document says so, without an open batch."""
-        state = self.state()
+        state = self.read_state()
         applied = (state.get("applied") or {}).get("snapshotId")
         return applied == str(snapshot_id) and state.get("intent") is None
 
@@ -211,7 +211,9 @@ class Plot:
         oracle.assert_equal(oracle.read_index(self.url, self.alias), wanted)
 
 
-def plot(spark: SparkSession, url: str, kind: BatchKind, name: str, *, rows: int = 1600) -> Plot:
+def create_plot(
+    spark: SparkSession, url: str, kind: BatchKind, name: str, *, rows: int = 1600
+) -> Plot:
     """Create a table for batches of that kind."""
     mode = MERGE_ON_READ if kind is BatchKind.MERGE_ON_READ else COPY_ON_WRITE
     return Plot(spark, url, f"{name}{next(_NUMBERS)}", mode, rows).create()
@@ -229,11 +231,11 @@ def end_holds(proxy: FaultProxy, holds: list[Hold], *, late: bool) -> None:
     for held in holds:
         held.release() if late else held.drop()
     expected = done + len(holds)
-    until(lambda: len(_list_held_requests(proxy)) >= expected, "held requests are done with")
+    wait_until(lambda: len(_list_held_requests(proxy)) >= expected, "held requests are done with")
 
 
 def _list_held_requests(proxy: FaultProxy) -> list[object]:
-    return [seen for seen in proxy.requests() if seen.fault == "Hold"]
+    return [seen for seen in proxy.list_requests() if seen.fault == "Hold"]
 
 
 def assert_written_once(proxy: FaultProxy, url: str, plots: Iterable[Plot]) -> int:
@@ -245,7 +247,7 @@ def assert_written_once(proxy: FaultProxy, url: str, plots: Iterable[Plot]) -> i
     for plot in plots:
         newest: dict[tuple[str, str], int] = {}
         contents: dict[tuple[str, str, int], tuple[str, str]] = {}
-        for write in proxy.writes():
+        for write in proxy.list_writes():
             if not re.fullmatch(re.escape(plot.alias) + r"-\d{6}", write.index):
                 continue
             assert write.version is not None, f"a write without a version: {write}"
@@ -254,7 +256,7 @@ def assert_written_once(proxy: FaultProxy, url: str, plots: Iterable[Plot]) -> i
             before = contents.setdefault(key, content)
             assert before == content, f"{key} was written as {before} and as {content}"
             newest[key[:2]] = max(newest.get(key[:2], 0), write.version)
-        for hit in oracle.hits(url, plot.alias):
+        for hit in oracle.read_hits(url, plot.alias):
             wanted = newest[hit["_index"], hit["_id"]]
             assert hit["_version"] == wanted, f"{hit['_id']}: {hit['_version']}, not {wanted}"
             assert contents[hit["_index"], hit["_id"], wanted][0] == "index", hit["_id"]

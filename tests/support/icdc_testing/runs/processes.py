@@ -25,8 +25,8 @@ from icdc_cli.local.runs import LocalRuns
 from icdc_operator.core.observed import RunSeen
 from icdc_testing import SOURCES
 from icdc_testing.runs.spark_conf import UNCOMPILED
-from icdc_testing.waiting.processes import command, kill, name_of
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.processes import kill, read_command, read_name
+from icdc_testing.waiting.wait import wait_until
 
 END_SECONDS = 300.0
 """Seconds until a run must have ended, on a busy machine."""
@@ -95,26 +95,26 @@ class ChildRun:
         """The output of the run."""
         return self._runs.build_log_path(self.request.run_id).read_text(errors="replace")
 
-    def pids(self) -> list[int]:
+    def list_pids(self) -> list[int]:
         """Return every live process of the run."""
         return processes.list_members(self.marker)
 
-    def driver_python(self) -> int:
+    def find_driver_python(self) -> int:
         """Return the process that was started; the JVM and the workers come from it."""
         request = str(self._folder / "request.json")
-        (pid,) = [pid for pid in self.pids() if request in command(pid)]
+        (pid,) = [pid for pid in self.list_pids() if request in read_command(pid)]
         return pid
 
     @property
     def alive(self) -> bool:
         """True while the driver runs."""
         if self._driver is None:
-            self._driver = self.driver_python()
-        return bool(command(self._driver)[0])
+            self._driver = self.find_driver_python()
+        return bool(read_command(self._driver)[0])
 
-    def driver_jvm(self) -> int:
+    def find_driver_jvm(self) -> int:
         """Return the JVM of the driver, in which the tasks run as well."""
-        (pid,) = [pid for pid in self.pids() if name_of(pid) == "java"]
+        (pid,) = [pid for pid in self.list_pids() if read_name(pid) == "java"]
         return pid
 
     def kill(self, victim: KilledProcess) -> None:
@@ -122,13 +122,13 @@ class ChildRun:
         if victim is KilledProcess.EVERYTHING:
             processes.kill(self.marker)
         elif victim is KilledProcess.DRIVER_PYTHON:
-            kill(self.driver_python())
+            kill(self.find_driver_python())
         else:
-            kill(self.driver_jvm())
+            kill(self.find_driver_jvm())
 
     def terminate(self) -> None:
         """Send SIGTERM to the driver, as an orderly stop sends it."""
-        os.kill(self.driver_python(), signal.SIGTERM)
+        os.kill(self.find_driver_python(), signal.SIGTERM)
 
     def pause(self) -> None:
         """Send SIGSTOP to every process of the run; no warning, and none can run until `resume`."""
@@ -139,7 +139,7 @@ class ChildRun:
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
-        for pid in self.pids():
+        for pid in self.list_pids():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
@@ -147,26 +147,26 @@ class ChildRun:
         """Wait until no process of the run is left; end none of them."""
         marker = self.marker
         try:
-            until(
+            wait_until(
                 lambda: not processes.list_members(marker),
                 "every process has ended",
                 seconds=seconds,
             )
         except AssertionError as error:
-            left = [" ".join(command(pid))[-200:] for pid in processes.list_members(marker)]
+            left = [" ".join(read_command(pid))[-200:] for pid in processes.list_members(marker)]
             raise AssertionError(f"still alive: {left}\n{self.log[-4000:]}") from error
 
-    def report(self) -> RunReport | None:
+    def read_report(self) -> RunReport | None:
         """Return the last report of the run; None before its first one."""
         try:
             return RunReport.read(Path(self.request.report_path))
         except FileNotFoundError:
             return None
 
-    def end(self, seconds: float = END_SECONDS) -> RunReport:
+    def wait_for_end(self, seconds: float = END_SECONDS) -> RunReport:
         """Wait for the end of the run and return its last report."""
         self.wait_dead(seconds)
-        last = self.report()
+        last = self.read_report()
         assert last is not None, f"the run left no report:\n{self.log[-4000:]}"
         assert last.finished, f"the run did not say how it ended:\n{self.log[-4000:]}"
         return last
@@ -177,7 +177,7 @@ class ChildRun:
         A killed process loses its memory, by which `wait_dead` knows it, a moment before its
         parent is notified.
         """
-        until(lambda: not self._observe().live, "the end is seen", seconds=ORPHAN_SECONDS)
+        wait_until(lambda: not self._observe().live, "the end is seen", seconds=ORPHAN_SECONDS)
         return self._observe()
 
     def _observe(self) -> RunSeen:

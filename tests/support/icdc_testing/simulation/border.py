@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from icdc_testing.simulation.world import World
 
-__all__ = ["Future", "install", "set_world", "world"]
+__all__ = ["Future", "get_world", "install", "set_world"]
 
 _WORLDS: "list[World]" = []
 _SLEEP = time.sleep
 
 
-def world() -> "World":
+def get_world() -> "World":
     """Return the world that is played now."""
     return _WORLDS[-1]
 
@@ -52,7 +52,7 @@ def _time() -> float:
 
 def _sleep(seconds: float) -> None:
     if _WORLDS:
-        world().schedule.sleep(seconds)
+        get_world().schedule.sleep(seconds)
     else:
         # The pool of processes waits for them when it ends.
         _SLEEP(seconds)
@@ -65,8 +65,8 @@ class _TimeOfPolls:
 
     @staticmethod
     def sleep(seconds: float) -> None:
-        schedule = world().schedule
-        schedule.sleep(max(seconds, min(10.0, schedule.until_next())))
+        schedule = get_world().schedule
+        schedule.sleep(max(seconds, min(10.0, schedule.count_seconds_to_next())))
 
 
 class VirtualDatetime(datetime):
@@ -77,7 +77,7 @@ class VirtualDatetime(datetime):
         """Return the world's time."""
         from icdc_testing.simulation.model.lake import BEGIN
 
-        return (BEGIN + timedelta(seconds=world().schedule.now)).astimezone(tz)
+        return (BEGIN + timedelta(seconds=get_world().schedule.now)).astimezone(tz)
 
 
 def install() -> None:
@@ -117,13 +117,13 @@ def _replace_time() -> None:
     begin = retry.RetryDelay.__init__
 
     def begin_with_seed(self: Any, *arguments: Any, **keywords: Any) -> None:
-        begin(self, *arguments, **{"_random": world().random, **keywords})
+        begin(self, *arguments, **{"_random": get_world().random, **keywords})
 
-    vars_of(retry.RetryDelay, "__init__", begin_with_seed)
-    vars(sender)["Event"] = lambda: Flag(lambda: world().schedule)
+    set_attribute(retry.RetryDelay, "__init__", begin_with_seed)
+    vars(sender)["Event"] = lambda: Flag(lambda: get_world().schedule)
     vars(partition_writer)["ThreadPoolExecutor"] = spark.InlinePool
     vars(sink)["TaskContext"] = _TaskContext
-    vars_of(RunReport, "write", lambda self, path: None)
+    set_attribute(RunReport, "write", lambda self, path: None)
 
 
 def _replace_spark() -> None:
@@ -162,7 +162,7 @@ def _replace_spark() -> None:
     handlers[RunMode.VERIFY] = questions.verify
 
 
-def vars_of(kind: type, name: str, value: Any) -> None:
+def set_attribute(kind: type, name: str, value: Any) -> None:
     """Set an attribute of a class of the product."""
     setattr(kind, name, value)
 
@@ -175,7 +175,7 @@ class _TaskContext:
         return _TaskContext()
 
     def attemptNumber(self) -> int:  # noqa: N802  Spark's name
-        return world().schedule.current.attempt
+        return get_world().schedule.current.attempt
 
 
 class _Threads:

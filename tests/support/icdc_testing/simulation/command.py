@@ -57,10 +57,10 @@ def _play_here(asked: argparse.Namespace) -> int:
             gc.collect()
             if _seconds() - reported > REPORT_SECONDS or number == PART:
                 reported = _seconds()
-                _print(_figures(number, reported - begun))
+                _print(_format_figures(number, reported - begun))
         if asked.minutes and _seconds() - begun > asked.minutes * 60:
             break
-    _print(_figures(number, _seconds() - begun))
+    _print(_format_figures(number, _seconds() - begun))
     return 0
 
 
@@ -86,9 +86,11 @@ def _play_on_cores(asked: argparse.Namespace) -> int:
                     return _report(failure, done, shrinks=True)
                 if _seconds() - reported > REPORT_SECONDS:
                     reported = _seconds()
-                    _print(f"{_figures(done, reported - begun)}, worker {kilobytes // 1024} MB")
+                    _print(
+                        f"{_format_figures(done, reported - begun)}, worker {kilobytes // 1024} MB"
+                    )
             _pause(0.02)
-    _print(_figures(done, _seconds() - begun))
+    _print(_format_figures(done, _seconds() - begun))
     return 0
 
 
@@ -108,7 +110,7 @@ def _report(failure: playing.BrokenWorld, number: int, *, shrinks: bool) -> int:
     return 1
 
 
-def _figures(worlds: int, seconds: float) -> str:
+def _format_figures(worlds: int, seconds: float) -> str:
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     return f"{worlds} worlds, {worlds / seconds:.0f} worlds/s, resident {most} MB"
 

@@ -93,7 +93,9 @@ class SimulatedCluster:
 
     def notify(self) -> None:
         """Let the operator's watch see a change, in a second or two."""
-        self._world.schedule.at(0.5 + self._world.random.random(), self._world.operator.wake)
+        self._world.schedule.call_later(
+            0.5 + self._world.random.random(), self._world.operator.wake
+        )
 
     def patch(self, status: PipelineStatus, version: int) -> bool:
         """Store a status; False where the pipeline was changed since it was read."""
@@ -178,7 +180,7 @@ class SimulatedCluster:
                 run.started = world.schedule.now
                 run.process = world.schedule.start(run.name, lambda: _drive(world, run, request))
 
-        world.schedule.at(1.0 + world.random.random() * 4, start)
+        world.schedule.call_later(1.0 + world.random.random() * 4, start)
 
     def ask(self, action: AskRun) -> None:
         """Change the ConfigMap of a question, which the kubelet brings up to a minute later."""
@@ -191,7 +193,7 @@ class SimulatedCluster:
         def bring() -> None:
             run.question = run.asked
 
-        self._world.schedule.at(1.0 + self._world.random.random() * 60, bring)
+        self._world.schedule.call_later(1.0 + self._world.random.random() * 60, bring)
 
     def stop(self, action: StopRun) -> None:
         """Ask a run to end, or end it; one whose node is lost is removed by force."""
@@ -236,12 +238,12 @@ class SimulatedOperator:
         turn = self._turns
         wait = self._reconcile()
 
-        def again() -> None:
+        def wake_again() -> None:
             # Unless a change has woken it since.
             if turn == self._turns:
                 self.wake()
 
-        self._world.schedule.at(wait, again)
+        self._world.schedule.call_later(wait, wake_again)
 
     def _reconcile(self) -> float:
         world, cluster = self._world, self._world.cluster

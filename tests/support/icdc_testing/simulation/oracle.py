@@ -44,7 +44,7 @@ class Oracle:
         self.moved_by_hand: dict[str, float] = {}
         """When other hands moved the alias to an index, by its name."""
 
-    def state(self) -> dict[str, Any] | None:
+    def read_state(self) -> dict[str, Any] | None:
         """Return the state document as it is stored."""
         index = self._world.target.find(STATE)
         document = index.documents.get(ALIAS) if index else None
@@ -52,7 +52,7 @@ class Oracle:
 
     def check(self) -> None:
         """Raise BrokenPromiseError where the index is neither table nor batch."""
-        state = self.state()
+        state = self.read_state()
         if state is not self._last:
             self._note(self._last, state)
             self._last = state
@@ -69,7 +69,7 @@ class Oracle:
 
     def check_served(self, index: StoredIndex) -> None:
         """Raise BrokenPromiseError where the alias moves to an index that is not complete."""
-        state = self.state()
+        state = self.read_state()
         if state is None or index.damaged:
             return
         intent, to = state["intent"], None

@@ -33,14 +33,14 @@ class BroughtQuestions(RunQuestions):
     def _read(self) -> tuple[RunQuestion | None, str | None]:
         if self._path is None:
             return None, None
-        run = border.world().cluster.applications.get(self._path.name)
+        run = border.get_world().cluster.applications.get(self._path.name)
         return None if run is None else run.question, None
 
 
 def verify(context: TableContext) -> dict[str, Any]:
     """Stand for `inspection.verify`: equal, unless a fault that passes is in the way."""
     entry = {"name": context.table.name, "index": context.alias}
-    border.world().log(f"run {context.request.run_id} compares")
-    if border.world().random.random() < FAILING:
+    border.get_world().log(f"run {context.request.run_id} compares")
+    if border.get_world().random.random() < FAILING:
         return entry | {"reason": "TargetUnavailable", "message": "one node is busy"}
     return entry | {"equal": True}

@@ -19,14 +19,14 @@ def install() -> None:
 
     from icdc_spark.opensearch.client.connection import Client
 
-    vars_of(Client, "__init__", _share_parts(Client.__init__))
-    vars_of(JSONSerializer, "loads", lambda self, text: from_json(text))
+    set_attribute(Client, "__init__", _share_parts(Client.__init__))
+    set_attribute(JSONSerializer, "loads", lambda self, text: from_json(text))
     _replace_paths()
     # Each client sets the level of its logger, which makes all loggers forget theirs.
-    vars_of(logging.Manager, "_clear_cache", lambda self: None)
+    set_attribute(logging.Manager, "_clear_cache", lambda self: None)
 
 
-def vars_of(kind: type, name: str, value: Any) -> None:
+def set_attribute(kind: type, name: str, value: Any) -> None:
     """Set an attribute of a class."""
     setattr(kind, name, value)
 

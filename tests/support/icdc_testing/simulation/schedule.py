@@ -110,7 +110,7 @@ class Schedule:
         self._push(self.now, process)
         return process
 
-    def at(self, seconds: float, act: Callable[[], None]) -> None:
+    def call_later(self, seconds: float, act: Callable[[], None]) -> None:
         """Do `act`, which must not wait, in so many seconds."""
         self._push(self.now + seconds, act)
 
@@ -124,7 +124,7 @@ class Schedule:
             self.now = when
         else:
             self._push(when, me)
-            after = self._next()
+            after = self._advance()
             self._hand_over(me, after)
         if me.dead:
             raise Killed
@@ -132,13 +132,13 @@ class Schedule:
             me.loses_task = False
             raise TaskKilled
 
-    def until_next(self) -> float:
+    def count_seconds_to_next(self) -> float:
         """Return the seconds until something happens that is known now."""
         return self._queue[0][0] - self.now if self._queue else 0.0
 
     def run(self) -> None:
         """Let everything happen, until `finish`."""
-        self._hand_over(self._main, self._next())
+        self._hand_over(self._main, self._advance())
         if self.failure is not None:
             raise self.failure
 
@@ -174,7 +174,7 @@ class Schedule:
         self._count += 1
         heapq.heappush(self._queue, (when, self._count, item))
 
-    def _next(self) -> PlayedProcess:
+    def _advance(self) -> PlayedProcess:
         """Let time pass up to the next process that runs, and return it."""
         while not self._finished:
             when, _, item = heapq.heappop(self._queue)
@@ -198,7 +198,7 @@ class Schedule:
             self.current = me
 
     def _give_turn(self) -> None:
-        self.current = self._next()
+        self.current = self._advance()
         self.current.turn.release()
 
 

@@ -65,7 +65,7 @@ class Reader:
     table: LoadedTable
     snapshot_id: int
 
-    def rows(self, snapshot_id: int | None) -> Rows:
+    def read_rows(self, snapshot_id: int | None) -> Rows:
         """Return the rows of a snapshot; DataFileMissing where its files were removed."""
         if snapshot_id is None:
             return {}
@@ -136,7 +136,7 @@ class KeyedExportPlan:
     def iterate_chunks(self, first: int = 0) -> Iterator[Chunk]:
         """Yield the chunks from number `first` on."""
         for number, part in enumerate(self._parts[first:], first):
-            yield Chunk(number=number, group=_group(part))
+            yield Chunk(number=number, group=_make_group(part))
 
 
 def plan_export(table: LoadedTable, snapshot_id: int, **_: int) -> KeyedExportPlan:
@@ -147,14 +147,14 @@ def plan_export(table: LoadedTable, snapshot_id: int, **_: int) -> KeyedExportPl
 
 def merge_groups(table: LoadedTable, groups: Sequence[FileGroup]) -> FileGroup:
     """Stand for `icdc_spark.iceberg.scan.planning.merge_groups`."""
-    return _group([key for group in groups for key in group.tasks])
+    return _make_group([key for group in groups for key in group.tasks])
 
 
 def release_groups(table: LoadedTable, groups: Sequence[FileGroup]) -> None:
     """Stand for `icdc_spark.iceberg.scan.planning.release_groups`."""
 
 
-def _group(keys: list[int]) -> FileGroup:
+def _make_group(keys: list[int]) -> FileGroup:
     return FileGroup(tasks=keys, files=1, records=len(keys), bytes=len(keys) * ROW_BYTES)
 
 
@@ -199,7 +199,7 @@ class KeyedLines:
         return [row for part in parts for row in self._run(part)]
 
     def _run(self, part: list[Operation]) -> list[dict[str, str]]:
-        world, task = border.world(), self._task
+        world, task = border.get_world(), self._task
         assert task is not None
         batch = pa.RecordBatch.from_pydict(
             {
@@ -224,19 +224,19 @@ class KeyedLines:
 
 def build_export_lines(reader: Reader, chunk: Chunk, spec: Any, *, version: int) -> KeyedLines:
     """Stand for `icdc_spark.diff.strategies.build_export_lines`."""
-    rows = reader.rows(reader.snapshot_id)
+    rows = reader.read_rows(reader.snapshot_id)
     lines = [_write(key, rows[key], version, Expect.CREATED) for key in chunk.group.tasks]
     return KeyedLines(lines)
 
 
 def build_change_lines(reader: Reader, plan: Plan, spec: Any, *, version: int) -> KeyedLines:
     """Stand for `icdc_spark.diff.strategies.build_change_lines`."""
-    reader.rows(plan.from_id)
-    reader.rows(plan.to_id)
-    return KeyedLines([_change(*change, version) for change in plan.changes])
+    reader.read_rows(plan.from_id)
+    reader.read_rows(plan.to_id)
+    return KeyedLines([_build_operation(*change, version) for change in plan.changes])
 
 
-def _change(key: int, value: int | None, was_there: bool, version: int) -> Operation:
+def _build_operation(key: int, value: int | None, was_there: bool, version: int) -> Operation:
     if value is None:
         return build_delete_entry(f"k{key}", version), str(Expect.DELETED)
     expect = Expect.UPDATED if was_there else Expect.CREATED
@@ -267,7 +267,7 @@ class TableCache:
     """Stands for `icdc_spark.iceberg.table.cached_table.CachedTable`."""
 
     def __init__(self, *_: Any) -> None:
-        self._lake = border.world().lake
+        self._lake = border.get_world().lake
         self._is_closed = False
 
     def load(self) -> LoadedTable:

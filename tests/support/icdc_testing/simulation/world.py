@@ -46,7 +46,7 @@ class World:
         self.target = ModelTarget(lambda: self.schedule.now)
         self.network = Network(self)
         self.oracle = Oracle(self)
-        self.cluster = SimulatedCluster(self, _resource(seed))
+        self.cluster = SimulatedCluster(self, _make_resource(seed))
         self.operator = SimulatedOperator(self)
         self.steps = 0
         self.ambushes: list[float] = []
@@ -71,8 +71,8 @@ class World:
         try:
             rows = {key: 10 + key for key in range(FIRST_ROWS)}
             self.lake.commit(rows, 0.0, "append")
-            self.schedule.at(0.0, self.operator.wake)
-            self.schedule.at(IDLE_SECONDS, self._go_on)
+            self.schedule.call_later(0.0, self.operator.wake)
+            self.schedule.call_later(IDLE_SECONDS, self._go_on)
             self.schedule.run()
             return self._problem
         except BrokenPromiseError as broken:
@@ -109,12 +109,12 @@ class World:
         """
         if method == "DELETE" and path.strip("/") in self.target.indices:
             self.oracle.check_deleted(path.strip("/"), is_late=is_late)
-        before = set(self.target.pointing(ALIAS))
+        before = set(self.target.find_aliased(ALIAS))
         answer = self.target.handle(method, path, params, body)
         if method not in ("GET", "HEAD"):
             if self._tells and not path.endswith(("_refresh", "_count", "_search")):
-                self.log(f"{who}: {method} {path} → {answer[0]}{_detail(answer, body)}")
-            for name in set(self.target.pointing(ALIAS)) - before if not is_late else ():
+                self.log(f"{who}: {method} {path} → {answer[0]}{_describe_detail(answer, body)}")
+            for name in set(self.target.find_aliased(ALIAS)) - before if not is_late else ():
                 self.oracle.check_served(self.target.indices[name])
             if self.ambushes and path.endswith("/_bulk"):
                 hands.spring_ambush(self)
@@ -126,7 +126,7 @@ class World:
         """Kill a driver at once, and the task that it waits for after some seconds."""
         self.schedule.kill(driver, task_too=task_after == 0.0)
         if task_after:
-            self.schedule.at(task_after, lambda: self.schedule.kill(driver))
+            self.schedule.call_later(task_after, lambda: self.schedule.kill(driver))
         self.cluster.notify()
 
     def expect_export(self) -> None:
@@ -145,23 +145,23 @@ class World:
 
     def find_divergence(self) -> str | None:
         """Return why the index does not equal the table, at rest; None if it does."""
-        state = self.oracle.state()
+        state = self.oracle.read_state()
         if state is None or state["applied"] is None or state["intent"] is not None:
             return "nothing is applied, or a batch is open"
         head = None if self.lake.head is None else str(self.lake.head)
         if state["applied"]["snapshotId"] != head:
             return f"snapshot {state['applied']['snapshotId']} is applied, and {head} is current"
-        pointing = self.target.pointing(ALIAS)
+        pointing = self.target.find_aliased(ALIAS)
         if set(pointing) != {state["index"]}:
             return f"readers see {sorted(pointing)}, not {state['index']}"
         index = self.target.indices[state["index"]]
-        rows = expect_documents(self._head_rows())
+        rows = expect_documents(self._read_head_rows())
         there = {key: document.source.get("value") for key, document in index.documents.items()}
         skipped = index.touched | index.unjudged
         wrong = {k for k in {*rows, *there} - skipped if rows.get(k) != there.get(k)}
         if wrong:
             return f"{index.name} differs from the table under {sorted(wrong)}"
-        refused = {f"k{key}" for key, value in self._head_rows().items() if value < 0}
+        refused = {f"k{key}" for key, value in self._read_head_rows().items() if value < 0}
         dead_letters = self.target.indices.get(f"{ALIAS}-dead-letters")
         if set(dead_letters.documents if dead_letters else ()) - skipped != refused - skipped:
             return f"{sorted(refused)} are refused, and there are other dead letters"
@@ -174,7 +174,7 @@ class World:
             return pending
         return None
 
-    def _head_rows(self) -> Mapping[int, int]:
+    def _read_head_rows(self) -> Mapping[int, int]:
         return self.lake.rows[self.lake.head] if self.lake.head is not None else {}
 
     def _go_on(self) -> None:
@@ -188,7 +188,7 @@ class World:
             self._begin_rest()
         else:
             self._judge_rest(self._rest_until)
-        self.schedule.at(wait, self._go_on)
+        self.schedule.call_later(wait, self._go_on)
 
     def _begin_rest(self) -> None:
         self.network.armed.clear()
@@ -241,7 +241,7 @@ class World:
             copies.append(index.copy())
 
 
-def _detail(answer: Answer, body: Any) -> str:
+def _describe_detail(answer: Answer, body: Any) -> str:
     """Return what a line of the story says about a request: outcomes, or the document's state."""
     items = answer[1].get("items")
     if items is not None:
@@ -260,7 +260,7 @@ def _detail(answer: Answer, body: Any) -> str:
     return f" {text}"
 
 
-def _resource(seed: int) -> dict[str, Any]:
+def _make_resource(seed: int) -> dict[str, Any]:
     random = border.make_random(seed, "spec")
     changelog: dict[str, Any] = {
         "trigger": random.choice(["OnCommit", "Continuous"]),

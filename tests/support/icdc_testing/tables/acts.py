@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from icdc_testing.tables.scenarios import ScenarioTable, put, rows
+from icdc_testing.tables.scenarios import ScenarioTable, put, select_rows
 
-FILL = "insert into {t} " + rows("(1,'a',1), (2,'b',2), (3,'c',3)")
+FILL = "insert into {t} " + select_rows("(1,'a',1), (2,'b',2), (3,'c',3)")
 """Three rows in one file, for the columns that scenarios have by default."""
 FILLED = [put(str(n), id=n, name="abc"[n - 1], age=n) for n in (1, 2, 3)]
 FOUR = put("4", id=4, name="d", age=4)
@@ -19,11 +19,11 @@ EXPIRE = (
 )
 
 
-def to_snapshot(number: int) -> Callable[[ScenarioTable], None]:
+def set_snapshot(number: int) -> Callable[[ScenarioTable], None]:
     """Set `main` to the snapshot of this number, counted from 0."""
 
     def act(stage: ScenarioTable) -> None:
-        snapshot_id = stage.snapshots()[number]
+        snapshot_id = stage.list_snapshots()[number]
         stage.sql(f"call {{c}}.system.set_current_snapshot('{{n}}', {snapshot_id})")
 
     return act
@@ -31,7 +31,7 @@ def to_snapshot(number: int) -> Callable[[ScenarioTable], None]:
 
 def note_snapshot(stage: ScenarioTable) -> None:
     """Remember the newest snapshot: `{noted}` in messages."""
-    stage.noted = stage.snapshots()[-1]
+    stage.noted = stage.list_snapshots()[-1]
 
 
 def remove_tags(stage: ScenarioTable) -> None:
@@ -48,16 +48,18 @@ def recreate_table(stage: ScenarioTable) -> None:
 
 def delete_index(stage: ScenarioTable) -> None:
     """Delete, as somebody else, the index behind the alias."""
-    for index in stage.indices():
+    for index in stage.list_indices():
         stage.call("DELETE", index)
 
 
-def points_to(number: int, *, retained: tuple[int, ...] = ()) -> Callable[[ScenarioTable], None]:
+def check_points_to(
+    number: int, *, retained: tuple[int, ...] = ()
+) -> Callable[[ScenarioTable], None]:
     """Return a check that the alias points to one physical index; `retained` are older ones."""
 
     def check(stage: ScenarioTable) -> None:
         alias = stage.scenario.alias
-        assert stage.indices() == [f"{alias}-{number:06d}"]
+        assert stage.list_indices() == [f"{alias}-{number:06d}"]
         indices = stage.call("GET", f"{alias}-*/_alias")
         assert sorted(indices) == [f"{alias}-{index:06d}" for index in (*retained, number)]
 
@@ -68,6 +70,6 @@ def has_field(name: str, kind: str) -> Callable[[ScenarioTable], None]:
     """Return a check that the mapping has a field of this type."""
 
     def check(stage: ScenarioTable) -> None:
-        assert stage.mapping()[name]["type"] == kind
+        assert stage.read_mapping()[name]["type"] == kind
 
     return check

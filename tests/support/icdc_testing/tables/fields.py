@@ -5,16 +5,16 @@ from typing import Any
 from icdc_api.spec.indices.fields import FieldEntry
 
 
-def fields(*entries: Any) -> tuple[FieldEntry, ...]:
+def parse_fields(*entries: Any) -> tuple[FieldEntry, ...]:
     """Return the entries of a spec; as in YAML, `"*"` is a text and all others are mappings."""
     return tuple(FieldEntry.model_validate(entry, by_name=False) for entry in entries)
 
 
-def by(name: str, expression: str, **more: Any) -> dict[str, Any]:
+def derive(name: str, expression: str, **more: Any) -> dict[str, Any]:
     """Return the entry of a field that an expression makes."""
     return {"name": name, "expression": expression, **more}
 
 
-def taken(name: str, column: str, **more: Any) -> dict[str, Any]:
+def take(name: str, column: str, **more: Any) -> dict[str, Any]:
     """Return the entry of a field that a column makes."""
     return {"name": name, "from": column, **more}

@@ -19,12 +19,12 @@ LATER = "insert into {t} values (5, 'e')"
 LAST = put("5", id=5, name="e")
 
 
-def to_index(method: str, path: str = "", body: object = None, *, status: int = 200) -> Act:
+def send_to_index(method: str, path: str = "", body: object = None, *, status: int = 200) -> Act:
     """Return the act of sending a request to the first index; `status` is that of the answer."""
-    return to_node(method, "/{index}" + path, body, status=status)
+    return send_to_node(method, "/{index}" + path, body, status=status)
 
 
-def to_node(method: str, path: str, body: object = None, *, status: int = 200) -> Act:
+def send_to_node(method: str, path: str, body: object = None, *, status: int = 200) -> Act:
     """Return the act of sending a request; {alias} and {index} in `path` are this table's."""
 
     def act(stage: ScenarioTable) -> None:
@@ -36,12 +36,12 @@ def to_node(method: str, path: str, body: object = None, *, status: int = 200) -
     return act
 
 
-def setting(key: str, value: object) -> Act:
+def change_setting(key: str, value: object) -> Act:
     """Return the act of changing a setting of the first index; None puts the default back."""
-    return to_index("PUT", "/_settings", {f"index.{key}": value})
+    return send_to_index("PUT", "/_settings", {f"index.{key}": value})
 
 
-def alias(verb: str, index: str, **how: Any) -> Act:
+def change_alias(verb: str, index: str, **how: Any) -> Act:
     """Return the act of adding the alias to an index, whose name begins with it, or removing it."""
 
     def act(stage: ScenarioTable) -> None:
@@ -52,7 +52,7 @@ def alias(verb: str, index: str, **how: Any) -> Act:
     return act
 
 
-def all_of(*acts: Act) -> Act:
+def do_all(*acts: Act) -> Act:
     """Return the act of doing one after the other."""
 
     def act(stage: ScenarioTable) -> None:
@@ -75,23 +75,23 @@ def check_served(number: int) -> Callable[[ScenarioTable], None]:
     return check
 
 
-def first_export(**more: Any) -> ScenarioStep:
+def export_first(**more: Any) -> ScenarioStep:
     """Return the first step: a table of three rows is made and exported."""
     return ScenarioStep(do=[MADE], writes=ROWS, check=check_served(1), **more)
 
 
-def goes_on(*acts: Act, change: str = ADDED, writes: tuple[Op, ...] = (NEW,), **more: Any) -> Any:
+def go_on(*acts: Act, change: str = ADDED, writes: tuple[Op, ...] = (NEW,), **more: Any) -> Any:
     """Return steps after which the next batch is in the same index, which readers see."""
     return [
-        first_export(),
+        export_first(),
         ScenarioStep(do=[*acts, change], writes=writes, check=check_served(1), **more),
     ]
 
 
-def anew(*acts: Act, into: int = 2) -> Any:
+def export_anew(*acts: Act, into: int = 2) -> Any:
     """Return steps by which the table is exported into the next index, which is then followed."""
     return [
-        first_export(),
+        export_first(),
         ScenarioStep(do=[*acts, ADDED], writes=[*ROWS, NEW], into=into, check=check_served(into)),
         ScenarioStep(do=[LATER], writes=[LAST], into=into, check=check_served(into)),
     ]

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from icdc_spark.iceberg.jvm.table_jobs import TableJobs
-from icdc_testing.lake.damage import cut, garbage, local, silent_file
+from icdc_testing.lake.damage import cut, find_file, garble, silence_file
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Delay
@@ -41,22 +41,22 @@ class MisbehavingTable:
         """The path of its bulk requests."""
         return f"/{self.index}-000001/_bulk"
 
-    def data_file(self) -> str:
+    def find_data_file(self) -> str:
         """Return the location of a data file that the next snapshot adds."""
-        java = self.lake.table(self.table).java
+        java = self.lake.load_table(self.table).java
         files = java.snapshot(self.snapshot).addedDataFiles(java.io())
         return str(files.iterator().next().location())
 
-    def manifest(self) -> str:
+    def find_manifest(self) -> str:
         """Return the location of a manifest that the next snapshot adds."""
-        java = self.lake.table(self.table).java
+        java = self.lake.load_table(self.table).java
         manifests = java.snapshot(self.snapshot).dataManifests(java.io())
         return str(next(m.path() for m in manifests if m.snapshotId() == self.snapshot))
 
 
 @contextmanager
-def _damaged(location: str, how: Callable[[bytes], bytes]) -> Iterator[None]:
-    path = local(location)
+def _damage(location: str, how: Callable[[bytes], bytes]) -> Iterator[None]:
+    path = find_file(location)
     content = path.read_bytes()
     path.write_bytes(how(content))
     try:
@@ -65,18 +65,18 @@ def _damaged(location: str, how: Callable[[bytes], bytes]) -> Iterator[None]:
         path.write_bytes(content)
 
 
-def _planning(victim: MisbehavingTable) -> AbstractContextManager[None]:
+def _break_planning(victim: MisbehavingTable) -> AbstractContextManager[None]:
     """Cut a manifest short."""
-    return _damaged(victim.manifest(), cut)
+    return _damage(victim.find_manifest(), cut)
 
 
-def _reading(victim: MisbehavingTable) -> AbstractContextManager[None]:
+def _break_reading(victim: MisbehavingTable) -> AbstractContextManager[None]:
     """Put something else into a data file."""
-    return _damaged(victim.data_file(), garbage)
+    return _damage(victim.find_data_file(), garble)
 
 
 @contextmanager
-def _sink(victim: MisbehavingTable) -> Iterator[None]:
+def _break_sink(victim: MisbehavingTable) -> Iterator[None]:
     """Let the index refuse every write."""
     block = {"index.blocks.write": True}
     path = f"/{victim.index}-000001/_settings"
@@ -84,9 +84,9 @@ def _sink(victim: MisbehavingTable) -> Iterator[None]:
     yield
 
 
-def _hangs(victim: MisbehavingTable) -> AbstractContextManager[None]:
+def _hang(victim: MisbehavingTable) -> AbstractContextManager[None]:
     """Let a task open the data file, from which nothing comes."""
-    return silent_file(victim.data_file())
+    return silence_file(victim.find_data_file())
 
 
 @contextmanager
@@ -98,7 +98,7 @@ def _slow(victim: MisbehavingTable) -> Iterator[None]:
 
 
 @contextmanager
-def _cancelled(victim: MisbehavingTable) -> Iterator[None]:
+def _cancel_jobs(victim: MisbehavingTable) -> Iterator[None]:
     """Cancel the table's jobs while a bulk request of theirs is under way."""
     held = victim.proxy.hold(victim.bulk)
 
@@ -115,7 +115,7 @@ def _cancelled(victim: MisbehavingTable) -> Iterator[None]:
 
 
 @contextmanager
-def _schema(victim: MisbehavingTable) -> Iterator[None]:
+def _change_schema(victim: MisbehavingTable) -> Iterator[None]:
     """Give a column another name, and add a row: documents would differ."""
     name = f"{victim.lake.catalog}.{victim.table}"
     victim.lake.sql(f"alter table {name} rename column name to title")
@@ -124,7 +124,7 @@ def _schema(victim: MisbehavingTable) -> Iterator[None]:
 
 
 @contextmanager
-def _removed(_: MisbehavingTable) -> Iterator[None]:
+def _leave_alone(_: MisbehavingTable) -> Iterator[None]:
     """What happens to it is not done to the table."""
     yield
 
@@ -139,12 +139,12 @@ class Misbehaviour:
 
 
 FAULTS = {
-    "fails in planning": Misbehaviour(_planning, "FileUnreadable"),
-    "fails in reading": Misbehaviour(_reading, "FileUnreadable"),
-    "fails in the sink": Misbehaviour(_sink, "TargetReadOnly"),
-    HANG: Misbehaviour(_hangs, "NoProgress"),
+    "fails in planning": Misbehaviour(_break_planning, "FileUnreadable"),
+    "fails in reading": Misbehaviour(_break_reading, "FileUnreadable"),
+    "fails in the sink": Misbehaviour(_break_sink, "TargetReadOnly"),
+    HANG: Misbehaviour(_hang, "NoProgress"),
     "has a slow index": Misbehaviour(_slow, None),
-    "is cancelled": Misbehaviour(_cancelled, None),
-    SCHEMA: Misbehaviour(_schema, "IncompatibleSchema"),
-    REMOVED: Misbehaviour(_removed, None),
+    "is cancelled": Misbehaviour(_cancel_jobs, None),
+    SCHEMA: Misbehaviour(_change_schema, "IncompatibleSchema"),
+    REMOVED: Misbehaviour(_leave_alone, None),
 }

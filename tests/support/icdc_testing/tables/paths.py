@@ -17,13 +17,17 @@ def build_paths(
     """Return the scenarios of the same rows: exported, appended, and updated."""
 
     def fill(marker: str) -> ScenarioStep:
-        return ScenarioStep(do=[insert(marker)], writes=expect(marker), documents=documents(marker))
+        return ScenarioStep(
+            do=[insert(marker)], writes=expect(marker), documents=expect_documents(marker)
+        )
 
-    def documents(marker: str) -> dict[str, Document]:
+    def expect_documents(marker: str) -> dict[str, Document]:
         return {key: document or {} for _, key, document in expect(marker)}
 
     change = ScenarioStep(
-        do=["update {t} set marker = 'new'"], writes=expect("new"), documents=documents("new")
+        do=["update {t} set marker = 'new'"],
+        writes=expect("new"),
+        documents=expect_documents("new"),
     )
     paths = {
         "exported": [fill("new")],

@@ -35,14 +35,14 @@ def play_scenarios(
     with FaultProxy(url) as proxy, ThreadPoolExecutor(SQL_THREADS) as pool:
         list(pool.map(lambda stage: stage.create() if stage.scenario.create else None, stages))
         for number in range(max(len(scenario.steps) for scenario in scenarios)):
-            acting = [(stage, _step(stage, number)) for stage in stages]
+            acting = [(stage, _find_step(stage, number)) for stage in stages]
             # Statements of different tables run at once; those of one table stay in order.
             list(pool.map(lambda pair: pair[0].act(pair[1]) if pair[1] else None, acting))
             _run(spark, proxy, folder, acting, spec)
     return {stage.scenario.alias: stage for stage in stages}
 
 
-def _step(stage: ScenarioTable, number: int) -> ScenarioStep | None:
+def _find_step(stage: ScenarioTable, number: int) -> ScenarioStep | None:
     steps = stage.scenario.steps
     return steps[number] if number < len(steps) else None
 
@@ -76,7 +76,7 @@ def _run(
     with ThreadPoolExecutor(SQL_THREADS) as pool:
         # The proxy records all tables; `settle` picks the writes of one.
         for stage, _ in taking_part:
-            stage.writes = proxy.writes()
+            stage.writes = proxy.list_writes()
         list(pool.map(lambda p: p[0].settle(p[1], statuses.get(p[0].name)), taking_part))
 
 

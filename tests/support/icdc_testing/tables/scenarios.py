@@ -54,7 +54,7 @@ def remove(key: str) -> Op:
     return ("delete", key, None)
 
 
-def rows(values: str) -> str:
+def select_rows(values: str) -> str:
     """Return a query for the rows of a VALUES list, in one file."""
     return f"select /*+ coalesce(1) */ * from (values {values})"
 
@@ -175,7 +175,7 @@ class ScenarioTable:
             text = text.replace(f"{{{name}}}", value)
         return text
 
-    def snapshots(self) -> list[int]:
+    def list_snapshots(self) -> list[int]:
         """Return ids of the retained snapshots, oldest first."""
         rows = self.sql("select snapshot_id from {t}.snapshots order by committed_at")
         return [row[0] for row in rows]
@@ -184,11 +184,11 @@ class ScenarioTable:
         """Send one request to the node, past the proxy, which does not record it."""
         return oracle.request(f"{self.url}/{path}", method, body)
 
-    def indices(self) -> list[str]:
+    def list_indices(self) -> list[str]:
         """Return the physical indices that the alias points to."""
         return sorted(self.call("GET", f"_alias/{self.scenario.alias}"))
 
-    def mapping(self) -> dict[str, Any]:
+    def read_mapping(self) -> dict[str, Any]:
         """Return the properties of the index behind the alias."""
         (index,) = self.call("GET", f"{self.scenario.alias}/_mapping").values()
         properties: dict[str, Any] = index["mappings"]["properties"]
@@ -254,7 +254,7 @@ class ScenarioTable:
                 step.check(self)
         except AssertionError as error:
             problem = error
-        mine = document_writes(self.writes, self.scenario.alias)
+        mine = select_writes(self.writes, self.scenario.alias)
         self.outcomes.append(
             Outcome(
                 writes=list_operations(mine),
@@ -268,7 +268,7 @@ class ScenarioTable:
         )
 
 
-def document_writes(writes: Iterable[Write], alias: str) -> list[Write]:
+def select_writes(writes: Iterable[Write], alias: str) -> list[Write]:
     """Return the writes of documents into physical indices of an alias, without the guard."""
     physical = re.compile(re.escape(alias) + r"-\d{6}")
     return [w for w in writes if physical.fullmatch(w.index) and w.id != GUARD]

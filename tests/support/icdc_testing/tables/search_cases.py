@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from icdc_testing.tables.fields import by
+from icdc_testing.tables.fields import derive
 
 ANALYSIS: dict[str, Any] = {
     "filter": {"devices": {"type": "synonym", "synonyms": ["laptop, notebook"]}},
@@ -36,7 +36,7 @@ class SearchCase:
     @property
     def field(self) -> dict[str, Any]:
         """The entry of `fields`; the word is in the column `word`."""
-        return by(self.name, self.expression, mapping=self.mapping)
+        return derive(self.name, self.expression, mapping=self.mapping)
 
 
 def match(field: str, text: str) -> Query:
@@ -163,7 +163,7 @@ CASES = (
         },
     ),
 )
-SUGGESTED = by("suggested", "word", mapping={"type": "completion"})
+SUGGESTED = derive("suggested", "word", mapping={"type": "completion"})
 """Found by a suggester, which is no query."""
 
 COLUMNS = "id int, word string"

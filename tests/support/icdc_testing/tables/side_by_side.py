@@ -21,12 +21,12 @@ from icdc_api.status.table_parts import LastBatch
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.java.writers import JavaWriter
 from icdc_testing.lake.lake import Lake
-from icdc_testing.lake.schemas import with_time
+from icdc_testing.lake.schemas import create_with_time
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
 from icdc_testing.tables.misbehaving import FAULTS, HANG, REMOVED, SCHEMA, MisbehavingTable
 from icdc_testing.target import node_calls
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 _SECONDS = 300.0
 """How long a state is waited for."""
@@ -107,16 +107,16 @@ class SideBySide:
             self._await_applied(self._healthy, second=True)
             seconds = time.monotonic() - since
             stalled = [f for f in self._faults if faults and FAULTS[f].reason]
-            until(lambda: self._are_met(application, stalled), "all are met", seconds=_SECONDS)
+            wait_until(lambda: self._are_met(application, stalled), "all are met", seconds=_SECONDS)
             apart = {*stalled, REMOVED} if faults else set()
             follows = [t for fault, t in self._victims.items() if fault not in apart]
             self._await_applied(follows, second=True)
             reasons = {fault: application.reasons[t.name] for fault, t in self._victims.items()}
-        reported = application.last_batches({table.index for table in self._healthy})
+        reported = application.read_last_batches({table.index for table in self._healthy})
         if faults and SCHEMA in self._victims:
             self._victims[SCHEMA] = self._make_victim(SCHEMA)
         indices = [f"{table.index}-000001" for table in self._healthy]
-        writes = [write for index in indices for write in self._proxy.writes(index)]
+        writes = [write for index in indices for write in self._proxy.list_writes(index)]
         return Played(
             documents=Counter((w.index, w.op, w.id, w.version, w.digest) for w in writes),
             document_bytes=sum(len(write.source) for write in writes),
@@ -131,13 +131,13 @@ class SideBySide:
             return self._make(index)
         # Python reads it, because of its type: a process that waits for a file can be killed, where
         # a thread of the JVM would go on waiting.
-        name = with_time(self._lake, {})
+        name = create_with_time(self._lake, {})
         heads = []
         for start in (0, _FEW):
-            writer = JavaWriter(self._lake.table(name))
-            at = writer.value("time", "10:00")
+            writer = JavaWriter(self._lake.load_table(name))
+            at = writer.parse_value("time", "10:00")
             writer.append([{"id": start + number, "t": at} for number in range(_FEW)])
-            heads.append(self._lake.head(name))
+            heads.append(self._lake.read_head(name))
         return SideTable(name, index, *heads)
 
     def _make(self, index: str) -> SideTable:
@@ -147,30 +147,30 @@ class SideBySide:
         made = "select id, concat('name of ', id) as name, id * 1.5D as price"
         base = max(10, self._rows // 10)
         self._lake.sql(f"insert into {full} {made} from range(0, {base}, 1, 1)")
-        first = self._lake.head(name)
+        first = self._lake.read_head(name)
         self._lake.sql(
             f"merge into {full} t using ({made} from range(0, {base + self._rows}, 1, 1)) s "
             "on t.id = s.id when matched and t.id % 10 = 0 then delete "
             "when matched then update set price = -1D when not matched then insert *"
         )
-        return SideTable(name, index, first, self._lake.head(name))
+        return SideTable(name, index, first, self._lake.read_head(name))
 
     def _set_current(self, table: SideTable, snapshot: int) -> None:
-        java = self._lake.table(table.name).java
+        java = self._lake.load_table(table.name).java
         java.manageSnapshots().setCurrentSnapshot(snapshot).commit()
 
     def _advance(self, begun: ExitStack, faults: Collection[str]) -> None:
         """Make the second snapshots current, those of tables that misbehave first."""
         for fault, table in self._victims.items():
             if fault in faults:
-                begun.enter_context(FAULTS[fault].begin(self._victim(table)))
+                begun.enter_context(FAULTS[fault].begin(self._describe_victim(table)))
             # One that changes its schema has advanced by that.
-            if self._lake.head(table.name) == table.first:
+            if self._lake.read_head(table.name) == table.first:
                 self._set_current(table, table.second)
         for table in self._healthy:
             self._set_current(table, table.second)
 
-    def _victim(self, table: SideTable) -> MisbehavingTable:
+    def _describe_victim(self, table: SideTable) -> MisbehavingTable:
         return MisbehavingTable(
             lake=self._lake,
             proxy=self._proxy,
@@ -182,9 +182,9 @@ class SideBySide:
 
     def _await_first_write(self) -> None:
         def has_written() -> bool:
-            return any(self._proxy.writes(f"{table.index}-000001") for table in self._healthy)
+            return any(self._proxy.list_writes(f"{table.index}-000001") for table in self._healthy)
 
-        until(has_written, "a healthy table is written", seconds=_SECONDS)
+        wait_until(has_written, "a healthy table is written", seconds=_SECONDS)
 
     def _await_applied(self, tables: Sequence[SideTable], *, second: bool) -> None:
         wanted = {t.index: str(t.second if second else t.first) for t in tables}
@@ -200,7 +200,7 @@ class SideBySide:
                 for index, snapshot in wanted.items()
             )
 
-        until(are_applied, f"applied: {sorted(wanted)}", seconds=_SECONDS)
+        wait_until(are_applied, f"applied: {sorted(wanted)}", seconds=_SECONDS)
 
     def _are_met(self, application: "_ContinuousRun", faults: Sequence[str]) -> bool:
         application.read()
@@ -249,7 +249,7 @@ class _ContinuousRun:
         # A run says nothing of the batches of the one before.
         self._costs |= {str(t.index): t.last_batch for t in tables if t.last_batch}
 
-    def last_batches(self, indices: Collection[str]) -> dict[str, tuple[int, int, int]]:
+    def read_last_batches(self, indices: Collection[str]) -> dict[str, tuple[int, int, int]]:
         """Return documents, deletes and bytes of the last batch into each of these indices.
 
         The application has ended: its last report is written.
@@ -259,7 +259,7 @@ class _ContinuousRun:
         return {i: (c.upserted, c.deleted, c.request_bytes) for i, c in costs.items()}
 
     def _begin(self) -> None:
-        request, self._stop = self._harness.request(continuous=True), threading.Event()
+        request, self._stop = self._harness.make_request(continuous=True), threading.Event()
         self._report = Path(request.report_path)
         run = PipelineRun(
             request,

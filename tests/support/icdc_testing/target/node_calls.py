@@ -72,7 +72,7 @@ def call(
         connection.close()
 
 
-def documents(url: str, index: str) -> dict[str, tuple[int, object]]:
+def read_documents(url: str, index: str) -> dict[str, tuple[int, object]]:
     """Return every document of an index that fits into memory: id -> (version, source).
 
     A node that is short of memory or has no copy of a shard yet is asked again from the start:
@@ -83,10 +83,10 @@ def documents(url: str, index: str) -> dict[str, tuple[int, object]]:
 
     def is_read() -> bool:
         found.clear()
-        return all(_add_page(answer, found, refusals) for answer in _pages(url, index))
+        return all(_add_page(answer, found, refusals) for answer in _scroll_pages(url, index))
 
     try:
-        wait.until(is_read, f"the documents of {index}")
+        wait.wait_until(is_read, f"the documents of {index}")
     except AssertionError as error:
         raise AssertionError(f"{error}; last answer: {refusals[-1:]}") from error
     return found
@@ -105,7 +105,7 @@ def _add_page(
     return True
 
 
-def _pages(url: str, index: str) -> Iterator[NodeAnswer]:
+def _scroll_pages(url: str, index: str) -> Iterator[NodeAnswer]:
     """Scroll through an index; the last answer has less than a page, or none."""
     call(url, "POST", f"/{index}/_refresh")
     query = {"size": _PAGE, "version": True, "query": {"match_all": {}}}

@@ -24,14 +24,14 @@ ESCAPES = {"\\": "\\\\", "|": "\\|"}
 Document = dict[str, Any]
 
 
-def text_of(value: object) -> str:
+def format_text(value: object) -> str:
     """Return a scalar as text, as in ids and map keys."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, dt.datetime):
-        return timestamp(value)
+        return format_timestamp(value)
     if isinstance(value, dt.date):
         return f"{value.year:04d}-{value.month:02d}-{value.day:02d}"
     if isinstance(value, dt.time):
@@ -41,13 +41,13 @@ def text_of(value: object) -> str:
     return str(value)
 
 
-def timestamp(value: dt.datetime) -> str:
+def format_timestamp(value: dt.datetime) -> str:
     """Return it with six digits always; a zone is shown as Z (the tests run in UTC)."""
     text = f"{value.year:04d}-" + value.strftime("%m-%dT%H:%M:%S.%f")
     return text + ("Z" if value.tzinfo else "")
 
 
-def json_value(value: object) -> object:
+def convert_value(value: object) -> object:
     """Return a column's value as JSON; OMIT where a field would be left out."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return OMIT
@@ -57,34 +57,36 @@ def json_value(value: object) -> object:
         inner = json.loads(value.toJson())
         return inner if isinstance(inner, dict) else {"value": inner}
     if isinstance(value, Row):
-        return fields(value.asDict(recursive=False))
+        return convert_fields(value.asDict(recursive=False))
     if isinstance(value, Mapping):
-        return {text_of(key): null_if_omitted(json_value(item)) for key, item in value.items()}
+        return {
+            format_text(key): replace_omitted(convert_value(item)) for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [null_if_omitted(json_value(item)) for item in value]
-    return text_of(value)
+        return [replace_omitted(convert_value(item)) for item in value]
+    return format_text(value)
 
 
-def null_if_omitted(value: object) -> object:
+def replace_omitted(value: object) -> object:
     """Return null where a field would be left out: elements of lists and values of maps stay."""
     return None if value is OMIT else value
 
 
-def fields(values: Mapping[str, object]) -> Document:
+def convert_fields(values: Mapping[str, object]) -> Document:
     """Return an object without its null fields."""
-    converted = {name: json_value(value) for name, value in values.items()}
+    converted = {name: convert_value(value) for name, value in values.items()}
     return {name: value for name, value in converted.items() if value is not OMIT}
 
 
-def document_id(values: Sequence[object]) -> str:
+def build_document_id(values: Sequence[object]) -> str:
     """Return the `_id` of key values."""
 
-    def part(value: object) -> str:
+    def escape_part(value: object) -> str:
         if value is None:
             return "\\N"
-        return "".join(ESCAPES.get(character, character) for character in text_of(value))
+        return "".join(ESCAPES.get(character, character) for character in format_text(value))
 
-    joined = "|".join(part(value) for value in values) or "\\E"
+    joined = "|".join(escape_part(value) for value in values) or "\\E"
     if len(joined.encode()) > MAX_ID_BYTES:
         return "\\H" + hashlib.sha256(joined.encode()).hexdigest()
     return joined
@@ -112,9 +114,9 @@ def read_expected(
         for name in zoned:
             # Spark hands these over without their zone.
             values[name] = values[name] and values[name].replace(tzinfo=dt.UTC)
-        identity = document_id([values[name] for name in key])
+        identity = build_document_id([values[name] for name in key])
         assert identity not in documents, f"the oracle needs unique keys, {identity} is not"
-        documents[identity] = fields({name: values[name] for name in columns or values})
+        documents[identity] = convert_fields({name: values[name] for name in columns or values})
     return documents
 
 
@@ -134,7 +136,7 @@ def read_applied(url: str, alias: str) -> str:
     return str(answer["_source"]["applied"]["snapshotId"])
 
 
-def hits(url: str, index: str) -> Iterable[dict[str, Any]]:
+def read_hits(url: str, index: str) -> Iterable[dict[str, Any]]:
     """Yield every hit of the index, with its version."""
     request(f"{url}/{index}/_refresh", "POST")
     after: list[object] | None = None
@@ -151,7 +153,7 @@ def hits(url: str, index: str) -> Iterable[dict[str, Any]]:
 
 def read_index(url: str, index: str) -> dict[str, Document]:
     """Return the documents of the index by id."""
-    return {hit["_id"]: hit["_source"] for hit in hits(url, index)}
+    return {hit["_id"]: hit["_source"] for hit in read_hits(url, index)}
 
 
 def assert_equal(actual: Mapping[str, Document], wanted: Mapping[str, Document]) -> None:

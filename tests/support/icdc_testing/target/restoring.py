@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_testing.target.node_calls import call
 from icdc_testing.waiting.children import OUTLIVING
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 _REPOSITORY = "/_snapshot/tests"
 _PARTS = ("index", "translog")
@@ -51,7 +51,7 @@ def empty_shard(node: OpenSearchNode, index: str, shard: int = 0) -> None:
         shutil.rmtree(files, ignore_errors=True)
         return not files.exists()
 
-    until(remove, f"the files of shard {shard} are removed")
+    wait_until(remove, f"the files of shard {shard} are removed")
     _do(node.url, "POST", f"/{index}/_open?wait_for_active_shards=0")
     command = {"index": index, "shard": shard, "node": "embedded", "accept_data_loss": True}
     body = {"commands": [{"allocate_empty_primary": command}]}
@@ -60,7 +60,7 @@ def empty_shard(node: OpenSearchNode, index: str, shard: int = 0) -> None:
         # Refused as long as the node still tries to open what is missing.
         return call(node.url, "POST", "/_cluster/reroute", body).status == 200
 
-    until(allocate, f"shard {shard} of {index} is allocated empty")
+    wait_until(allocate, f"shard {shard} of {index} is allocated empty")
     wait_until_green(node.url, index)
 
 

@@ -25,7 +25,7 @@ INDEX = "orders-000001"
 Line = tuple[bytes, str]
 
 
-def target(url: str, ordinal: int = 1, **changes: object) -> BulkTarget:
+def make_target(url: str, ordinal: int = 1, **changes: object) -> BulkTarget:
     """Return a target on the index of the tests, with a short time for retries."""
     values: dict[str, object] = {
         "connection": Connection(hosts=(url,), timeout=30.0),
@@ -44,8 +44,8 @@ def target(url: str, ordinal: int = 1, **changes: object) -> BulkTarget:
 
 def write(url: str, lines: Sequence[Line], ordinal: int = 1, **changes: object) -> PartitionResult:
     """Write one batch as a task and then the driver do; an error of either is in the result."""
-    aim = target(url, ordinal, **changes)
-    result = run_task(batches(lines), aim)
+    aim = make_target(url, ordinal, **changes)
+    result = run_task(make_batches(lines), aim)
     try:
         finish_refused(result, aim)
     except IcdcError as error:
@@ -65,15 +65,15 @@ def run_task(batches: Iterator[pa.RecordBatch], aim: BulkTarget) -> PartitionRes
 def upsert(key: str, source: object, ordinal: int = 1, *, expect: str = "c") -> Line:
     """Return the line of an index operation; bytes are taken as the document's text."""
     text = source if isinstance(source, bytes) else json.dumps(source).encode()
-    return _action("index", key, ordinal) + text + b"\n", expect
+    return _build_action("index", key, ordinal) + text + b"\n", expect
 
 
 def delete(key: str, ordinal: int = 1) -> Line:
     """Return the line of a delete."""
-    return _action("delete", key, ordinal), "d"
+    return _build_action("delete", key, ordinal), "d"
 
 
-def batches(lines: Sequence[Line], rows: int = 1000) -> Iterator[pa.RecordBatch]:
+def make_batches(lines: Sequence[Line], rows: int = 1000) -> Iterator[pa.RecordBatch]:
     """Yield record batches as Spark hands them over."""
     for start in range(0, len(lines), rows):
         part = lines[start : start + rows]
@@ -85,6 +85,6 @@ def batches(lines: Sequence[Line], rows: int = 1000) -> Iterator[pa.RecordBatch]
         )
 
 
-def _action(op: str, key: str, ordinal: int) -> bytes:
+def _build_action(op: str, key: str, ordinal: int) -> bytes:
     fields = {"_id": key, "version": compute_base_version(ordinal), "version_type": "external"}
     return json.dumps({op: fields}).encode() + b"\n"

@@ -33,25 +33,25 @@ def measure_peak(url: str, rows: int, max_bytes: int, max_in_flight: int) -> int
 
 
 def _write(url: str, rows: int, max_bytes: int, max_in_flight: int) -> int:
-    before = _peak()
-    aim = sink.target(url, max_bytes=max_bytes, max_in_flight=max_in_flight)
-    result = sink.run_task(_batches(rows), aim)
+    before = _read_peak()
+    aim = sink.make_target(url, max_bytes=max_bytes, max_in_flight=max_in_flight)
+    result = sink.run_task(_make_batches(rows), aim)
     assert result.error is None, result.error
     assert result.upserted + result.already_applied == rows
-    return _peak() - before
+    return _read_peak() - before
 
 
-def _peak() -> int:
+def _read_peak() -> int:
     # Not `getrusage`, in whose peak is that of the process that started this one.
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
-def _batches(rows: int) -> Iterator[pa.RecordBatch]:
+def _make_batches(rows: int) -> Iterator[pa.RecordBatch]:
     for start in range(0, rows, BATCH_ROWS):
         numbers = range(start, min(start + BATCH_ROWS, rows))
         lines = [sink.upsert(f"k{number}", {"s": "x" * ROW_BYTES}) for number in numbers]
-        yield from sink.batches(lines)
+        yield from sink.make_batches(lines)
 
 
 if __name__ == "__main__":

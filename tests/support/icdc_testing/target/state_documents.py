@@ -17,7 +17,7 @@ SHARDS = Shards(histories="abc", max_seq_nos=[14, -1])
 OWNER = Owner(pipeline="default/shop", epoch=4, run_id="run-4")
 
 
-def empty() -> StateDocument:
+def make_empty() -> StateDocument:
     """Return one that is claimed, with nothing exported yet."""
     return StateDocument(
         alias="orders",
@@ -28,7 +28,7 @@ def empty() -> StateDocument:
     )
 
 
-def export(ordinal: int = 1, index: str = "orders-000001", to: str | None = "77") -> Intent:
+def make_export(ordinal: int = 1, index: str = "orders-000001", to: str | None = "77") -> Intent:
     """Return the intent of an export in two chunks."""
     return Intent(
         kind=IntentKind.EXPORT,
@@ -41,7 +41,7 @@ def export(ordinal: int = 1, index: str = "orders-000001", to: str | None = "77"
     )
 
 
-def changelog(ordinal: int = 2, from_: str | None = "77", to: str = "78") -> Intent:
+def make_changelog(ordinal: int = 2, from_: str | None = "77", to: str = "78") -> Intent:
     """Return the intent of a changelog on the first index."""
     return Intent(
         kind=IntentKind.CHANGELOG,
@@ -58,17 +58,19 @@ def make_applied(ordinal: int = 1, snapshot: str | None = "77") -> Applied:
     return Applied(snapshot_id=snapshot, sequence_number=3, committed_at=NOW, ordinal=ordinal)
 
 
-def exporting(**changes: object) -> StateDocument:
+def make_exporting(**changes: object) -> StateDocument:
     """Return one whose export has begun."""
-    return empty().with_intent(export(**changes), now=NOW)  # type: ignore[arg-type]
+    return make_empty().with_intent(make_export(**changes), now=NOW)  # type: ignore[arg-type]
 
 
-def swapping() -> StateDocument:
+def make_swapping() -> StateDocument:
     """Return one whose export is written and may move the alias."""
-    written = exporting().complete_chunk(0, rows=10, now=NOW).complete_chunk(1, rows=5, now=NOW)
+    written = (
+        make_exporting().complete_chunk(0, rows=10, now=NOW).complete_chunk(1, rows=5, now=NOW)
+    )
     return written.begin_swap(shards=SHARDS, now=NOW)
 
 
-def state_after_export() -> StateDocument:
+def make_state_after_export() -> StateDocument:
     """Return one whose export is done."""
-    return swapping().advance(make_applied(), now=NOW, batch=Totals(upserted=15))
+    return make_swapping().advance(make_applied(), now=NOW, batch=Totals(upserted=15))

@@ -27,7 +27,7 @@ STREAM_ONLY = replace(REBUILDING, stream_only=True)
 RESYNC = replace(REBUILDING, resync_nonce=1)
 
 
-def fresh() -> StateDocument:
+def make_fresh() -> StateDocument:
     return StateDocument(
         alias="orders",
         owner=Owner(pipeline="default/shop", epoch=1, run_id="run-1"),
@@ -37,7 +37,7 @@ def fresh() -> StateDocument:
     )
 
 
-def exporting(to: str | None = "7", *, ordinal: int = 1) -> Intent:
+def make_exporting(to: str | None = "7", *, ordinal: int = 1) -> Intent:
     return Intent(
         kind=IntentKind.EXPORT,
         from_=None,
@@ -49,27 +49,27 @@ def exporting(to: str | None = "7", *, ordinal: int = 1) -> Intent:
     )
 
 
-def state(snapshot: str | None = "7", intent: Intent | None = None) -> StateDocument:
+def make_state(snapshot: str | None = "7", intent: Intent | None = None) -> StateDocument:
     """Return one whose index equals `snapshot`; one more intent may be open."""
-    document = fresh().with_intent(exporting(snapshot), now=NOW).begin_swap(now=NOW)
+    document = make_fresh().with_intent(make_exporting(snapshot), now=NOW).begin_swap(now=NOW)
     applied = Applied(snapshot_id=snapshot, sequence_number=1, committed_at=NOW, ordinal=1)
     document = document.advance(applied, now=NOW)
     return document if intent is None else document.with_intent(intent, now=NOW)
 
 
-def state_after_miscount(times: int) -> StateDocument:
+def make_state_after_miscount(times: int) -> StateDocument:
     """Return one after an export whose index did not hold what was written, so often in a row."""
-    document = fresh().with_intent(exporting(), now=NOW)
+    document = make_fresh().with_intent(make_exporting(), now=NOW)
     for _ in range(times):
         document = document.add_miscount(now=NOW)
     return document
 
 
-def batch(to: str = "8", kind: IntentKind = IntentKind.CHANGELOG, from_: str = "7") -> Intent:
+def make_batch(to: str = "8", kind: IntentKind = IntentKind.CHANGELOG, from_: str = "7") -> Intent:
     return Intent(kind=kind, from_=from_, to=to, ordinal=2, index="orders-000001", index_uuid="u-1")
 
 
-def view(document: StateDocument | None, **changes: Any) -> StepInputs:
+def make_view(document: StateDocument | None, **changes: Any) -> StepInputs:
     """Return a healthy table with the snapshots 6 to 9, of which 9 is the current one."""
     fields: dict[str, Any] = {
         "state": document,
@@ -86,7 +86,7 @@ def view(document: StateDocument | None, **changes: Any) -> StepInputs:
     return StepInputs(**(fields | changes))
 
 
-def export(reason: str, to: str | None = "9") -> Step:
+def make_export(reason: str, to: str | None = "9") -> Step:
     return Step(kind=StepKind.EXPORT, to_id=to, reason=reason)
 
 

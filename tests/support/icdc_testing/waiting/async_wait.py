@@ -8,7 +8,9 @@ from icdc_testing.waiting.wait import WAIT_SECONDS
 _POLL_SECONDS = 0.005
 
 
-async def until(reached: Callable[[], bool], what: str, *, seconds: float = WAIT_SECONDS) -> None:
+async def wait_until(
+    reached: Callable[[], bool], what: str, *, seconds: float = WAIT_SECONDS
+) -> None:
     """Return once `reached` is true; AssertionError naming `what` after `seconds`."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds

@@ -6,7 +6,7 @@ OUTLIVING: set[int] = set()
 """Processes that a test starts anew in place of one that a fixture of a wider scope started."""
 
 
-def children(pid: int | str = "self") -> set[int]:
+def list_children(pid: int | str = "self") -> set[int]:
     """Return their ids; none for a process that has ended, and where the kernel does not list
     them."""
     process = Path(f"/proc/{pid}")

@@ -37,7 +37,7 @@ class LeapingClock:
             self._held -= 1
 
     @contextmanager
-    def walking(self) -> Iterator[None]:
+    def walk(self) -> Iterator[None]:
         """Let the clock go with that on the wall in the block: somebody outside has his own
         time."""
         if not self._walking:

@@ -3,14 +3,14 @@
 import os
 from pathlib import Path
 
-from icdc_testing.waiting.children import children
+from icdc_testing.waiting.children import list_children
 
 
-def cpu_seconds(pid: int | None = None) -> float:
+def sum_cpu_seconds(pid: int | None = None) -> float:
     """Sum up the processor time of a process (None: this one) and all below it, ended ones too."""
     wanted = pid or os.getpid()
     ticks = 0
-    for process in tree(wanted):
+    for process in list_tree(wanted):
         try:
             fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
         except OSError:
@@ -19,6 +19,6 @@ def cpu_seconds(pid: int | None = None) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def tree(pid: int) -> list[int]:
+def list_tree(pid: int) -> list[int]:
     """Return a process and all that live below it."""
-    return [pid, *(below for child in children(pid) for below in tree(child))]
+    return [pid, *(below for child in list_children(pid) for below in list_tree(child))]

@@ -14,7 +14,7 @@ from icdc_spark.iceberg.jvm.session import APPLICATION_CONF
 PROC = Path("/proc")
 
 
-def command(pid: int) -> list[str]:
+def read_command(pid: int) -> list[str]:
     """Return the command line of a process; one empty word when it has ended."""
     try:
         return (PROC / str(pid) / "cmdline").read_text(errors="replace").split("\0")
@@ -22,7 +22,7 @@ def command(pid: int) -> list[str]:
         return [""]
 
 
-def name_of(pid: int) -> str:
+def read_name(pid: int) -> str:
     """Return the name of the program of a process; empty when it is gone."""
     try:
         return (PROC / str(pid) / "comm").read_text().strip()
@@ -36,30 +36,30 @@ def kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def python_workers(root: int | None = None) -> list[int]:
+def list_python_workers(root: int | None = None) -> list[int]:
     """Return Python workers below a process (this one unless given), or the daemon that forks
     them."""
-    daemons = {pid for pid in descendants(root or os.getpid()) if _is_pyspark_daemon(pid)}
-    workers = {pid for pid in daemons if _parent(pid) in daemons}
+    daemons = {pid for pid in list_descendants(root or os.getpid()) if _is_pyspark_daemon(pid)}
+    workers = {pid for pid in daemons if _read_parent(pid) in daemons}
     return sorted(workers or daemons)
 
 
 def find_connected(pids: list[int], port: int) -> list[int]:
     """Return the processes that have a connection to a local port: they are at work there."""
-    sockets = set(sockets_to(port))
+    sockets = set(list_sockets_to(port))
     return [pid for pid in pids if sockets & set(_open_sockets(pid))]
 
 
 def _is_pyspark_daemon(pid: int) -> bool:
-    return APPLICATION_CONF["spark.python.daemon.module"] in command(pid)
+    return APPLICATION_CONF["spark.python.daemon.module"] in read_command(pid)
 
 
-def descendants(root: int) -> list[int]:
+def list_descendants(root: int) -> list[int]:
     """Return the processes below one, without it."""
     children: dict[int, list[int]] = {}
     for entry in PROC.iterdir():
         if entry.name.isdigit():
-            children.setdefault(_parent(int(entry.name)), []).append(int(entry.name))
+            children.setdefault(_read_parent(int(entry.name)), []).append(int(entry.name))
     pids, waiting = [], [root]
     while waiting:
         below = children.get(waiting.pop(), [])
@@ -68,7 +68,7 @@ def descendants(root: int) -> list[int]:
     return pids
 
 
-def _parent(pid: int) -> int:
+def _read_parent(pid: int) -> int:
     try:
         # The name in brackets may hold blanks: what follows it is state and parent.
         after_name = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
@@ -77,7 +77,7 @@ def _parent(pid: int) -> int:
     return int(after_name[1])
 
 
-def sockets_to(port: int) -> Iterator[str]:
+def list_sockets_to(port: int) -> Iterator[str]:
     """Yield inodes of the sockets whose peer is that port."""
     for table in ("tcp", "tcp6"):
         for line in (PROC / "net" / table).read_text().splitlines()[1:]:

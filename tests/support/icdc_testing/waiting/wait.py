@@ -9,7 +9,7 @@ it has cores for. Who waits for a state pays nothing for it: only a failure come
 _POLL_SECONDS = 0.05
 
 
-def until(
+def wait_until(
     reached: Callable[[], bool],
     what: str,
     *,

@@ -7,7 +7,7 @@ import pytest
 from icdc_api.crd.loading import parse_pipeline
 from icdc_api.errors import BadSpec
 from icdc_api.spec.tables import Table
-from icdc_testing.operator.deciding.worst_cases import many_tables
+from icdc_testing.operator.deciding.worst_cases import make_many_tables
 
 pytestmark = pytest.mark.unit
 
@@ -62,7 +62,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("entry", "line"), REFUSED)
 def test_what_is_wrong_is_said_in_one_line_with_its_place(entry: dict[str, Any], line: str) -> None:
-    resource = many_tables(1)
+    resource = make_many_tables(1)
     resource["spec"]["tables"][0] |= entry
     with pytest.raises(BadSpec) as caught:
         parse_pipeline(resource, source="shop.yaml")

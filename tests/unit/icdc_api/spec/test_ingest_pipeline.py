@@ -6,14 +6,14 @@ import pytest
 
 from icdc_api.crd.loading import parse_pipeline
 from icdc_api.errors import BadSpec
-from icdc_testing.kube.stored_pipelines import minimal
+from icdc_testing.kube.stored_pipelines import make_minimal
 
 pytestmark = pytest.mark.unit
 
 
 def resource(pipeline: dict[str, Any]) -> dict[str, Any]:
     """Return a pipeline whose documents go through an ingest pipeline."""
-    one = minimal()
+    one = make_minimal()
     one["spec"]["sink"]["opensearch"]["pipeline"] = pipeline
     return one
 

@@ -14,7 +14,7 @@ from icdc_api.naming import MAX_TABLE_NAME
 from icdc_api.spec.limits import MAX_SECRETS, MAX_SPEC_BYTES
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.pipeline_status import TableStatus
-from icdc_testing.operator.deciding.worst_cases import longest_names, many_tables
+from icdc_testing.operator.deciding.worst_cases import make_longest_names, make_many_tables
 
 pytestmark = pytest.mark.unit
 
@@ -31,13 +31,13 @@ def catalog(*secrets: str) -> dict[str, Any]:
 
 def test_a_pipeline_has_500_tables_with_the_longest_names() -> None:
     assert MAX_TABLES == 500
-    pipeline = parse_pipeline(longest_names(), source="shop.yaml")
+    pipeline = parse_pipeline(make_longest_names(), source="shop.yaml")
     assert len(pipeline.spec.tables) == MAX_TABLES
     assert len(pipeline.spec.tables[0].name) == MAX_TABLE_NAME
 
 
 def test_one_table_more_is_refused() -> None:
-    assert refusal(many_tables(MAX_TABLES + 1)) == (
+    assert refusal(make_many_tables(MAX_TABLES + 1)) == (
         "shop.yaml: spec.tables: a list of 501 is not allowed: it must have a length of at most 500"
     )
 
@@ -45,7 +45,7 @@ def test_one_table_more_is_refused() -> None:
 def test_a_table_has_no_longer_name_than_its_status_can_hold() -> None:
     assert MAX_TABLE_NAME == MAX_NAME
     name = "s." + "t" * (MAX_TABLE_NAME - 2)
-    resource = many_tables(1, index="t")
+    resource = make_many_tables(1, index="t")
     resource["spec"]["tables"][0]["name"] = name
     assert TableStatus(name=parse_pipeline(resource, source="x").spec.tables[0].name, index="t")
     resource["spec"]["tables"][0]["name"] = name + "t"
@@ -54,7 +54,7 @@ def test_a_table_has_no_longer_name_than_its_status_can_hold() -> None:
 
 def test_a_spec_that_is_too_large_is_refused_by_the_field_that_has_most_of_it() -> None:
     fields = {f"field_{number}": {"type": "keyword"} for number in range(40)}
-    resource = many_tables(rowFilter="amount > 0", mapping=fields)
+    resource = make_many_tables(rowFilter="amount > 0", mapping=fields)
     spec = PipelineSpec.model_validate(resource["spec"]).to_resource()
     assert spec["tables"][0]["branch"] == "main"
     size, mappings = measure_stored(spec), MAX_TABLES * measure_stored(fields)
@@ -71,7 +71,7 @@ def test_the_size_is_that_in_the_api_server_whatever_a_character_costs(character
     assert measure_stored(character * 10) == 2 + 10 * costs[character]
     sent = {**costs, "\u00e4": 6, "\U0001f40b": 12}
     assert measure_sent(character * 10) == 2 + 10 * sent[character]
-    resource, value = many_tables(1), character * (4000 // costs[character])
+    resource, value = make_many_tables(1), character * (4000 // costs[character])
     properties = resource["spec"]["catalog"]["properties"]
     properties |= {f"p{number}": value for number in range(110)}
     assert parse_pipeline(resource, source="x")
@@ -80,7 +80,7 @@ def test_the_size_is_that_in_the_api_server_whatever_a_character_costs(character
 
 
 def test_more_secrets_than_a_pod_can_mount_are_refused() -> None:
-    resource = many_tables()
+    resource = make_many_tables()
     for number, table in enumerate(resource["spec"]["tables"]):
         table["catalog"] = catalog(f"s{number % MAX_SECRETS}", "shared")
     assert refusal(resource) == (
@@ -98,7 +98,7 @@ def test_more_secrets_than_a_pod_can_mount_are_refused() -> None:
 
 @pytest.mark.parametrize("index", ["t0-000001", "t0-dead-letters", "t499-1234567"])
 def test_the_name_of_an_index_that_belongs_to_another_of_many_is_refused(index: str) -> None:
-    resource = many_tables()
+    resource = make_many_tables()
     for number, table in enumerate(resource["spec"]["tables"]):
         table["index"] = f"t{number}"
     resource["spec"]["tables"][250]["index"] = index

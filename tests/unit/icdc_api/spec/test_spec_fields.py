@@ -8,37 +8,37 @@ import pytest
 from icdc_api.crd.loading import parse_pipeline
 from icdc_api.errors import BadSpec
 from icdc_api.problems import format_value
-from icdc_testing.kube.stored_pipelines import minimal
+from icdc_testing.kube.stored_pipelines import make_minimal
 from icdc_testing.operator.deciding.spec_fields import (
     VALUES,
     SpecField,
-    base,
-    fields,
+    change_fields,
+    list_fields,
+    make_base,
     put,
-    with_another,
 )
 
 pytestmark = pytest.mark.unit
 
 
 def parse(spec: dict[str, Any]) -> Any:
-    return parse_pipeline({**minimal(), "spec": spec}, source="pipeline").spec
+    return parse_pipeline({**make_minimal(), "spec": spec}, source="pipeline").spec
 
 
-@pytest.mark.parametrize("field", fields(), ids=str)
+@pytest.mark.parametrize("field", list_fields(), ids=str)
 def test_every_field_has_a_good_value_that_makes_another_spec(field: SpecField) -> None:
-    spec = base(field)
-    assert parse(with_another(spec, field)) != parse(spec)
+    spec = make_base(field)
+    assert parse(change_fields(spec, field)) != parse(spec)
 
 
-@pytest.mark.parametrize("field", fields(), ids=str)
+@pytest.mark.parametrize("field", list_fields(), ids=str)
 def test_a_wrong_value_is_refused_with_its_field_its_value_and_what_is_allowed(
     field: SpecField,
 ) -> None:
-    wrong = list(field.wrong())
+    wrong = list(field.list_wrong())
     assert wrong
     for value in wrong:
-        spec = base(field)
+        spec = make_base(field)
         put(spec, field.path, value)
         with pytest.raises(BadSpec) as caught:
             parse(spec)
@@ -55,10 +55,10 @@ def show_value(value: Any) -> str:
     return "" if isinstance(value, list) else text
 
 
-@pytest.mark.parametrize("field", fields(), ids=str)
+@pytest.mark.parametrize("field", list_fields(), ids=str)
 def test_an_unknown_field_beside_a_known_one_is_refused(field: SpecField) -> None:
     unknown = field.path + "Else"
-    spec = base(field)
+    spec = make_base(field)
     put(spec, unknown, "other")
     with pytest.raises(BadSpec, match=r"Else: unknown field"):
         parse(spec)
@@ -66,7 +66,7 @@ def test_an_unknown_field_beside_a_known_one_is_refused(field: SpecField) -> Non
 
 def test_a_field_of_which_the_schema_tells_no_value_must_be_told_one() -> None:
     known_values = {**dict.fromkeys(VALUES)}
-    assert set(known_values) <= {field.path for field in fields()}, "no such field any more"
+    assert set(known_values) <= {field.path for field in list_fields()}, "no such field any more"
     strange = SpecField("spark.strange", {"type": "object"})
     with pytest.raises(AssertionError, match=r"spark\.strange.*see VALUES"):
-        strange.another(None)
+        strange.choose_another(None)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from icdc_cli.cluster.awaiting import loop
-from icdc_testing.kube.api_stub import ApiStub, Object, serving
+from icdc_testing.kube.api_stub import ApiStub, Object, serve_stub
 from icdc_testing.operator.deciding.pipelines import make_spec
 from icdc_testing.operator.resync_statuses import BEFORE
 
@@ -15,7 +15,7 @@ from icdc_testing.operator.resync_statuses import BEFORE
 @pytest.fixture
 def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiStub]:
     stub = ApiStub()
-    with serving(stub):
+    with serve_stub(stub):
         path = tmp_path / "kubeconfig"
         path.write_text(json.dumps(kubeconfig(stub.url)), encoding="utf-8")
         monkeypatch.setenv("KUBECONFIG", str(path))

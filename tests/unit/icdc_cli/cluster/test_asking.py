@@ -17,7 +17,7 @@ from icdc_api.status.runs import Failure, RunKind, RunState
 from icdc_api.status.triggers import Ask
 from icdc_cli import main
 from icdc_cli.cluster import asking
-from icdc_testing.kube.api_stub import ApiStub, Object, driver_pod
+from icdc_testing.kube.api_stub import ApiStub, Object, make_driver_pod
 from icdc_testing.operator.deciding.pipelines import NOW, make_spec, run_record
 
 pytestmark = pytest.mark.unit
@@ -62,7 +62,7 @@ class AnsweringOperator:
         report = RunReport(
             run_id="shop-p2-1.7", started_at=NOW, updated_at=NOW, finished=True, result=self.result
         )
-        pod = driver_pod("shop-p2-1-driver", "shop-p2-1", created="2026-03-01T12:00:00Z")
+        pod = make_driver_pod("shop-p2-1-driver", "shop-p2-1", created="2026-03-01T12:00:00Z")
         notes = {report_text.ANNOTATION_REPORT: report_text.to_annotation(report)}
         pod["metadata"]["annotations"] = notes
         return pod

@@ -6,7 +6,7 @@ import pytest
 
 from icdc_cli import main
 from icdc_testing.kube.api_stub import Object
-from icdc_testing.kube.stored_pipelines import condition
+from icdc_testing.kube.stored_pipelines import make_condition
 from icdc_testing.operator.resync_statuses import (
     APPLIED,
     BEFORE,
@@ -18,10 +18,10 @@ from icdc_testing.operator.resync_statuses import (
     GAP,
     OLD,
     STALLED,
-    compared,
+    make_compared,
+    make_table,
+    make_taken_up,
     run,
-    table,
-    taken_up,
 )
 
 pytestmark = pytest.mark.unit
@@ -33,14 +33,16 @@ LATER = run("Succeeded", 60, plannedAt="2026-03-01T14:00:00Z")
     ("mode", "statuses", "code", "said"),
     [
         # An export: of a run that ends, of one that goes on, of an empty table.
-        ("Export", [taken_up(DONE, **ENDED)], 0, "exported shop.orders (snapshot 9)"),
+        ("Export", [make_taken_up(DONE, **ENDED)], 0, "exported shop.orders (snapshot 9)"),
         # A run that was asked to end before it came to the table has succeeded, too.
-        ("Export", [taken_up(OLD, **ENDED), taken_up(DONE, **ENDED)], 0, "(snapshot 9)"),
+        ("Export", [make_taken_up(OLD, **ENDED), make_taken_up(DONE, **ENDED)], 0, "(snapshot 9)"),
         (
             "Export",
             [
-                taken_up(table("Stalled", **GAP), **ENDED, currentRun=run("Submitted", 51)),
-                taken_up(DONE, **ENDED),
+                make_taken_up(
+                    make_table("Stalled", **GAP), **ENDED, currentRun=run("Submitted", 51)
+                ),
+                make_taken_up(DONE, **ENDED),
             ],
             0,
             "(snapshot 9)",
@@ -49,8 +51,8 @@ LATER = run("Succeeded", 60, plannedAt="2026-03-01T14:00:00Z")
         (
             "Export",
             [
-                taken_up(recentRuns=[run("Succeeded", 51, kind="Verify")]),
-                taken_up(DONE, **ENDED),
+                make_taken_up(recentRuns=[run("Succeeded", 51, kind="Verify")]),
+                make_taken_up(DONE, **ENDED),
             ],
             0,
             "(snapshot 9)",
@@ -59,23 +61,30 @@ LATER = run("Succeeded", 60, plannedAt="2026-03-01T14:00:00Z")
         (
             "Export",
             [
-                taken_up(DONE, table("Exporting", "customers"), currentRun=run("Running")),
-                taken_up(DONE, table(name="customers"), recentRuns=[LATER]),
+                make_taken_up(
+                    DONE, make_table("Exporting", "customers"), currentRun=run("Running")
+                ),
+                make_taken_up(DONE, make_table(name="customers"), recentRuns=[LATER]),
             ],
             0,
             "shop.orders (snapshot 9), shop.customers (snapshot None)",
         ),
         (
             "Export",
-            [taken_up(OLD, currentRun=run("Running")), taken_up(DONE, currentRun=run("Running"))],
+            [
+                make_taken_up(OLD, currentRun=run("Running")),
+                make_taken_up(DONE, currentRun=run("Running")),
+            ],
             0,
             "shop: resync 5 has ended: exported shop.orders (snapshot 9)",
         ),
         (
             "Export",
             [
-                taken_up(DONE, table("Exporting", "customers"), currentRun=run("Running")),
-                taken_up(DONE, table("Complete", "customers"), **ENDED),
+                make_taken_up(
+                    DONE, make_table("Exporting", "customers"), currentRun=run("Running")
+                ),
+                make_taken_up(DONE, make_table("Complete", "customers"), **ENDED),
             ],
             0,
             "shop.customers (snapshot None)",
@@ -84,24 +93,24 @@ LATER = run("Succeeded", 60, plannedAt="2026-03-01T14:00:00Z")
         (
             "Export",
             [
-                taken_up(table("Stalled", **GAP), currentRun=run("Submitted")),
-                taken_up(table("Stalled", **GAP), currentRun=run("Running")),
-                taken_up(DONE, **ENDED),
+                make_taken_up(make_table("Stalled", **GAP), currentRun=run("Submitted")),
+                make_taken_up(make_table("Stalled", **GAP), currentRun=run("Running")),
+                make_taken_up(DONE, **ENDED),
             ],
             0,
             "exported shop.orders (snapshot 9)",
         ),
         (
             "Export",
-            [taken_up(table("Stalled", **GAP), **ENDED)],
+            [make_taken_up(make_table("Stalled", **GAP), **ENDED)],
             1,
             "shop.orders: Gap: the changes are lost",
         ),
         (
             "Export",
             [
-                taken_up(
-                    table("Stalled", reason="AliasTaken", message="taken"),
+                make_taken_up(
+                    make_table("Stalled", reason="AliasTaken", message="taken"),
                     currentRun=run("Running"),
                 )
             ],
@@ -112,8 +121,8 @@ LATER = run("Succeeded", 60, plannedAt="2026-03-01T14:00:00Z")
         (
             "Export",
             [
-                taken_up(OLD, recentRuns=[run("Failed", failure=FAILURE)]),
-                taken_up(
+                make_taken_up(OLD, recentRuns=[run("Failed", failure=FAILURE)]),
+                make_taken_up(
                     OLD,
                     recentRuns=[run("Failed", failure=FAILURE)],
                     lastRun=run("Failed", failure=FAILURE),
@@ -126,8 +135,8 @@ LATER = run("Succeeded", 60, plannedAt="2026-03-01T14:00:00Z")
         (
             "Export",
             [
-                taken_up(
-                    table("Stalled", reason="TargetUnavailable", message="down"),
+                make_taken_up(
+                    make_table("Stalled", reason="TargetUnavailable", message="down"),
                     **ENDED,
                     consecutiveFailures=8,
                     conditions=[STALLED],
@@ -140,31 +149,35 @@ LATER = run("Succeeded", 60, plannedAt="2026-03-01T14:00:00Z")
         (
             "Export",
             [
-                taken_up(OLD, recentRuns=[run("Failed", 40)], conditions=[STALLED]),
-                taken_up(DONE, **ENDED),
+                make_taken_up(OLD, recentRuns=[run("Failed", 40)], conditions=[STALLED]),
+                make_taken_up(DONE, **ENDED),
             ],
             0,
             "has ended",
         ),
         (
             "Verify",
-            [taken_up(mode="Verify"), taken_up(EQUAL, verified=5)],
+            [make_taken_up(mode="Verify"), make_taken_up(EQUAL, verified=5)],
             0,
             "orders: 3 documents",
         ),
-        ("Verify", [taken_up(DIFFERENT, EQUAL, verified=5)], 1, "orders: 2 missing, 0 extra"),
-        ("Verify", [taken_up(verified=5)], 1, "no table was compared"),
+        ("Verify", [make_taken_up(DIFFERENT, EQUAL, verified=5)], 1, "orders: 2 missing, 0 extra"),
+        ("Verify", [make_taken_up(verified=5)], 1, "no table was compared"),
         (
             "Verify",
-            [taken_up(table(verification={"nonce": 4, "at": APPLIED, "equal": True}), verified=5)],
+            [
+                make_taken_up(
+                    make_table(verification={"nonce": 4, "at": APPLIED, "equal": True}), verified=5
+                )
+            ],
             1,
             "no table was compared",
         ),
         (
             "Verify",
             [
-                taken_up(
-                    compared(reason="TargetUnavailable", message="down"),
+                make_taken_up(
+                    make_compared(reason="TargetUnavailable", message="down"),
                     verified=5,
                     lastRun=run("Failed", kind="Verify", failure=FAILURE),
                 )
@@ -172,12 +185,18 @@ LATER = run("Succeeded", 60, plannedAt="2026-03-01T14:00:00Z")
             3,
             "shop.orders: TargetUnavailable: down",
         ),
-        ("Verify", [taken_up(compared(reason="Gap", message="lost"), verified=5)], 1, "Gap: lost"),
+        (
+            "Verify",
+            [make_taken_up(make_compared(reason="Gap", message="lost"), verified=5)],
+            1,
+            "Gap: lost",
+        ),
         (
             "Repair",
             [
-                taken_up(
-                    compared(equal=False, missing=2, extra=0, different=0, repaired=2), verified=5
+                make_taken_up(
+                    make_compared(equal=False, missing=2, extra=0, different=0, repaired=2),
+                    verified=5,
                 )
             ],
             0,
@@ -204,7 +223,7 @@ def test_a_resync_is_waited_for_and_its_result_is_said(
 def test_only_the_tables_that_were_asked_for_are_waited_for(
     play: Callable[[Iterable[Object]], None],
 ) -> None:
-    play([taken_up(DONE, table("Exporting", "customers"), currentRun=run("Running"))])
+    play([make_taken_up(DONE, make_table("Exporting", "customers"), currentRun=run("Running"))])
     assert main.main(["resync", "shop", "--table", "shop.orders", "--wait"]) == 0
 
 
@@ -212,15 +231,15 @@ def test_the_progress_is_said_once_for_each_state(
     play: Callable[[Iterable[Object]], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     unseen = {**BEFORE, "observedGeneration": -1}
-    exporting = taken_up(table("Exporting"), currentRun=run("Running"))
-    submitted = taken_up(OLD, currentRun=run("Submitted"))
+    exporting = make_taken_up(make_table("Exporting"), currentRun=run("Running"))
+    submitted = make_taken_up(OLD, currentRun=run("Submitted"))
     play(
         [
             unseen,
             {**BEFORE, "currentRun": run("Running", 40)},
-            {**BEFORE, "conditions": [condition("Suspended", "True")]},
+            {**BEFORE, "conditions": [make_condition("Suspended", "True")]},
             *(submitted, submitted, exporting, exporting),
-            taken_up(DONE, **ENDED),
+            make_taken_up(DONE, **ENDED),
         ]
     )
     assert main.main(["resync", "shop", "--wait"]) == 0

@@ -14,7 +14,7 @@ from icdc_operator.core import retry
 from icdc_operator.core.conditions import summary as core
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
-    caught_up,
+    make_caught_up,
     make_observed,
     make_spec,
     make_stalled,
@@ -43,7 +43,7 @@ def line(spec: PipelineSpec | None = None, *, generation: int = 1, **fields: Any
 RUN = run_record(state=RunState.RUNNING)
 GAP = make_stalled(TableReason.GAP).model_copy(update={"message": "expired"})
 AUTH = Failure.of(errors.Unauthorized("the Secret x"))
-COMPLETE = caught_up().model_copy(update={"state": TableState.COMPLETE})
+COMPLETE = make_caught_up().model_copy(update={"state": TableState.COMPLETE})
 
 CASES: list[tuple[dict[str, Any], str]] = [
     ({"observed_generation": None}, "unknown: no operator has seen the pipeline yet"),
@@ -86,12 +86,12 @@ CASES: list[tuple[dict[str, Any], str]] = [
         "action required: the platform engineer; retried",
     ),
     (
-        {"tables": (caught_up(),), "last_run": GOOD},
+        {"tables": (make_caught_up(),), "last_run": GOOD},
         "polls for a new snapshot every 10 s, and then starts a run",
     ),
     (
         {
-            "tables": (caught_up(),),
+            "tables": (make_caught_up(),),
             "last_run": GOOD,
             "spec": make_spec(changelog={"trigger": "Continuous"}),
         },

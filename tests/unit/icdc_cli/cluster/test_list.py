@@ -10,22 +10,22 @@ import yaml
 from icdc_cli import main
 from icdc_cli.cluster import json_paths
 from icdc_testing.kube.api_stub import ApiStub, Object
-from icdc_testing.kube.stored_pipelines import condition
+from icdc_testing.kube.stored_pipelines import make_condition
 
 pytestmark = pytest.mark.unit
 
 STALLED: Object = {
     "observedGeneration": 1,
-    "conditions": [condition("Stalled", "True", message="Gap")],
+    "conditions": [make_condition("Stalled", "True", message="Gap")],
 }
-INVALID: Object = {"conditions": [condition("SpecValid", "False", message="no such field")]}
+INVALID: Object = {"conditions": [make_condition("SpecValid", "False", message="no such field")]}
 WELL: Object = {
     "observedGeneration": 1,
     "phase": "Streaming",
     "summary": {"tables": "2/2", "snapshotsBehind": 0, "lagSeconds": 0, "export": "3/4 chunks"},
     "conditions": [
-        condition("Ready", "True", message="all\nis well"),
-        condition("Exported", "True"),
+        make_condition("Ready", "True", message="all\nis well"),
+        make_condition("Exported", "True"),
     ],
 }
 OTHER_VERSION: Object = {"phase": "Dancing", "operatorVersion": "9.9"}

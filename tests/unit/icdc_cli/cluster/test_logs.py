@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from icdc_cli import main
-from icdc_testing.kube.api_stub import ApiStub, Object, driver_pod
+from icdc_testing.kube.api_stub import ApiStub, Object, make_driver_pod
 
 pytestmark = pytest.mark.unit
 
@@ -19,10 +19,10 @@ def drivers(api: ApiStub, shop: Object) -> None:
     for number, day in (("1", "01"), ("2", "02"), ("3", "03")):
         name = f"shop-c{number}-1-driver"
         created = f"2026-01-{day}T00:00:00Z"
-        api.pods.append(driver_pod(name, f"shop-c{number}-1", created=created))
+        api.pods.append(make_driver_pod(name, f"shop-c{number}-1", created=created))
         api.logs[name] = [f"line {line} of run {number}\n" for line in range(5)]
     api.pods.append(
-        driver_pod("other", "other-c9-1", created="2026-02-01T00:00:00Z", pipeline="other")
+        make_driver_pod("other", "other-c9-1", created="2026-02-01T00:00:00Z", pipeline="other")
     )
 
 

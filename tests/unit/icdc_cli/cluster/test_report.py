@@ -13,7 +13,7 @@ import yaml
 
 from icdc_cli import main
 from icdc_cli.doctor.bundle.masking import MASK, Masker
-from icdc_testing.kube.api_stub import ApiStub, Object, driver_pod
+from icdc_testing.kube.api_stub import ApiStub, Object, make_driver_pod
 from icdc_testing.operator.deciding.pipelines import make_spec
 
 pytestmark = pytest.mark.unit
@@ -147,7 +147,9 @@ def fill(api: ApiStub, marks: Marks) -> None:
         f"{TEAM}/secrets/search": encode(username="icdc", password=password, awsRegion=region),
         f"{TEAM}/secrets/lake": encode(token=token, type="rest"),
     }
-    api.pods.append(driver_pod("shop-e1-1-driver", "shop-e1-1", created="2026-03-01T12:00:00Z"))
+    api.pods.append(
+        make_driver_pod("shop-e1-1-driver", "shop-e1-1", created="2026-03-01T12:00:00Z")
+    )
     log = [
         f"401 for {repeated}\n",
         f"Authorization: Bearer {marks.make_plain()}\n",

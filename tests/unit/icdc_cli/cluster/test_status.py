@@ -19,7 +19,7 @@ from icdc_operator.core.conditions import summary as core
 from icdc_operator.core.observed import Observed, Queued
 from icdc_testing.kube.api_stub import ApiStub, Object
 from icdc_testing.operator.deciding.pipelines import (
-    caught_up,
+    make_caught_up,
     make_observed,
     make_spec,
     make_stalled,
@@ -42,11 +42,13 @@ def summarize_world(world: Observed | None = None, **fields: Any) -> Object:
 
 def good() -> Object:
     last = run_record(state=RunState.SUCCEEDED, finished_at=NOW)
-    return summarize_world(tables=(caught_up(), caught_up("shop.customers")), last_run=last)
+    return summarize_world(
+        tables=(make_caught_up(), make_caught_up("shop.customers")), last_run=last
+    )
 
 
 def stalled_table() -> Object:
-    return summarize_world(tables=(make_stalled(TableReason.GAP), caught_up("shop.customers")))
+    return summarize_world(tables=(make_stalled(TableReason.GAP), make_caught_up("shop.customers")))
 
 
 def status_after_many_failures() -> Object:
@@ -54,7 +56,7 @@ def status_after_many_failures() -> Object:
     last = run_record(state=RunState.FAILED, finished_at=NOW, failure=failure)
     soon = datetime.now(UTC) + timedelta(minutes=9, seconds=30)
     return summarize_world(
-        tables=(caught_up(),), last_run=last, consecutive_failures=8, next_attempt_time=soon
+        tables=(make_caught_up(),), last_run=last, consecutive_failures=8, next_attempt_time=soon
     )
 
 
@@ -68,7 +70,7 @@ def status_before_retry() -> Object:
     last = run_record(state=RunState.FAILED, finished_at=NOW, failure=failure)
     soon = datetime.now(UTC) + timedelta(hours=3, minutes=30)
     return summarize_world(
-        tables=(caught_up(),), last_run=last, consecutive_failures=1, next_attempt_time=soon
+        tables=(make_caught_up(),), last_run=last, consecutive_failures=1, next_attempt_time=soon
     )
 
 
@@ -137,18 +139,18 @@ def test_the_text_has_the_columns_of_kubectl_then_tables_then_conditions(
 
 def many(*others: TableStatus) -> Object:
     """500 tables: these, and else such as are well."""
-    well = [caught_up(f"shop.t{number}") for number in range(len(others), MAX_TABLES)]
+    well = [make_caught_up(f"shop.t{number}") for number in range(len(others), MAX_TABLES)]
     return summarize_world(tables=(*well[:100], *others, *well[100:]))
 
 
 def lagging(name: str, lag: int) -> TableStatus:
-    return caught_up(name, snapshots_behind=1, lag_seconds=lag)
+    return make_caught_up(name, snapshots_behind=1, lag_seconds=lag)
 
 
 def test_of_many_tables_those_with_a_problem_are_shown_and_the_others_counted(
     shop: Object, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fails = caught_up("shop.fails", reason=TableReason.SOURCE_UNAVAILABLE, message="no answer")
+    fails = make_caught_up("shop.fails", reason=TableReason.SOURCE_UNAVAILABLE, message="no answer")
     stalled = make_stalled(TableReason.GAP).model_copy(update={"name": "shop.stalled"})
     new = TableStatus(name="shop.new", index="new")
     shop["status"] = many(lagging("shop.a", 5), fails, new, stalled, lagging("shop.b", 50))

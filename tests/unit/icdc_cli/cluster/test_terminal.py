@@ -15,7 +15,7 @@ from icdc_cli.commands import plan_verify
 from icdc_cli.options import Output
 from icdc_operator.core.conditions import summary as core
 from icdc_operator.core.events import Event
-from icdc_testing.kube.api_stub import ApiStub, Object, driver_pod
+from icdc_testing.kube.api_stub import ApiStub, Object, make_driver_pod
 from icdc_testing.operator.deciding.pipelines import make_observed, make_spec, make_stalled
 
 pytestmark = pytest.mark.unit
@@ -63,7 +63,7 @@ def test_the_log_of_a_driver_commands_no_terminal(
     follow: list[str], api: ApiStub, shop: Object, printed: Any
 ) -> None:
     shop["status"] = {"currentRun": {"name": "shop-c1-1"}}
-    api.pods.append(driver_pod("driver", "shop-c1-1", created="2026-01-01T00:00:00Z"))
+    api.pods.append(make_driver_pod("driver", "shop-c1-1", created="2026-01-01T00:00:00Z"))
     api.logs["driver"] = [f"{HOSTILE}\n", "the next line\n"]
     assert main.main(["logs", "shop", *follow]) == 0
     text = printed()
@@ -75,7 +75,7 @@ def test_a_refusal_of_the_cluster_commands_no_terminal(
     api: ApiStub, shop: Object, printed: Any
 ) -> None:
     shop["status"] = {"currentRun": {"name": "shop-c1-1"}}
-    api.pods.append(driver_pod("driver", "shop-c1-1", created="2026-01-01T00:00:00Z"))
+    api.pods.append(make_driver_pod("driver", "shop-c1-1", created="2026-01-01T00:00:00Z"))
     api.log_failure = (503, HOSTILE)
     assert main.main(["logs", "shop", "-v"]) == 3
     assert not unsafe(printed())

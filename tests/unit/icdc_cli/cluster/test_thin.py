@@ -12,7 +12,7 @@ import pytest
 
 from icdc_cli import main
 from icdc_cli.local import application
-from icdc_testing.kube.api_stub import ApiStub, Object, driver_pod
+from icdc_testing.kube.api_stub import ApiStub, Object, make_driver_pod
 
 pytestmark = pytest.mark.unit
 
@@ -71,7 +71,9 @@ def modules_of(*arguments: str) -> set[str]:
 def test_a_command_about_a_cluster_imports_no_large_library(
     arguments: list[str], api: ApiStub, shop: Object
 ) -> None:
-    api.pods.append(driver_pod("shop-e1-1-driver", "shop-e1-1", created="2026-03-01T12:00:00Z"))
+    api.pods.append(
+        make_driver_pod("shop-e1-1-driver", "shop-e1-1", created="2026-03-01T12:00:00Z")
+    )
     api.logs["shop-e1-1-driver"] = ["a line\n"]
     imported = modules_of(*arguments)
     assert "icdc_cli" in imported

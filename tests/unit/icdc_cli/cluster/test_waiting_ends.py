@@ -8,7 +8,7 @@ import pytest
 from icdc_cli import main
 from icdc_cli.cluster.awaiting import loop
 from icdc_testing.kube.api_stub import ApiStub, Object
-from icdc_testing.kube.stored_pipelines import condition
+from icdc_testing.kube.stored_pipelines import make_condition
 from icdc_testing.operator.resync_statuses import (
     APPLIED,
     BEFORE,
@@ -18,9 +18,9 @@ from icdc_testing.operator.resync_statuses import (
     GAP,
     OLD,
     STALLED,
+    make_table,
+    make_taken_up,
     run,
-    table,
-    taken_up,
 )
 
 pytestmark = pytest.mark.unit
@@ -31,15 +31,18 @@ pytestmark = pytest.mark.unit
     [
         ({}, 61.0, 3, "no operator has read generation 1 of shop within 61 s; action required"),
         ({"currentRun": run("Running")}, 61.0, 3, "no operator has read generation 1 of shop"),
-        (taken_up(currentRun=run("Running")), 601.0, 3, "the run shop-e50-1 is Running"),
+        (make_taken_up(currentRun=run("Running")), 601.0, 3, "the run shop-e50-1 is Running"),
         (
-            {**BEFORE, "conditions": [condition("SpecValid", "False", message="no such field")]},
+            {
+                **BEFORE,
+                "conditions": [make_condition("SpecValid", "False", message="no such field")],
+            },
             1.0,
             2,
             "no such field",
         ),
         (
-            taken_up()
+            make_taken_up()
             | {"observedTriggers": {"resyncNonce": 6, "resync": {"nonce": 6, "mode": "Export"}}},
             1.0,
             2,
@@ -70,7 +73,7 @@ def test_an_api_server_that_restarts_is_outlasted(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    play([taken_up(DONE, **ENDED)])
+    play([make_taken_up(DONE, **ENDED)])
     left = [1] * 3
 
     def fail(*_: object) -> None:
@@ -98,7 +101,7 @@ def test_a_login_that_is_refused_while_it_waits_ends_the_waiting_alone(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    play([taken_up(OLD, currentRun=run("Running"))])
+    play([make_taken_up(OLD, currentRun=run("Running"))])
     monkeypatch.setattr(loop, "_sleep", lambda _: setattr(api, "failure", (401, "Unauthorized")))
     assert main.main(["resync", "shop", "--wait"]) == 3
     said = capsys.readouterr().err.splitlines()[-1]
@@ -112,7 +115,7 @@ def test_who_stops_waiting_leaves_the_request_as_it_is(
     play: Callable[[Iterable[Object | BaseException]], None],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    play([taken_up(OLD, currentRun=run("Running")), KeyboardInterrupt()])
+    play([make_taken_up(OLD, currentRun=run("Running")), KeyboardInterrupt()])
     assert main.main(["resync", "shop", "--wait"]) == 130
     assert shop["spec"]["resync"]["nonce"] == 5
     assert capsys.readouterr().err.splitlines()[-2:] == [
@@ -121,13 +124,15 @@ def test_who_stops_waiting_leaves_the_request_as_it_is(
     ]
 
 
-RETRIED = table("Stalled", reason="TargetUnavailable", message="down")
-ANOTHER = table("Stalled", "customers", **GAP)
+RETRIED = make_table("Stalled", reason="TargetUnavailable", message="down")
+ANOTHER = make_table("Stalled", "customers", **GAP)
 FAILED: Object = {
     "recentRuns": [run("Failed", failure=FAILURE)],
     "lastRun": run("Failed", failure=FAILURE),
     "nextAttemptTime": APPLIED,
-    "conditions": [condition("Stalled", "True", reason="TableStalled", message="customers: Gap")],
+    "conditions": [
+        make_condition("Stalled", "True", reason="TableStalled", message="customers: Gap")
+    ],
 }
 
 
@@ -138,17 +143,17 @@ FAILED: Object = {
         (
             "Export",
             [
-                taken_up(RETRIED, ANOTHER, **FAILED, consecutiveFailures=1),
-                taken_up(DONE, ANOTHER, **ENDED),
+                make_taken_up(RETRIED, ANOTHER, **FAILED, consecutiveFailures=1),
+                make_taken_up(DONE, ANOTHER, **ENDED),
             ],
             0,
             "exported shop.orders (snapshot 9)",
         ),
-        ("Export", [taken_up(RETRIED, ANOTHER, **FAILED, consecutiveFailures=8)], 3, "down"),
-        ("Verify", [taken_up(table("Stalled", **GAP), **FAILED)], 3, "customers: Gap"),
-        ("Export", [taken_up(ANOTHER, **ENDED)], 2, "resync 5: the spec has lost shop.orders"),
-        ("Verify", [taken_up(ANOTHER, **ENDED)], 2, "resync 5: the spec has lost shop.orders"),
-        ("Export", [taken_up(**ENDED) | {"tables": []}], 2, "status.tables is empty"),
+        ("Export", [make_taken_up(RETRIED, ANOTHER, **FAILED, consecutiveFailures=8)], 3, "down"),
+        ("Verify", [make_taken_up(make_table("Stalled", **GAP), **FAILED)], 3, "customers: Gap"),
+        ("Export", [make_taken_up(ANOTHER, **ENDED)], 2, "resync 5: the spec has lost shop.orders"),
+        ("Verify", [make_taken_up(ANOTHER, **ENDED)], 2, "resync 5: the spec has lost shop.orders"),
+        ("Export", [make_taken_up(**ENDED) | {"tables": []}], 2, "status.tables is empty"),
     ],
 )
 def test_other_tables_than_those_asked_for_do_not_end_the_waiting(
@@ -168,33 +173,38 @@ def test_other_tables_than_those_asked_for_do_not_end_the_waiting(
 
 def caught_up(generation: int) -> Object:
     """Return a status in which the new run is active, and a run of `generation` has reported."""
-    spec = condition("Reconciling", "False", reason="UpToDate", observedGeneration=generation)
-    return taken_up(currentRun=run("Running"), conditions=[spec, condition("CaughtUp", "True")])
+    spec = make_condition("Reconciling", "False", reason="UpToDate", observedGeneration=generation)
+    return make_taken_up(
+        currentRun=run("Running"), conditions=[spec, make_condition("CaughtUp", "True")]
+    )
 
 
 @pytest.mark.parametrize(
     ("trigger", "statuses", "code", "said"),
     [
-        ("OnCommit", [BEFORE, taken_up(**ENDED)], 0, "shop: the run shop-e50-1 has succeeded"),
+        ("OnCommit", [BEFORE, make_taken_up(**ENDED)], 0, "shop: the run shop-e50-1 has succeeded"),
         # CaughtUp of the run before; and a run that ends by itself is waited for.
         (
             "Continuous",
-            [caught_up(0), taken_up(**ENDED)],
+            [caught_up(0), make_taken_up(**ENDED)],
             0,
             "shop: the run shop-e50-1 has succeeded",
         ),
-        ("OnCommit", [caught_up(1), taken_up(**ENDED)], 0, "the run shop-e50-1 has succeeded"),
+        ("OnCommit", [caught_up(1), make_taken_up(**ENDED)], 0, "the run shop-e50-1 has succeeded"),
         ("Continuous", [caught_up(1)], 0, "shop: the run shop-e50-1 has caught up and goes on"),
         (
             "OnCommit",
-            [taken_up(recentRuns=[run("Succeeded", 51, kind="Verify")]), taken_up(**ENDED)],
+            [
+                make_taken_up(recentRuns=[run("Succeeded", 51, kind="Verify")]),
+                make_taken_up(**ENDED),
+            ],
             0,
             "the run shop-e50-1 has succeeded",
         ),
         (
             "OnCommit",
             [
-                taken_up(
+                make_taken_up(
                     recentRuns=[run("Failed", failure=FAILURE)],
                     lastRun=run("Failed", failure=FAILURE),
                     conditions=[STALLED],

@@ -73,8 +73,11 @@ def put(document: Any, path: tuple[str | int, ...], text: str) -> None:
 
 def build_status() -> dict[str, Any]:
     """Return a status with every field, in which much is wrong."""
-    tables = [worst_cases.full_table("shop.a", "a"), worst_cases.full_table("shop.b", "b")]
-    status = worst_cases.full_status(tables).to_resource()
+    tables = [
+        worst_cases.make_full_table("shop.a", "a"),
+        worst_cases.make_full_table("shop.b", "b"),
+    ]
+    status = worst_cases.make_full_status(tables).to_resource()
     status["lastRun"]["state"] = "Failed"
     for condition in status["conditions"]:
         condition["status"] = "True" if condition["type"] in ("Stalled", "DeadLetters") else "False"

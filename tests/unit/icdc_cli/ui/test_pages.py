@@ -24,7 +24,7 @@ from icdc_cli.commands.ui.elements import Element, render
 from icdc_cli.commands.ui.history import MAX_BATCHES, BatchMemory
 from icdc_cli.commands.ui.plots import Bar
 from icdc_cli.commands.ui.readers import PageReading, ReadRefusal, SeenPipeline, parse_resource
-from icdc_testing.operator.deciding.pipelines import NOW, caught_up, make_stalled, run_record
+from icdc_testing.operator.deciding.pipelines import NOW, make_caught_up, make_stalled, run_record
 
 pytestmark = pytest.mark.unit
 
@@ -42,8 +42,8 @@ def test_what_needs_a_person_comes_first(
     make_pipeline: MakePipeline, make_reading: MakeReading
 ) -> None:
     stalled = make_pipeline(make_stalled(TableReason.GAP), name="c", phase=Phase.STALLED)
-    failing = make_pipeline(caught_up(), name="b", phase=Phase.RETRYING)
-    well = make_pipeline(caught_up(), name="a", phase=Phase.STREAMING)
+    failing = make_pipeline(make_caught_up(), name="b", phase=Phase.RETRYING)
+    well = make_pipeline(make_caught_up(), name="a", phase=Phase.STREAMING)
     new = parse_resource({"metadata": {"namespace": "sales", "name": "d"}})
     text = read(overview.build_overview(FRAME, make_reading(well, new, failing, stalled)))
     assert "4 pipelines: 1 Stalled, 1 Retrying, 1 Streaming, 1 new" in text
@@ -55,23 +55,23 @@ def test_what_may_not_be_read_is_said_beside_the_rest(
     make_pipeline: MakePipeline, make_reading: MakeReading
 ) -> None:
     refusal = ReadRefusal("namespace lake", "jane cannot list", "the platform engineer")
-    reading = make_reading(make_pipeline(caught_up()), refusals=(refusal,))
+    reading = make_reading(make_pipeline(make_caught_up()), refusals=(refusal,))
     text = read(overview.build_overview(FRAME, reading))
     assert "sales/shop" in text
     assert "Not shown: namespace lakejane cannot listWho acts: the platform engineer" in text
 
 
 def compared(**fields: Any) -> TableStatus:
-    return caught_up(verification=Verification(at=NOW - timedelta(hours=3), **fields))
+    return make_caught_up(verification=Verification(at=NOW - timedelta(hours=3), **fields))
 
 
 @pytest.mark.parametrize(
     ("tables", "shown"),
     [
         ((), "never"),
-        ((caught_up(),), "never"),
+        ((make_caught_up(),), "never"),
         ((compared(equal=True),), "equal 3h ago"),
-        ((compared(equal=True), caught_up()), "1 of 2 equal 3h ago"),
+        ((compared(equal=True), make_caught_up()), "1 of 2 equal 3h ago"),
         ((compared(equal=False, repaired=4),), "repaired 3h ago"),
         ((compared(equal=False, missing=4, repaired=3),), "1 differs 3h ago"),
         ((compared(equal=False, missing=1), compared(equal=True)), "1 differs 3h ago"),
@@ -105,7 +105,7 @@ def test_the_proof_of_a_table_has_what_it_found(
 def test_a_stall_has_its_meaning_who_acts_and_the_cure_with_names_filled_in(
     make_pipeline: MakePipeline, make_reading: MakeReading
 ) -> None:
-    pipeline = make_pipeline(make_stalled(TableReason.GAP), caught_up("shop.customers"))
+    pipeline = make_pipeline(make_stalled(TableReason.GAP), make_caught_up("shop.customers"))
     page = pipeline_page.build_pipeline_page(FRAME, make_reading(pipeline), pipeline, ())
     text = read(page)
     assert "Gap · table shop.orders" in text
@@ -124,7 +124,7 @@ def test_a_stall_has_its_meaning_who_acts_and_the_cure_with_names_filled_in(
             {"tables": (make_stalled(TableReason.THROTTLED), make_stalled(TableReason.GAP))},
             [("Gap", "bad"), ("Throttled", "warn")],
         ),
-        ({"tables": (caught_up(dead_letters=3),)}, [("Refused", "warn")]),
+        ({"tables": (make_caught_up(dead_letters=3),)}, [("Refused", "warn")]),
         (
             {"last_run": Failure.of(errors.OutOfMemory("heap"))},
             [("OutOfMemory", "bad")],
@@ -146,7 +146,7 @@ def test_a_cause_is_shown_once_and_what_a_person_must_remove_comes_first(
     if failure is not None:
         last = run_record(state=RunState.FAILED, finished_at=NOW, failure=failure)
         fields = {**fields, "last_run": last}
-    tables = fields.pop("tables", (caught_up(),))
+    tables = fields.pop("tables", (make_caught_up(),))
     causes = needs.list_needs(make_pipeline(*tables, **fields))
     assert [(need.word, need.tone.value) for need in causes] == expected
 
@@ -185,8 +185,8 @@ def test_an_export_shows_how_far_it_is_how_fast_and_when_it_ends(
 def test_of_many_tables_those_in_need_are_shown_and_the_rest_by_a_link(
     make_pipeline: MakePipeline, make_reading: MakeReading
 ) -> None:
-    well = [caught_up(f"shop.t{number}") for number in range(80)]
-    pipeline = make_pipeline(*well, caught_up("shop.late", snapshots_behind=1, lag_seconds=9))
+    well = [make_caught_up(f"shop.t{number}") for number in range(80)]
+    pipeline = make_pipeline(*well, make_caught_up("shop.late", snapshots_behind=1, lag_seconds=9))
     frame = Frame("/token/", NOW, "pipelines/sales/shop")
     page = pipeline_page.build_pipeline_page(frame, make_reading(pipeline), pipeline, ())
     assert "31 more, which need less" in read(page)
@@ -198,7 +198,9 @@ def test_of_many_tables_those_in_need_are_shown_and_the_rest_by_a_link(
 
 
 def with_batch(seconds: int, upserted: int = 10) -> TableStatus:
-    return caught_up(last_batch=LastBatch(at=NOW + timedelta(seconds=seconds), upserted=upserted))
+    return make_caught_up(
+        last_batch=LastBatch(at=NOW + timedelta(seconds=seconds), upserted=upserted)
+    )
 
 
 def test_batches_are_remembered_for_as_long_as_their_pipeline_is_seen(
@@ -228,7 +230,7 @@ def test_batches_and_runs_are_plotted_from_the_second_on(
         assert render(page).count("<svg") == plots_shown
     assert "Rows last 1,000, most 1,000" in read(page)
     ended = run_record(state=RunState.SUCCEEDED, finished_at=NOW)
-    pipeline = make_pipeline(caught_up(), last_run=ended, recent_runs=(ended, ended))
+    pipeline = make_pipeline(make_caught_up(), last_run=ended, recent_runs=(ended, ended))
     page = pipeline_page.build_pipeline_page(FRAME, make_reading(pipeline), pipeline, ())
     assert 'aria-label="Time of 2 runs, longest 20s"' in render(page)
 

@@ -18,8 +18,8 @@ from icdc_cli.commands.ui import command, readers
 from icdc_cli.commands.ui.readers import PageReading, SeenPipeline
 from icdc_cli.commands.ui.server import PageServer
 from icdc_cli.local.state_dir import StateDir
-from icdc_testing.kube.api_stub import ApiStub, serving
-from icdc_testing.operator.deciding.pipelines import caught_up
+from icdc_testing.kube.api_stub import ApiStub, serve_stub
+from icdc_testing.operator.deciding.pipelines import make_caught_up
 
 pytestmark = pytest.mark.unit
 
@@ -33,7 +33,7 @@ def config(tmp_path: Path) -> Path:
 @pytest.fixture
 def api(config: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     stub = ApiStub()
-    with serving(stub):
+    with serve_stub(stub):
         context = {"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "sales"}}
         document = {
             "clusters": [{"name": "c", "cluster": {"server": stub.url}}],
@@ -146,7 +146,7 @@ def test_a_state_directory_is_read_while_its_run_holds_the_lock(
     tmp_path: Path, make_pipeline: Callable[..., SeenPipeline]
 ) -> None:
     with StateDir(tmp_path) as state:
-        state.save(make_pipeline(caught_up()).resource)
+        state.save(make_pipeline(make_caught_up()).resource)
         reading = read(tmp_path, "--state-dir", str(tmp_path))
     (pipeline,) = reading.pipelines
     assert (pipeline.name, pipeline.status.tables[0].name) == ("shop", "shop.orders")
@@ -220,7 +220,7 @@ def test_the_address_comes_through_a_pipe_and_ctrl_c_ends_it_well(
     tmp_path: Path, make_pipeline: Callable[..., SeenPipeline]
 ) -> None:
     with StateDir(tmp_path) as state:
-        state.save(make_pipeline(caught_up()).resource)
+        state.save(make_pipeline(make_caught_up()).resource)
     arguments = ["ui", "--state-dir", str(tmp_path), "--no-browser"]
     # It would flush by itself.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}

@@ -14,7 +14,7 @@ from icdc_cli.commands.ui import server, site
 from icdc_cli.commands.ui.readers import PageReading, ReadRefusal, SeenPipeline
 from icdc_cli.commands.ui.server import PageServer
 from icdc_cli.commands.ui.site import PageSite
-from icdc_testing.operator.deciding.pipelines import NOW, caught_up
+from icdc_testing.operator.deciding.pipelines import NOW, make_caught_up
 
 pytestmark = pytest.mark.unit
 
@@ -39,7 +39,7 @@ class FixedReader:
 def reader(
     make_pipeline: Callable[..., SeenPipeline], make_reading: Callable[..., PageReading]
 ) -> FixedReader:
-    return FixedReader(make_reading(make_pipeline(caught_up())))
+    return FixedReader(make_reading(make_pipeline(make_caught_up())))
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def test_batches_are_remembered_from_one_reading_to_the_next(
     monkeypatch.setattr(site, "READING_SECONDS", 0.0)
     for second, plots in ((1, 0), (2, 4)):
         batch = LastBatch(at=NOW + timedelta(seconds=second), upserted=second)
-        reader.reading = make_reading(make_pipeline(caught_up(last_batch=batch)))
+        reader.reading = make_reading(make_pipeline(make_caught_up(last_batch=batch)))
         assert ask(port, f"/{TOKEN}/pipelines/sales/shop")[1].count("<svg") == plots
 
 

@@ -17,11 +17,11 @@ from icdc_operator.core.usage import Usage, Used
 from icdc_testing.operator.adapter.fakes.memory import MemoryCluster
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
-    caught_up,
+    make_caught_up,
     make_observed,
+    make_report,
     make_seen,
     make_spec,
-    report,
     run_record,
 )
 
@@ -41,7 +41,7 @@ def value(metrics: Metrics, sample: str, /, **labels: str) -> float | None:
 
 
 def status(**more: object) -> PipelineStatus:
-    pipeline_status = PipelineStatus(observed_generation=1, tables=(caught_up(lag_seconds=0),))
+    pipeline_status = PipelineStatus(observed_generation=1, tables=(make_caught_up(lag_seconds=0),))
     fresh = decide(make_observed(make_spec(suspend=True), pipeline_status), NOW).status
     return fresh.model_copy(update=more)
 
@@ -59,7 +59,7 @@ def test_a_pipeline_shows_where_it_stands(metrics: Metrics) -> None:
 
 def test_the_longest_wait_for_limits_is_shown_while_there_is_one(metrics: Metrics) -> None:
     waited = [
-        caught_up(str(millis), last_batch=LastBatch(at=NOW, limited_millis=millis))
+        make_caught_up(str(millis), last_batch=LastBatch(at=NOW, limited_millis=millis))
         for millis in (None, 1_500, 200)
     ]
     metrics.show(SHOP, status(tables=waited))
@@ -87,7 +87,7 @@ def test_a_pipeline_that_is_gone_leaves_nothing(metrics: Metrics) -> None:
 
 
 def test_sessions_are_shown_while_their_run_is_alive(metrics: Metrics) -> None:
-    reported = report(caught_up()).model_copy(update={"open_sessions": ("shop.orders",)})
+    reported = make_report(make_caught_up()).model_copy(update={"open_sessions": ("shop.orders",)})
     metrics.show_sessions(SHOP, make_seen(RunPhase.RUNNING, report=reported))
     assert value(metrics, "icdc_open_sessions", **OF_SHOP) == 1
     metrics.show_sessions(SHOP, make_seen(RunPhase.SUCCEEDED, report=reported))
@@ -127,7 +127,7 @@ def test_what_is_used_of_each_limit_stands_beside_the_limit(metrics: Metrics) ->
 
 def test_each_reconcile_shows_what_it_observed_of_the_limits(metrics: Metrics) -> None:
     observed = replace(make_observed(make_spec()), status_room=900_000)
-    asyncio.run(MemoryCluster(observed).reconciler(metrics).reconcile(SHOP))
+    asyncio.run(MemoryCluster(observed).make_reconciler(metrics).reconcile(SHOP))
     of_status = OF_SHOP | {"kind": "status"}
     assert value(metrics, "icdc_state_limit_bytes", **of_status) == 900_000
     assert value(metrics, "icdc_state_bytes", **of_status)

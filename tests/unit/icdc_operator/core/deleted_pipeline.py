@@ -22,7 +22,7 @@ from icdc_operator.core.observed import (
     RunSeen,
     StopRun,
 )
-from icdc_testing.operator.deciding.pipelines import NOW, caught_up, make_observed, make_spec
+from icdc_testing.operator.deciding.pipelines import NOW, make_caught_up, make_observed, make_spec
 
 
 class DeletedWorld:
@@ -66,14 +66,16 @@ class DeletedWorld:
     def end(self, outcome: Failure | None = None) -> None:
         """End the only live run, which says how."""
         (run,) = [run for run in self.seen.runs if run.live]
-        table = caught_up().model_copy(update={"message": "shop.orders: deleted shop.orders-1"})
+        table = make_caught_up().model_copy(
+            update={"message": "shop.orders: deleted shop.orders-1"}
+        )
         report = RunReport(
             run_id=f"{run.name}.{run.epoch}",
             started_at=self.now,
             updated_at=self.now,
             finished=True,
             outcome=outcome,
-            tables=(table,) if deletion.is_deletion_run("shop", run.name) else (caught_up(),),
+            tables=(table,) if deletion.is_deletion_run("shop", run.name) else (make_caught_up(),),
         )
         phase = RunPhase.SUCCEEDED if outcome is None else RunPhase.FAILED
         self._see(replace(run, phase=phase, writer_alive=False, report=report))

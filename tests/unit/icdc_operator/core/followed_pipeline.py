@@ -11,7 +11,7 @@ from icdc_api.status.triggers import Ask, ObservedTriggers
 from icdc_operator.core.observed import AskRun, Decision, Observed, RunPhase, RunSeen
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
-    caught_up,
+    make_caught_up,
     make_observed,
     make_spec,
     run_record,
@@ -33,7 +33,7 @@ EQUAL = [{"name": name, "equal": True, "documents": 7} for name in TABLES]
 
 def seen(**report: Any) -> RunSeen:
     """Return the run that follows tables, with a driver that takes questions."""
-    fields: dict[str, Any] = {"tables": [caught_up(name) for name in TABLES]}
+    fields: dict[str, Any] = {"tables": [make_caught_up(name) for name in TABLES]}
     fields |= {"takes_questions": True} | report
     reported = RunReport(run_id="shop-c2-1.2000", started_at=NOW, updated_at=NOW, **fields)
     return RunSeen(RUN.name, RUN.epoch, RunPhase.RUNNING, writer_alive=True, report=reported)
@@ -44,7 +44,7 @@ def following(ask: Ask | None = None, **spec: Any) -> Observed:
     whole = make_spec(*TABLES, **({"changelog": {"trigger": "Continuous"}} | spec))
     status = PipelineStatus(
         observed_generation=1,
-        tables=tuple(caught_up(name) for name in TABLES),
+        tables=tuple(make_caught_up(name) for name in TABLES),
         last_run=LAST,
         recent_runs=(LAST,),
         current_run=RUN,

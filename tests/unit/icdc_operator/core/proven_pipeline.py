@@ -8,7 +8,7 @@ from icdc_api.status.pipeline_status import PipelineStatus, TableStatus, Verific
 from icdc_api.status.runs import RunKind
 from icdc_api.status.triggers import ObservedTriggers
 from icdc_operator.core.observed import Decision, Observed
-from icdc_testing.operator.deciding.pipelines import NOW, caught_up, make_observed, make_spec
+from icdc_testing.operator.deciding.pipelines import NOW, make_caught_up, make_observed, make_spec
 
 from .followed_pipeline import LAST
 
@@ -24,7 +24,7 @@ def compared(
 ) -> TableStatus:
     """Return a table that was compared `age` hours ago."""
     result = Verification(at=NOW - hours(age), equal=equal, reason=reason)
-    return caught_up(name, verification=result, **more)
+    return make_caught_up(name, verification=result, **more)
 
 
 def idle(*tables: TableStatus, head: str = "7", **spec: Any) -> Observed:

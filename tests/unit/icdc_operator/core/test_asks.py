@@ -26,7 +26,7 @@ from icdc_operator.core.observed import (
 )
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
-    caught_up,
+    make_caught_up,
     make_observed,
     make_spec,
     run_record,
@@ -47,7 +47,7 @@ def run_that_ended(error: errors.IcdcError) -> RunStatus:
 def world_of(last: RunStatus | None, *, ask: Ask | None = PLAN, **spec: Any) -> Observed:
     """Return a pipeline at rest after that run, and somebody who asks."""
     fields: dict[str, Any] = {} if last is None else {"last_run": last, "recent_runs": (last,)}
-    status = PipelineStatus(observed_generation=1, tables=(caught_up(),), **fields)
+    status = PipelineStatus(observed_generation=1, tables=(make_caught_up(),), **fields)
     return replace(make_observed(make_spec(**spec), status), ask=ask, heads={"shop.orders": "7"})
 
 
@@ -160,7 +160,7 @@ def live(world: Observed, **record: Any) -> Observed:
     """Return the same with a run that follows tables at work."""
     run = run_record(name="shop-c2-1", kind=RunKind.CHANGELOG, sequence=2, epoch=2000, **record)
     status = world.status.model_copy(update={"current_run": run})
-    tables = {"tables": (caught_up(),)}
+    tables = {"tables": (make_caught_up(),)}
     return replace(world, status=status, runs=(run_as_seen(run, RunPhase.RUNNING, **tables),))
 
 

@@ -14,7 +14,7 @@ from icdc_api.status.triggers import Ask, ObservedResync, ObservedTriggers
 from icdc_operator.core.decide import decide
 from icdc_operator.core.events import derive_events
 from icdc_operator.core.observed import StopRun
-from icdc_testing.operator.deciding.pipelines import NOW, caught_up
+from icdc_testing.operator.deciding.pipelines import NOW, make_caught_up
 
 from .followed_pipeline import (
     EQUAL,
@@ -122,7 +122,7 @@ def test_mode_and_tables_count_as_they_were_when_the_nonce_was_raised() -> None:
 @pytest.mark.parametrize("state", [TableState.PENDING, TableState.EXPORTING])
 def test_a_comparison_waits_until_its_tables_are_exported(state: TableState) -> None:
     world = resync("Verify", "shop.users")
-    tables = (caught_up("shop.orders"), caught_up("shop.users", state=state))
+    tables = (make_caught_up("shop.orders"), make_caught_up("shop.users", state=state))
     status = world.status.model_copy(update={"tables": tables})
     world = replace(world, status=status, runs=(seen(tables=tables),))
     decision = decide(world, NOW)
@@ -136,7 +136,10 @@ def test_a_driver_that_takes_no_questions_makes_room_once_the_tables_are_exporte
     world = resync("Verify", "shop.users")
     world = after(world, decide(world, NOW), runs=(seen(takes_questions=False),))
     assert decide(world, NOW).actions == (StopRun(RUN.name, graceful=True),)
-    exporting = (caught_up("shop.orders"), caught_up("shop.users", state=TableState.EXPORTING))
+    exporting = (
+        make_caught_up("shop.orders"),
+        make_caught_up("shop.users", state=TableState.EXPORTING),
+    )
     status = world.status.model_copy(update={"tables": exporting})
     unready = seen(takes_questions=False, tables=exporting)
     assert not decide(replace(world, status=status, runs=(unready,)), NOW).actions

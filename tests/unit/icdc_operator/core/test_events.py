@@ -14,7 +14,7 @@ from icdc_api.status.pipeline_status import (
 )
 from icdc_api.status.runs import Failure, RunState
 from icdc_operator.core.events import Event, derive_events
-from icdc_testing.operator.deciding.pipelines import NOW, caught_up, run_record
+from icdc_testing.operator.deciding.pipelines import NOW, make_caught_up, run_record
 
 pytestmark = pytest.mark.unit
 
@@ -39,7 +39,7 @@ def test_an_alias_that_was_put_back_is_told_once(
     before: object, after: object, events: list[Event]
 ) -> None:
     was, now = (
-        PipelineStatus(tables=(caught_up(state=TableState.STREAMING, alias_restored_at=at),))
+        PipelineStatus(tables=(make_caught_up(state=TableState.STREAMING, alias_restored_at=at),))
         for at in (before, after)
     )
     assert derive_events(was, now) == events
@@ -89,8 +89,8 @@ EXPORTING: dict[str, Any] = {"state": TableState.EXPORTING, "snapshots_behind": 
             ],
         ),
         (
-            {"tables": (caught_up(),)},
-            {"tables": (caught_up(**EXPORTING),)},
+            {"tables": (make_caught_up(),)},
+            {"tables": (make_caught_up(**EXPORTING),)},
             [
                 "shop.orders is exported to a new index; until it is complete, readers of "
                 "shop.orders see the previous index"
@@ -98,7 +98,7 @@ EXPORTING: dict[str, Any] = {"state": TableState.EXPORTING, "snapshots_behind": 
         ),
         (
             {"tables": (PENDING,)},
-            {"tables": (caught_up(export=ExportProgress(rows=5)),)},
+            {"tables": (make_caught_up(export=ExportProgress(rows=5)),)},
             ["shop.orders: 5 rows are in the index shop.orders"],
         ),
         (
@@ -107,7 +107,7 @@ EXPORTING: dict[str, Any] = {"state": TableState.EXPORTING, "snapshots_behind": 
                     PENDING.model_copy(update=EXPORTING | {"export": ExportProgress(rows=4)}),
                 )
             },
-            {"tables": (caught_up(export=ExportProgress(rows=5)),)},
+            {"tables": (make_caught_up(export=ExportProgress(rows=5)),)},
             ["shop.orders: 5 rows are in the index shop.orders"],
         ),
         (
@@ -116,14 +116,14 @@ EXPORTING: dict[str, Any] = {"state": TableState.EXPORTING, "snapshots_behind": 
                     PENDING.model_copy(update=EXPORTING | {"export": ExportProgress(rows=5)}),
                 )
             },
-            {"tables": (caught_up(),)},
+            {"tables": (make_caught_up(),)},
             ["shop.orders: 5 rows are in the index shop.orders"],
         ),
         # StreamOnly has begun, or the status was lost: nothing was exported.
-        ({"tables": (PENDING,)}, {"tables": (caught_up(),)}, []),
+        ({"tables": (PENDING,)}, {"tables": (make_caught_up(),)}, []),
         (
-            {"tables": (caught_up(),)},
-            {"tables": (caught_up(dead_letters=3),)},
+            {"tables": (make_caught_up(),)},
+            {"tables": (make_caught_up(dead_letters=3),)},
             ["shop.orders: the index refuses 3 rows; they are in shop.orders-dead-letters"],
         ),
     ],

@@ -6,7 +6,7 @@ import pytest
 
 from icdc_api.status.pipeline_status import ExportProgress, PipelineStatus, TableState, TableStatus
 from icdc_operator.core.conditions import summary
-from icdc_testing.operator.deciding.pipelines import caught_up, run_record
+from icdc_testing.operator.deciding.pipelines import make_caught_up, run_record
 
 pytestmark = pytest.mark.unit
 
@@ -25,7 +25,7 @@ SOON, LATE = (datetime(2026, 1, 2, hour, 30, tzinfo=UTC) for hour in (3, 4))
 @pytest.mark.parametrize(
     ("tables", "text"),
     [
-        ((caught_up(),), None),
+        ((make_caught_up(),), None),
         ((exporting("a"),), "1/4"),
         ((exporting("a", 20, SOON),), "1/4, 20 rows/s, until 2026-01-02T03:30Z"),
         (
@@ -33,7 +33,10 @@ SOON, LATE = (datetime(2026, 1, 2, hour, 30, tzinfo=UTC) for hour in (3, 4))
             "2/8, 25 rows/s, until 2026-01-02T04:30Z",
         ),
         ((exporting("a", 20, SOON), exporting("b")), "2/8, 20 rows/s"),
-        ((exporting("a", 20, SOON), caught_up("b")), "1/4, 20 rows/s, until 2026-01-02T03:30Z"),
+        (
+            (exporting("a", 20, SOON), make_caught_up("b")),
+            "1/4, 20 rows/s, until 2026-01-02T03:30Z",
+        ),
     ],
 )
 def test_the_progress_of_all_exports_is_one_column(

@@ -22,7 +22,7 @@ from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import CreateRun, Observed
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
-    caught_up,
+    make_caught_up,
     make_observed,
     make_spec,
     run_record,
@@ -111,8 +111,8 @@ def test_it_is_said_once_and_in_the_conditions() -> None:
         (pending(), waiting(), []),
         (waiting(), waiting(export_waits=None), ["ExportStarted"]),
         (waiting(export_waits=None), waiting(), []),
-        (caught_up(), waiting(applied_snapshot_id="7"), []),
-        (caught_up(export_waits=True), waiting(export_waits=None), ["Reexporting"]),
+        (make_caught_up(), waiting(applied_snapshot_id="7"), []),
+        (make_caught_up(export_waits=True), waiting(export_waits=None), ["Reexporting"]),
     ],
 )
 def test_an_export_starts_when_it_writes(
@@ -133,7 +133,7 @@ def test_an_export_that_waits_has_no_estimate() -> None:
 
 
 def test_a_table_that_is_exported_is_followed_while_another_waits() -> None:
-    behind = caught_up(applied_snapshot_id="6")
+    behind = make_caught_up(applied_snapshot_id="6")
     run = decide(idle(CLOSED, behind, pending(ITEMS)), NOW).status.current_run
     assert run is not None
     # It exports nothing.
@@ -141,7 +141,7 @@ def test_a_table_that_is_exported_is_followed_while_another_waits() -> None:
 
 
 def test_with_nothing_new_the_next_run_is_when_the_window_opens() -> None:
-    world = idle(CLOSED, caught_up(), waiting(ITEMS))
+    world = idle(CLOSED, make_caught_up(), waiting(ITEMS))
     decision = decide(world, NOW)
     assert decision.status.current_run is None
     ready = decision.status.find_condition(ConditionType.EXPORTED)
@@ -152,7 +152,7 @@ def test_with_nothing_new_the_next_run_is_when_the_window_opens() -> None:
 @pytest.mark.parametrize("state", [TableState.STREAMING, TableState.COMPLETE])
 def test_a_re_export_that_waits_is_due_when_the_window_opens(state: TableState) -> None:
     mode = "ExportOnly" if state is TableState.COMPLETE else "ExportAndStream"
-    world = idle(CLOSED, caught_up(state=state, export_waits=True), mode=mode)
+    world = idle(CLOSED, make_caught_up(state=state, export_waits=True), mode=mode)
     due = schedule.find_next_due(world.status, world, _get_spec(world), now=NOW)
     assert due.at == OPENING
     ready = decide(world, NOW).status.find_condition(ConditionType.READY)
@@ -174,7 +174,7 @@ def test_without_a_window_and_in_it_exports_begin(window: str) -> None:
 
 def test_a_table_that_waits_for_a_person_is_no_reason_to_hold_the_others() -> None:
     stalled = waiting(ITEMS, state=TableState.STALLED, reason=TableReason.GAP, export_waits=None)
-    behind = caught_up(applied_snapshot_id="6")
+    behind = make_caught_up(applied_snapshot_id="6")
     assert decide(idle(CLOSED, behind, stalled), NOW).status.current_run is not None
 
 
@@ -182,7 +182,7 @@ def test_a_table_that_waits_for_a_person_is_no_reason_to_hold_the_others() -> No
 def test_no_run_ends_for_a_comparison_that_waits_for_the_window(waits: bool, stays: bool) -> None:
     """Another one would start after each pollInterval, until the window opens."""
     changelog, verify = {"trigger": "Continuous"}, {"nonce": 1, "mode": "Verify"}
-    tables = (caught_up(), waiting(ITEMS) if waits else caught_up(ITEMS))
+    tables = (make_caught_up(), waiting(ITEMS) if waits else make_caught_up(ITEMS))
     world = idle(CLOSED, *tables, changelog=changelog, resync=verify)
     run = run_record(state=RunState.PLANNED, kind=RunKind.CHANGELOG)
     asked = ObservedTriggers(resync_nonce=1)

@@ -20,16 +20,16 @@ from icdc_operator.core.decide import decide
 from icdc_operator.core.events import derive_events
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
-    caught_up,
+    make_caught_up,
     make_observed,
     make_spec,
     run_record,
 )
-from icdc_testing.operator.deciding.worst_cases import long_name
+from icdc_testing.operator.deciding.worst_cases import make_long_name
 
 pytestmark = pytest.mark.unit
 
-NAMES = [long_name(number, 60) for number in range(MAX_TABLES)]
+NAMES = [make_long_name(number, 60) for number in range(MAX_TABLES)]
 SPEC = make_spec(*NAMES)
 LEFT = f"; and {MAX_TABLES - MAX_LISTED} more"
 
@@ -51,19 +51,19 @@ def pending(name: str) -> TableStatus:
 
 
 def refusing(name: str) -> TableStatus:
-    return caught_up(name, dead_letters=7)
+    return make_caught_up(name, dead_letters=7)
 
 
 def unpinned(name: str) -> TableStatus:
-    return caught_up(name, snapshot_pinned=False, pin_message="m" * MAX_TEXT)
+    return make_caught_up(name, snapshot_pinned=False, pin_message="m" * MAX_TEXT)
 
 
 def behind(name: str) -> TableStatus:
-    return caught_up(name, snapshots_behind=3)
+    return make_caught_up(name, snapshots_behind=3)
 
 
 def duplicated(name: str) -> TableStatus:
-    return caught_up(name, duplicates=Duplicates(count=9, samples=("i" * 253,) * 20))
+    return make_caught_up(name, duplicates=Duplicates(count=9, samples=("i" * 253,) * 20))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_list_is_cut_only_where_it_is_too_long() -> None:
 
 
 def test_a_table_without_a_message_about_its_pin_has_it_in_the_log() -> None:
-    table = caught_up(NAMES[0], snapshot_pinned=False)
+    table = make_caught_up(NAMES[0], snapshot_pinned=False)
     assert message_of(ConditionType.SNAPSHOTS_PINNED, table) == (
         f"{NAMES[0]}: see the log of the run"
     )
@@ -134,7 +134,7 @@ def test_many_cautions_about_a_spec_are_counted() -> None:
 
 def test_a_deletion_of_many_indices_names_some_of_them() -> None:
     ended = run_record(kind=RunKind.DELETION, state=RunState.SUCCEEDED, finished_at=NOW)
-    tables = tuple(caught_up(name, message=f"{name}: deleted {name}-000001") for name in NAMES)
+    tables = tuple(make_caught_up(name, message=f"{name}: deleted {name}-000001") for name in NAMES)
     status = PipelineStatus(observed_generation=1, tables=tables, last_run=ended)
     spec = make_spec(*NAMES, deletionPolicy="DeleteIndices")
     observed = replace(

@@ -15,8 +15,14 @@ from icdc_operator.core.asked import comparisons, resyncs
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import CreateRun, Decision, Observed, Queued, StopRun
 from icdc_operator.core.usage import Used, measure
-from icdc_testing.operator.deciding.comparing import ITEMS, ORDERS, ComparingWorld, asking, verdict
-from icdc_testing.operator.deciding.pipelines import NOW, caught_up, make_spec
+from icdc_testing.operator.deciding.comparing import (
+    ITEMS,
+    ORDERS,
+    ComparingWorld,
+    make_ask,
+    make_verdict,
+)
+from icdc_testing.operator.deciding.pipelines import NOW, make_caught_up, make_spec
 
 from .followed_pipeline import RUN, TABLES, following, seen
 from .proven_pipeline import EVERY, compared, hours, idle, planned
@@ -54,7 +60,7 @@ def test_a_table_is_compared_again_after_eight_tenths_of_the_time(
     [
         (compared(ITEMS, 7.1), (ORDERS, ITEMS)),
         (compared(ITEMS, 6.9), (ORDERS,)),
-        (caught_up(ITEMS), (ORDERS, ITEMS)),
+        (make_caught_up(ITEMS), (ORDERS, ITEMS)),
         (compared(ITEMS, 30, state=TableState.EXPORTING), (ORDERS,)),
         (compared(ITEMS, 30, state=TableState.STALLED), (ORDERS,)),
         (compared(ITEMS, 0.9, equal=None), (ORDERS, ITEMS)),
@@ -98,9 +104,9 @@ def test_a_comparison_that_is_queued_does_not_change_when_replication_is_due() -
 @pytest.mark.parametrize(
     ("table", "head", "since", "kind"),
     [
-        (caught_up(ORDERS), "7", 0.0, RunKind.VERIFY),
-        (caught_up(ORDERS), "8", 8.9, RunKind.CHANGELOG),
-        (caught_up(ORDERS), "8", 9.0, RunKind.VERIFY),
+        (make_caught_up(ORDERS), "7", 0.0, RunKind.VERIFY),
+        (make_caught_up(ORDERS), "8", 8.9, RunKind.CHANGELOG),
+        (make_caught_up(ORDERS), "8", 9.0, RunKind.VERIFY),
         (compared(ORDERS, 8.9, equal=None), "8", 30.0, RunKind.CHANGELOG),
         (compared(ORDERS, 9.0, equal=None), "8", 30.0, RunKind.VERIFY),
     ],
@@ -155,9 +161,9 @@ def test_nothing_but_a_failure_goes_before_a_comparison_in_the_end(
 
 
 def test_a_request_whose_tables_are_not_complete_is_not_answered_by_a_proof() -> None:
-    exporting = caught_up(ITEMS, state=TableState.EXPORTING)
-    world = idle(compared(ORDERS, 9), exporting, head="8", **asking())
-    triggers = resyncs.record_triggers(world.status, make_spec(**asking()), epoch=5)
+    exporting = make_caught_up(ITEMS, state=TableState.EXPORTING)
+    world = idle(compared(ORDERS, 9), exporting, head="8", **make_ask())
+    triggers = resyncs.record_triggers(world.status, make_spec(**make_ask()), epoch=5)
     status = world.status.model_copy(update={"observed_triggers": triggers})
     assert planned(decide(replace(world, status=status), NOW)) == RunKind.CHANGELOG
 
@@ -177,7 +183,7 @@ def world() -> ComparingWorld:
     """Two tables that a run has exported, just now."""
     world = ComparingWorld(make_spec(ORDERS, ITEMS, **EVERY))
     assert world.start() == "e1-1"
-    world.follows()
+    world.follow()
     return world
 
 
@@ -185,7 +191,7 @@ def test_what_was_never_compared_is_compared_after_its_export(world: ComparingWo
     assert world.start() == "v2-1"
     assert world.verified[1] == "NotVerified"
     assert world.verified[2].startswith("shop.orders: not compared yet; shop.items: not")
-    world.answers(verdict(ORDERS), verdict(ITEMS))
+    world.answer(make_verdict(ORDERS), make_verdict(ITEMS))
     at = f"{world.now:%Y-%m-%dT%H:%MZ}"
     world.reconcile()
     age = f"; the oldest comparison is of {at}, and is repeated within 10h"
@@ -195,16 +201,19 @@ def test_what_was_never_compared_is_compared_after_its_export(world: ComparingWo
         f"shop.orders: 10 documents; shop.items: 10 documents{age}",
     )
     assert world.status.current_run is None
-    assert world.verification().nonce is None, "nobody has requested it"
+    assert world.find_verification().nonce is None, "nobody has requested it"
 
 
 def test_one_that_fails_holds_up_nothing_and_is_tried_again_after_a_tenth(
     world: ComparingWorld,
 ) -> None:
     world.start()
-    world.answers(verdict(ORDERS), outcome=Failure.of(OutOfMemory("heap")))
+    world.answer(make_verdict(ORDERS), outcome=Failure.of(OutOfMemory("heap")))
     world.reconcile()
-    assert (world.verification().equal, world.verification(ITEMS).reason) == (True, "OutOfMemory")
+    assert (world.find_verification().equal, world.find_verification(ITEMS).reason) == (
+        True,
+        "OutOfMemory",
+    )
     assert (world.status.next_attempt_time, world.status.consecutive_failures) == (None, 0)
     assert world.verified[1] == "NotVerified"
     assert world.status.current_run is None
@@ -218,14 +227,14 @@ def test_a_fault_of_the_comparison_stalls_no_table_and_counts_as_its_result(
 ) -> None:
     world.start()
     stalled = {"state": TableState.STALLED, "reason": "Bug", "message": "KeyError"}
-    tables = tuple(caught_up(name).model_copy(update=stalled) for name in (ORDERS, ITEMS))
-    world.end(world.report(tables, outcome=Failure.of(Bug("KeyError"))))
+    tables = tuple(make_caught_up(name).model_copy(update=stalled) for name in (ORDERS, ITEMS))
+    world.end(world.make_report(tables, outcome=Failure.of(Bug("KeyError"))))
     world.reconcile()
     assert [(table.state, table.reason) for table in world.status.tables] == [
         (TableState.STREAMING, None),
         (TableState.STREAMING, None),
     ]
-    assert [world.verification(name).reason for name in (ORDERS, ITEMS)] == ["Bug", "Bug"]
+    assert [world.find_verification(name).reason for name in (ORDERS, ITEMS)] == ["Bug", "Bug"]
     assert world.status.current_run is None
 
 
@@ -234,7 +243,7 @@ def test_a_fault_of_the_comparison_stalls_no_table_and_counts_as_its_result(
     [
         ((compared(ORDERS, 10.1), compared(ITEMS, 1)), ("Unknown", "Overdue")),
         ((compared(ORDERS, 9.9), compared(ITEMS, 1)), ("True", "Equal")),
-        ((compared(ORDERS, 9.9), caught_up(ITEMS)), ("Unknown", "NotVerified")),
+        ((compared(ORDERS, 9.9), make_caught_up(ITEMS)), ("Unknown", "NotVerified")),
         ((compared(ORDERS, 10.1, equal=False), compared(ITEMS, 1)), ("False", "Different")),
     ],
 )
@@ -259,9 +268,9 @@ def test_the_age_is_measured_beside_its_limit() -> None:
     only = status.model_copy(update={"tables": status.tables[1:]})
     assert progress.find_oldest_proof(only) == NOW
     # That it is compared may have been promised only now.
-    never = status.model_copy(update={"tables": (caught_up(ITEMS),)})
+    never = status.model_copy(update={"tables": (make_caught_up(ITEMS),)})
     assert progress.find_oldest_proof(never) is None
-    assert measure(idle(caught_up(), suspend=True), PipelineStatus(), None).proof == Used()
+    assert measure(idle(make_caught_up(), suspend=True), PipelineStatus(), None).proof == Used()
 
 
 def test_a_limit_that_has_no_effect_is_a_caution() -> None:

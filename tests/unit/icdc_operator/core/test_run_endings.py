@@ -20,7 +20,7 @@ from icdc_operator.core.observed import (
     RunSeen,
     StopRun,
 )
-from icdc_testing.operator.deciding.pipelines import NOW, caught_up
+from icdc_testing.operator.deciding.pipelines import NOW, make_caught_up
 
 from .followed_pipeline import (
     RUN,
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.unit
 OLD = seen(takes_questions=False)
 DEAF = replace(seen(), deaf=True)
 EXPORTING = seen(
-    tables=[caught_up(TABLES[0]), caught_up(TABLES[1], state=TableState.EXPORTING)],
+    tables=[make_caught_up(TABLES[0]), make_caught_up(TABLES[1], state=TableState.EXPORTING)],
 )
 """Re-exports a table, which may take hours: the run can be stopped between two chunks."""
 
@@ -150,7 +150,7 @@ def test_a_comparison_during_which_the_driver_was_lost_is_repeated_by_a_run_of_i
         started_at=NOW,
         updated_at=later,
         finished=True,
-        tables=[caught_up(name) for name in TABLES],
+        tables=[make_caught_up(name) for name in TABLES],
     )
     over = RunSeen(run.name, run.epoch, RunPhase.SUCCEEDED, False, report=reported)
     then = decide(after(world, created, runs=(over,)), later).status.current_run

@@ -15,7 +15,7 @@ from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Observed, RunPhase
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
-    caught_up,
+    make_caught_up,
     make_observed,
     make_seen,
     make_spec,
@@ -42,7 +42,7 @@ def idle(*tables: TableStatus, heads: Heads = None, finished: datetime = NOW) ->
 
 def quiet_for(seconds: float, name: str = ORDERS) -> TableStatus:
     """Return a table that had been without a change for so long when the run ended."""
-    return caught_up(name, applied_at=NOW - timedelta(seconds=seconds))
+    return make_caught_up(name, applied_at=NOW - timedelta(seconds=seconds))
 
 
 def next_run(world: Observed) -> float | None:
@@ -84,7 +84,7 @@ def test_no_look_is_needed_for_heads_that_the_adapter_tells_of() -> None:
 def test_an_idle_pipeline_gets_a_run_when_its_tags_are_to_be_renewed(
     heads: Heads, pinned: bool | None, renewed: bool
 ) -> None:
-    world = idle(caught_up(ORDERS, snapshot_pinned=pinned), heads=heads)
+    world = idle(make_caught_up(ORDERS, snapshot_pinned=pinned), heads=heads)
     for days, expected in ((9.9, False), (10.1, renewed)):
         decision = decide(world, NOW + timedelta(days=days))
         assert (decision.status.current_run is not None) == expected
@@ -103,7 +103,7 @@ def test_a_table_without_a_head_is_looked_at_the_less_often_the_longer_it_is_qui
 def test_runs_that_find_nothing_double_the_wait_up_to_ten_minutes() -> None:
     waits, finished, applied = [], NOW, NOW - timedelta(seconds=10)
     for _ in range(9):
-        world = idle(caught_up(ORDERS, applied_at=applied), heads={}, finished=finished)
+        world = idle(make_caught_up(ORDERS, applied_at=applied), heads={}, finished=finished)
         due = schedule.find_next_due(world.status, world, world.spec, now=finished)  # type: ignore[arg-type]
         assert due.at is not None
         waits.append((due.at - finished).total_seconds())
@@ -112,12 +112,12 @@ def test_runs_that_find_nothing_double_the_wait_up_to_ten_minutes() -> None:
 
 
 def test_a_table_that_was_never_applied_waits_as_long_as_its_runs_go_back() -> None:
-    empty = caught_up(ORDERS, applied_snapshot_id=None, current_snapshot_id=None)
+    empty = make_caught_up(ORDERS, applied_snapshot_id=None, current_snapshot_id=None)
     assert next_run(idle(empty, heads={})) == 30.0
 
 
 def test_one_table_without_a_head_does_not_hide_the_news_of_another() -> None:
-    tables = (quiet_for(300), caught_up(ITEMS))
+    tables = (quiet_for(300), make_caught_up(ITEMS))
     assert next_run(idle(*tables, heads={ITEMS: "7"})) == 300.0
     assert next_run(idle(*tables, heads={ITEMS: "8"})) == 0.0
 
@@ -202,7 +202,7 @@ def test_what_runs_failed_or_is_asked_for_does_not_wait_for_heads() -> None:
 
 
 def test_a_table_that_is_done_needs_no_head() -> None:
-    done = caught_up().model_copy(update={"state": TableState.COMPLETE})
+    done = make_caught_up().model_copy(update={"state": TableState.COMPLETE})
     world = replace(idle(done), spec=make_spec(mode="ExportOnly"))
     assert not schedule.waits_for_heads(world)
     assert next_run(replace(world, heads={})) is None

@@ -22,12 +22,12 @@ from icdc_operator.core.conditions import summary
 from icdc_operator.core.observed import Observed, RunPhase
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
-    caught_up,
+    make_caught_up,
     make_observed,
+    make_report,
     make_seen,
     make_spec,
     make_stalled,
-    report,
     run_record,
 )
 
@@ -75,10 +75,19 @@ LATER = NOW + timedelta(seconds=10)
             *("InProgress", "Exporting"),
             "Exporting",
         ),
-        ({}, {"tables": (caught_up(),), "last_run": GOOD_RUN}, "Current", "Streaming", "Streaming"),
         (
             {},
-            {"tables": (caught_up(snapshots_behind=9, lag_seconds=900),), "last_run": GOOD_RUN},
+            {"tables": (make_caught_up(),), "last_run": GOOD_RUN},
+            "Current",
+            "Streaming",
+            "Streaming",
+        ),
+        (
+            {},
+            {
+                "tables": (make_caught_up(snapshots_behind=9, lag_seconds=900),),
+                "last_run": GOOD_RUN,
+            },
             *("Current", "Streaming", "Streaming"),
         ),
         (
@@ -98,7 +107,7 @@ LATER = NOW + timedelta(seconds=10)
         (
             {},
             {
-                "tables": (caught_up(),),
+                "tables": (make_caught_up(),),
                 "last_run": BAD_RUN,
                 "consecutive_failures": 2,
                 "next_attempt_time": LATER,
@@ -108,17 +117,17 @@ LATER = NOW + timedelta(seconds=10)
         (
             {},
             {
-                "tables": (caught_up(),),
+                "tables": (make_caught_up(),),
                 "last_run": BAD_RUN,
                 "consecutive_failures": 8,
                 "next_attempt_time": LATER,
             },
             *("Failed", "Stalled", "TargetUnavailable"),
         ),
-        ({"suspend": True}, {"tables": (caught_up(),)}, "Current", "Suspended", "Suspended"),
+        ({"suspend": True}, {"tables": (make_caught_up(),)}, "Current", "Suspended", "Suspended"),
         (
             {"suspend": True},
-            {"tables": (caught_up(),), "current_run": LIVE_RUN},
+            {"tables": (make_caught_up(),), "current_run": LIVE_RUN},
             *("InProgress", "Streaming", "Suspending"),
         ),
     ],
@@ -143,13 +152,13 @@ def test_a_wrong_spec_is_stalled_with_the_message_of_the_check() -> None:
 
 
 def test_a_new_generation_is_reconciling_until_a_run_of_it_has_taken_hold() -> None:
-    old = summarize_world(make_observed(make_spec()), tables=(caught_up(),), last_run=GOOD_RUN)
+    old = summarize_world(make_observed(make_spec()), tables=(make_caught_up(),), last_run=GOOD_RUN)
     assert kstatus(1, old) == "Current"
     world = replace(make_observed(make_spec(), old), generation=2)
     assert kstatus(2, old) == "InProgress"
     planned = summarize_world(world, current_run=run_record(generation=2, state=RunState.PLANNED))
     assert kstatus(2, planned) == "InProgress"
-    live = make_seen(RunPhase.RUNNING, report=report(caught_up()))
+    live = make_seen(RunPhase.RUNNING, report=make_report(make_caught_up()))
     active = replace(world, runs=(live,))
     in_effect = summarize_world(active, current_run=run_record(generation=2))
     assert kstatus(2, in_effect) == "Current"
@@ -158,8 +167,10 @@ def test_a_new_generation_is_reconciling_until_a_run_of_it_has_taken_hold() -> N
 
 
 def test_transition_times_change_only_when_a_status_flips() -> None:
-    first = summarize_world(make_observed(make_spec()), tables=(caught_up(),), last_run=GOOD_RUN)
-    behind = (caught_up(snapshots_behind=3),)
+    first = summarize_world(
+        make_observed(make_spec()), tables=(make_caught_up(),), last_run=GOOD_RUN
+    )
+    behind = (make_caught_up(snapshots_behind=3),)
     world = make_observed(make_spec(), first)
     value = first.model_copy(update={"tables": behind})
     second = summary.build_conditions(value, world, now=LATER)
@@ -208,7 +219,7 @@ def test_a_condition_says_what_a_person_needs(
     kind: ConditionType, fields: dict[str, Any], expected: tuple[str, str]
 ) -> None:
     value = summarize_world(
-        make_observed(make_spec()), tables=(caught_up(**fields),), last_run=GOOD_RUN
+        make_observed(make_spec()), tables=(make_caught_up(**fields),), last_run=GOOD_RUN
     )
     condition = value.find_condition(kind)
     assert condition is not None
@@ -250,7 +261,7 @@ def test_whether_tags_keep_the_snapshots_is_said_for_all_tables(
     tables: list[dict[str, Any]], expected: tuple[str, str, str]
 ) -> None:
     names = [f"shop.t{number}" for number in range(len(tables))]
-    entries = [caught_up(name, **fields) for name, fields in zip(names, tables, strict=True)]
+    entries = [make_caught_up(name, **fields) for name, fields in zip(names, tables, strict=True)]
     value = summarize_world(
         make_observed(make_spec(*names)), tables=tuple(entries), last_run=GOOD_RUN
     )
@@ -260,7 +271,7 @@ def test_whether_tags_keep_the_snapshots_is_said_for_all_tables(
 
 
 def test_a_catalog_that_only_runs_can_look_at_is_told_of_until_it_can_be_looked_at() -> None:
-    tables = (caught_up("shop.a"), caught_up("shop.b"))
+    tables = (make_caught_up("shop.a"), make_caught_up("shop.b"))
 
     def message(status: PipelineStatus, heads: dict[str, str | None] | None, **spec: Any) -> str:
         world = replace(make_observed(make_spec("shop.a", "shop.b", **spec), status), heads=heads)

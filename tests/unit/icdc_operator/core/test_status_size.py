@@ -12,21 +12,21 @@ from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Observed
 from icdc_testing.operator.deciding.worst_cases import (
     NOW,
-    full_status,
-    full_table,
-    long_name,
-    longest_names,
+    make_full_status,
+    make_full_table,
+    make_long_name,
+    make_longest_names,
 )
 
 pytestmark = pytest.mark.unit
 
-NAMES = [(long_name(n), long_name(n, MAX_INDEX_BYTES)) for n in range(MAX_TABLES)]
-SPEC = parse_pipeline(longest_names(), source="shop").spec
+NAMES = [(make_long_name(n), make_long_name(n, MAX_INDEX_BYTES)) for n in range(MAX_TABLES)]
+SPEC = parse_pipeline(make_longest_names(), source="shop").spec
 
 
 def largest(text: str = "m") -> PipelineStatus:
     """Return the largest status of SPEC."""
-    return full_status(full_table(name, index, text) for name, index in NAMES)
+    return make_full_status(make_full_table(name, index, text) for name, index in NAMES)
 
 
 def texts(status: PipelineStatus) -> set[int]:

@@ -11,13 +11,18 @@ from icdc_api.spec.limits import MAX_SPEC_BYTES
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_operator.core.observed import RunPhase
 from icdc_operator.core.usage import Used, measure
-from icdc_testing.operator.deciding.pipelines import caught_up, make_observed, make_seen, make_spec
+from icdc_testing.operator.deciding.pipelines import (
+    make_caught_up,
+    make_observed,
+    make_seen,
+    make_spec,
+)
 
 pytestmark = pytest.mark.unit
 
 
 def test_each_kind_is_measured_as_its_limit_counts_it() -> None:
-    status = PipelineStatus(tables=(caught_up(dead_letters=7), caught_up("shop.items")))
+    status = PipelineStatus(tables=(make_caught_up(dead_letters=7), make_caught_up("shop.items")))
     observed = replace(make_observed(make_spec(), status), status_room=1000)
     usage = measure(observed, status, make_seen(RunPhase.RUNNING, report_bytes=500))
     assert usage.status == Used(measure_sent(status.to_resource()), 1000)
@@ -44,6 +49,6 @@ def test_the_first_dead_letter_stalls_a_table_where_that_is_the_policy() -> None
 
 
 def test_tags_are_those_of_tables_whose_snapshot_is_retained() -> None:
-    pinned = [caught_up(f"s.t{n}", snapshot_pinned=n > 0) for n in range(MAX_TABLES)]
-    status = PipelineStatus(tables=(*pinned[:-1], caught_up("s.last")))
+    pinned = [make_caught_up(f"s.t{n}", snapshot_pinned=n > 0) for n in range(MAX_TABLES)]
+    status = PipelineStatus(tables=(*pinned[:-1], make_caught_up("s.last")))
     assert measure(make_observed(make_spec()), status, None).pinned_tables == MAX_TABLES - 2

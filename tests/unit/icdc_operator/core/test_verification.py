@@ -12,10 +12,10 @@ from icdc_testing.operator.deciding.comparing import (
     ITEMS,
     ORDERS,
     ComparingWorld,
-    asking,
-    comparing,
+    begin_comparison,
+    make_ask,
     make_exported,
-    verdict,
+    make_verdict,
 )
 
 pytestmark = pytest.mark.unit
@@ -30,14 +30,14 @@ def world() -> ComparingWorld:
 
 
 def test_a_comparison_touches_neither_ready_nor_reconciling(world: ComparingWorld) -> None:
-    comparing(world)
-    world.answers(outcome=OUT_OF_MEMORY)
+    begin_comparison(world)
+    world.answer(outcome=OUT_OF_MEMORY)
     for _ in range(2):
         world.reconcile()
         assert world.status.holds(ConditionType.READY)
         assert not world.status.holds(ConditionType.RECONCILING)
     assert world.start() == "v3-2"
-    world.answers(verdict(ORDERS, "1"), verdict(ITEMS))
+    world.answer(make_verdict(ORDERS, "1"), make_verdict(ITEMS))
     world.reconcile()
     assert world.verified[:2] == ("False", "Different")
     assert world.status.holds(ConditionType.READY)
@@ -45,17 +45,17 @@ def test_a_comparison_touches_neither_ready_nor_reconciling(world: ComparingWorl
 
 
 def test_what_differs_is_told_with_counts_and_bounded_samples(world: ComparingWorld) -> None:
-    comparing(world)
+    begin_comparison(world)
     ids = [f"{number:0300}" for number in range(30)]
     more = {"extra": {"count": 1, "samples": ["9"]}}
-    world.answers(verdict(ORDERS, *ids, **more), verdict(ITEMS))
+    world.answer(make_verdict(ORDERS, *ids, **more), make_verdict(ITEMS))
     world.reconcile()
     assert world.verified == (
         "False",
         "Different",
         "shop.orders: 30 missing, 1 extra, 0 different",
     )
-    result = world.verification()
+    result = world.find_verification()
     assert (len(result.samples), result.samples[1]) == (20, "extra 9")
     assert max(len(sample) for sample in result.samples) == 253
     warnings = [event for event in world.recorded if event.warning]
@@ -68,11 +68,11 @@ def test_what_differs_is_told_with_counts_and_bounded_samples(world: ComparingWo
     ("entry", "expected"),
     [
         (
-            verdict(ORDERS, "1", "2", repaired=2),
+            make_verdict(ORDERS, "1", "2", repaired=2),
             ("True", "Repaired", "shop.orders: 2 documents repaired, not compared again since"),
         ),
         (
-            verdict(ORDERS, "1", "2", repaired=1),
+            make_verdict(ORDERS, "1", "2", repaired=1),
             (
                 "False",
                 "Different",
@@ -80,7 +80,7 @@ def test_what_differs_is_told_with_counts_and_bounded_samples(world: ComparingWo
             ),
         ),
         (
-            verdict(ORDERS, "1", underWay=True, message="a batch is under way"),
+            make_verdict(ORDERS, "1", underWay=True, message="a batch is under way"),
             ("Unknown", "NotVerified", "shop.orders: BatchUnderWay: a batch is under way"),
         ),
         (
@@ -92,11 +92,11 @@ def test_what_differs_is_told_with_counts_and_bounded_samples(world: ComparingWo
             ("Unknown", "NotVerified", "shop.orders: Bug: run shop-r3-1 succeeded but reported"),
         ),
         (
-            verdict(ORDERS, refused=3),
+            make_verdict(ORDERS, refused=3),
             ("True", "Equal", "shop.orders: 10 documents, and 3 rows that the index refuses"),
         ),
         (
-            verdict(ORDERS, ofTheFuture=1),
+            make_verdict(ORDERS, ofTheFuture=1),
             ("True", "Equal", "shop.orders: 10 documents"),
         ),
     ],
@@ -113,8 +113,8 @@ def test_what_differs_is_told_with_counts_and_bounded_samples(world: ComparingWo
 def test_nothing_is_called_equal_that_was_not_compared(
     world: ComparingWorld, entry: dict[str, Any], expected: tuple[str, str, str]
 ) -> None:
-    comparing(world, "Repair")
-    world.answers(entry, verdict(ITEMS))
+    begin_comparison(world, "Repair")
+    world.answer(entry, make_verdict(ITEMS))
     world.reconcile()
     assert world.verified[:2] == expected[:2]
     assert world.verified[2].startswith(expected[2])
@@ -122,29 +122,29 @@ def test_nothing_is_called_equal_that_was_not_compared(
 
 
 def test_only_the_tables_that_were_named_are_compared(world: ComparingWorld) -> None:
-    world.edit(**asking(tables=(ITEMS,)))
+    world.edit(**make_ask(tables=(ITEMS,)))
     world.start()
-    world.follows()
+    world.follow()
     world.start()
-    world.answers(verdict(ITEMS))
+    world.answer(make_verdict(ITEMS))
     world.reconcile()
     assert world.verified == ("True", "Equal", "shop.items: 10 documents")
     assert world.status.tables[0].verification is None
 
 
 def test_a_new_export_takes_back_what_was_found_in_the_old_index(world: ComparingWorld) -> None:
-    comparing(world)
-    world.answers(verdict(ORDERS, "1"), verdict(ITEMS))
+    begin_comparison(world)
+    world.answer(make_verdict(ORDERS, "1"), make_verdict(ITEMS))
     world.reconcile()
-    world.edit(**asking("Export", nonce=2))
+    world.edit(**make_ask("Export", nonce=2))
     assert world.start() == "e4-1"
     assert world.verified[1] == "Different"
-    world.follows(TableState.EXPORTING)
+    world.follow(TableState.EXPORTING)
     world.reconcile()
     assert world.verified[1] == "NotVerified"
     # The nonce was for an export: with another mode it asks for nothing.
-    world.edit(**asking("Verify", nonce=2))
+    world.edit(**make_ask("Verify", nonce=2))
     world.start()
-    world.follows()
+    world.follow()
     world.reconcile()
     assert world.status.current_run is None

@@ -22,7 +22,7 @@ from icdc_operator.manifests.launch import InstallSettings, Launch
 from icdc_operator.manifests.pods import pod_paths
 from icdc_operator.manifests.pods.templates import build_driver_template
 from icdc_testing.operator.deciding.pipelines import run_record
-from icdc_testing.operator.deciding.worst_cases import many_tables
+from icdc_testing.operator.deciding.worst_cases import make_many_tables
 
 pytestmark = pytest.mark.unit
 
@@ -202,7 +202,7 @@ def test_a_run_that_reads_no_rows_has_no_executor_to_begin_with(
 
 def test_the_largest_application_fits_into_etcd(launch: Make) -> None:
     names = [f"secret-{number}".ljust(253, "x") for number in range(MAX_SECRETS)]
-    tables = many_tables(MAX_TABLES)["spec"]["tables"]
+    tables = make_many_tables(MAX_TABLES)["spec"]["tables"]
     for number, table in enumerate(tables):
         sources = [{"secretRef": {"name": names[number % MAX_SECRETS]}}]
         table["catalog"] = {"propertiesFrom": sources}

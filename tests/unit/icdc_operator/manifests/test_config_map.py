@@ -18,7 +18,7 @@ from icdc_api.status.runs import RunKind
 from icdc_api.status.triggers import MAX_ASK_BYTES, Ask
 from icdc_operator.manifests.config_map import build_config_map, build_request
 from icdc_operator.manifests.launch import Launch
-from icdc_testing.operator.deciding.worst_cases import many_tables
+from icdc_testing.operator.deciding.worst_cases import make_many_tables
 
 pytestmark = pytest.mark.unit
 LoadLaunch = Callable[[Path], tuple[Launch, dict[str, Any]]]
@@ -126,7 +126,7 @@ def test_the_largest_spec_fits_into_the_map_whatever_is_asked_of_all_its_tables(
 ) -> None:
     """The names are half of the spec, and all of them are named by the resync or the question."""
     names = [f"`{number:03d}{text}`.t" for number in range(MAX_TABLES)]
-    resource = many_tables()
+    resource = make_many_tables()
     resource["spec"]["tables"] = [{"name": name, "index": f"t{i}"} for i, name in enumerate(names)]
     left = MAX_SPEC_BYTES - measure_stored(resource["spec"])
     # As much as fits of what makes the most lines in an indented text.
@@ -156,7 +156,7 @@ def test_a_request_that_spaces_would_make_too_large_has_none(
     for _ in range(150):
         nested = {"properties": nested}
     mapping = {f"f{number}": nested for number in range(60)}
-    resource = many_tables(1, mapping=mapping)
+    resource = make_many_tables(1, mapping=mapping)
     assert measure_stored(resource["spec"]) < MAX_SPEC_BYTES
     text = build_config_map(made, build_request(made, resource))["data"]["request.json"]
     assert len(text) < MAX_SPEC_BYTES * 1.1

@@ -11,7 +11,7 @@ from icdc_spark.documents.fields import Analysis
 from icdc_spark.documents.mapping import build_index_mapping
 from icdc_spark.documents.schema import Primitive, Schema, parse_schema
 from icdc_spark.documents.wishes import DocumentWishes
-from icdc_testing.tables.fields import by, fields, taken
+from icdc_testing.tables.fields import derive, parse_fields, take
 
 pytestmark = pytest.mark.unit
 
@@ -47,7 +47,7 @@ def spec(
         for name, (number, kind) in columns.items()
     ]
     raw = {"type": "struct", "fields": given, "schema-id": 3, "identifier-field-ids": [1]}
-    chosen = DocumentWishes(fields=fields(*entries), **wishes)
+    chosen = DocumentWishes(fields=parse_fields(*entries), **wishes)
     return resolve_spec("db.t", parse_schema(json.dumps(raw)), chosen, analyse)
 
 
@@ -64,22 +64,22 @@ def list_read(made: DocumentSpec) -> list[str]:
 
 def test_the_star_takes_what_no_other_entry_names() -> None:
     made = spec(
-        *ALL, taken("customer.name", "name"), by("price", "price"), taken("zip", "address.zip")
+        *ALL, take("customer.name", "name"), derive("price", "price"), take("zip", "address.zip")
     )
     assert list_names(made) == ["id", "address", "customer.name", "price", "zip"]
     assert list_read(made) == ["id", "name", "price", "address"]
 
 
 def test_only_columns_of_fields_are_read() -> None:
-    assert list_read(spec(taken("zip", "address.zip"), by("p", "price"))) == ["price", "address"]
+    assert list_read(spec(take("zip", "address.zip"), derive("p", "price"))) == ["price", "address"]
 
 
 def test_the_mapping_has_objects_for_dots_and_the_types_of_expressions() -> None:
     made = spec(
-        taken("customer.id", "id"),
-        taken("customer.zip.code", "address.zip", mapping={"type": "keyword"}),
-        by("place", "name", mapping={"type": "geo_point"}),
-        by("price", "price"),
+        take("customer.id", "id"),
+        take("customer.zip.code", "address.zip", mapping={"type": "keyword"}),
+        derive("place", "name", mapping={"type": "geo_point"}),
+        derive("price", "price"),
     )
     mapping = build_index_mapping(made, table_uuid="u")
     assert mapping["properties"] == {
@@ -104,14 +104,14 @@ def test_the_mapping_has_objects_for_dots_and_the_types_of_expressions() -> None
 
 
 REFUSED: list[tuple[tuple[Any, ...], str]] = [
-    ((taken("a", "nam"),), "`a` is from `nam`, which is not a column; did you mean `name`?"),
-    ((taken("a", "zzzz"),), "the columns are `id`, `name`, `price`"),
-    ((taken("a", "address.city"),), "`a` is from `address.city`, which is not a column"),
+    ((take("a", "nam"),), "`a` is from `nam`, which is not a column; did you mean `name`?"),
+    ((take("a", "zzzz"),), "the columns are `id`, `name`, `price`"),
+    ((take("a", "address.city"),), "`a` is from `address.city`, which is not a column"),
     ((*ALL, {"exclude": "adress"}), "exclude names `adress`, which is not a top-level column; did"),
     ((*ALL, {"exclude": "address.zip"}), "exclude names `address.zip`"),
     (("*",), "`dotted.name` cannot be a field: its name holds a dot; exclude it, or give it"),
-    ((*ALL, taken("address.zip", "name")), "`address.zip` cannot be a field, with the columns"),
-    ((by("a", "constant"),), "no field reads a column"),
+    ((*ALL, take("address.zip", "name")), "`address.zip` cannot be a field, with the columns"),
+    ((derive("a", "constant"),), "no field reads a column"),
 ]
 
 
@@ -128,7 +128,7 @@ def test_what_does_not_fit_the_table_is_refused_with_the_name(
 def test_a_column_without_a_form_is_refused_also_where_an_expression_reads_it() -> None:
     columns = {"id": (1, "long"), "at": (2, "geometry")}
     with pytest.raises(FieldInvalid, match="`x` cannot be made of `at`, which has the type geom"):
-        spec(by("x", "at"), columns=columns)
+        spec(derive("x", "at"), columns=columns)
 
 
 def test_fields_that_are_plain_columns_are_stored_as_columns_are() -> None:
@@ -136,35 +136,39 @@ def test_fields_that_are_plain_columns_are_stored_as_columns_are() -> None:
     assert spec("*", columns=columns).stored == spec(columns=columns).stored
 
 
-BASE = (taken("i", "id"), by("p", "price"))
+BASE = (take("i", "id"), derive("p", "price"))
 
 CHANGED: list[tuple[tuple[Any, ...], tuple[Any, ...], str | None]] = [
     (BASE, BASE[::-1], None),
-    (BASE, (*BASE, taken("n", "name")), "`n` was added to the documents by the spec"),
+    (BASE, (*BASE, take("n", "name")), "`n` was added to the documents by the spec"),
     (BASE, (BASE[1],), "column `i` no longer exists"),
-    (BASE, (taken("k", "id"), BASE[1]), "column `i` is now called `k`"),
-    (BASE, (*BASE, taken("j", "id")), "`j` was added to the documents by the spec"),
-    (BASE, (BASE[0], by("p", "price+1")), "the expression of field `p` changed"),
-    (BASE, (BASE[0], by("q", "price")), "field `p` is no longer made by an expression"),
-    (BASE, (*BASE, by("q", "price")), "field `q` is made by an expression now"),
-    (BASE, (BASE[0], taken("p", "price")), "field `p` is no longer made by an expression"),
-    (BASE, (BASE[0], by("p", "price", mapping={"type": "long"})), "the mapping overrides changed"),
-    ((*BASE[:1], taken("n", "name")), (taken("n", "name"), *BASE[:1]), None),
+    (BASE, (take("k", "id"), BASE[1]), "column `i` is now called `k`"),
+    (BASE, (*BASE, take("j", "id")), "`j` was added to the documents by the spec"),
+    (BASE, (BASE[0], derive("p", "price+1")), "the expression of field `p` changed"),
+    (BASE, (BASE[0], derive("q", "price")), "field `p` is no longer made by an expression"),
+    (BASE, (*BASE, derive("q", "price")), "field `q` is made by an expression now"),
+    (BASE, (BASE[0], take("p", "price")), "field `p` is no longer made by an expression"),
+    (
+        BASE,
+        (BASE[0], derive("p", "price", mapping={"type": "long"})),
+        "the mapping overrides changed",
+    ),
+    ((*BASE[:1], take("n", "name")), (take("n", "name"), *BASE[:1]), None),
     (ALL, ALL[::-1], None),
     # The entry leaves no room for the column of that name, which then gets another one.
     (
-        (*ALL, taken("price", "id")),
-        (*ALL, taken("price", "id"), taken("cost", "price")),
+        (*ALL, take("price", "id")),
+        (*ALL, take("price", "id"), take("cost", "price")),
         "`cost` was added to the documents by the spec",
     ),
     (ALL, (*ALL, {"exclude": "name"}), "column `name` no longer exists"),
     ((*ALL, {"exclude": "name"}), ALL, "`name` was added to the documents by the spec"),
     (
         (*ALL, {"exclude": "address"}),
-        (*ALL, {"exclude": "address"}, taken("zip", "address.zip")),
+        (*ALL, {"exclude": "address"}, take("zip", "address.zip")),
         "`zip` was added to the documents by the spec",
     ),
-    ((taken("id", "id"),), ALL, "was added to the documents by the spec"),
+    ((take("id", "id"),), ALL, "was added to the documents by the spec"),
 ]
 
 
@@ -186,7 +190,7 @@ def change(**columns: tuple[int, Any] | None) -> dict[str, tuple[int, Any]]:
     return {name: of for name, of in {**COLUMNS, **columns}.items() if of is not None}
 
 
-INNER = (taken("a", "address"),)
+INNER = (take("a", "address"),)
 MORE = {
     **ADDRESS,
     "fields": [*ADDRESS["fields"], {"id": 13, "name": "x", "type": "int", "required": False}],
@@ -194,7 +198,7 @@ MORE = {
 
 EVOLVED: list[tuple[tuple[Any, ...], tuple[Any, ...], dict[str, Any], str | None]] = [
     # Renamed: the spec follows with another name, and the column is the same.
-    (BASE, (taken("i", "key"), BASE[1]), change(id=None, key=(1, "long")), None),
+    (BASE, (take("i", "key"), BASE[1]), change(id=None, key=(1, "long")), None),
     (BASE, BASE, change(id=(1, "int")), None),
     (BASE, BASE, change(price=(3, "long")), "a column that the expression of field `p` reads"),
     (BASE, BASE, change(price=(9, "int")), "a column that the expression of field `p` reads"),
@@ -223,7 +227,7 @@ def test_which_changes_of_the_table_make_documents_differ(
     assert verdict.is_meta_old == bool(verdict.added)
 
 
-COLUMNS_OF_ALL = tuple(taken(name, name) for name in ("id", "name", "price", "address"))
+COLUMNS_OF_ALL = tuple(take(name, name) for name in ("id", "name", "price", "address"))
 
 
 @pytest.mark.parametrize(
@@ -234,7 +238,7 @@ COLUMNS_OF_ALL = tuple(taken(name, name) for name in ("id", "name", "price", "ad
             (*ALL, {"exclude": "address"}),
             (*ALL, {"exclude": "address"}),
             change(address=(4, MORE)),
-            (*ALL, {"exclude": "address"}, taken("x", "address.x")),
+            (*ALL, {"exclude": "address"}, take("x", "address.x")),
         ),
         (
             (*ALL, {"exclude": "price"}),
@@ -243,7 +247,7 @@ COLUMNS_OF_ALL = tuple(taken(name, name) for name in ("id", "name", "price", "ad
             ALL,
         ),
         # As earlier versions stored it: that only some columns were taken was not said.
-        (None, (taken("id", "id"),), COLUMNS, (taken("id", "id"), taken("name", "name"))),
+        (None, (take("id", "id"),), COLUMNS, (take("id", "id"), take("name", "name"))),
     ],
 )
 def test_what_is_left_out_is_stored_before_more_rows_are_written(
@@ -261,7 +265,7 @@ def test_what_is_left_out_is_stored_before_more_rows_are_written(
 
 def test_an_expression_on_a_dropped_column_names_it() -> None:
     with pytest.raises(FieldInvalid, match="`n` is from `name`, which is not a column"):
-        spec(taken("n", "name"), columns=change(name=None))
+        spec(take("n", "name"), columns=change(name=None))
 
 
 def test_widening_columns_is_a_change_too() -> None:

@@ -15,7 +15,7 @@ from icdc_spark.opensearch.wire.operations import (
     build_index_entry,
     build_operations,
 )
-from icdc_testing.target.sink_cases import target
+from icdc_testing.target.sink_cases import make_target
 
 pytestmark = pytest.mark.unit
 
@@ -74,7 +74,7 @@ def test_where_none_is_allowed_the_error_says_whose_fault_a_refused_row_is(
     def deliver(index: str, operations: Operations, result: PartitionResult) -> Delivery:
         pytest.fail("nothing is sent")
 
-    aim = target("http://nowhere", dead_letter_policy=DeadLetterPolicy.STOP)
+    aim = make_target("http://nowhere", dead_letter_policy=DeadLetterPolicy.STOP)
     writer = DeadLetterWriter(aim, deliver)
     operation = build_operations([build_index_entry("1", 1, b"{}")], CREATE)
     with pytest.raises(DeadLetterLimit) as caught:

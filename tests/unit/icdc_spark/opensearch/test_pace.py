@@ -100,7 +100,7 @@ def test_a_request_is_of_one_second_at_most_and_of_one_document_at_least(
     rate: SendRate, documents: int, size: int
 ) -> None:
     assert Pace(rate).limit_request(50_000, 8_000_000) == (documents, size)
-    target = sink_cases.target("http://nowhere:9200", max_bytes=8_000_000)
+    target = sink_cases.make_target("http://nowhere:9200", max_bytes=8_000_000)
     assert replace(target, pace=Pace(rate)).request_limits == (documents, size)
     assert target.request_limits == (50_000, 8_000_000)
 
@@ -109,7 +109,7 @@ def build_request(tmp_path: Path) -> tuple[Sender, list[IcdcError]]:
     """Return a sender whose next request has its turn in 1,000 seconds, and where errors go."""
     pace = Pace(SendRate(1.0), str(tmp_path))
     pace.reserve(1_000, 1)
-    return Sender(sink_cases.target("http://127.0.0.1:9", pace=pace)), []
+    return Sender(sink_cases.make_target("http://127.0.0.1:9", pace=pace)), []
 
 
 @pytest.mark.parametrize("first", [None, Gap("the index disappeared")])

@@ -7,7 +7,7 @@ import pytest
 
 from icdc_spark.process.scheduling import fair_semaphore
 from icdc_spark.process.scheduling.fair_semaphore import FairSemaphore
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 pytestmark = pytest.mark.unit
 
@@ -46,7 +46,7 @@ def test_a_thread_that_asks_again_comes_after_those_that_wait() -> None:
             waiting = []
             for number, name in enumerate(("first", "second"), start=1):
                 waiting.append(pool.submit(work, name))
-                until(lambda n=number: semaphore.waiting == n, f"{name} waits")  # type: ignore[misc]
+                wait_until(lambda n=number: semaphore.waiting == n, f"{name} waits")  # type: ignore[misc]
         work("again")
         for future in waiting:
             future.result(SECONDS)
@@ -70,13 +70,13 @@ def test_a_turn_is_given_away_once_for_a_thread_that_does_not_come_out() -> None
     with ThreadPoolExecutor(2) as pool:
         with semaphore.acquire("stuck"):
             first = pool.submit(work, "first")
-            until(lambda: semaphore.waiting == 1, "somebody waits")
+            wait_until(lambda: semaphore.waiting == 1, "somebody waits")
             semaphore.release("stuck")
             first.result(SECONDS)
         # It came out after all: there is still one turn, and not two.
         with semaphore.acquire("holder"):
             second = pool.submit(work, "second")
-            until(lambda: semaphore.waiting == 1, "somebody waits")
+            wait_until(lambda: semaphore.waiting == 1, "somebody waits")
         second.result(SECONDS)
     assert inside == ["first", "second"]
 
@@ -94,7 +94,7 @@ def test_places_go_by_turns_to_the_furthest_behind_and_to_the_longest_waiting() 
             waiting = []
             for number, name in enumerate(lags, start=1):
                 waiting.append(pool.submit(work, name))
-                until(lambda n=number: semaphore.waiting == n, f"{name} waits")  # type: ignore[misc]
+                wait_until(lambda n=number: semaphore.waiting == n, f"{name} waits")  # type: ignore[misc]
         for future in waiting:
             future.result(SECONDS)
     assert order == ["day", "polls", "hour", "also polls", "minute"]
@@ -110,12 +110,12 @@ def test_tables_that_are_always_behind_do_not_keep_out_one_that_polls() -> None:
             with semaphore.acquire(name):
                 order.append(name)
                 # Or the one that left last would not wait yet.
-                until(lambda: done.is_set() or semaphore.waiting == 2, "two wait", pause=0.001)
+                wait_until(lambda: done.is_set() or semaphore.waiting == 2, "two wait", pause=0.001)
 
     with ThreadPoolExecutor(len(lags)) as pool:
         running = [pool.submit(work, name) for name in lags]
         try:
-            until(lambda: order.count("polls") >= 5, "it is admitted again and again")
+            wait_until(lambda: order.count("polls") >= 5, "it is admitted again and again")
         finally:
             done.set()
         for future in running:

@@ -13,7 +13,7 @@ from icdc_api.job.modes import RunMode
 from icdc_api.job.run_files import RunQuestion
 from icdc_spark.iceberg.jvm.table_jobs import JobProgress
 from icdc_spark.process.question_file import ATTEMPTS, RunQuestions
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 pytestmark = pytest.mark.unit
 
@@ -263,7 +263,7 @@ def test_whoever_asked_has_time_to_read_the_answer(asked: AskedRun) -> None:
 def test_the_file_is_read_while_the_run_goes_on(asked: AskedRun) -> None:
     with asked.run.watch():
         RunQuestion(id="a", mode=RunMode.VERIFY).write(asked.path)
-        until(lambda: bool(asked.published), "it is asked")
+        wait_until(lambda: bool(asked.published), "it is asked")
 
 
 def test_a_run_without_such_a_file_is_asked_nothing() -> None:

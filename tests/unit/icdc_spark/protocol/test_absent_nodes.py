@@ -16,11 +16,11 @@ from icdc_spark.protocol.state_parts import MAX_NODES
 from icdc_testing.target.state_documents import (
     LATER,
     NOW,
-    changelog,
-    export,
-    exporting,
     make_applied,
-    state_after_export,
+    make_changelog,
+    make_export,
+    make_exporting,
+    make_state_after_export,
 )
 
 pytestmark = pytest.mark.unit
@@ -75,7 +75,7 @@ def test_every_time_of_a_state_document_is_read(text: str, microseconds: int) ->
 
 def with_absent() -> StateDocument:
     """Return a batch is open, and a node left the cluster meanwhile."""
-    begun = state_after_export().with_intent(changelog(), now=NOW)
+    begun = make_state_after_export().with_intent(make_changelog(), now=NOW)
     return begun.with_nodes({"c": 3, "b": 2}, {"a": 1}, now=NOW)
 
 
@@ -88,11 +88,11 @@ def test_the_nodes_of_an_open_batch_are_recorded_in_order() -> None:
 
 def test_nodes_are_recorded_of_an_open_batch_alone() -> None:
     with pytest.raises(Bug, match="no intent is open"):
-        state_after_export().with_nodes({"a": 1}, {}, now=NOW)
+        make_state_after_export().with_nodes({"a": 1}, {}, now=NOW)
 
 
 def test_the_same_batch_on_other_nodes_is_the_same_work() -> None:
-    again = changelog().model_copy(update={"nodes": {"z": 9}})
+    again = make_changelog().model_copy(update={"nodes": {"z": 9}})
     assert with_absent().with_intent(again, now=NOW) == with_absent()
 
 
@@ -110,13 +110,13 @@ def test_of_too_many_nodes_the_newest_are_remembered_and_the_document_stays_smal
 
 def test_absent_nodes_are_remembered_from_batch_to_batch_until_an_export_begins() -> None:
     advanced = with_absent().advance(make_applied(2, "78"), now=NOW)
-    assert advanced.with_intent(changelog(3, "78", "79"), now=NOW).absent_nodes == [ABSENT]
-    anew = advanced.with_intent(export(3, "orders-000002"), now=NOW)
+    assert advanced.with_intent(make_changelog(3, "78", "79"), now=NOW).absent_nodes == [ABSENT]
+    anew = advanced.with_intent(make_export(3, "orders-000002"), now=NOW)
     assert anew.absent_nodes == []
 
 
 def test_a_node_that_left_during_an_export_is_remembered_for_the_index_that_it_made() -> None:
-    document = exporting().with_nodes({"b": 2}, {"a": 1}, now=NOW)
+    document = make_exporting().with_nodes({"b": 2}, {"a": 1}, now=NOW)
     done = document.complete_chunk(0, rows=1, now=NOW).complete_chunk(1, rows=1, now=NOW)
     assert done.begin_swap(now=NOW).advance(make_applied(), now=NOW).absent_nodes == [ABSENT]
 

@@ -15,12 +15,12 @@ from icdc_testing.target.step_cases import (
     RESYNC,
     STOPPING,
     STREAM_ONLY,
-    batch,
-    exporting,
-    fresh,
+    make_batch,
+    make_exporting,
+    make_fresh,
+    make_state,
+    make_view,
     replay,
-    state,
-    view,
 )
 
 pytestmark = pytest.mark.unit
@@ -34,8 +34,8 @@ def wait(reason: str) -> Step:
 
 def begun(chunks_done: int) -> StateDocument:
     """Return the state of an export of three chunks."""
-    intent = exporting().model_copy(update={"chunks_total": 3})
-    document = fresh().with_intent(intent, now=NOW)
+    intent = make_exporting().model_copy(update={"chunks_total": 3})
+    document = make_fresh().with_intent(intent, now=NOW)
     for number in range(chunks_done):
         document = document.complete_chunk(number, rows=1, now=NOW)
     return document
@@ -51,46 +51,50 @@ def owing(step: Step) -> Step:
 
 
 CASES = {
-    "a first export waits": (view(None), REBUILDING, wait("the table was never exported")),
+    "a first export waits": (make_view(None), REBUILDING, wait("the table was never exported")),
     "an export of nothing does not": (
-        view(None, head=None),
+        make_view(None, head=None),
         REBUILDING,
         Step(kind=StepKind.EXPORT, reason="the table was never exported"),
     ),
     "nor does a begin of StreamOnly": (
-        view(None),
+        make_view(None),
         STREAM_ONLY,
         Step(kind=StepKind.BEGIN, to_id="6", reason="the mode is StreamOnly"),
     ),
-    "changes are applied": (view(state("7")), REBUILDING, CHANGES),
+    "changes are applied": (make_view(make_state("7")), REBUILDING, CHANGES),
     "an open batch is repeated": (
-        view(state("7", batch())),
+        make_view(make_state("7", make_batch())),
         REBUILDING,
-        replay(batch(), "a batch was under way"),
+        replay(make_batch(), "a batch was under way"),
     ),
     "an open export waits": (
-        view(begun(2)),
+        make_view(begun(2)),
         REBUILDING,
         wait("an export was under way"),
     ),
     "a complete one is served": (
-        view(begun(3)),
+        make_view(begun(3)),
         REBUILDING,
         replay_of(begun(3)),
     ),
     "a gap waits": (
-        view(state("7"), **EXPIRED),
+        make_view(make_state("7"), **EXPIRED),
         REBUILDING,
         wait("gap: snapshot 7 has expired or was removed"),
     ),
     "a re-export that was asked for waits, and changes are applied": (
-        view(state("7")),
+        make_view(make_state("7")),
         RESYNC,
         owing(CHANGES),
     ),
-    "and nothing is done where nothing was committed": (view(state("9")), RESYNC, owing(IDLE)),
+    "and nothing is done where nothing was committed": (
+        make_view(make_state("9")),
+        RESYNC,
+        owing(IDLE),
+    ),
     "and a gap waits although it would stop the table": (
-        view(state("7"), **EXPIRED),
+        make_view(make_state("7"), **EXPIRED),
         replace(STOPPING, resync_nonce=1),
         wait("gap: snapshot 7 has expired or was removed"),
     ),

@@ -19,18 +19,20 @@ from icdc_spark.protocol.state_document import (
 from icdc_testing.target.state_documents import (
     NOW,
     SHARDS,
-    changelog,
-    empty,
-    exporting,
     make_applied,
-    state_after_export,
-    swapping,
+    make_changelog,
+    make_empty,
+    make_exporting,
+    make_state_after_export,
+    make_swapping,
 )
 
 pytestmark = pytest.mark.unit
 
 
-@pytest.mark.parametrize("make", [empty, exporting, swapping, state_after_export])
+@pytest.mark.parametrize(
+    "make", [make_empty, make_exporting, make_swapping, make_state_after_export]
+)
 def test_every_state_survives_being_stored(make: Callable[[], StateDocument]) -> None:
     document = make()
     stored = json.loads(json.dumps(document.to_source()))
@@ -38,7 +40,7 @@ def test_every_state_survives_being_stored(make: Callable[[], StateDocument]) ->
 
 
 def test_the_stored_form_is_the_one_of_the_contract() -> None:
-    source = state_after_export().with_intent(changelog(), now=NOW).to_source()
+    source = make_state_after_export().with_intent(make_changelog(), now=NOW).to_source()
     assert {key: value for key, value in source.items() if key != "checksum"} == {
         "contractVersion": 4,
         "alias": "orders",
@@ -85,7 +87,7 @@ def test_the_stored_form_is_the_one_of_the_contract() -> None:
 
 @given(st.data())
 def test_any_single_change_of_a_stored_document_is_noticed(data: st.DataObject) -> None:
-    source = state_after_export().to_source()
+    source = make_state_after_export().to_source()
     key = data.draw(st.sampled_from(sorted(source)))
     change: object = data.draw(
         st.one_of(st.none(), st.integers(), st.text(max_size=5), st.just({}))
@@ -98,8 +100,8 @@ def test_any_single_change_of_a_stored_document_is_noticed(data: st.DataObject) 
 
 
 def test_a_missing_field_is_noticed() -> None:
-    for key in state_after_export().to_source():
-        source = state_after_export().to_source()
+    for key in make_state_after_export().to_source():
+        source = make_state_after_export().to_source()
         del source[key]
         with pytest.raises(StateCorrupt):
             StateDocument.parse("orders", source)
@@ -107,11 +109,11 @@ def test_a_missing_field_is_noticed() -> None:
 
 def test_a_document_under_another_id_is_refused() -> None:
     with pytest.raises(StateCorrupt, match="belongs to alias 'orders'"):
-        StateDocument.parse("customers", state_after_export().to_source())
+        StateDocument.parse("customers", make_state_after_export().to_source())
 
 
 def test_a_document_of_the_version_before_is_read_and_says_nothing_of_shards() -> None:
-    content = state_after_export().with_intent(changelog(), now=NOW).to_source()
+    content = make_state_after_export().with_intent(make_changelog(), now=NOW).to_source()
     del content["revision"], content["storeHistory"]
     del content["shards"], content["intent"]["shards"], content["intent"]["miscounts"]
     del content["checksum"]
@@ -128,7 +130,7 @@ def test_a_document_of_the_version_before_is_read_and_says_nothing_of_shards() -
 )
 def test_shards_take_little_room(shards: int, kilobytes: int) -> None:
     numbers = Shards(histories="f" * 32, max_seq_nos=[10**9 + n for n in range(shards)])
-    document = state_after_export().with_intent(changelog(), now=NOW)
+    document = make_state_after_export().with_intent(make_changelog(), now=NOW)
     document = document.advance(make_applied(2, "78"), shards=numbers, now=NOW)
     assert len(json.dumps(document.to_source())) < kilobytes * 1024
 
@@ -137,7 +139,7 @@ def test_shards_take_little_room(shards: int, kilobytes: int) -> None:
 def test_the_document_is_bounded_whatever_is_put_into_it(sample: str) -> None:
     alias = "o" * MAX_INDEX_BYTES
     source = SourceTable(table="t" * MAX_TABLE_NAME, uuid="u" * 36, branch="b" * 256)
-    document = swapping().model_copy(update={"alias": alias, "source": source})
+    document = make_swapping().model_copy(update={"alias": alias, "source": source})
     previous = [f"{alias}-{number:06d}" for number in range(20)]
     document = document.with_previous(previous, now=NOW)
     numbers = Shards(histories="f" * 32, max_seq_nos=[2**63 - 1] * 1024)
@@ -146,14 +148,14 @@ def test_the_document_is_bounded_whatever_is_put_into_it(sample: str) -> None:
     assert document.duplicates is not None
     assert (len(document.duplicates.samples), len(document.duplicates.samples[0])) == (20, 128)
     nodes, absent = ({f"{kind}{n:063d}": 2**53 - 1 for n in range(200)} for kind in "na")
-    document = document.with_intent(changelog(), now=NOW).with_nodes(nodes, absent, now=NOW)
+    document = document.with_intent(make_changelog(), now=NOW).with_nodes(nodes, absent, now=NOW)
     # Bug if it is too large: the table would be stalled until its cluster is smaller.
     document.to_source()
 
 
 def test_a_document_beyond_its_bound_is_refused_before_it_is_stored() -> None:
     numbers = Shards(histories="f" * 32, max_seq_nos=[2**63 - 1] * 4096)
-    document = state_after_export().model_copy(update={"shards": numbers})
+    document = make_state_after_export().model_copy(update={"shards": numbers})
     with pytest.raises(Bug, match="limit 65536"):
         document.to_source()
 

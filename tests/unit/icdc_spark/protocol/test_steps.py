@@ -20,127 +20,139 @@ from icdc_testing.target.step_cases import (
     RECREATED,
     STOPPING,
     STREAM_ONLY,
-    batch,
-    export,
-    exporting,
-    fresh,
+    make_batch,
+    make_export,
+    make_exporting,
+    make_fresh,
+    make_state,
+    make_state_after_miscount,
+    make_view,
     replay,
-    state,
-    state_after_miscount,
-    view,
 )
 
 pytestmark = pytest.mark.unit
 
 CASES = {
-    "a new table is exported": (view(None), REBUILDING, export("the table was never exported")),
-    "a new table without a snapshot is exported as empty": (
-        view(None, head=None),
+    "a new table is exported": (
+        make_view(None),
         REBUILDING,
-        export("the table was never exported", None),
+        make_export("the table was never exported"),
+    ),
+    "a new table without a snapshot is exported as empty": (
+        make_view(None, head=None),
+        REBUILDING,
+        make_export("the table was never exported", None),
     ),
     "a state that only claims the alias is no export": (
-        view(fresh()),
+        make_view(make_fresh()),
         REBUILDING,
-        export("the table was never exported"),
+        make_export("the table was never exported"),
     ),
     "an export-only table is exported first": (
-        view(None),
+        make_view(None),
         EXPORT_ONLY,
-        export("the table was never exported"),
+        make_export("the table was never exported"),
     ),
     "a stream-only table begins at its start": (
-        view(None),
+        make_view(None),
         STREAM_ONLY,
         Step(kind=StepKind.BEGIN, to_id="6", reason="the mode is StreamOnly"),
     ),
-    "nothing new is idle": (view(state("9")), REBUILDING, IDLE),
-    "nothing new in an empty table is idle": (view(state(None), head=None), REBUILDING, IDLE),
+    "nothing new is idle": (make_view(make_state("9")), REBUILDING, IDLE),
+    "nothing new in an empty table is idle": (
+        make_view(make_state(None), head=None),
+        REBUILDING,
+        IDLE,
+    ),
     "a new snapshot is a changelog": (
-        view(state("7")),
+        make_view(make_state("7")),
         REBUILDING,
         Step(kind=StepKind.CHANGELOG, from_id="7", to_id="9"),
     ),
     "the first snapshot is a changelog from nothing": (
-        view(state(None)),
+        make_view(make_state(None)),
         REBUILDING,
         Step(kind=StepKind.CHANGELOG, from_id=None, to_id="9"),
     ),
     "a rollback is a changelog too": (
-        view(state("9"), head="6"),
+        make_view(make_state("9"), head="6"),
         REBUILDING,
         Step(kind=StepKind.CHANGELOG, from_id="9", to_id="6"),
     ),
-    "an export-only table is complete, whatever comes": (view(state("7")), EXPORT_ONLY, COMPLETE),
+    "an export-only table is complete, whatever comes": (
+        make_view(make_state("7")),
+        EXPORT_ONLY,
+        COMPLETE,
+    ),
     "a stream-only table goes on with a changelog": (
-        view(state("7")),
+        make_view(make_state("7")),
         STREAM_ONLY,
         Step(kind=StepKind.CHANGELOG, from_id="7", to_id="9"),
     ),
     "a table that lost its snapshots is exported as empty": (
-        view(state("7"), head=None),
+        make_view(make_state("7"), head=None),
         REBUILDING,
-        export("the table has no snapshot any more", None),
+        make_export("the table has no snapshot any more", None),
     ),
     "an export that miscounted once goes on": (
-        view(state_after_miscount(1)),
+        make_view(make_state_after_miscount(1)),
         REBUILDING,
-        replay(exporting().model_copy(update={"miscounts": 1}), "an export was under way"),
+        replay(make_exporting().model_copy(update={"miscounts": 1}), "an export was under way"),
     ),
     "an export that miscounted under another spec begins anew": (
-        view(state_after_miscount(2), **CHANGED),
+        make_view(make_state_after_miscount(2), **CHANGED),
         STOPPING,
-        export("documents differ: column `a` no longer exists"),
+        make_export("documents differ: column `a` no longer exists"),
     ),
     "an open batch is replayed as it was, not to the newest snapshot": (
-        view(state("7", batch())),
+        make_view(make_state("7", make_batch())),
         STOPPING,
-        replay(batch(), "a batch was under way"),
+        replay(make_batch(), "a batch was under way"),
     ),
     "an open repair is replayed": (
-        view(state("7", batch("7", IntentKind.REPAIR))),
+        make_view(make_state("7", make_batch("7", IntentKind.REPAIR))),
         REBUILDING,
-        replay(batch("7", IntentKind.REPAIR), "a batch was under way"),
+        replay(make_batch("7", IntentKind.REPAIR), "a batch was under way"),
     ),
     "an open first export goes on": (
-        view(fresh().with_intent(exporting(), now=NOW)),
+        make_view(make_fresh().with_intent(make_exporting(), now=NOW)),
         STOPPING,
-        replay(exporting(), "an export was under way"),
+        replay(make_exporting(), "an export was under way"),
     ),
     "an open export whose snapshot expired begins anew, which is no gap": (
-        view(fresh().with_intent(exporting(), now=NOW), **EXPIRED),
+        make_view(make_fresh().with_intent(make_exporting(), now=NOW), **EXPIRED),
         STOPPING,
-        export("the exported snapshot expired"),
+        make_export("the exported snapshot expired"),
     ),
     "an open export whose index is gone begins anew": (
-        view(fresh().with_intent(exporting(), now=NOW), **INDEX_MISSING),
+        make_view(make_fresh().with_intent(make_exporting(), now=NOW), **INDEX_MISSING),
         STOPPING,
-        export("the index orders-000001 no longer exists"),
+        make_export("the index orders-000001 no longer exists"),
     ),
     "an open export under another spec begins anew": (
-        view(fresh().with_intent(exporting(), now=NOW), **CHANGED),
+        make_view(make_fresh().with_intent(make_exporting(), now=NOW), **CHANGED),
         STOPPING,
-        export("documents differ: column `a` no longer exists"),
+        make_export("documents differ: column `a` no longer exists"),
     ),
     "an expired snapshot that is also the current one is no gap": (
-        view(state("9"), readable=frozenset()),
+        make_view(make_state("9"), readable=frozenset()),
         STOPPING,
         IDLE,
     ),
     "an export-only table stays complete when its snapshot expires": (
-        view(state("7"), **EXPIRED),
+        make_view(make_state("7"), **EXPIRED),
         replace(STOPPING, export_only=True),
         COMPLETE,
     ),
     "documents of another shape are built anew": (
-        view(state("9"), **CHANGED),
+        make_view(make_state("9"), **CHANGED),
         REBUILDING,
-        export("documents differ: column `a` no longer exists"),
+        make_export("documents differ: column `a` no longer exists"),
     ),
     "half a batch of another shape is built anew": (
-        view(state("7", batch()), **CHANGED),
+        make_view(make_state("7", make_batch()), **CHANGED),
         REBUILDING,
-        export("documents differ: column `a` no longer exists"),
+        make_export("documents differ: column `a` no longer exists"),
     ),
 }
 
@@ -154,23 +166,23 @@ def test_the_next_step_is(case: str) -> None:
 
 LOSSES = {
     "the applied snapshot expired": (
-        view(state("7"), **EXPIRED),
+        make_view(make_state("7"), **EXPIRED),
         "snapshot 7 has expired or was removed",
     ),
     "the target of the open batch expired": (
-        view(state("7", batch()), readable=frozenset("79")),
+        make_view(make_state("7", make_batch()), readable=frozenset("79")),
         "snapshot 8 has expired or was removed",
     ),
     "the start of the open batch expired": (
-        view(state("7", batch()), readable=frozenset("89")),
+        make_view(make_state("7", make_batch()), readable=frozenset("89")),
         "snapshot 7 has expired or was removed",
     ),
     "the table was re-created": (
-        view(state("7"), **RECREATED),
+        make_view(make_state("7"), **RECREATED),
         "the table was dropped and created again (its uuid changed)",
     ),
     "the index is gone": (
-        view(state("9"), **INDEX_MISSING),
+        make_view(make_state("9"), **INDEX_MISSING),
         "the index orders-000001 no longer exists",
     ),
 }
@@ -206,12 +218,14 @@ def test_the_advice_to_raise_the_nonce_heals_a_stopped_table(case: str) -> None:
     assert (step.kind, step.to_id) == (StepKind.EXPORT, "9")
 
 
-@pytest.mark.parametrize("document", [state("9"), state("7"), state("7", batch())])
+@pytest.mark.parametrize(
+    "document", [make_state("9"), make_state("7"), make_state("7", make_batch())]
+)
 def test_another_shape_of_documents_stops_the_table_where_that_is_asked_for(
     document: StateDocument,
 ) -> None:
     with pytest.raises(IncompatibleSchema) as raised:
-        choose_step(view(document, **CHANGED), STOPPING)
+        choose_step(make_view(document, **CHANGED), STOPPING)
 
     assert raised.value.message == (
         "Table shop.orders: column `a` no longer exists, so documents already written would "
@@ -220,9 +234,11 @@ def test_another_shape_of_documents_stops_the_table_where_that_is_asked_for(
     )
 
 
-@pytest.mark.parametrize("document", [state("9"), state("7"), state("7", batch())])
+@pytest.mark.parametrize(
+    "document", [make_state("9"), make_state("7"), make_state("7", make_batch())]
+)
 def test_the_advice_to_raise_the_nonce_heals_another_shape_too(document: StateDocument) -> None:
-    step = choose_step(view(document, **CHANGED), replace(STOPPING, resync_nonce=1))
+    step = choose_step(make_view(document, **CHANGED), replace(STOPPING, resync_nonce=1))
 
     assert (step.kind, step.to_id) == (StepKind.EXPORT, "9")
 
@@ -230,7 +246,7 @@ def test_the_advice_to_raise_the_nonce_heals_another_shape_too(document: StateDo
 @pytest.mark.parametrize("changes", [{}, EXPIRED, INDEX_MISSING])
 def test_an_export_that_miscounts_again_and_again_stops_the_table(changes: dict[str, Any]) -> None:
     with pytest.raises(TargetInvalid) as raised:
-        choose_step(view(state_after_miscount(2), **changes), REBUILDING)
+        choose_step(make_view(make_state_after_miscount(2), **changes), REBUILDING)
 
     assert raised.value.message == (
         "Table shop.orders: index orders-000001, like the one before it, does not hold what was "
@@ -241,8 +257,8 @@ def test_an_export_that_miscounts_again_and_again_stops_the_table(changes: dict[
 
 
 def test_the_phase_of_an_open_export_does_not_matter() -> None:
-    swapping = fresh().with_intent(exporting(), now=NOW).begin_swap(now=NOW)
+    swapping = make_fresh().with_intent(make_exporting(), now=NOW).begin_swap(now=NOW)
 
-    step = choose_step(view(swapping), REBUILDING)
+    step = choose_step(make_view(swapping), REBUILDING)
 
     assert (step.kind, step.intent and step.intent.phase) == (StepKind.REPLAY, IntentPhase.SWAPPING)

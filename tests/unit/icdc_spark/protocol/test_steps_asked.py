@@ -11,72 +11,80 @@ from icdc_testing.target.step_cases import (
     INDEX_MISSING,
     NOW,
     RESYNC,
-    batch,
-    export,
-    exporting,
-    fresh,
+    make_batch,
+    make_export,
+    make_exporting,
+    make_fresh,
+    make_state,
+    make_state_after_miscount,
+    make_view,
     replay,
-    state,
-    state_after_miscount,
-    view,
 )
 
 pytestmark = pytest.mark.unit
 
 CASES = {
-    "a higher nonce exports again": (view(state("9")), RESYNC, export("a re-export was requested")),
+    "a higher nonce exports again": (
+        make_view(make_state("9")),
+        RESYNC,
+        make_export("a re-export was requested"),
+    ),
     "a nonce that was honoured does not": (
-        view(state("9").with_resync(1, None, now=NOW)),
+        make_view(make_state("9").with_resync(1, None, now=NOW)),
         RESYNC,
         IDLE,
     ),
     "a lower nonce than the one that was honoured exports again": (
-        view(state("9").with_resync(3, None, now=NOW)),
+        make_view(make_state("9").with_resync(3, None, now=NOW)),
         RESYNC,
-        export("a re-export was requested"),
+        make_export("a re-export was requested"),
     ),
     "a request that was honoured is not honoured twice": (
-        view(state("9").with_resync(1, 77, now=NOW)),
+        make_view(make_state("9").with_resync(1, 77, now=NOW)),
         replace(RESYNC, resync_id=77),
         IDLE,
     ),
     "another request of the same nonce exports again": (
-        view(state("9").with_resync(1, 77, now=NOW)),
+        make_view(make_state("9").with_resync(1, 77, now=NOW)),
         replace(RESYNC, resync_id=78),
-        export("a re-export was requested"),
+        make_export("a re-export was requested"),
     ),
     "a higher nonce wins over an open batch": (
-        view(state("7", batch())),
+        make_view(make_state("7", make_batch())),
         RESYNC,
-        export("a re-export was requested"),
+        make_export("a re-export was requested"),
     ),
     "a higher nonce wins over an open export": (
-        view(fresh().with_intent(exporting(), now=NOW)),
+        make_view(make_fresh().with_intent(make_exporting(), now=NOW)),
         RESYNC,
-        export("a re-export was requested"),
+        make_export("a re-export was requested"),
     ),
     "a higher nonce wins over an export that miscounted": (
-        view(state_after_miscount(2)),
+        make_view(make_state_after_miscount(2)),
         RESYNC,
-        export("a re-export was requested"),
+        make_export("a re-export was requested"),
     ),
     "a higher nonce wins over a complete index that was lost": (
-        view(fresh().with_intent(exporting(), now=NOW).begin_swap(now=NOW), **INDEX_MISSING),
+        make_view(
+            make_fresh().with_intent(make_exporting(), now=NOW).begin_swap(now=NOW), **INDEX_MISSING
+        ),
         RESYNC,
-        export("a re-export was requested"),
+        make_export("a re-export was requested"),
     ),
     "an index that is complete is served before a higher nonce counts": (
-        view(fresh().with_intent(exporting(), now=NOW).begin_swap(now=NOW)),
+        make_view(make_fresh().with_intent(make_exporting(), now=NOW).begin_swap(now=NOW)),
         RESYNC,
         replay(
-            exporting().model_copy(update={"phase": IntentPhase.SWAPPING}),
+            make_exporting().model_copy(update={"phase": IntentPhase.SWAPPING}),
             "an export was under way",
         ),
     ),
     "an export that was begun for the nonce goes on": (
-        view(fresh().with_intent(exporting(), now=NOW).with_resync(1, None, now=NOW)),
+        make_view(
+            make_fresh().with_intent(make_exporting(), now=NOW).with_resync(1, None, now=NOW)
+        ),
         RESYNC,
-        replay(exporting(), "an export was under way"),
+        replay(make_exporting(), "an export was under way"),
     ),
 }
 

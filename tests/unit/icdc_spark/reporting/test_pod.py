@@ -19,7 +19,7 @@ from icdc_operator.manifests.pods import pod_paths
 from icdc_operator.manifests.pods.templates import DRIVER_ENV
 from icdc_spark.reporting import pod_report
 from icdc_spark.reporting.pod_report import Intervals, PodSink
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 pytestmark = pytest.mark.unit
 
@@ -77,14 +77,14 @@ def has_arrived(api: Api, *numbers: int) -> Callable[[], bool]:
 def test_the_first_report_is_sent_at_once(api: Api, message: Path) -> None:
     sink = PodSink(api.annotate, message, intervals=SLOW)
     sink.offer(report(1), urgent=False)
-    until(has_arrived(api, 1), "the first report arrives")
+    wait_until(has_arrived(api, 1), "the first report arrives")
     assert not message.exists()
 
 
 def test_within_the_interval_only_the_last_report_is_sent(api: Api, message: Path) -> None:
     sink = PodSink(api.annotate, message, intervals=SLOW)
     sink.offer(report(1), urgent=False)
-    until(has_arrived(api, 1), "the first report arrives")
+    wait_until(has_arrived(api, 1), "the first report arrives")
     for number in (2, 3, 4):
         sink.offer(report(number), urgent=False)
     sink.deliver(report(5))
@@ -96,18 +96,18 @@ def test_after_the_interval_the_newest_report_is_sent_without_another_offer(
 ) -> None:
     sink = PodSink(api.annotate, message, intervals=Intervals(interval=0.3, urgent_interval=NEVER))
     sink.offer(report(1), urgent=False)
-    until(has_arrived(api, 1), "the first report arrives")
+    wait_until(has_arrived(api, 1), "the first report arrives")
     for number in (2, 3):
         sink.offer(report(number), urgent=False)
-    until(lambda: api.received[-1] == report(3), "the newest report arrives")
+    wait_until(lambda: api.received[-1] == report(3), "the newest report arrives")
 
 
 def test_an_urgent_report_does_not_wait_for_the_interval(api: Api, message: Path) -> None:
     sink = PodSink(api.annotate, message, intervals=Intervals(interval=NEVER, urgent_interval=0.0))
     sink.offer(report(1), urgent=False)
-    until(has_arrived(api, 1), "the first report arrives")
+    wait_until(has_arrived(api, 1), "the first report arrives")
     sink.offer(report(2), urgent=True)
-    until(has_arrived(api, 1, 2), "the urgent report arrives")
+    wait_until(has_arrived(api, 1, 2), "the urgent report arrives")
 
 
 def test_what_follows_an_urgent_report_within_its_pause_is_urgent_too(
@@ -115,17 +115,17 @@ def test_what_follows_an_urgent_report_within_its_pause_is_urgent_too(
 ) -> None:
     sink = PodSink(api.annotate, message, intervals=Intervals(interval=NEVER, urgent_interval=0.3))
     sink.offer(report(1), urgent=False)
-    until(has_arrived(api, 1), "the first report arrives")
+    wait_until(has_arrived(api, 1), "the first report arrives")
     sink.offer(report(2), urgent=True)
     sink.offer(report(3), urgent=False)
-    until(lambda: api.received[-1] == report(3), "it arrives as soon as the urgent one may")
+    wait_until(lambda: api.received[-1] == report(3), "it arrives as soon as the urgent one may")
 
 
 def test_a_slow_server_holds_up_nobody_and_gets_the_newest_report(api: Api, message: Path) -> None:
     api.open.clear()
     sink = PodSink(api.annotate, message, intervals=Intervals(interval=0.0))
     sink.offer(report(1), urgent=True)
-    until(lambda: api.tries == 1, "the first patch is under way")
+    wait_until(lambda: api.tries == 1, "the first patch is under way")
     for number in range(2, 200):
         sink.offer(report(number), urgent=True)
     assert api.received == []
@@ -142,14 +142,14 @@ def test_a_report_that_was_not_sent_is_sent_with_the_next(
     api.problem = "403 Forbidden"
     sink = PodSink(api.annotate, message, intervals=Intervals(interval=0.0))
     sink.offer(report(1), urgent=False)
-    until(lambda: api.tries >= 3, "it is tried again without another offer")
+    wait_until(lambda: api.tries >= 3, "it is tried again without another offer")
     api.problem = None
-    until(has_arrived(api, 1), "the report arrives")
+    wait_until(has_arrived(api, 1), "the report arrives")
     # However often it was tried, it is said once.
     assert [record.message for record in caplog.records if record.levelno > logging.INFO] == [
         "the report is not in the pod's annotation yet: 403 Forbidden"
     ]
-    until(lambda: "again" in caplog.text, "the end of the trouble is said")
+    wait_until(lambda: "again" in caplog.text, "the end of the trouble is said")
 
 
 def test_the_last_report_is_tried_until_it_arrives(api: Api, message: Path) -> None:
@@ -157,7 +157,7 @@ def test_the_last_report_is_tried_until_it_arrives(api: Api, message: Path) -> N
     sink = PodSink(api.annotate, message, intervals=SLOW)
 
     def heal() -> None:
-        until(lambda: api.tries >= 3, "the last report is tried again")
+        wait_until(lambda: api.tries >= 3, "the last report is tried again")
         api.problem = None
 
     healer = threading.Thread(target=heal)

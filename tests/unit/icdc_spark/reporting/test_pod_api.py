@@ -13,7 +13,7 @@ from kubernetes.config import ConfigException
 
 from icdc_spark.reporting import pod_api
 from icdc_spark.reporting.pod_api import OwnPod
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 pytestmark = pytest.mark.unit
 
@@ -113,7 +113,7 @@ def test_a_server_that_says_nothing_is_left_after_the_time_given(server: OneAnsw
     assert reason is not None
     assert "timed out" in reason
     # The server may not have read it yet when it is given up.
-    until(lambda: bool(server.requests), "the request has come")
+    wait_until(lambda: bool(server.requests), "the request has come")
     assert len(server.requests) == 1
 
 

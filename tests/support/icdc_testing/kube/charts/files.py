@@ -19,17 +19,17 @@ WHOLE = frozenset({"resources", "heads.resources", "podSecurityContext", "securi
 Values = dict[str, Any]
 
 
-def values(chart: Path) -> Values:
+def read_values(chart: Path) -> Values:
     """Return the values in values.yaml."""
     values: Values = yaml.safe_load((chart / "values.yaml").read_text(encoding="utf-8"))
     return values
 
 
-def leaves(group: Values, above: str = "") -> Iterator[str]:
+def list_leaves(group: Values, above: str = "") -> Iterator[str]:
     """Yield the paths of the values that are no groups of others, such as `image.tag`."""
     for name, value in group.items():
         path = f"{above}{name}"
         if isinstance(value, dict) and value and path not in WHOLE and not path.endswith("labels"):
-            yield from leaves(value, f"{path}.")
+            yield from list_leaves(value, f"{path}.")
         else:
             yield path

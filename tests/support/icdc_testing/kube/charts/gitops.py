@@ -42,12 +42,12 @@ class ToolHealth(NamedTuple):
 
 def ask_tools(objects: list[Resource]) -> list[ToolHealth]:
     """Return the health of each object."""
-    (rule,) = yaml.safe_load(_block("yaml flux"))["spec"]["healthCheckExprs"]
+    (rule,) = yaml.safe_load(_read_block("yaml flux"))["spec"]["healthCheckExprs"]
     assert (rule["apiVersion"], rule["kind"]) == (naming.API_VERSION, naming.KIND)
-    question = {"lua": _block("lua argocd"), "objects": objects}
+    question = {"lua": _read_block("lua argocd"), "objects": objects}
     text = json.dumps({**question, "cel": {name: rule[name] for name in _FLUX.values()}})
     done = subprocess.run(
-        [binaries.program(_ENGINES)],
+        [binaries.ensure_program(_ENGINES)],
         input=text,
         capture_output=True,
         text=True,
@@ -59,7 +59,7 @@ def ask_tools(objects: list[Resource]) -> list[ToolHealth]:
 
 def check_agreement(resource: Resource, said: ToolHealth | None = None) -> Verdict:
     """Return the verdict of kstatus and assert that the tools agree; `said`: their known answer."""
-    verdict = kstatus.verdict(resource)
+    verdict = kstatus.judge(resource)
     said = said or ask_tools([resource])[0]
     assert said.flux == _FLUX[verdict], resource
     suspended = verdict == Verdict.CURRENT and resource["spec"].get("suspend", False)
@@ -67,7 +67,7 @@ def check_agreement(resource: Resource, said: ToolHealth | None = None) -> Verdi
     return verdict
 
 
-def _block(language: str) -> str:
+def _read_block(language: str) -> str:
     """Return the text of the only block of this language in the page."""
     text = _PAGE.read_text(encoding="utf-8")
     (block,) = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)

@@ -30,7 +30,7 @@ class Helm:
     seconds: float = _COMMAND_SECONDS
     """Time-out of a command."""
 
-    def on(self, kubeconfig: Path) -> Self:
+    def connect(self, kubeconfig: Path) -> Self:
         """Return the same Helm for a cluster."""
         return replace(self, kubeconfig=kubeconfig)
 
@@ -52,7 +52,7 @@ class Helm:
         )
         return Ran(done.returncode, done.stdout, done.stderr)
 
-    def ok(self, *arguments: str, values: Mapping[str, Any] | None = None) -> str:
+    def run_ok(self, *arguments: str, values: Mapping[str, Any] | None = None) -> str:
         """Run and return the output; AssertionError with stderr where it failed."""
         ran = self.run(*arguments, values=values)
         assert ran.code == 0, f"helm {' '.join(arguments)}: {ran.err}"
@@ -62,7 +62,7 @@ class Helm:
         self, chart: Path, values: Mapping[str, Any], release: str, namespace: str
     ) -> list[Object]:
         """Return the objects that the chart renders from `values`."""
-        text = self.ok("template", release, str(chart), "--namespace", namespace, values=values)
+        text = self.run_ok("template", release, str(chart), "--namespace", namespace, values=values)
         return [item for item in yaml.load_all(text, Loader=yaml.CSafeLoader) if item]
 
 
@@ -84,18 +84,18 @@ def list_changes(before: list[Object], after: list[Object]) -> set[str]:
     `+ Kind namespace/name`, `- Kind namespace/name`, `Kind namespace/name path += value` (or `-=`),
     and `Kind namespace/name path: old -> new`.
     """
-    old, new = ({_name(item): item for item in objects} for objects in (before, after))
+    old, new = ({_format_name(item): item for item in objects} for objects in (before, after))
     removed = {f"- {name}" for name in old.keys() - new.keys()}
     added = {f"+ {name}" for name in new.keys() - old.keys()}
     changed = {
         f"{name} {field}"
         for name in old.keys() & new.keys()
-        for field in _list_field_changes(_fields(old[name]), _fields(new[name]))
+        for field in _list_field_changes(_list_fields(old[name]), _list_fields(new[name]))
     }
     return removed | added | changed
 
 
-def _name(item: Object) -> str:
+def _format_name(item: Object) -> str:
     metadata = item["metadata"]
     where = f"{metadata['namespace']}/" if "namespace" in metadata else ""
     return f"{item['kind']} {where}{metadata['name']}"
@@ -111,7 +111,7 @@ def _list_field_changes(old: dict[str, list[str]], new: dict[str, list[str]]) ->
             yield from (f"{path} += {value}" for value in right if value not in left)
 
 
-def _fields(root: Any) -> dict[str, list[str]]:
+def _list_fields(root: Any) -> dict[str, list[str]]:
     """Return the values at each path; items of a list by their name, plain ones share a path."""
     fields: dict[str, list[str]] = {}
 

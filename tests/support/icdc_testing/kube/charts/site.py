@@ -27,27 +27,27 @@ class ChartSite:
     helm: Helm
     """Helm with its kubeconfig."""
 
-    def dry_run(self, objects: list[Object]) -> None:
+    def check_accepted(self, objects: list[Object]) -> None:
         """Assert that the server accepts the objects, without unknown fields; nothing is stored."""
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         how = ("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-")
-        self.kube.kubectl.ok(*how, stdin=text)
+        self.kube.kubectl.run_ok(*how, stdin=text)
 
     @contextmanager
-    def release(self, namespace: str, **flat: Any) -> Iterator[None]:
+    def install_release(self, namespace: str, **flat: Any) -> Iterator[None]:
         """Install the operator's chart; with the CRD only where `flat` asks for it.
 
         The CRD must then not stay: the next release, in another namespace, could not adopt it.
         """
         values = helm.nest_values({"crds.install": False, **flat})
-        self.helm.ok("install", RELEASE, str(OPERATOR), "-n", namespace, values=values)
+        self.helm.run_ok("install", RELEASE, str(OPERATOR), "-n", namespace, values=values)
         try:
             yield
         finally:
-            self.helm.ok("uninstall", RELEASE, "-n", namespace)
+            self.helm.run_ok("uninstall", RELEASE, "-n", namespace)
             if values["crds"]["install"]:
                 here = ("get", naming.CRD_NAME, "-n", namespace)
-                wait.until(lambda: self.kube.kubectl.run(*here).code != 0, "the kind is gone")
+                wait.wait_until(lambda: self.kube.kubectl.run(*here).code != 0, "the kind is gone")
 
     def serves(self, namespace: str) -> bool:
         """Return whether the server has the CRD."""
@@ -56,21 +56,22 @@ class ChartSite:
     def check_rights(self, account: str, namespace: str, wanted: set[Right]) -> None:
         """Assert that these are the permissions, once the server has read the roles it stores."""
         try:
-            wait.until(
-                lambda: self.rights(account, namespace) == wanted, "the permissions are those"
+            wait.wait_until(
+                lambda: self.review_rights(account, namespace) == wanted,
+                "the permissions are those",
             )
         except AssertionError as error:
-            different = sorted(self.rights(account, namespace) ^ wanted)
+            different = sorted(self.review_rights(account, namespace) ^ wanted)
             raise AssertionError(f"{error}; of {account} in {namespace}: {different}") from error
 
-    def rights(self, account: str, namespace: str) -> set[Right]:
+    def review_rights(self, account: str, namespace: str) -> set[Right]:
         """Return the permissions of `account` in `namespace`, by a review of the server."""
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectRulesReview",
             "spec": {"namespace": namespace},
         }
-        answer = self.kube.kubectl.object(
+        answer = self.kube.kubectl.read_object(
             "create", "--validate=false", "-f", "-", f"--as={account}", stdin=json.dumps(review)
         )
         return {

@@ -49,14 +49,14 @@ class HeadLake:
         """Register a table whose newest metadata is that file."""
         self._catalog.register_table(name, f"file://{metadata}")
 
-    def branch(self, branch: str, name: str = "shop.orders") -> None:
+    def create_branch(self, branch: str, name: str = "shop.orders") -> None:
         """Create a branch that begins at the newest snapshot of `main`."""
         table = self._catalog.load_table(name)
         head = table.current_snapshot()
         assert head is not None
         table.manage_snapshots().create_branch(head.snapshot_id, branch).commit()
 
-    def metadata_file(self, name: str = "shop.orders") -> Path:
+    def find_metadata_file(self, name: str = "shop.orders") -> Path:
         """Return the newest metadata file."""
         location = self._catalog.load_table(name).metadata_location
         return Path(location.removeprefix("file://"))

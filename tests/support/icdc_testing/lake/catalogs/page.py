@@ -66,7 +66,7 @@ class Example:
         """Return the properties for Iceberg."""
         return {**self.catalog["properties"], **self.secret.get("stringData", {})}
 
-    def here(self, service: str, closed: str, folder: Path) -> dict[str, str]:
+    def localize(self, service: str, closed: str, folder: Path) -> dict[str, str]:
         """Return the properties with all that is far away replaced.
 
         `service` is the URL that stands for any of HTTP, `closed` an address where nobody listens,
@@ -86,7 +86,7 @@ class Example:
         return {**near, **endpoints.get(self.label, {})}
 
 
-def examples() -> dict[str, Example]:
+def read_examples() -> dict[str, Example]:
     """Return all blocks of the page by their label."""
     by_label = {}
     for label, text in _BLOCK.findall(PAGE.read_text(encoding="utf-8")):

@@ -52,7 +52,7 @@ class RestCatalog:
 
 
 @contextmanager
-def running() -> Iterator[RestCatalog]:
+def serve() -> Iterator[RestCatalog]:
     """Serve one on loopback."""
     catalog = RestCatalog()
 

@@ -131,10 +131,10 @@ class CatalogService:
         if path.endswith("/v1/config"):
             return 200, {"defaults": {}, "overrides": {}}
         if self.vends and "/tables/" in path:
-            return 200, self._table()
+            return 200, self._make_table()
         return _NO_TABLE
 
-    def _table(self) -> dict[str, Any]:
+    def _make_table(self) -> dict[str, Any]:
         """Return a table of one snapshot, in a bucket of this very service."""
         files = {"s3.endpoint": self.url, "s3.path-style-access": "true", "client.region": "r"}
         keys = {"s3.access-key-id": VENDED, "s3.secret-access-key": "none"}
@@ -143,12 +143,12 @@ class CatalogService:
 
 
 @contextmanager
-def running(tls: ssl.SSLContext | None = None) -> Iterator[CatalogService]:
+def serve(tls: ssl.SSLContext | None = None) -> Iterator[CatalogService]:
     """Serve one on loopback; by https with `tls`."""
     service = CatalogService()
 
     class CatalogServiceHandler(BaseHTTPRequestHandler):
-        def _any(self) -> None:
+        def _answer_any(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
             headers = {name.lower(): value for name, value in self.headers.items()}
             what = " ".join(filter(None, (self.command, self.path, headers.get(_TARGET))))
@@ -163,7 +163,7 @@ def running(tls: ssl.SSLContext | None = None) -> Iterator[CatalogService]:
             if self.command != "HEAD":
                 self.wfile.write(body)
 
-        do_GET = do_HEAD = do_POST = _any  # noqa: N815 - the names that the library calls
+        do_GET = do_HEAD = do_POST = _answer_any  # noqa: N815 - the names that the library calls
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""

@@ -7,7 +7,7 @@ from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.table.tables import IcebergTable
 
 
-def int_array(bridge: Bridge, values: Sequence[int]) -> Any:
+def make_int_array(bridge: Bridge, values: Sequence[int]) -> Any:
     """Return a Java array of `int`, such as the ids of the fields by which an equality delete
     deletes."""
     made = bridge._gateway.new_array(bridge.jvm.int, len(values))
@@ -16,7 +16,7 @@ def int_array(bridge: Bridge, values: Sequence[int]) -> Any:
     return made
 
 
-def constant(bridge: Bridge, answer: str | None) -> Any:
+def make_constant(bridge: Bridge, answer: str | None) -> Any:
     """Return a Java function that answers this, whatever it is given."""
     handles = bridge.get_statics("java.lang.invoke.MethodHandles")
     supplier = handles.constant(bridge.load_class("java.lang.Object"), answer)

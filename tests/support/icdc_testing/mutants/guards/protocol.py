@@ -19,7 +19,7 @@ _LOST_STOPS = (
 )
 
 
-def _requires(condition: str, problem: str) -> Edit:
+def _drop_requirement(condition: str, problem: str) -> Edit:
     """Take out one requirement of the state document."""
     return Edit(
         _DOCUMENT, f"self._require({condition}, {problem})", f"self._require(True, {problem})"
@@ -61,7 +61,11 @@ LISTED = (
         kind=GuardKind.INTENT,
         name="one open intent",
         prevents="The next batch replaces the record of one that may be half written.",
-        edits=(_requires("self.intent.has_same_work(intent)", '"another intent is still open"'),),
+        edits=(
+            _drop_requirement(
+                "self.intent.has_same_work(intent)", '"another intent is still open"'
+            ),
+        ),
         tests=(f"{_TURN}[an intent over an open one]",),
     ),
     Guard(
@@ -69,7 +73,9 @@ LISTED = (
         name="ordinals are used once",
         prevents="Two batches write with equal versions, and one takes the other's for its own.",
         edits=(
-            _requires("intent.ordinal > self.last_ordinal", 'f"ordinal {intent.ordinal} was used"'),
+            _drop_requirement(
+                "intent.ordinal > self.last_ordinal", 'f"ordinal {intent.ordinal} was used"'
+            ),
         ),
         tests=(f"{_TURN}[an ordinal again]", f"{_TURN}[the ordinal of an abandoned intent]"),
     ),
@@ -78,7 +84,7 @@ LISTED = (
         name="a batch begins at the applied snapshot",
         prevents="What changed between the applied snapshot and the batch is never written.",
         edits=(
-            _requires(
+            _drop_requirement(
                 "intent.from_ == applied", '"the intent does not start at the applied state"'
             ),
         ),
@@ -88,42 +94,46 @@ LISTED = (
         kind=GuardKind.IDENTITY,
         name="a batch writes the index of the document",
         prevents="A batch is written into an index that was not exported.",
-        edits=(_requires("here", '"the intent names another index"'),),
+        edits=(_drop_requirement("here", '"the intent names another index"'),),
         tests=(f"{_TURN}[a changelog of another index]",),
     ),
     Guard(
         kind=GuardKind.INTENT,
         name="a new intent has no progress",
         prevents="Chunks count as written although no run has written them.",
-        edits=(_requires("fresh", '"a new intent has progress already"'),),
+        edits=(_drop_requirement("fresh", '"a new intent has progress already"'),),
         tests=(f"{_TURN}[an intent with progress]",),
     ),
     Guard(
         kind=GuardKind.COUNTS,
         name="chunks in order",
         prevents="A chunk is left out, and a restart continues after it.",
-        edits=(_requires("in_order", 'f"chunk {number} is not the next one"'),),
+        edits=(_drop_requirement("in_order", 'f"chunk {number} is not the next one"'),),
         tests=(f"{_TURN}[a chunk left out]", f"{_TURN}[a chunk twice]"),
     ),
     Guard(
         kind=GuardKind.COUNTS,
         name="all chunks before the swap",
         prevents="Readers get an index that is not complete.",
-        edits=(_requires("intent.chunks_done == intent.chunks_total", '"chunks are missing"'),),
+        edits=(
+            _drop_requirement("intent.chunks_done == intent.chunks_total", '"chunks are missing"'),
+        ),
         tests=(f"{_TURN}[swapping too early]",),
     ),
     Guard(
         kind=GuardKind.ALIAS,
         name="the alias moves before the advance",
         prevents="Batches go into an index that nobody reads, and readers stay on the old one.",
-        edits=(_requires("intent.phase is IntentPhase.SWAPPING", '"the alias was not moved"'),),
+        edits=(
+            _drop_requirement("intent.phase is IntentPhase.SWAPPING", '"the alias was not moved"'),
+        ),
         tests=(f"{_TURN}[advancing before the swap]",),
     ),
     Guard(
         kind=GuardKind.INTENT,
         name="an advance is that of the intent",
         prevents="A snapshot counts as applied although it was not written.",
-        edits=(_requires("fits", '"the applied state is not the intent\'s"'),),
+        edits=(_drop_requirement("fits", '"the applied state is not the intent\'s"'),),
         tests=(f"{_TURN}[advancing to another snapshot]",),
     ),
     Guard(
@@ -131,7 +141,7 @@ LISTED = (
         name="shards are recorded once",
         prevents="The state of a shard that lost writes is recorded as correct.",
         edits=(
-            _requires(
+            _drop_requirement(
                 "self.intent is None and self.shards is None", '"shards are recorded already"'
             ),
         ),

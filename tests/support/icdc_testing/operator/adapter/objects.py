@@ -26,18 +26,18 @@ OWNER = {
 Resource = dict[str, Any]
 
 
-def ago(seconds: float) -> str:
+def go_back(seconds: float) -> str:
     """Return the time so long before NOW, as the API writes it."""
     return (NOW - timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
 
-def metadata(name: str, *, epoch: int = EPOCH, **more: Any) -> Resource:
+def make_metadata(name: str, *, epoch: int = EPOCH, **more: Any) -> Resource:
     """Return metadata of an object of the run."""
     return {
         "name": name,
         "namespace": "default",
         "uid": f"{name}-uid",
-        "creationTimestamp": ago(10),
+        "creationTimestamp": go_back(10),
         "labels": {
             naming.LABEL_MANAGED_BY: naming.MANAGED_BY,
             naming.LABEL_PIPELINE: "shop",
@@ -48,24 +48,24 @@ def metadata(name: str, *, epoch: int = EPOCH, **more: Any) -> Resource:
     }
 
 
-def spark_application(state: str = "", message: str = "", **more: Any) -> Resource:
+def make_application(state: str = "", message: str = "", **more: Any) -> Resource:
     """Return the SparkApplication in that state; `more` goes over its metadata."""
     status: Resource = {}
     if state:
         status = {
             "applicationState": {"state": state, "errorMessage": message},
-            "lastSubmissionAttemptTime": ago(5),
+            "lastSubmissionAttemptTime": go_back(5),
         }
     return {
         "apiVersion": application.API_VERSION,
         "kind": application.KIND,
-        "metadata": metadata(RUN, **{"ownerReferences": [OWNER], **more}),
+        "metadata": make_metadata(RUN, **{"ownerReferences": [OWNER], **more}),
         "spec": {},
         "status": status,
     }
 
 
-def driver_pod(
+def make_pod(
     phase: str,
     *,
     state: Resource | None = None,
@@ -77,7 +77,7 @@ def driver_pod(
     pod: Resource = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": metadata(f"{RUN}-driver", **more),
+        "metadata": make_metadata(f"{RUN}-driver", **more),
         "spec": {"restartPolicy": "Never"},
         "status": {"phase": phase, **(status or {})},
     }
@@ -90,7 +90,7 @@ def driver_pod(
     return pod
 
 
-def condition(kind: str, status: str, reason: str, message: str = "") -> Resource:
+def make_condition(kind: str, status: str, reason: str, message: str = "") -> Resource:
     """Return a part of a pod's status."""
     return {"conditions": [{"type": kind, "status": status, "reason": reason, "message": message}]}
 
@@ -104,7 +104,7 @@ NODE_SILENT: Resource = {
 """What controllers leave of a pod's status when they hear nothing of its node any more."""
 
 
-def only_run(*objects: Resource, remembered: Resource | None = None) -> RunSeen:
+def build_only_run(*objects: Resource, remembered: Resource | None = None) -> RunSeen:
     """Return the only run that these objects show, which is RUN."""
     apps = [item for item in objects if item["kind"] == application.KIND]
     pods = [item for item in objects if item["kind"] == "Pod"]
@@ -114,14 +114,14 @@ def only_run(*objects: Resource, remembered: Resource | None = None) -> RunSeen:
     return run
 
 
-def running() -> Resource:
-    return {"running": {"startedAt": ago(8)}}
+def make_running() -> Resource:
+    return {"running": {"startedAt": go_back(8)}}
 
 
-def waiting(reason: str, message: str = "") -> Resource:
+def make_waiting(reason: str, message: str = "") -> Resource:
     return {"waiting": {"reason": reason, "message": message}}
 
 
-def termination(code: int, reason: str = "Error", message: str = "") -> Resource:
+def make_termination(code: int, reason: str = "Error", message: str = "") -> Resource:
     ended = {"exitCode": code, "reason": reason, "message": message}
-    return {"terminated": {**ended, "startedAt": ago(8), "finishedAt": ago(1)}}
+    return {"terminated": {**ended, "startedAt": go_back(8), "finishedAt": go_back(1)}}

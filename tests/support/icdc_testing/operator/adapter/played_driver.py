@@ -16,7 +16,7 @@ from icdc_api.spec.pipeline import Mode, PipelineSpec
 from icdc_api.spec.tables import Table
 from icdc_api.status.pipeline_status import TableState, TableStatus
 from icdc_api.status.runs import Failure
-from icdc_testing.operator.deciding.pipelines import caught_up
+from icdc_testing.operator.deciding.pipelines import make_caught_up
 
 
 class Course(StrEnum):
@@ -45,27 +45,29 @@ class PlayedDriver:
         if self.course is Course.HOLDS:
             return None
         if self.course is Course.FAILS:
-            return self.last(Failure.of(SourceUnavailable("the catalog does not answer")))
+            return self.make_last_report(
+                Failure.of(SourceUnavailable("the catalog does not answer"))
+            )
         if self.request.mode not in (RunMode.RUN, RunMode.DELETE):
             entries = [{"name": table, "equal": True} for table in self._names]
-            return self.last(None).model_copy(update={"result": {"tables": entries}})
+            return self.make_last_report(None).model_copy(update={"result": {"tables": entries}})
         # The n-th run of a pipeline finds the n-th snapshot.
         number = int(self.request.run_id.split("-")[-2][1:])
         for table in self._names:
             self.applied[table] = max(number, self.applied.get(table, 0))
-        return self.last(None)
+        return self.make_last_report(None)
 
-    def last(self, outcome: Failure | None) -> RunReport:
+    def make_last_report(self, outcome: Failure | None) -> RunReport:
         """Return the last report of the driver."""
-        return self.report().model_copy(update={"finished": True, "outcome": outcome})
+        return self.make_report().model_copy(update={"finished": True, "outcome": outcome})
 
-    def report(self) -> RunReport:
+    def make_report(self) -> RunReport:
         """Return the report of a running driver."""
         return RunReport(
             run_id=self.request.run_id,
             started_at=self.begun,
             updated_at=self.now(),
-            tables=tuple(self._table(table) for table in self._tables),
+            tables=tuple(self._make_table(table) for table in self._tables),
         )
 
     @property
@@ -80,7 +82,7 @@ class PlayedDriver:
     def _spec(self) -> PipelineSpec:
         return PipelineSpec.model_validate(self.request.pipeline["spec"], by_alias=True)
 
-    def _table(self, table: Table) -> TableStatus:
+    def _make_table(self, table: Table) -> TableStatus:
         name, index = table.name, table.index_name
         number = self.applied.get(name)
         if number is None:
@@ -89,5 +91,5 @@ class PlayedDriver:
         more: dict[str, Any] = {"applied_sequence_number": number, "applied_at": self.now()}
         if self._spec.mode == Mode.EXPORT_ONLY:
             more["state"] = TableState.COMPLETE
-        table_status = caught_up(name, rows_upserted=10 * number, **snapshot, **more)
+        table_status = make_caught_up(name, rows_upserted=10 * number, **snapshot, **more)
         return table_status.model_copy(update={"index": index})

@@ -15,7 +15,7 @@ from icdc_api.status.runs import RunStatus
 from icdc_operator.core.observed import CreateRun, Decision
 from icdc_testing.operator.adapter.fakes.api import FakeAnswer, FakeServer
 from icdc_testing.operator.adapter.fakes.world import APPLICATION, PLANNED, POD, FakeWorld
-from icdc_testing.operator.adapter.objects import NOW, RUN, Resource, ago
+from icdc_testing.operator.adapter.objects import NOW, RUN, Resource, go_back
 
 LIMIT_SECONDS = 4 * 3600.0
 GRACE_SECONDS = 30.0
@@ -65,7 +65,7 @@ class EndingServer(FakeServer):
             pod["metadata"]["deletionTimestamp"] = end.isoformat()
             pod["metadata"]["deletionGracePeriodSeconds"] = grace
 
-    def due(self) -> datetime | None:
+    def find_due(self) -> datetime | None:
         """Return when the next pod ends that was asked to."""
         pod = self.objects.get(POD)
         end = None if pod is None else pod["metadata"].get("deletionTimestamp")
@@ -73,7 +73,7 @@ class EndingServer(FakeServer):
 
     def end_pods(self) -> None:
         """Delete the pods whose grace period is over."""
-        due = self.due()
+        due = self.find_due()
         if due is not None and due <= self.now:
             del self.objects[POD]
 
@@ -118,7 +118,7 @@ def play(steps: Sequence[Moment], *, node_dead: bool = False) -> PlayedSequence:
         decision = world.step()
         if _note(played, decision, world) or (decision.requeue_after is None and not left):
             return played
-        world.now = _next(world.now, decision, server, left)
+        world.now = _find_next(world.now, decision, server, left)
     return played
 
 
@@ -141,13 +141,13 @@ def _note(played: PlayedSequence, decision: Decision, world: FakeWorld) -> bool:
     return False
 
 
-def _next(
+def _find_next(
     now: datetime, decision: Decision, server: EndingServer, left: Sequence[Moment]
 ) -> datetime:
     moments = [NOW + timedelta(seconds=left[0].at)] if left else []
     if decision.requeue_after is not None:
         moments.append(now + timedelta(seconds=max(decision.requeue_after, 0.01)))
-    due = server.due()
+    due = server.find_due()
     if due is not None:
         moments.append(due)
     return max(min(moments), now)
@@ -160,9 +160,9 @@ def _write(world: FakeWorld, step: Moment) -> None:
         status = application.setdefault("status", {})
         status["applicationState"] = {"state": step.state, "errorMessage": step.message}
         if step.state in ("SUBMITTED", "SUBMISSION_FAILED"):
-            status["lastSubmissionAttemptTime"] = ago(-step.at)
+            status["lastSubmissionAttemptTime"] = go_back(-step.at)
     if application is not None:
-        application["metadata"].setdefault("creationTimestamp", ago(0))
+        application["metadata"].setdefault("creationTimestamp", go_back(0))
     if step.pod is not None and application is not None:
         asked = objects.get(POD, {"metadata": {}})["metadata"].get("deletionTimestamp")
         world.server.add(POD, step.pod)

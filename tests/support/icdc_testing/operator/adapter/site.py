@@ -17,7 +17,7 @@ HOST = "https://search:9200"
 
 
 @functools.cache
-def _spec(host: str) -> PipelineSpec:
+def _make_spec(host: str) -> PipelineSpec:
     return make_spec(sink={"opensearch": {"hosts": [host]}})
 
 
@@ -87,7 +87,7 @@ class Site:
         `actions` are those of the decision.
         """
         pipeline = self.pipelines[key]
-        spec = _spec(pipeline.host)
+        spec = _make_spec(pipeline.host)
         before = PipelineStatus(current_run=pipeline.run, next_attempt_time=pipeline.since)
         after = before
         if pipeline.wants and pipeline.run is None:
@@ -118,7 +118,7 @@ class Site:
             self.reconcile(self.woken.pop(0))
         return self.running - before
 
-    def position(self, key: PipelineKey) -> str | None:
+    def locate(self, key: PipelineKey) -> str | None:
         """Return the queue position that a reconcile gives now."""
         queued = self.reconcile(key)
         return None if queued is None else queued.text

@@ -14,27 +14,28 @@ from icdc_api.status.runs import Failure
 from icdc_testing.operator.adapter.objects import (
     NOW,
     RUN_ID,
-    condition,
-    driver_pod,
-    running,
-    termination,
-    waiting,
+    go_back,
+    make_condition,
+    make_pod,
+    make_running,
+    make_termination,
+    make_waiting,
 )
 from icdc_testing.operator.adapter.sequences import Moment
-from icdc_testing.operator.deciding.pipelines import caught_up
+from icdc_testing.operator.deciding.pipelines import make_caught_up
 
 
-def report(*, finished: bool = False, **more: Any) -> RunReport:
+def make_report(*, finished: bool = False, **more: Any) -> RunReport:
     fields = {"run_id": RUN_ID, "started_at": NOW, "updated_at": NOW, "finished": finished}
-    return RunReport(**fields, tables=(caught_up("shop.orders"),), **more)
+    return RunReport(**fields, tables=(make_caught_up("shop.orders"),), **more)
 
 
-def begun(*more: Moment) -> tuple[Moment, ...]:
+def begin(*more: Moment) -> tuple[Moment, ...]:
     """Return a run that works 12 seconds after it was planned, and what follows."""
     return (
         Moment(1, ""),
-        Moment(5, "SUBMITTED", pod=driver_pod("Pending", state=waiting("ContainerCreating"))),
-        Moment(10, pod=driver_pod("Running", state=running())),
+        Moment(5, "SUBMITTED", pod=make_pod("Pending", state=make_waiting("ContainerCreating"))),
+        Moment(10, pod=make_pod("Running", state=make_running())),
         Moment(12, "RUNNING", pod=WORKS),
         *more,
     )
@@ -44,25 +45,36 @@ def submit(*more: Moment) -> tuple[Moment, ...]:
     return (Moment(1, ""), Moment(5, "SUBMITTED"), *more)
 
 
-WORKS = driver_pod("Running", state=running(), report=report())
-WELL = driver_pod("Succeeded", state=termination(0, "Completed"), report=report(finished=True))
-KILLED_DONE = driver_pod("Failed", state=termination(143), report=report(finished=True))
-CRASHED = driver_pod("Failed", state=termination(1, message="ValueError: boom"))
-OOM = driver_pod("Failed", state=termination(137, "OOMKilled"), report=report())
+WORKS = make_pod("Running", state=make_running(), report=make_report())
+WELL = make_pod(
+    "Succeeded", state=make_termination(0, "Completed"), report=make_report(finished=True)
+)
+KILLED_DONE = make_pod("Failed", state=make_termination(143), report=make_report(finished=True))
+CREATING = make_pod(
+    "Pending", state=make_waiting("ContainerCreating"), status={"startTime": go_back(-6)}
+)
+MISCONFIGURED = make_pod("Pending", state=make_waiting("CreateContainerConfigError", "x"))
+CRASHED = make_pod("Failed", state=make_termination(1, message="ValueError: boom"))
+OOM = make_pod("Failed", state=make_termination(137, "OOMKilled"), report=make_report())
 LOW = {"reason": "Evicted", "message": "The node was low on resource: memory."}
-EVICTED = driver_pod("Failed", status=LOW)
-UNKNOWN = driver_pod("Unknown", state=running(), report=report())
-DRAINED = condition("DisruptionTarget", "True", "EvictionByEvictionAPI", "drained")
+EVICTED = make_pod("Failed", status=LOW)
+UNKNOWN = make_pod("Unknown", state=make_running(), report=make_report())
+SILENT = make_pod(
+    "Running", state=make_running(), report=make_report(), deletionTimestamp=go_back(-330)
+)
+DRAINED = make_condition("DisruptionTarget", "True", "EvictionByEvictionAPI", "drained")
 OUTCOME = Failure.of(Unauthorized("the Secret x"))
-REFUSED = driver_pod("Failed", state=termination(1), report=report(finished=True, outcome=OUTCOME))
-FULL = condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available")
+REFUSED = make_pod(
+    "Failed", state=make_termination(1), report=make_report(finished=True, outcome=OUTCOME)
+)
+FULL = make_condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available")
 NOT_FOUND = "driver pod not found"
 EXITED = "driver container failed with ExitCode: {}, Reason: {}"
 SUBMIT = "failed to submit spark application: failed to run spark-submit: {}"
 THERE = SUBMIT.format("driver pod already exist")
 
 
-def fails(at: float, message: str, **more: Any) -> tuple[Moment, ...]:
+def fail(at: float, message: str, **more: Any) -> tuple[Moment, ...]:
     return (Moment(at, "FAILING", message, **more), Moment(at + 1, "FAILED", message))
 
 
@@ -71,12 +83,14 @@ def fail_submission(message: str) -> tuple[Moment, ...]:
     return (Moment(1, ""), Moment(6, "SUBMISSION_FAILED", text), Moment(7, "FAILED", text))
 
 
-def pulling() -> tuple[Moment, ...]:
+def pull_image() -> tuple[Moment, ...]:
     """Return one of the kubelet's two words for it, which take turns."""
     words = ("ErrImagePull", "ImagePullBackOff")
     return submit(
         *(
-            Moment(at, pod=driver_pod("Pending", state=waiting(words[at // 20 % 2], "not found")))
+            Moment(
+                at, pod=make_pod("Pending", state=make_waiting(words[at // 20 % 2], "not found"))
+            )
             for at in range(6, 400, 20)
         )
     )

@@ -62,22 +62,22 @@ class SteppedCluster:
     def step(self, name: str = "shop") -> Decision:
         """Look once, as the reconciler of an operator that was started this moment."""
 
-        async def steps(adapter: ClusterAdapter) -> Decision:
+        async def take_steps(adapter: ClusterAdapter) -> Decision:
             seen = await adapter.observe(self.pipelines.namespace, name)
             assert seen is not None
             return await carry_out(adapter, seen)
 
-        return self.adapt(steps)
+        return self.adapt(take_steps)
 
-    def objects(self, kind: str) -> list[Resource]:
+    def list_objects(self, kind: str) -> list[Resource]:
         """Return all objects of a kind in the namespace that belong to a pipeline."""
         labelled = ("-l", naming.LABEL_PIPELINE, "-o", "json")
-        items: list[Resource] = json.loads(self.pipelines.ok("get", kind, *labelled))["items"]
+        items: list[Resource] = json.loads(self.pipelines.run_ok("get", kind, *labelled))["items"]
         return items
 
-    def names(self, kind: str) -> list[str]:
+    def list_names(self, kind: str) -> list[str]:
         """Return their names."""
-        return sorted(item["metadata"]["name"] for item in self.objects(kind))
+        return sorted(item["metadata"]["name"] for item in self.list_objects(kind))
 
     def say(self, run: str, state: str, message: str = "") -> None:
         """Write the state of a run, as spark-operator does."""
@@ -87,12 +87,14 @@ class SteppedCluster:
     def start_driver(self, run: str) -> None:
         """Make the driver pod of a run, as spark-operator does, and start it, as a kubelet does."""
         (application,) = [
-            item for item in self.objects("sparkapplication") if item["metadata"]["name"] == run
+            item
+            for item in self.list_objects("sparkapplication")
+            if item["metadata"]["name"] == run
         ]
-        self.pipelines.ok("create", "-f", "-", stdin=json.dumps(driver_pod(application)))
-        self.pod_state(run, "Running", {"running": {"startedAt": now()}})
+        self.pipelines.run_ok("create", "-f", "-", stdin=json.dumps(make_driver_pod(application)))
+        self.write_pod_state(run, "Running", {"running": {"startedAt": format_now()}})
 
-    def pod_state(self, run: str, phase: str, state: Resource) -> None:
+    def write_pod_state(self, run: str, phase: str, state: Resource) -> None:
         """Write the state of the driver, as a kubelet does."""
         container = {
             "name": DRIVER,
@@ -108,11 +110,11 @@ class SteppedCluster:
     def report(self, run: str, report: RunReport) -> None:
         """Write a report, as the driver does."""
         text = f"{report_text.ANNOTATION_REPORT}={report_text.to_annotation(report)}"
-        self.pipelines.ok("annotate", "--overwrite", "pod", f"{run}-driver", text)
+        self.pipelines.run_ok("annotate", "--overwrite", "pod", f"{run}-driver", text)
 
     def _patch_status(self, kind: str, name: str, status: Resource) -> None:
         how = ("--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
-        self.pipelines.ok("patch", kind, name, *how)
+        self.pipelines.run_ok("patch", kind, name, *how)
 
     def _count(self, verb: str, kind: str, code: int | str) -> None:
         self.counted.append((verb, kind, code))
@@ -128,7 +130,7 @@ async def carry_out(adapter: ClusterAdapter, seen: Observation) -> Decision:
     return decision
 
 
-def driver_pod(application: Resource) -> Resource:
+def make_driver_pod(application: Resource) -> Resource:
     """Return the driver pod as Spark makes it from the SparkApplication, on a node that is not
     there."""
     metadata, template = application["metadata"], application["spec"]["driver"]["template"]
@@ -155,7 +157,7 @@ def driver_pod(application: Resource) -> Resource:
     }
 
 
-def report_of(run: RunStatus, *tables: Any, finished: bool = False, **more: Any) -> RunReport:
+def make_report(run: RunStatus, *tables: Any, finished: bool = False, **more: Any) -> RunReport:
     """Return a report of that attempt."""
     moment = datetime.now(UTC)
     return RunReport(
@@ -168,6 +170,6 @@ def report_of(run: RunStatus, *tables: Any, finished: bool = False, **more: Any)
     )
 
 
-def now() -> str:
+def format_now() -> str:
     """Return the time as the API has it."""
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -18,17 +18,17 @@ from icdc_api.status.runs import Failure, RunStatus
 from icdc_operator.core import events
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import CreateRun, Decision, Observed, RunPhase, RunSeen, StopRun
-from icdc_testing.operator.deciding.pipelines import NOW, caught_up, make_spec
+from icdc_testing.operator.deciding.pipelines import NOW, make_caught_up, make_spec
 
 ORDERS, ITEMS = "shop.orders", "shop.items"
 NONE = {"count": 0, "samples": []}
 
 
-def asking(mode: str = "Verify", nonce: int = 1, tables: tuple[str, ...] = ()) -> dict[str, Any]:
+def make_ask(mode: str = "Verify", nonce: int = 1, tables: tuple[str, ...] = ()) -> dict[str, Any]:
     return {"resync": {"nonce": nonce, "mode": mode, "tables": list(tables)}}
 
 
-def verdict(name: str, *missing: str, **more: Any) -> dict[str, Any]:
+def make_verdict(name: str, *missing: str, **more: Any) -> dict[str, Any]:
     """Return one table's entry in the answer of the application."""
     differing = {"count": len(missing), "samples": list(missing)}
     return {
@@ -101,20 +101,20 @@ class ComparingWorld:
         assert self.run is not None
         self.run = replace(self.run, phase=RunPhase.MISSING, writer_alive=False, report=report)
 
-    def follows(self, state: TableState = TableState.STREAMING) -> None:
+    def follow(self, state: TableState = TableState.STREAMING) -> None:
         """Let the run bring both tables up to date and end well."""
         applied = "7" if state == TableState.STREAMING else None
         change = {"state": state, "applied_snapshot_id": applied}
-        tables = tuple(caught_up(n).model_copy(update=change) for n in (ORDERS, ITEMS))
-        self.end(self.report(tables))
+        tables = tuple(make_caught_up(n).model_copy(update=change) for n in (ORDERS, ITEMS))
+        self.end(self.make_report(tables))
 
-    def answers(self, *entries: dict[str, Any], outcome: Failure | None = None) -> None:
+    def answer(self, *entries: dict[str, Any], outcome: Failure | None = None) -> None:
         """Let the run compare, and end."""
         tables = tuple(TableStatus(name=name, index=name) for name in (ORDERS, ITEMS))
         result = {"tables": list(entries)} if entries else None
-        self.end(self.report(tables, result=result, outcome=outcome))
+        self.end(self.make_report(tables, result=result, outcome=outcome))
 
-    def report(self, tables: tuple[TableStatus, ...], **more: Any) -> RunReport:
+    def make_report(self, tables: tuple[TableStatus, ...], **more: Any) -> RunReport:
         return RunReport(
             run_id="r",
             started_at=NOW,
@@ -126,24 +126,24 @@ class ComparingWorld:
 
     @property
     def verified(self) -> tuple[str, str, str]:
-        verified = self.condition(ConditionType.VERIFIED)
+        verified = self.find_condition(ConditionType.VERIFIED)
         return verified.status.value, verified.reason, verified.message
 
-    def condition(self, kind: ConditionType) -> Condition:
+    def find_condition(self, kind: ConditionType) -> Condition:
         condition = self.status.find_condition(kind)
         assert condition is not None
         return condition
 
-    def last(self) -> RunStatus:
+    def get_last_run(self) -> RunStatus:
         assert self.status.last_run is not None
         return self.status.last_run
 
-    def verification(self, name: str = ORDERS) -> Verification:
+    def find_verification(self, name: str = ORDERS) -> Verification:
         (table,) = (table for table in self.status.tables if table.name == name)
         assert table.verification is not None
         return table.verification
 
-    def reasons(self) -> list[str]:
+    def list_reasons(self) -> list[str]:
         return [event.reason for event in self.recorded]
 
 
@@ -151,15 +151,15 @@ def make_exported() -> ComparingWorld:
     """Return two tables that a run has exported."""
     world = ComparingWorld(make_spec(ORDERS, ITEMS))
     assert world.start() == "e1-1"
-    world.follows()
+    world.follow()
     world.reconcile()
     world.recorded.clear()
     return world
 
 
-def comparing(world: ComparingWorld, mode: str = "Verify", **spec: Any) -> None:
+def begin_comparison(world: ComparingWorld, mode: str = "Verify", **spec: Any) -> None:
     """Ask for a comparison, and let it be at work."""
-    world.edit(**asking(mode), **spec)
+    world.edit(**make_ask(mode), **spec)
     assert world.start() == "c2-1"
-    world.follows()
+    world.follow()
     assert world.start() == f"{mode[0].lower()}3-1"

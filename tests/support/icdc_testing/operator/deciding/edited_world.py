@@ -17,7 +17,7 @@ from icdc_api.status.pipeline_status import TableState, TableStatus
 from icdc_api.status.runs import Failure, RunKind, RunState
 from icdc_api.status.triggers import Ask
 from icdc_operator.core.observed import CreateRun, Decision, Observed, Queued, RunSeen
-from icdc_testing.kube.stored_pipelines import minimal
+from icdc_testing.kube.stored_pipelines import make_minimal
 from icdc_testing.operator.deciding.pipelines import NOW
 from icdc_testing.operator.deciding.world import QUEUED, DecideWorld, compares
 
@@ -46,7 +46,7 @@ class EditedWorld(DecideWorld):
         self.document = spec
         try:
             self.valid: PipelineSpec | None = parse_pipeline(
-                {**minimal(), "spec": spec}, source="pipeline"
+                {**make_minimal(), "spec": spec}, source="pipeline"
             ).spec
         except errors.BadSpec as error:
             self.valid, self.problem = None, error.message
@@ -59,7 +59,7 @@ class EditedWorld(DecideWorld):
         return {table.name: table.index_name for table in self.spec.tables}
 
     def observe(self, queued: Queued | None = None) -> Observed:
-        heads = {name: str(self._head(name)) for name in self.indices}
+        heads = {name: str(self._read_head(name)) for name in self.indices}
         seen = replace(super().observe(queued), heads=heads)
         return replace(seen, spec=self.valid, problem=self.problem)
 
@@ -71,7 +71,7 @@ class EditedWorld(DecideWorld):
                 self.launched.append((self.generation, self.valid, action))
         return decision
 
-    def report(
+    def make_report(
         self, run: RunSeen, *, finished: bool, error: errors.IcdcError | None = None
     ) -> RunReport:
         return RunReport(
@@ -79,19 +79,21 @@ class EditedWorld(DecideWorld):
             started_at=NOW,
             updated_at=self.now,
             finished=finished,
-            tables=tuple(self.table(name, run) for name in self.indices),
+            tables=tuple(self.make_table(name, run) for name in self.indices),
             outcome=None if error is None else Failure.of(error),
-            result=self.verdicts() if finished and error is None and compares(run.name) else None,
+            result=self.make_verdicts()
+            if finished and error is None and compares(run.name)
+            else None,
         )
 
-    def verdicts(self) -> dict[str, list[dict[str, object]]]:
+    def make_verdicts(self) -> dict[str, list[dict[str, object]]]:
         return {"tables": [{"name": name, "equal": True} for name in self.indices]}
 
-    def table(self, name: str, run: RunSeen) -> TableStatus:
+    def make_table(self, name: str, run: RunSeen) -> TableStatus:
         index = self.indices[name]
         if compares(run.name):
             return TableStatus(name=name, index=index)
-        applied, head = self.applied.get(index, 0), self._head(name)
+        applied, head = self.applied.get(index, 0), self._read_head(name)
         return TableStatus(
             name=name,
             index=index,
@@ -106,7 +108,7 @@ class EditedWorld(DecideWorld):
 
     def work(self, name: str) -> None:
         if not compares(name):
-            self.applied |= {index: self._head(table) for table, index in self.indices.items()}
+            self.applied |= {index: self._read_head(table) for table, index in self.indices.items()}
         super().work(name)
 
     def settle(self) -> None:
@@ -141,7 +143,7 @@ class EditedWorld(DecideWorld):
         made = [create for _, _, create in self.launched if create.run.epoch == run.epoch]
         return any(create.continuous and not create.run.kind.inspects for create in made)
 
-    def ending(self) -> dict[str, Any]:
+    def describe_ending(self) -> dict[str, Any]:
         """Return the end of the world, without what depends on the way to it.
 
         That is times, names and the number of runs.
@@ -172,14 +174,14 @@ class EditedWorld(DecideWorld):
             return True
         return (self.generation, self.valid) in [(of, spec) for of, spec, _ in self.launched]
 
-    def _head(self, name: str) -> int:
+    def _read_head(self, name: str) -> int:
         return self.heads.setdefault(name, 1)
 
 
 Phase = Callable[[Spec], EditedWorld]
 
 
-def _after(spec: Spec, *steps: str) -> EditedWorld:
+def _play(spec: Spec, *steps: str) -> EditedWorld:
     world = EditedWorld(spec)
     for step in steps:
         if step == "work":
@@ -189,7 +191,7 @@ def _after(spec: Spec, *steps: str) -> EditedWorld:
     return world
 
 
-def _at_rest(spec: Spec) -> EditedWorld:
+def _settle(spec: Spec) -> EditedWorld:
     world = EditedWorld(spec)
     world.settle()
     return world
@@ -197,7 +199,7 @@ def _at_rest(spec: Spec) -> EditedWorld:
 
 def _end(error: errors.IcdcError | None, *, seen: bool) -> Phase:
     def make(spec: Spec) -> EditedWorld:
-        world = _after(spec, "reconcile", "reconcile", "work")
+        world = _play(spec, "reconcile", "reconcile", "work")
         world.end(world.live[0].name, finished=True, error=error)
         if seen:
             world.step()
@@ -206,8 +208,8 @@ def _end(error: errors.IcdcError | None, *, seen: bool) -> Phase:
     return make
 
 
-def _commits(spec: Spec) -> EditedWorld:
-    world = _at_rest(spec)
+def _commit(spec: Spec) -> EditedWorld:
+    world = _settle(spec)
     world.heads |= {name: head + 1 for name, head in world.heads.items()}
     world.now += timedelta(seconds=60)
     world.step()
@@ -215,8 +217,8 @@ def _commits(spec: Spec) -> EditedWorld:
     return world
 
 
-def _stopping(spec: Spec) -> EditedWorld:
-    world = _after(spec, "reconcile", "reconcile", "work", "reconcile")
+def _stop(spec: Spec) -> EditedWorld:
+    world = _play(spec, "reconcile", "reconcile", "work", "reconcile")
     world.declare({**spec, "restartNonce": 1 + spec.get("restartNonce", 0)})
     world.step(crash="before actions")
     run = world.status.current_run
@@ -226,15 +228,15 @@ def _stopping(spec: Spec) -> EditedWorld:
 
 
 def _ask(spec: Spec) -> EditedWorld:
-    world = _at_rest(spec)
+    world = _settle(spec)
     world.ask = Ask(id="q1", mode=RunKind.VERIFY)
     world.step()
     world.step()
     return world
 
 
-def _compares(spec: Spec) -> EditedWorld:
-    world = _at_rest(spec)
+def _compare(spec: Spec) -> EditedWorld:
+    world = _settle(spec)
     world.declare({**spec, "resync": {"nonce": 1, "mode": "Verify"}})
     for _ in range(8):
         world.step()
@@ -256,20 +258,20 @@ def _queue(spec: Spec) -> EditedWorld:
 PHASES: Mapping[str, Phase] = {
     "not looked at yet": EditedWorld,
     "in the queue": _queue,
-    "planned": lambda spec: _after(spec, "reconcile"),
-    "created": lambda spec: _after(spec, "reconcile", "reconcile"),
-    "exporting": lambda spec: _after(spec, "reconcile", "reconcile", "work", "reconcile"),
-    "asked to stop": _stopping,
+    "planned": lambda spec: _play(spec, "reconcile"),
+    "created": lambda spec: _play(spec, "reconcile", "reconcile"),
+    "exporting": lambda spec: _play(spec, "reconcile", "reconcile", "work", "reconcile"),
+    "asked to stop": _stop,
     "ended well, unseen": _end(None, seen=False),
     "failed, unseen": _end(errors.TargetUnavailable("down"), seen=False),
     "waiting for the next attempt": _end(errors.TargetUnavailable("down"), seen=True),
     "given up": _end(errors.Bug("boom"), seen=True),
-    "at rest": _at_rest,
-    "following a commit": _commits,
+    "at rest": _settle,
+    "following a commit": _commit,
     "asked a question": _ask,
-    "comparing": _compares,
-    "following all the time": lambda spec: _at_rest(
+    "comparing": _compare,
+    "following all the time": lambda spec: _settle(
         {**spec, "changelog": {"trigger": "Continuous"}}
     ),
-    "suspended": lambda spec: _at_rest({**spec, "suspend": True}),
+    "suspended": lambda spec: _settle({**spec, "suspend": True}),
 }

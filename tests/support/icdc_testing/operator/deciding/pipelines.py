@@ -26,7 +26,7 @@ def make_spec(*tables: str, **spec: Any) -> PipelineSpec:
     return PipelineSpec.model_validate(document, by_alias=True, by_name=False)
 
 
-def caught_up(name: str = "shop.orders", **more: Any) -> TableStatus:
+def make_caught_up(name: str = "shop.orders", **more: Any) -> TableStatus:
     fields = {"applied_snapshot_id": "7", "current_snapshot_id": "7", "snapshots_behind": 0}
     state = {"state": TableState.STREAMING}
     return TableStatus(name=name, index=name, **(state | fields | more))
@@ -63,12 +63,12 @@ def run_record(**more: Any) -> RunStatus:
     return RunStatus(**(fields | more))
 
 
-def behind(snapshots: int) -> TableStatus:
+def make_behind(snapshots: int) -> TableStatus:
     """Return the table so many snapshots behind."""
-    return caught_up(snapshots_behind=snapshots)
+    return make_caught_up(snapshots_behind=snapshots)
 
 
-def report(*tables: TableStatus, finished: bool = False, **more: Any) -> RunReport:
+def make_report(*tables: TableStatus, finished: bool = False, **more: Any) -> RunReport:
     return RunReport(
         run_id="shop-e1-1.1000",
         started_at=NOW,
@@ -89,9 +89,9 @@ def make_active(spec: PipelineSpec, run: RunSeen, **record: Any) -> Observed:
     return replace(make_observed(spec, status), runs=(run,))
 
 
-def after_failure(spec: PipelineSpec, failure: Failure, *, failures: int = 0) -> Decision:
+def decide_after_failure(spec: PipelineSpec, failure: Failure, *, failures: int = 0) -> Decision:
     world = make_active(
-        spec, make_seen(RunPhase.FAILED, report=report(finished=True, outcome=failure))
+        spec, make_seen(RunPhase.FAILED, report=make_report(finished=True, outcome=failure))
     )
     status = world.status.model_copy(update={"consecutive_failures": failures})
     return decide(replace(world, status=status), NOW)

@@ -12,19 +12,19 @@ from icdc_operator.manifests.pods.shapes import ROOT, TYPES
 Template = dict[str, Any]
 
 
-def pod(**spec: Any) -> Template:
+def make_pod(**spec: Any) -> Template:
     """Return a template with this pod."""
     return {"spec": spec}
 
 
-def container(**fields: Any) -> Template:
+def make_container(**fields: Any) -> Template:
     """Return a template with one container beside the main one."""
-    return pod(containers=[{"name": "side", "image": "a", **fields}])
+    return make_pod(containers=[{"name": "side", "image": "a", **fields}])
 
 
-def volume(**source: Any) -> Template:
+def make_volume(**source: Any) -> Template:
     """Return a template with one volume."""
-    return pod(volumes=[{"name": "v", **source}])
+    return make_pod(volumes=[{"name": "v", **source}])
 
 
 _TEXT = "it must be text; put it in quotes"
@@ -34,86 +34,97 @@ _QUANTITY = "text is not allowed: it must be a quantity, such as 500m, 2 or 1.5G
 _C, _V = "spec.containers[0]", "spec.volumes[0]"
 
 UNREADABLE: list[tuple[Template, str]] = [
-    (pod(affinity={"nodeAffinity": "x"}), f"spec.affinity.nodeAffinity: {_MAPPING}"),
-    (pod(priority=5000000000), f"spec.priority: {_WHOLE} a number of 32 bits"),
+    (make_pod(affinity={"nodeAffinity": "x"}), f"spec.affinity.nodeAffinity: {_MAPPING}"),
+    (make_pod(priority=5000000000), f"spec.priority: {_WHOLE} a number of 32 bits"),
     (
-        pod(securityContext={"runAsUser": 10**25}),
+        make_pod(securityContext={"runAsUser": 10**25}),
         f"spec.securityContext.runAsUser: {_WHOLE} a number of 64 bits",
     ),
-    (volume(hostPath="/x"), f"{_V}.hostPath: {_MAPPING}"),
-    (volume(emptyDir={"sizeLimit": "lots"}), f"{_V}.emptyDir.sizeLimit: {_QUANTITY}"),
+    (make_volume(hostPath="/x"), f"{_V}.hostPath: {_MAPPING}"),
+    (make_volume(emptyDir={"sizeLimit": "lots"}), f"{_V}.emptyDir.sizeLimit: {_QUANTITY}"),
     (
-        container(resources={"limits": {"nvidia.com/gpu": "abc"}}),
+        make_container(resources={"limits": {"nvidia.com/gpu": "abc"}}),
         f"{_C}.resources.limits['nvidia.com/gpu']: {_QUANTITY}",
     ),
     (
-        container(env=[{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": 5}}}]),
+        make_container(env=[{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": 5}}}]),
         f"{_C}.env[0].valueFrom.secretKeyRef.key: a whole number is not allowed: {_TEXT}",
     ),
     (
-        container(lifecycle={"preStop": {"exec": {"command": "x"}}}),
+        make_container(lifecycle={"preStop": {"exec": {"command": "x"}}}),
         f"{_C}.lifecycle.preStop.exec.command: text is not allowed: it must be a list of text",
     ),
     (
-        pod(imagePullSecrets=[{"name": 5}]),
+        make_pod(imagePullSecrets=[{"name": 5}]),
         f"spec.imagePullSecrets[0].name: a whole number is not allowed: {_TEXT}",
     ),
     (
-        container(ports=[{"containerPort": 99999999999}]),
+        make_container(ports=[{"containerPort": 99999999999}]),
         f"{_C}.ports[0].containerPort: {_WHOLE} a number of 32 bits",
     ),
     (
-        pod(topologySpreadConstraints=[{"maxSkew": "1"}]),
+        make_pod(topologySpreadConstraints=[{"maxSkew": "1"}]),
         "spec.topologySpreadConstraints[0].maxSkew: text is not allowed: it must be a whole number",
     ),
     (
-        container(livenessProbe={"httpGet": {"port": 2**31}}),
+        make_container(livenessProbe={"httpGet": {"port": 2**31}}),
         f"{_C}.livenessProbe.httpGet.port: {_WHOLE} text or a number of 32 bits",
     ),
     (
-        container(livenessProbe={"tcpSocket": {"port": 80.5}}),
+        make_container(livenessProbe={"tcpSocket": {"port": 80.5}}),
         f"{_C}.livenessProbe.tcpSocket.port: a number is not allowed: it must be a whole number or "
         "text",
     ),
     (
-        pod(securityContext={"supplementalGroups": [2**63]}),
+        make_pod(securityContext={"supplementalGroups": [2**63]}),
         f"spec.securityContext.supplementalGroups[0]: {_WHOLE} a number of 64 bits",
     ),
     (
-        pod(securityContext={"supplementalGroups": 5}),
+        make_pod(securityContext={"supplementalGroups": 5}),
         "spec.securityContext.supplementalGroups: a whole number is not allowed: it must be a list "
         "of whole numbers",
     ),
     (
-        pod(tolerations=[{"tolerationSeconds": -(2**63) - 1}]),
+        make_pod(tolerations=[{"tolerationSeconds": -(2**63) - 1}]),
         f"spec.tolerations[0].tolerationSeconds: {_WHOLE} a number of 64 bits",
     ),
     (
-        volume(secret={"defaultMode": "0400"}),
+        make_volume(secret={"defaultMode": "0400"}),
         f"{_V}.secret.defaultMode: text is not allowed: it must be a whole number",
     ),
     (
-        volume(ephemeral={"volumeClaimTemplate": {"metadata": {"creationTimestamp": "today"}}}),
+        make_volume(
+            ephemeral={"volumeClaimTemplate": {"metadata": {"creationTimestamp": "today"}}}
+        ),
         f"{_V}.ephemeral.volumeClaimTemplate.metadata.creationTimestamp: text is not allowed: it "
         "must be a time, such as 2024-03-15T14:30:00Z",
     ),
     (
-        volume(csi={"volumeAttributes": {"a": True}}),
+        make_volume(csi={"volumeAttributes": {"a": True}}),
         f"{_V}.csi.volumeAttributes.a: true or false is not allowed: {_TEXT}",
     ),
     (
-        pod(overhead={"cpu": True}),
+        make_pod(overhead={"cpu": True}),
         "spec.overhead.cpu: true or false is not allowed: it must be a quantity",
     ),
-    (pod(overhead={"cpu": []}), "spec.overhead.cpu: a list is not allowed: it must be a quantity"),
     (
-        pod(containers={"a": {}}),
+        make_pod(overhead={"cpu": []}),
+        "spec.overhead.cpu: a list is not allowed: it must be a quantity",
+    ),
+    (
+        make_pod(containers={"a": {}}),
         "spec.containers: a mapping is not allowed: it must be a list of mappings",
     ),
-    (pod(tolerations=["x"]), f"spec.tolerations[0]: {_MAPPING}"),
-    (pod(hostNetwork="yes"), "spec.hostNetwork: text is not allowed: it must be true or false"),
-    (pod(priority=True), "spec.priority: true or false is not allowed: it must be a whole number"),
-    (pod(affinity=[]), "spec.affinity: a list is not allowed: it must be a mapping"),
+    (make_pod(tolerations=["x"]), f"spec.tolerations[0]: {_MAPPING}"),
+    (
+        make_pod(hostNetwork="yes"),
+        "spec.hostNetwork: text is not allowed: it must be true or false",
+    ),
+    (
+        make_pod(priority=True),
+        "spec.priority: true or false is not allowed: it must be a whole number",
+    ),
+    (make_pod(affinity=[]), "spec.affinity: a list is not allowed: it must be a mapping"),
     ({"spec": []}, "spec: a list is not allowed: it must be a mapping"),
     (
         {"metadata": {"labels": {"version": 1.5}}},
@@ -124,11 +135,11 @@ UNREADABLE: list[tuple[Template, str]] = [
         "metadata.annotations: text is not allowed: it must be a mapping whose values are text",
     ),
     (
-        container(args=["--port", 80]),
+        make_container(args=["--port", 80]),
         f"{_C}.args[1]: a whole number is not allowed: {_TEXT}",
     ),
     (
-        container(env=[{"name": "PASSWORD", "value": 12345}]),
+        make_container(env=[{"name": "PASSWORD", "value": 12345}]),
         f"{_C}.env[0].value: a whole number is not allowed: {_TEXT}",
     ),
 ]
@@ -152,14 +163,14 @@ NO_TIMES = [
 """What Go refuses to decode."""
 
 
-def every_field(kind: str = ROOT) -> Any:
+def make_every_field(kind: str = ROOT) -> Any:
     """Return a value of that type in which every field is given."""
     if kind.startswith("["):
-        return [every_field(kind[1:-1])]
+        return [make_every_field(kind[1:-1])]
     if kind.startswith("{"):
-        return {"a": every_field(kind[1:-1])}
+        return {"a": make_every_field(kind[1:-1])}
     if kind in TYPES:
-        return {name: every_field(field_type) for name, field_type in TYPES[kind].items()}
+        return {name: make_every_field(field_type) for name, field_type in TYPES[kind].items()}
     return _EXAMPLES[kind]
 
 
@@ -192,30 +203,32 @@ ANYTHING = (
 )
 
 
-def values(kind: str, depth: int = 7) -> st.SearchStrategy[Any]:
+def build_values(kind: str, depth: int = 7) -> st.SearchStrategy[Any]:
     """Return values of that type, each field given or not."""
     if kind.startswith("["):
-        return st.lists(values(kind[1:-1], depth), max_size=1)
+        return st.lists(build_values(kind[1:-1], depth), max_size=1)
     if kind.startswith("{"):
-        return st.dictionaries(st.sampled_from(["a", "b"]), values(kind[1:-1], depth), max_size=1)
+        return st.dictionaries(
+            st.sampled_from(["a", "b"]), build_values(kind[1:-1], depth), max_size=1
+        )
     if kind not in TYPES:
         return _VALUES[kind]
     if depth == 0:
         return st.just({})
     fields = sorted(TYPES[kind].items())
 
-    def some(chosen: list[tuple[str, str]]) -> st.SearchStrategy[Any]:
+    def build_some(chosen: list[tuple[str, str]]) -> st.SearchStrategy[Any]:
         return st.fixed_dictionaries(
-            {name: values(field_type, depth - 1) for name, field_type in chosen}
+            {name: build_values(field_type, depth - 1) for name, field_type in chosen}
         )
 
-    return st.lists(st.sampled_from(fields), max_size=3, unique=True).flatmap(some)
+    return st.lists(st.sampled_from(fields), max_size=3, unique=True).flatmap(build_some)
 
 
 @st.composite
 def draw_damaged(draw: st.DrawFn) -> Template:
     """Return a template with every field, and anything in place of one value somewhere in it."""
-    template: Template = every_field()
+    template: Template = make_every_field()
     node: Any = template
     while True:
         name = draw(st.sampled_from(sorted(node) if isinstance(node, dict) else [0]))

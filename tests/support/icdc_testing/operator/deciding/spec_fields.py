@@ -1,7 +1,8 @@
 """Every field of the spec, as the CRD has it, with another good value and with bad ones.
 
 Made from the schema, so that a new field is tried without a change of a test. Where the schema does
-not tell what a good value is, `VALUES` does; `another` fails for a field that needs an entry there.
+not tell what a good value is, `VALUES` does; `choose_another` fails for a field that needs an entry
+there.
 """
 
 import copy
@@ -12,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from icdc_api.crd import generator
-from icdc_testing.kube.stored_pipelines import sample
+from icdc_testing.kube.stored_pipelines import load_sample
 
 Node = dict[str, Any]
 
@@ -71,15 +72,15 @@ class SpecField:
         path = re.escape(f"spec.{self.path}").replace(re.escape("[]"), r"\[\d+\]")
         return path + (r"(\[\d+\])?" if self.node["type"] == "array" else "")
 
-    def another(self, before: Any) -> Any:
+    def choose_another(self, before: Any) -> Any:
         """Return a good value that is not `before`."""
         if self.path in VALUES:
             return copy.deepcopy(VALUES[self.path])
-        value = _another(self.node, before)
+        value = _choose_another(self.node, before)
         assert value is not None, f"{self.path}: the schema does not tell a value: see VALUES"
         return value
 
-    def wrong(self) -> Iterator[Any]:
+    def list_wrong(self) -> Iterator[Any]:
         """Yield values that the schema forbids: one for each of its rules, and another kind."""
         node = self.node
         yield {"string": 7, "boolean": "yes", "integer": "7"}.get(node["type"], "text")
@@ -101,7 +102,7 @@ class SpecField:
             yield [f"other{number}" for number in range(node["maxItems"] + 1)]
 
 
-def _another(node: Mapping[str, Any], before: Any) -> Any:
+def _choose_another(node: Mapping[str, Any], before: Any) -> Any:
     match node["type"]:
         case "boolean":
             return not before
@@ -115,34 +116,34 @@ def _another(node: Mapping[str, Any], before: Any) -> Any:
             good = (text for text in texts if text != before and pattern.search(text))
             return None if node.get("format") else next(good, None)
         case "array":
-            item = _another(node["items"], None)
+            item = _choose_another(node["items"], None)
             return None if item is None else [*(before or ()), item]
         case "object" if "additionalProperties" in node:
-            value = _another(node["additionalProperties"], None)
+            value = _choose_another(node["additionalProperties"], None)
             return None if value is None else {**(before or {}), "other": value}
     return None
 
 
 @cache
-def fields() -> tuple[SpecField, ...]:
+def list_fields() -> tuple[SpecField, ...]:
     """Return every field of the spec that has no fields of its own."""
-    return tuple(_leaves(generator.build_root_schema()["properties"]["spec"], ""))
+    return tuple(_list_leaves(generator.build_root_schema()["properties"]["spec"], ""))
 
 
-def _leaves(node: Node, path: str) -> Iterator[SpecField]:
+def _list_leaves(node: Node, path: str) -> Iterator[SpecField]:
     inner = node.get("items", {})
     if "properties" in inner:
-        yield from _leaves(inner, f"{path}[]")
+        yield from _list_leaves(inner, f"{path}[]")
     elif "properties" in node:
         for name, child in node["properties"].items():
-            yield from _leaves(child, f"{path}.{name}" if path else name)
+            yield from _list_leaves(child, f"{path}.{name}" if path else name)
     else:
         yield SpecField(path, node)
 
 
-def base(*changed: SpecField) -> Node:
+def make_base(*changed: SpecField) -> Node:
     """Return a spec with every field, in which each of these may be changed alone."""
-    spec: Node = sample("full")["spec"]
+    spec: Node = load_sample("full")["spec"]
     spec["tables"].append({"name": "shop.customers", "identifierColumns": ["id"]})
     for field in changed:
         for prefix, others in _EXCLUDED_BY.items():
@@ -152,11 +153,11 @@ def base(*changed: SpecField) -> Node:
     return spec
 
 
-def with_another(spec: Mapping[str, Any], *changed: SpecField) -> Node:
+def change_fields(spec: Mapping[str, Any], *changed: SpecField) -> Node:
     """Return a copy of the spec with other values in these fields."""
     result: Node = copy.deepcopy(dict(spec))
     for field in changed:
-        put(result, field.path, field.another(_find(result, field.path)))
+        put(result, field.path, field.choose_another(_find(result, field.path)))
     return result
 
 
@@ -167,14 +168,14 @@ def put(spec: Node, path: str, value: Any) -> None:
         name = part.removesuffix("[]")
         spec = spec.setdefault(name, [{}] if part.endswith("[]") else {})
         if part.endswith("[]"):
-            spec = _item(spec, parents, last)
+            spec = _find_item(spec, parents, last)
     if value is None:
         spec.pop(last, None)
     else:
         spec[last] = value
 
 
-def _item(items: Any, parents: list[str], last: str) -> Node:
+def _find_item(items: Any, parents: list[str], last: str) -> Node:
     """Return the item of a list that has the next part of the path already, or the first one."""
     following = [part.removesuffix("[]") for part in (*parents, last)]
     result: Node = next((item for item in items if set(item) & set(following)), items[0])
@@ -189,5 +190,5 @@ def _find(spec: Mapping[str, Any], path: str) -> Any:
         if value is None:
             return None
         if part.endswith("[]"):
-            value = _item(value, parents, last)
+            value = _find_item(value, parents, last)
     return value.get(last)

@@ -116,11 +116,11 @@ class DecideWorld:
 
     def end(self, name: str, *, finished: bool, error: errors.IcdcError | None = None) -> None:
         run = self.runs[name]
-        report = self.report(run, finished=finished, error=error) if finished else run.report
+        report = self.make_report(run, finished=finished, error=error) if finished else run.report
         phase = RunPhase.SUCCEEDED if finished and error is None else RunPhase.MISSING
         self.runs[name] = replace(run, phase=phase, writer_alive=False, report=report)
 
-    def report(
+    def make_report(
         self, run: RunSeen, *, finished: bool, error: errors.IcdcError | None = None
     ) -> RunReport:
         return RunReport(
@@ -128,15 +128,17 @@ class DecideWorld:
             started_at=NOW,
             updated_at=self.now,
             finished=finished,
-            tables=tuple(self.table(name, run) for name in TABLES),
+            tables=tuple(self.make_table(name, run) for name in TABLES),
             outcome=None if error is None else Failure.of(error),
-            result=self.verdicts() if finished and error is None and compares(run.name) else None,
+            result=self.make_verdicts()
+            if finished and error is None and compares(run.name)
+            else None,
         )
 
-    def verdicts(self) -> dict[str, list[dict[str, object]]]:
+    def make_verdicts(self) -> dict[str, list[dict[str, object]]]:
         return {"tables": [{"name": name, "equal": True} for name in TABLES]}
 
-    def table(self, name: str, run: RunSeen) -> TableStatus:
+    def make_table(self, name: str, run: RunSeen) -> TableStatus:
         if compares(run.name):
             return TableStatus(name=name, index=name)
         applied, head = self.applied[name], self.heads[name]
@@ -156,7 +158,7 @@ class DecideWorld:
         for table in () if compares(name) else TABLES:
             self.applied[table] = self.heads[table]
         run = self.runs[name]
-        report = self.report(run, finished=False)
+        report = self.make_report(run, finished=False)
         self.runs[name] = replace(run, phase=RunPhase.RUNNING, report=report)
 
 
@@ -190,10 +192,10 @@ def check(observed: Observed, decision: Decision) -> None:
     wait = decision.requeue_after
     assert wait is None or wait >= 0
     assert wait != 0 or after != before, "a look that changes nothing asks for another at once"
-    _no_reason_is_lost(observed, decision)
+    _check_no_reason_is_lost(observed, decision)
 
 
-def _no_reason_is_lost(observed: Observed, decision: Decision) -> None:
+def _check_no_reason_is_lost(observed: Observed, decision: Decision) -> None:
     """Assert that why a run failed is in the record of its end, and in a condition while it
     matters."""
     run, last = observed.status.current_run, decision.status.last_run

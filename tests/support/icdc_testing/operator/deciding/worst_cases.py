@@ -24,7 +24,7 @@ from icdc_api.status.pipeline_status import (
 )
 from icdc_api.status.runs import Failure, ResyncMode, Rival, RunKind, RunState, RunStatus
 from icdc_api.status.triggers import ObservedAsk, ObservedResync, ObservedTriggers
-from icdc_testing.kube.stored_pipelines import minimal
+from icdc_testing.kube.stored_pipelines import make_minimal
 
 NOW = datetime(2026, 11, 25, 12, 34, 56, 789000, tzinfo=UTC)
 SNAPSHOT = "9223372036854775807"
@@ -38,27 +38,27 @@ _COSTS = LastBatch.model_fields.keys() - {"at", "from_snapshot_id", "to_snapshot
 Resource = dict[str, Any]
 
 
-def long_name(number: int, length: int = MAX_TABLE_NAME) -> str:
+def make_long_name(number: int, length: int = MAX_TABLE_NAME) -> str:
     """Return the name of a table, or by the length of an index: unique, in lower case."""
     return f"shop.{number:06d}".ljust(length, "x")
 
 
-def many_tables(count: int = MAX_TABLES, *, name: str = "shop", **fields: Any) -> Resource:
+def make_many_tables(count: int = MAX_TABLES, *, name: str = "shop", **fields: Any) -> Resource:
     """Return a pipeline of `count` tables, `shop.t0` and so on; `fields` of each of them."""
     tables = [{"name": f"shop.t{number}", **fields} for number in range(count)]
-    return minimal(name, tables=tables)
+    return make_minimal(name, tables=tables)
 
 
-def longest_names(count: int = MAX_TABLES, *, name: str = "shop") -> Resource:
+def make_longest_names(count: int = MAX_TABLES, *, name: str = "shop") -> Resource:
     """Return a pipeline of the longest names of tables and indices, all in its resync."""
     tables = [
-        {"name": long_name(number), "index": long_name(number, MAX_INDEX_BYTES)}
+        {"name": make_long_name(number), "index": make_long_name(number, MAX_INDEX_BYTES)}
         for number in range(count)
     ]
-    return minimal(name, tables=tables)
+    return make_minimal(name, tables=tables)
 
 
-def full_table(
+def make_full_table(
     name: str, index: str, text: str = "m", *, samples: int = MAX_SAMPLES
 ) -> TableStatus:
     """Return the largest entry of a table: every field, `text` in messages up to their limits."""
@@ -110,7 +110,7 @@ def full_table(
     )
 
 
-def full_run(text: str = "m") -> RunStatus:
+def make_full_run(text: str = "m") -> RunStatus:
     """Return the largest record of a run."""
     return RunStatus(
         name="r" * MAX_NAME,
@@ -125,11 +125,11 @@ def full_run(text: str = "m") -> RunStatus:
         planned_at=NOW,
         started_at=NOW,
         finished_at=NOW,
-        failure=full_failure(text),
+        failure=make_full_failure(text),
     )
 
 
-def full_failure(text: str = "m") -> Failure:
+def make_full_failure(text: str = "m") -> Failure:
     """Return the largest failure."""
     return Failure(
         failure_class=FailureClass.SOURCE_UNAVAILABLE,
@@ -141,11 +141,11 @@ def full_failure(text: str = "m") -> Failure:
     )
 
 
-def full_status(
+def make_full_status(
     tables: Iterable[TableStatus], resync: Sequence[str] = (), text: str = "m"
 ) -> PipelineStatus:
     """Return the largest status with these entries."""
-    run, failure = full_run(text), full_failure(text)
+    run, failure = make_full_run(text), make_full_failure(text)
     return PipelineStatus(
         observed_generation=MAX_COUNT,
         conditions=tuple(

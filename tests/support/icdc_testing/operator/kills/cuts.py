@@ -18,7 +18,7 @@ import aiohttp
 from kubernetes.aio.client import ApiClient, Configuration
 
 from icdc_operator.cluster.kube import connect
-from icdc_testing.operator.adapter.fakes.api import FakeAnswer, refusal
+from icdc_testing.operator.adapter.fakes.api import FakeAnswer, refuse
 from icdc_testing.operator.kills.stale_views import StaleView
 from icdc_testing.waiting.leaping_clock import LeapingClock
 
@@ -132,7 +132,7 @@ class CutLine:
         if fault is CallFault.KILLED_BEFORE:
             self.end()
             raise CutError
-        played = _refusal_of(fault) or await self._answer_from_the_past(fault, method, url)
+        played = _make_refusal(fault) or await self._answer_from_the_past(fault, method, url)
         if played is not None:
             return played
         if fault is CallFault.SLOW:
@@ -168,31 +168,31 @@ class CutLine:
         self._dead = True
 
 
-def _refusal_of(fault: CallFault | None) -> FakeAnswer | None:
+def _make_refusal(fault: CallFault | None) -> FakeAnswer | None:
     match fault:
         case CallFault.CONFLICT:
-            return refusal(409, "played by the test")
+            return refuse(409, "played by the test")
         case CallFault.THROTTLED:
             headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
             return FakeAnswer(429, {"kind": "Status", "message": "played by the test"}, headers)
         case CallFault.BROKEN:
-            return refusal(500, "played by the test")
+            return refuse(500, "played by the test")
     return None
 
 
 @asynccontextmanager
-async def client(kubeconfig: Path) -> AsyncIterator[ApiClient]:
+async def open_client(kubeconfig: Path) -> AsyncIterator[ApiClient]:
     """Yield connections that outlive a leap of the clock, for operators that come one after
     another."""
     settings = await connect.load_configuration({connect.KUBECONFIG: str(kubeconfig)})
-    async with connector_to(settings) as connector:
+    async with make_connector(settings) as connector:
         # Without a look at .netrc for each request, which takes a thread.
         settings.client_session_kwargs = {"connector": connector, "trust_env": False}
         async with connect.LibraryClient(settings) as made:
             yield made
 
 
-def connector_to(settings: Configuration) -> aiohttp.TCPConnector:
+def make_connector(settings: Configuration) -> aiohttp.TCPConnector:
     """Return connections to that API server, as many as are asked for."""
     tls = ssl.create_default_context(cafile=settings.ssl_ca_cert)
     return aiohttp.TCPConnector(limit=0, keepalive_timeout=1e9, ssl=tls)

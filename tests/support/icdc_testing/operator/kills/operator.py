@@ -51,7 +51,7 @@ class KilledOperator:
         """Work until it is cut off."""
         self._queue.add(self._key)
         try:
-            await together.run_until_first(self._workers.run(2), self._net())
+            await together.run_until_first(self._workers.run(2), self._relist())
         except BaseExceptionGroup as group:
             _, others = group.split(CutError)
             if others is not None:
@@ -59,7 +59,7 @@ class KilledOperator:
         finally:
             self.line.end()
 
-    async def _net(self) -> None:
+    async def _relist(self) -> None:
         """Add a pipeline whose event was lost, as `Relist` would."""
         while True:
             await asyncio.sleep(relist.PERIOD_SECONDS)

@@ -24,8 +24,8 @@ from icdc_operator.cluster.kube.transport import JSON, Transport
 from icdc_operator.cluster.runs import applications, pods
 from icdc_operator.manifests.pods import pod_paths
 from icdc_testing.operator.adapter.played_driver import Course, PlayedDriver
-from icdc_testing.operator.adapter.stepping import DRIVER, driver_pod
-from icdc_testing.operator.kills.witness import Witness, identity, name_of
+from icdc_testing.operator.adapter.stepping import DRIVER, make_driver_pod
+from icdc_testing.operator.kills.witness import Witness, get_name, read_identity
 
 STEP_SECONDS = 1.0113
 """Between two steps of a run."""
@@ -74,43 +74,46 @@ class Player:
         """Take all runs one step on; return whether any of them is active."""
         listed = await self.api.list_applications(self.namespace, self.name)
         drivers = await self.api.list_driver_pods(self.namespace, self.name)
-        by_run = {identity(pod)[0]: pod for pod in drivers}
-        self.witness.saw_writers({run for run, pod in by_run.items() if pods.may_write(pod)})
-        existing = {identity(application)[0] for application in listed} | set(by_run)
+        by_run = {read_identity(pod)[0]: pod for pod in drivers}
+        self.witness.note_writers({run for run, pod in by_run.items() if pods.may_write(pod)})
+        existing = {read_identity(application)[0] for application in listed} | set(by_run)
         for run_id in {*self._submitting, *self._drivers} - existing:
             self._forget(run_id)
         busy = False
         for application in listed:
-            pod = by_run.pop(identity(application)[0], None)
+            pod = by_run.pop(read_identity(application)[0], None)
             if pod is None:
-                busy |= await self._without_pod(application)
+                busy |= await self._play_without_pod(application)
             else:
-                busy |= await self._with_pod(pod, application)
+                busy |= await self._play_with_pod(pod, application)
         for pod in by_run.values():
-            busy |= await self._with_pod(pod, None)
+            busy |= await self._play_with_pod(pod, None)
         return busy
 
-    async def _without_pod(self, application: Resource) -> bool:
-        run_id, _ = identity(application)
+    async def _play_without_pod(self, application: Resource) -> bool:
+        run_id, _ = read_identity(application)
         state = applications.get_state(application)
         if application["metadata"].get("deletionTimestamp") or state in _ENDED:
             return False
         if state:
             await self._say(application, "FAILED", "driver pod not found")
             return False
-        due = self._submitting.setdefault(run_id, _time() + self.step_seconds)
-        if _time() >= due:
+        due = self._submitting.setdefault(run_id, _read_time() + self.step_seconds)
+        if _read_time() >= due:
             # spark-submit makes the pod, and then its caller notes that it was called.
-            self.witness.saw_submission(run_id)
+            self.witness.note_submission(run_id)
             pod = await self._write(
-                "POST", kinds.POD, kinds.POD.build_path(self.namespace), driver_pod(application)
+                "POST",
+                kinds.POD,
+                kinds.POD.build_path(self.namespace),
+                make_driver_pod(application),
             )
             self.notify(kinds.POD.plural, pod, False)
             await self._say(application, "SUBMITTED")
         return True
 
-    async def _with_pod(self, pod: Resource, application: Resource | None) -> bool:
-        run_id, _ = identity(pod)
+    async def _play_with_pod(self, pod: Resource, application: Resource | None) -> bool:
+        run_id, _ = read_identity(pod)
         driver = self._drivers.get(run_id)
         if not pods.may_write(pod):
             self._forget(run_id)
@@ -123,7 +126,7 @@ class Player:
             await self._stop(pod, driver)
         elif driver is None:
             return await self._start(pod, application)
-        elif _time() >= driver.due:
+        elif _read_time() >= driver.due:
             last = driver.work()
             if last is None:
                 return False
@@ -132,18 +135,20 @@ class Player:
 
     async def _start(self, pod: Resource, application: Resource | None) -> bool:
         """Start the driver as the kubelet does, once it can mount the request."""
-        run_id, epoch = identity(pod)
-        course = self.courses.get(name_of(run_id).removeprefix(f"{self.name}-"), Course.WELL)
-        mounted = await self.api.get(kinds.CONFIG_MAP, self.namespace, name_of(run_id))
+        run_id, epoch = read_identity(pod)
+        course = self.courses.get(get_name(run_id).removeprefix(f"{self.name}-"), Course.WELL)
+        mounted = await self.api.get(kinds.CONFIG_MAP, self.namespace, get_name(run_id))
         if mounted is None or course is Course.STUCK:
             return mounted is None
         request = RunRequest.model_validate_json(mounted["data"][pod_paths.REQUEST_KEY])
-        self.witness.saw_driver(run_id, epoch, request)
-        due = _time() + self.step_seconds
+        self.witness.note_driver(run_id, epoch, request)
+        due = _read_time() + self.step_seconds
         driver = PlayedDriver(request, course, self.witness.applied, self.now, self.now(), due)
         self._drivers[run_id] = driver
-        await self._report(pod, driver.report())
-        await self._container(pod, "Running", {"running": {"startedAt": _stamp(self.now())}})
+        await self._report(pod, driver.make_report())
+        await self._write_container(
+            pod, "Running", {"running": {"startedAt": _format_moment(self.now())}}
+        )
         if application is not None and applications.get_state(application) == "SUBMITTED":
             await self._say(application, "RUNNING")
         return True
@@ -151,7 +156,7 @@ class Player:
     async def _stop(self, pod: Resource, driver: PlayedDriver | None) -> None:
         """Ask the driver to end: it says what it did, unless it has no time for that."""
         if driver is not None and pods.get_grace_seconds(pod) > self.step_seconds:
-            await self._end(pod, driver, driver.last(None))
+            await self._end(pod, driver, driver.make_last_report(None))
         await self._remove(pod)
 
     async def _end(self, pod: Resource, driver: PlayedDriver, last: RunReport) -> None:
@@ -161,10 +166,10 @@ class Player:
             "exitCode": 0 if good else 1,
             "reason": "Completed" if good else "Error",
             "message": report_text.to_termination_message(last),
-            "startedAt": _stamp(driver.begun),
-            "finishedAt": _stamp(self.now()),
+            "startedAt": _format_moment(driver.begun),
+            "finishedAt": _format_moment(self.now()),
         }
-        await self._container(pod, "Succeeded" if good else "Failed", {"terminated": state})
+        await self._write_container(pod, "Succeeded" if good else "Failed", {"terminated": state})
         self._forget(last.run_id)
 
     async def _conclude(self, application: Resource, *, good: bool) -> None:
@@ -174,17 +179,17 @@ class Player:
     def _forget(self, run_id: str) -> None:
         self._drivers.pop(run_id, None)
         self._submitting.pop(run_id, None)
-        self.witness.saw_end(run_id)
+        self.witness.note_end(run_id)
 
     async def _say(self, application: Resource, state: str, message: str = "") -> None:
         application_state = {"state": state, "errorMessage": message}
         status = {
             "applicationState": application_state,
-            "lastSubmissionAttemptTime": _stamp(self.now()),
+            "lastSubmissionAttemptTime": _format_moment(self.now()),
         }
         await self._patch(kinds.APPLICATION, application, {"status": status}, "status")
 
-    async def _container(self, pod: Resource, phase: str, state: Resource) -> None:
+    async def _write_container(self, pod: Resource, phase: str, state: Resource) -> None:
         container = {"name": DRIVER, "image": "spark", "imageID": "", "ready": False}
         container |= {"restartCount": 0, "state": state}
         status = {"phase": phase, "containerStatuses": [container]}
@@ -208,7 +213,7 @@ class Player:
         """Say as the kubelet that nothing of the pod is left on its node."""
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
         await self.api.delete(kinds.POD, self.namespace, name, uid=uid, grace_seconds=0)
-        self._forget(identity(pod)[0])
+        self._forget(read_identity(pod)[0])
         self.notify(kinds.POD.plural, pod, True)
 
     async def _write(self, method: str, kind: Kind, path: str, body: Resource) -> Resource:
@@ -218,9 +223,9 @@ class Player:
         )
 
 
-def _time() -> float:
+def _read_time() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _stamp(moment: datetime) -> str:
+def _format_moment(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from icdc_testing.operator.kills.cuts import KILLS, Cut, Journal, client
+from icdc_testing.operator.kills.cuts import KILLS, Cut, Journal, open_client
 from icdc_testing.operator.kills.endings import Ending, check
 from icdc_testing.operator.kills.seeds import Seed
 from icdc_testing.operator.kills.stories import Story
@@ -55,7 +55,7 @@ class Undisturbed:
     ending: Ending
 
 
-def share(rng: random.Random, everything: Sequence[Each]) -> list[Each]:
+def choose_share(rng: random.Random, everything: Sequence[Each]) -> list[Each]:
     """Return the disturbances to try now, evenly spread; all of them with ICDC_SOAK."""
     if os.environ.get(SOAK_VARIABLE):
         return list(everything)
@@ -75,7 +75,7 @@ def play_undisturbed(scope: StoryScope) -> Undisturbed:
     """Play the whole story, and again from its seed: both must end the same."""
 
     async def play_planted(clock: LeapingClock) -> Undisturbed:
-        async with client(scope.admin) as admin, client(scope.operator) as operator:
+        async with open_client(scope.admin) as admin, open_client(scope.operator) as operator:
             site = TrialSite(clock, scope.namespace, admin, operator)
             whole = Trial(site, scope.story, Cut(), "killnone")
             wanted = await run_to_end(whole, "undisturbed")
@@ -95,15 +95,15 @@ def play_all(scope: StoryScope, everything: Sequence[Each], play: Play[Each]) ->
     """Play the story with each disturbance; raises the first failure."""
     left = list(everything)
 
-    async def one_by_one(clock: LeapingClock) -> None:
-        async with client(scope.admin) as admin, client(scope.operator) as operator:
+    async def play_one_by_one(clock: LeapingClock) -> None:
+        async with open_client(scope.admin) as admin, open_client(scope.operator) as operator:
             site = TrialSite(clock, scope.namespace, admin, operator)
             while left:
                 await play(site, f"kill{next(scope.numbers)}y", left.pop())
 
     def work() -> None:
         try:
-            leaping_clock.run(one_by_one)
+            leaping_clock.run(play_one_by_one)
         finally:
             left.clear()  # without this, the others would go on after a failure
 

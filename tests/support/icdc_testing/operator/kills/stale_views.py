@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from icdc_testing.operator.adapter.fakes.api import FakeAnswer, refusal
+from icdc_testing.operator.adapter.fakes.api import FakeAnswer, refuse
 
 Resource = dict[str, Any]
 
@@ -44,4 +44,4 @@ class StaleView:
         for item in self.objects.get(plural, ()):
             if item["metadata"]["name"] == name:
                 return FakeAnswer(200, item)
-        return refusal(404, "not yet, or gone before") if plural in self.objects else None
+        return refuse(404, "not yet, or gone before") if plural in self.objects else None

@@ -74,7 +74,7 @@ class Story:
         return self.spec.get("deletionPolicy") == "DeleteIndices"
 
 
-def after(run: str) -> When:
+def has_ended(run: str) -> When:
     """Return a condition: the run was the last one to end, and no other is active."""
 
     def is_reached(status: PipelineStatus) -> bool:
@@ -84,7 +84,7 @@ def after(run: str) -> When:
     return is_reached
 
 
-def while_running(run: str) -> When:
+def is_running(run: str) -> When:
     """Return a condition: the run is running and reports."""
 
     def is_reached(status: PipelineStatus) -> bool:
@@ -94,7 +94,7 @@ def while_running(run: str) -> When:
     return is_reached
 
 
-def while_submitted(run: str) -> When:
+def is_submitted(run: str) -> When:
     """Return a condition: the run is created and has not reported yet."""
 
     def is_reached(status: PipelineStatus) -> bool:
@@ -134,50 +134,50 @@ STORIES = (
         runs=("e1-1",),
         retained=("e1-1",),
         spec=_poll_every(LONG),
-        done=after("e1-1"),
+        done=has_ended("e1-1"),
     ),
     Story(
         "a changelog run, after which the export is forgotten",
         verdicts=(_DONE,),
         runs=("e1-1", "c2-1"),
         retained=("c2-1",),
-        begins=after("e1-1"),
+        begins=has_ended("e1-1"),
         spec={**_poll_every(60), "history": {"successful": 1, "failed": 1}},
-        done=after("c2-1"),
+        done=has_ended("c2-1"),
     ),
     Story(
         "a run that fails and is tried again",
         verdicts=(_WORKS, _DONE),
         runs=("e1-1", "e1-2"),
         retained=("e1-1", "e1-2"),
-        begins=while_running("e1-1"),
+        begins=is_running("e1-1"),
         spec={**_poll_every(LONG), "retry": {"initialSeconds": 15}},
         courses={"e1-1": Course.FAILS},
-        done=after("e1-2"),
+        done=has_ended("e1-2"),
     ),
     Story(
         "a fault that outlasts the retries and then passes",
         verdicts=(_WORKS, _FAILED, _DONE),
         runs=("e1-1", "e1-2"),
         retained=("e1-1", "e1-2"),
-        begins=while_running("e1-1"),
+        begins=is_running("e1-1"),
         spec={
             **_poll_every(LONG),
             "retry": {"maxAttempts": 1, "initialSeconds": 15, "maxSeconds": 15},
         },
         courses={"e1-1": Course.FAILS},
-        done=after("e1-2"),
+        done=has_ended("e1-2"),
     ),
     Story(
         "a person does not wait for the next attempt",
         verdicts=(_WORKS, _FAILED, _WORKS, _DONE),
         runs=("e1-1", "e2-1"),
         retained=("e1-1", "e2-1"),
-        begins=while_running("e1-1"),
+        begins=is_running("e1-1"),
         spec={**_poll_every(LONG), "retry": {"maxAttempts": 1}},
         courses={"e1-1": Course.FAILS},
         turns=(Turn(is_stalled, {"restartNonce": 1}),),
-        done=after("e2-1"),
+        done=has_ended("e2-1"),
     ),
     Story(
         "suspended while a run is active, and resumed",
@@ -186,12 +186,12 @@ STORIES = (
         retained=("e1-1", "e2-1"),
         spec=_poll_every(LONG),
         courses={"e1-1": Course.HOLDS},
-        begins=while_running("e1-1"),
+        begins=is_running("e1-1"),
         turns=(
-            Turn(while_running("e1-1"), {"suspend": True}),
+            Turn(is_running("e1-1"), {"suspend": True}),
             Turn(is_suspended, {"suspend": False}),
         ),
-        done=after("e2-1"),
+        done=has_ended("e2-1"),
     ),
     Story(
         "the spec changes while a run is active",
@@ -200,9 +200,9 @@ STORIES = (
         retained=("e1-1", "e2-1"),
         spec=_poll_every(LONG),
         courses={"e1-1": Course.HOLDS},
-        begins=while_running("e1-1"),
-        turns=(Turn(while_running("e1-1"), {"tables": _MORE_TABLES}),),
-        done=after("e2-1"),
+        begins=is_running("e1-1"),
+        turns=(Turn(is_running("e1-1"), {"tables": _MORE_TABLES}),),
+        done=has_ended("e2-1"),
     ),
     Story(
         "a resync is asked for",
@@ -210,9 +210,9 @@ STORIES = (
         runs=("e1-1", "e2-1"),
         retained=("e1-1", "e2-1"),
         spec=_poll_every(LONG),
-        begins=after("e1-1"),
-        turns=(Turn(after("e1-1"), {"resync": {"nonce": 1}}),),
-        done=after("e2-1"),
+        begins=has_ended("e1-1"),
+        turns=(Turn(has_ended("e1-1"), {"resync": {"nonce": 1}}),),
+        done=has_ended("e2-1"),
     ),
     Story(
         "somebody asks what would come next",
@@ -220,8 +220,8 @@ STORIES = (
         runs=("e1-1", "p2-1"),
         retained=("e1-1", "p2-1"),
         spec=_poll_every(LONG),
-        begins=after("e1-1"),
-        turns=(Turn(after("e1-1"), None, Ask(id="q", mode=RunKind.PLAN)),),
+        begins=has_ended("e1-1"),
+        turns=(Turn(has_ended("e1-1"), None, Ask(id="q", mode=RunKind.PLAN)),),
         done=has_answer,
     ),
     Story(
@@ -229,10 +229,10 @@ STORIES = (
         verdicts=(_WORKS, _DONE),
         runs=("e1-1", "e1-2"),
         retained=("e1-2",),
-        begins=while_submitted("e1-1"),
+        begins=is_submitted("e1-1"),
         spec={**_poll_every(LONG), "timeouts": {"startSeconds": 30}},
         courses={"e1-1": Course.STUCK},
-        done=after("e1-2"),
+        done=has_ended("e1-2"),
     ),
     Story(
         "deleted while a run is active",
@@ -241,7 +241,7 @@ STORIES = (
         retained=(),
         spec=_poll_every(LONG),
         courses={"e1-1": Course.HOLDS},
-        turns=(Turn(while_running("e1-1"), None),),
+        turns=(Turn(is_running("e1-1"), None),),
         done=lambda status: False,
     ),
     Story(
@@ -249,10 +249,10 @@ STORIES = (
         verdicts=(_WORKS, Verdict.TERMINATING),
         runs=("e1-1", "d2-1"),
         retained=(),
-        begins=while_running("e1-1"),
+        begins=is_running("e1-1"),
         spec={**_poll_every(LONG), "deletionPolicy": "DeleteIndices"},
         courses={"e1-1": Course.HOLDS},
-        turns=(Turn(while_running("e1-1"), None),),
+        turns=(Turn(is_running("e1-1"), None),),
         done=lambda status: False,
     ),
 )

@@ -19,7 +19,7 @@ from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.kube.transport import Transport, ignore_request
 from icdc_operator.cluster.queue import PipelineKey
-from icdc_testing.kube.stored_pipelines import Resource, minimal
+from icdc_testing.kube.stored_pipelines import Resource, make_minimal
 from icdc_testing.operator.deciding.pipelines import NOW
 from icdc_testing.operator.kills.cuts import Cut, CutLine, Journal
 from icdc_testing.operator.kills.operator import KilledOperator
@@ -75,7 +75,7 @@ class Trial:
         self._changed = asyncio.Event()
         self._last_call = 0
         self._acted = self._let_go = self._deleted = self._over = False
-        line = CutLine(site.admin, site.clock, applied=self._saw_other)
+        line = CutLine(site.admin, site.clock, applied=self._note_other)
         client = cast(ApiClient, line)
         self.api = ClusterApi(client)
         self.transport = Transport(client, ignore_request, 30.0)
@@ -84,13 +84,13 @@ class Trial:
             self.transport,
             site.namespace,
             name,
-            self.now,
+            self.read_time,
             self._notify,
             self.witness,
             story.courses,
         )
 
-    def now(self) -> datetime:
+    def read_time(self) -> datetime:
         """Return the time of operators and drivers."""
         return self.site.start + timedelta(seconds=self.site.clock.seconds - self._zero)
 
@@ -114,22 +114,24 @@ class Trial:
             planted = await plant(self.seed, self.api, self.transport, self.name)
             self.witness.begin(planted, self.seed.applied)
         else:
-            resource = minimal(self.name, **self.story.spec)
+            resource = make_minimal(self.name, **self.story.spec)
             resource["metadata"]["namespace"] = self.site.namespace
-            self.witness.saw_stored(await self.api.create(resource))
-        works = (self._wait_for_end(), self.player.run(), self._operators(), self._user())
-        await together.run_until_first(*(self._until_over(work) for work in works))
+            self.witness.note_stored(await self.api.create(resource))
+        works = (self._wait_for_end(), self.player.run(), self._run_operators(), self._play_user())
+        await together.run_until_first(*(self._run_until_over(work) for work in works))
 
-    async def _until_over(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _run_until_over(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
         finally:
             self._over = True
 
-    async def _operators(self) -> None:
-        await self.operators(self.journal)
+    async def _run_operators(self) -> None:
+        await self.run_operators(self.journal)
 
-    async def operators(self, journal: Journal, seconds: Callable[[], float] | None = None) -> None:
+    async def run_operators(
+        self, journal: Journal, seconds: Callable[[], float] | None = None
+    ) -> None:
         """Run one operator after the other, until all is over; `seconds` is what a call takes."""
         # An operator that is cut at the moment at which all ends takes that for its death.
         while not self._over:
@@ -140,10 +142,10 @@ class Trial:
                 journal=journal,
                 take_view=self._take_view,
                 seconds=seconds,
-                applied=self.saw_operator,
+                applied=self.note_operator,
             )
             operator = KilledOperator(
-                line, PipelineKey(site.namespace, self.name), site.clock, self.now
+                line, PipelineKey(site.namespace, self.name), site.clock, self.read_time
             )
             self._living.append(operator)
             try:
@@ -161,18 +163,18 @@ class Trial:
         objects[kinds.PIPELINE.plural] = [] if pipeline is None else [pipeline]
         return StaleView(self.site.clock.seconds + STALE_SECONDS, objects)
 
-    async def _user(self) -> None:
+    async def _play_user(self) -> None:
         begins = self.story.begins
         if begins is not None and self.seed is None:
-            await self._until(begins)
+            await self._wait_until(begins)
             self.seed = await self._save_seed()
         for turn in self.story.turns:
-            await self._until(turn.when)
+            await self._wait_until(turn.when)
             await self._act(turn)
         self._acted = True
         await asyncio.Event().wait()
 
-    async def _until(self, when: When) -> None:
+    async def _wait_until(self, when: When) -> None:
         while not when(self.witness.status):
             self._changed.clear()
             await self._changed.wait()
@@ -181,14 +183,14 @@ class Trial:
         pipeline = await self.api.get_pipeline(self.site.namespace, self.name)
         assert pipeline is not None
         objects = [item for kind in OWNED for item in await self.list_owned(kind)]
-        seconds = (self.now() - self.site.start).total_seconds()
+        seconds = (self.read_time() - self.site.start).total_seconds()
         return Seed(self.name, seconds, pipeline, tuple(objects), dict(self.witness.applied))
 
     async def _act(self, turn: Turn) -> None:
         where = (kinds.PIPELINE, self.site.namespace, self.name)
         if turn.patch is not None:
             changed = await self.api.merge_patch(*where, dict(turn.patch))
-            self.witness.saw_stored(changed)
+            self.witness.note_stored(changed)
             self._notify(kinds.PIPELINE.plural, changed, False)
             return
         target = await self.api.get(*where)
@@ -196,8 +198,8 @@ class Trial:
         await self.api.delete(*where, uid=target["metadata"]["uid"])
         self._last_call = len(self.journal.calls) + 1
         self._notify(kinds.PIPELINE.plural, target, not self.story.waits)
-        await self._until(lambda _: self._let_go or not self.story.waits)
-        with self.site.clock.walking():
+        await self._wait_until(lambda _: self._let_go or not self.story.waits)
+        with self.site.clock.walk():
             async with asyncio.timeout(COLLECTED_SECONDS):
                 while any([await self.list_owned(kind) for kind in OWNED]):
                     self.player.wake()
@@ -226,7 +228,7 @@ class Trial:
             operator.check_errors()
         return bool(self._living) and not any(operator.is_active for operator in self._living)
 
-    def saw_operator(self, method: str, path: str, body: Any, answer: bytes) -> None:
+    def note_operator(self, method: str, path: str, body: Any, answer: bytes) -> None:
         """Note that the server has done what an operator asked for."""
         if method == "GET":
             return
@@ -235,7 +237,7 @@ class Trial:
         parts = path.strip("/").split("/")
         match method, parts[-3:]:
             case "PATCH", [kinds.PIPELINE.plural, _, "status"]:
-                self.witness.saw_stored(state)
+                self.witness.note_stored(state)
                 self._changed.set()
                 self._notify(kinds.PIPELINE.plural, state, False)
                 return
@@ -246,10 +248,10 @@ class Trial:
                 self._notify(kinds.PIPELINE.plural, state, self._let_go)
                 return
             case "POST", [*_, kinds.APPLICATION.plural]:
-                self.witness.saw_creation(body)
+                self.witness.note_creation(body)
                 self._notify(kinds.APPLICATION.plural, state, False)
             case "DELETE", [*_, kinds.APPLICATION.plural, name]:
-                self.witness.saw_deletion(name)
+                self.witness.note_deletion(name)
                 self._notify(kinds.APPLICATION.plural, {"metadata": {}}, True)
             case "DELETE", [*_, kinds.POD.plural, _]:
                 # By the garbage collector, if it was faster: it goes by the clock on the wall.
@@ -259,7 +261,7 @@ class Trial:
                 return
         self.player.wake()
 
-    def _saw_other(self, method: str, path: str, body: Any, answer: bytes) -> None:
+    def _note_other(self, method: str, path: str, body: Any, answer: bytes) -> None:
         if method != "GET":
             self._written = self.site.clock.seconds
 

@@ -15,7 +15,7 @@ from icdc_testing.operator.adapter.stepping import SETTINGS
 Resource = dict[str, Any]
 
 
-def why_wrong(
+def explain_wrong(
     verdict: Verdict,
     pipeline: Resource,
     status: PipelineStatus,
@@ -27,13 +27,13 @@ def why_wrong(
 
     `target` names the tables that readers find, `began` the run ids whose drivers were started.
     """
-    wanted = _right_verdicts(pipeline, status, target, began)
+    wanted = _list_right_verdicts(pipeline, status, target, began)
     if not wanted or verdict in wanted:
         return None
     return f"it is {' or '.join(sorted(wanted))}: {pipeline['spec']}, {status.to_resource()}"
 
 
-def _right_verdicts(
+def _list_right_verdicts(
     pipeline: Resource, status: PipelineStatus, target: Set[str], began: Set[str]
 ) -> set[Verdict]:
     """Return the verdicts that are right; none where a status is still to come."""

@@ -19,8 +19,8 @@ from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, TableStatus, parse_status
 from icdc_operator.manifests import application
 from icdc_operator.manifests.metadata import ANNOTATION_EPOCH, ANNOTATION_RUN_ID
-from icdc_testing.kube.kstatus import Verdict, verdict
-from icdc_testing.operator.kills.verdicts import why_wrong
+from icdc_testing.kube.kstatus import Verdict, judge
+from icdc_testing.operator.kills.verdicts import explain_wrong
 
 Resource = dict[str, Any]
 
@@ -48,31 +48,33 @@ class Witness:
     def begin(self, planted: list[Resource], applied: dict[str, int]) -> None:
         """Take in the objects of a planted seed: the pipeline, then those that belong to it."""
         self.applied |= applied
-        self._planted = {identity(object_)[0] for object_ in planted if object_["kind"] == "Pod"}
-        self.saw_stored(planted[0])
+        self._planted = {
+            read_identity(object_)[0] for object_ in planted if object_["kind"] == "Pod"
+        }
+        self.note_stored(planted[0])
         run = self.status.current_run
         for object_ in planted:
             if object_["kind"] != application.KIND:
                 continue
-            run_id, epoch = identity(object_)
-            self.created.append(name_of(run_id))
+            run_id, epoch = read_identity(object_)
+            self.created.append(get_name(run_id))
             self._epochs[run_id] = epoch
             if run is not None and run.run_id == run_id:
                 self._open.add(run_id)
                 self._submitted.add(run_id)
 
-    def saw_stored(self, pipeline: Resource) -> None:
+    def note_stored(self, pipeline: Resource) -> None:
         """Note that the server has stored the pipeline, with a new spec or a new status."""
-        self._saw_status(pipeline.get("status") or {})
-        current = verdict(pipeline)
+        self._note_status(pipeline.get("status") or {})
+        current = judge(pipeline)
         began = self._planted | set(self.started)
-        wrong = why_wrong(current, pipeline, self.status, target=set(self.applied), began=began)
+        wrong = explain_wrong(current, pipeline, self.status, target=set(self.applied), began=began)
         if wrong is not None:
             self._complain(f"kstatus: {current.value}, but {wrong}")
         if self.verdicts[-1:] != [current]:
             self.verdicts.append(current)
 
-    def _saw_status(self, document: Resource) -> None:
+    def _note_status(self, document: Resource) -> None:
         before, after = self.status, parse_status(document)
         self.status = after
         run, earlier = after.current_run, [*before.recent_runs, before.current_run]
@@ -90,30 +92,30 @@ class Witness:
         if same and was and not now:
             self._complain("Exported was taken back")
         for table in after.tables:
-            self._saw_table(tables.get((table.name, table.index)), table)
+            self._note_table(tables.get((table.name, table.index)), table)
 
-    def saw_creation(self, created: Resource) -> None:
+    def note_creation(self, created: Resource) -> None:
         """Note that a SparkApplication was created."""
-        run_id, epoch = identity(created)
+        run_id, epoch = read_identity(created)
         run = self.status.current_run
         if run is None or (run.run_id, run.epoch) != (run_id, epoch):
             self._complain(f"{run_id} was created, which no durable record asked for")
         if epoch <= max((e for r, e in self._epochs.items() if r != run_id), default=0):
             self._complain(f"{run_id} has no higher epoch than the runs before it")
-        self.created.append(name_of(run_id))
+        self.created.append(get_name(run_id))
         self._epochs[run_id] = epoch
         self._open_run(run_id)
 
-    def saw_deletion(self, name: str) -> None:
+    def note_deletion(self, name: str) -> None:
         """Note that a SparkApplication was deleted: without a driver by now, it gets none."""
-        self._open -= {run for run in self._open - self._submitted if name_of(run) == name}
+        self._open -= {run for run in self._open - self._submitted if get_name(run) == name}
 
-    def saw_submission(self, run_id: str) -> None:
+    def note_submission(self, run_id: str) -> None:
         """Note that a driver pod is made."""
         self._submitted.add(run_id)
         self._open_run(run_id)
 
-    def saw_driver(self, run_id: str, epoch: int, request: RunRequest) -> None:
+    def note_driver(self, run_id: str, epoch: int, request: RunRequest) -> None:
         """Note that a driver was started, and has read its request."""
         if (request.run_id, request.epoch) != (run_id, epoch):
             self._complain(f"{run_id} was given the request of {request.run_id}")
@@ -122,11 +124,11 @@ class Witness:
         self.started.append(run_id)
         self._open_run(run_id)
 
-    def saw_end(self, run_id: str) -> None:
+    def note_end(self, run_id: str) -> None:
         """Note that nothing of the run writes any more, or will."""
         self._open.discard(run_id)
 
-    def saw_writers(self, run_ids: set[str]) -> None:
+    def note_writers(self, run_ids: set[str]) -> None:
         """Note all driver pods that may write, as the server lists them."""
         if len(run_ids) > 1:
             self._complain(f"two drivers live: {sorted(run_ids)}")
@@ -137,7 +139,7 @@ class Witness:
             self._complain(f"{run_id} began while {sorted(others)} was open")
         self._open.add(run_id)
 
-    def _saw_table(self, before: TableStatus | None, after: TableStatus) -> None:
+    def _note_table(self, before: TableStatus | None, after: TableStatus) -> None:
         had = before.applied_sequence_number if before is not None else None
         has = after.applied_sequence_number
         if had is not None and (has is None or has < had):
@@ -149,12 +151,12 @@ class Witness:
         self.complaints.append(text)
 
 
-def identity(resource: Resource) -> tuple[str, int]:
+def read_identity(resource: Resource) -> tuple[str, int]:
     """Run id and epoch of what belongs to an attempt."""
     notes = resource["metadata"]["annotations"]
     return notes[ANNOTATION_RUN_ID], int(notes[ANNOTATION_EPOCH])
 
 
-def name_of(run_id: str) -> str:
+def get_name(run_id: str) -> str:
     """Return the name of the run, which attempts of one name share."""
     return run_id.rpartition(".")[0]

@@ -17,7 +17,7 @@ _EMPTY_SECONDS = 30.0
 
 def make(node: ClusterNode) -> None:
     """Make the cgroup, in each hierarchy; the kubelet wants it to be there."""
-    for top in _hierarchies():
+    for top in _list_hierarchies():
         folder = top / node.cgroup
         folder.mkdir(exist_ok=True)
         for name in _COPIED:
@@ -27,10 +27,10 @@ def make(node: ClusterNode) -> None:
                 own.write_text(above.read_text(encoding="utf-8"), encoding="utf-8")
 
 
-def processes(node: ClusterNode) -> set[int]:
+def list_processes(node: ClusterNode) -> set[int]:
     """Return every process in it and below."""
     pids: set[int] = set()
-    for folder in _folders(node):
+    for folder in _list_folders(node):
         with contextlib.suppress(FileNotFoundError):
             lines = (folder / "cgroup.procs").read_text(encoding="utf-8").split()
             pids |= {int(pid) for pid in lines}
@@ -39,31 +39,33 @@ def processes(node: ClusterNode) -> set[int]:
 
 def remove(node: ClusterNode) -> None:
     """Remove it and all below; its processes must have ended."""
-    wait.until(lambda: _is_removed(node), "the cgroup of the pods is empty", seconds=_EMPTY_SECONDS)
+    wait.wait_until(
+        lambda: _is_removed(node), "the cgroup of the pods is empty", seconds=_EMPTY_SECONDS
+    )
 
 
 def exists(node: ClusterNode) -> bool:
     """Return whether the node's cgroup exists."""
-    return any(_folders(node))
+    return any(_list_folders(node))
 
 
 def _is_removed(node: ClusterNode) -> bool:
     # From below: the deepest have the longest paths.
-    for folder in sorted(_folders(node), key=lambda path: len(path.parts), reverse=True):
+    for folder in sorted(_list_folders(node), key=lambda path: len(path.parts), reverse=True):
         with contextlib.suppress(OSError):
             folder.rmdir()
     return not exists(node)
 
 
-def _folders(node: ClusterNode) -> Iterator[Path]:
-    for top in _hierarchies():
+def _list_folders(node: ClusterNode) -> Iterator[Path]:
+    for top in _list_hierarchies():
         own = top / node.cgroup
         if own.is_dir():
             yield own
             yield from (path for path in own.rglob("*") if path.is_dir())
 
 
-def _hierarchies() -> list[Path]:
+def _list_hierarchies() -> list[Path]:
     if (_ROOT / "cgroup.controllers").exists():
         return [_ROOT]
     return [path for path in _ROOT.iterdir() if (path / "cgroup.procs").exists()]

@@ -56,7 +56,7 @@ class ClusterPaths:
     home: Path
 
     @classmethod
-    def usual(cls) -> "ClusterPaths":
+    def find_usual(cls) -> "ClusterPaths":
         """Return those in the project's cache."""
         return cls(jars.choose_cache_dir() / "cluster")
 
@@ -102,7 +102,7 @@ class ClusterPaths:
         self.scratch.mkdir(exist_ok=True)
         self.scratch.chmod(0o1777)
 
-    def of(self, node: ClusterNode) -> "NodePaths":
+    def locate(self, node: ClusterNode) -> "NodePaths":
         """Return the files of one of its nodes."""
         return NodePaths(self, node)
 

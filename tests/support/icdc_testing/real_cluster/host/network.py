@@ -29,16 +29,16 @@ def make(where: ClusterPaths) -> None:
         ) from exc
     (where.run / _SAVED).write_text(json.dumps(before), encoding="utf-8")
     _set(dict.fromkeys(before, "1"))
-    ip("link", "add", layout.BRIDGE, "type", "bridge")
+    run_ip("link", "add", layout.BRIDGE, "type", "bridge")
     length = layout.PODS.rpartition("/")[2]
-    ip("address", "add", f"{layout.ADDRESS}/{length}", "dev", layout.BRIDGE)
-    ip("link", "set", layout.BRIDGE, "up")
+    run_ip("address", "add", f"{layout.ADDRESS}/{length}", "dev", layout.BRIDGE)
+    run_ip("link", "set", layout.BRIDGE, "up")
 
 
 def remove(where: ClusterPaths) -> None:
     """Take the bridge away, if it is there, and give the kernel its settings back."""
     if exists():
-        ip("link", "delete", layout.BRIDGE)
+        run_ip("link", "delete", layout.BRIDGE)
     saved = where.run / _SAVED
     if saved.exists():
         _set(json.loads(saved.read_text(encoding="utf-8")))
@@ -46,14 +46,14 @@ def remove(where: ClusterPaths) -> None:
 
 def add_address(node: ClusterNode) -> None:
     """Give the bridge the address of another node. Submission where it has it."""
-    ip("address", "add", f"{node.address}/32", "dev", layout.BRIDGE)
+    run_ip("address", "add", f"{node.address}/32", "dev", layout.BRIDGE)
 
 
 def remove_address(node: ClusterNode) -> None:
     """Take it away again, where it is there."""
-    shown = ip("-4", "address", "show", "dev", layout.BRIDGE)
+    shown = run_ip("-4", "address", "show", "dev", layout.BRIDGE)
     if f"inet {node.address}/32" in shown:
-        ip("address", "delete", f"{node.address}/32", "dev", layout.BRIDGE)
+        run_ip("address", "delete", f"{node.address}/32", "dev", layout.BRIDGE)
 
 
 def exists() -> bool:
@@ -61,7 +61,7 @@ def exists() -> bool:
     return Path("/sys/class/net", layout.BRIDGE).exists()
 
 
-def ip(*arguments: str) -> str:
+def run_ip(*arguments: str) -> str:
     """Run `ip` of iproute2 and return its output; Submission with its complaint if it fails."""
     command = ["ip", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

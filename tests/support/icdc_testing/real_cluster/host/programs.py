@@ -79,7 +79,7 @@ def kill(pids: Iterable[int]) -> None:
     doomed = {pid: started for pid in pids if (started := _read_start(pid)) is not None}
     _signal(doomed, signal.SIGKILL)
     for pid, started in doomed.items():
-        wait.until(
+        wait.wait_until(
             lambda pid=pid, started=started: _read_start(pid) != started,  # type: ignore[misc]
             f"process {pid} is gone",
             seconds=_END_SECONDS,

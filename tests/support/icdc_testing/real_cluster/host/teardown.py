@@ -27,7 +27,7 @@ _CNI_RESULTS = Path("/var/lib/cni/results")
 _CHAIN_PREFIX = "KUBE-"
 
 
-def down(where: ClusterPaths) -> None:
+def take_down(where: ClusterPaths) -> None:
     """Return when nothing of the cluster is left but its stores of images.
 
     Submission names what is left.
@@ -36,7 +36,7 @@ def down(where: ClusterPaths) -> None:
         return
     programs.end(where, ["spark-operator"])
     for node in layout.NODES:
-        _end_node(where.of(node))
+        _end_node(where.locate(node))
     programs.end(where)
     _clean_iptables(where)
     network.remove(where)
@@ -45,7 +45,7 @@ def down(where: ClusterPaths) -> None:
         cgroups.remove(node)
     shutil.rmtree(where.run)
     _remove_fixed()
-    left = leftovers(where)
+    left = list_leftovers(where)
     if left:
         raise Submission("The cluster is down, but these are left: " + "; ".join(left))
 
@@ -72,24 +72,24 @@ def remove_images(where: ClusterPaths) -> None:
     loading into an empty store takes it two seconds more.
     """
     for node in layout.NODES:
-        folder = where.of(node).images
+        folder = where.locate(node).images
         if folder.is_dir():
             shutil.rmtree(folder)
 
 
-def leftovers(where: ClusterPaths) -> list[str]:
+def list_leftovers(where: ClusterPaths) -> list[str]:
     """List in words what a cluster that is down has left behind."""
     names = []
     for node in layout.NODES:
-        if shims := containers.shims(where.of(node)):
+        if shims := containers.list_shims(where.locate(node)):
             names.append(f"processes {shims}")
         if cgroups.exists(node):
             names.append(f"the cgroup {node.cgroup}")
     if network.exists():
         names.append(f"the bridge {layout.BRIDGE}")
-    if chains := _chains():
+    if chains := _list_chains():
         names.append(f"the iptables chains {', '.join(chains)}")
-    if mounts := _mounts(where.run):
+    if mounts := _list_mounts(where.run):
         names.append(f"the mounts {', '.join(map(str, mounts))}")
     if files := [*_list_fixed(), *(path for path in [where.run] if path.exists())]:
         names.append(f"the files {', '.join(map(str, files))}")
@@ -102,7 +102,7 @@ def _end_node(at: NodePaths) -> None:
     running = programs.read_record(at.cluster)
     # The kubelet first: it would start again what ends here.
     programs.end(at.cluster, [kubelet])
-    programs.kill(cgroups.processes(at.node))
+    programs.kill(cgroups.list_processes(at.node))
     containers.kill_shims(at)
     if containerd in running:
         # A test may have left it stopped.
@@ -118,7 +118,7 @@ def _clean_iptables(where: ClusterPaths) -> None:
     if not config.exists():
         return
     try:
-        proxy = binaries.program("kube-proxy")
+        proxy = binaries.ensure_program("kube-proxy")
     except IcdcError:
         return  # Without it no rule was made, either.
     subprocess.run(
@@ -126,7 +126,7 @@ def _clean_iptables(where: ClusterPaths) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=120,
-        check=False,  # It complains about what was never there; `leftovers` judges.
+        check=False,  # It complains about what was never there; `list_leftovers` judges.
     )
     for table in ("filter", "nat", "mangle"):
         for tool in ("iptables", "ip6tables"):
@@ -135,32 +135,32 @@ def _clean_iptables(where: ClusterPaths) -> None:
 
 def _remove_chains(tool: str, table: str) -> None:
     """Remove the rules that lead to the chains, then the chains, which may refer to each other."""
-    rules = _rules(tool, table)
+    rules = _list_rules(tool, table)
     for rule in rules:
         words = rule.split()
         if words[0] == "-A" and not words[1].startswith(_CHAIN_PREFIX) and _CHAIN_PREFIX in rule:
-            _run(tool, "-t", table, "-D", *_words(rule)[1:])
+            _run(tool, "-t", table, "-D", *_split_words(rule)[1:])
     chains = [rule.split()[1] for rule in rules if rule.startswith(f"-N {_CHAIN_PREFIX}")]
     for option in ("-F", "-X"):
         for chain in chains:
             _run(tool, "-t", table, option, chain)
 
 
-def _chains() -> list[str]:
+def _list_chains() -> list[str]:
     return [
         f"{tool} {table} {rule.split()[1]}"
         for tool in ("iptables", "ip6tables")
         for table in ("filter", "nat", "mangle")
-        for rule in _rules(tool, table)
+        for rule in _list_rules(tool, table)
         if rule.startswith(f"-N {_CHAIN_PREFIX}")
     ]
 
 
-def _rules(tool: str, table: str) -> list[str]:
+def _list_rules(tool: str, table: str) -> list[str]:
     return _run(tool, "-t", table, "-S").splitlines()
 
 
-def _words(rule: str) -> list[str]:
+def _split_words(rule: str) -> list[str]:
     """Return the words of a rule, whose comments are in quotes."""
     return shlex.split(rule)
 
@@ -177,7 +177,7 @@ def _run(*command: str) -> str:
     return done.stdout
 
 
-def _mounts(folder: Path) -> list[Path]:
+def _list_mounts(folder: Path) -> list[Path]:
     """Return the mount points in the folder, the innermost first."""
     lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
     points = [Path(line.split()[1]) for line in lines]
@@ -185,17 +185,17 @@ def _mounts(folder: Path) -> list[Path]:
 
 
 def _unmount(folder: Path) -> None:
-    for path in _mounts(folder):
+    for path in _list_mounts(folder):
         _run("umount", "--lazy", str(path))
 
 
 def _list_fixed() -> list[Path]:
     """Return unused files that kubelets and network plugins wrote outside of our folder."""
     links = (path for path in _POD_LOGS.glob("*.log") if path.is_symlink() and not path.exists())
-    return [*links, *(path for node in layout.NODES for path in _network_results(node))]
+    return [*links, *(path for node in layout.NODES for path in _list_network_results(node))]
 
 
-def _network_results(node: ClusterNode) -> list[Path]:
+def _list_network_results(node: ClusterNode) -> list[Path]:
     if cgroups.exists(node):
         return []  # It is up: they are in use.
     own = list(_CNI_RESULTS.glob(f"{node.cgroup}-*-eth0"))

@@ -32,43 +32,43 @@ def start(starter: Starter, at: NodePaths) -> None:
     if path is None:
         raise Submission("containerd is not on PATH.")
     config = at.folder / "containerd.toml"
-    config.write_text(_config(at), encoding="utf-8")
+    config.write_text(_build_config(at), encoding="utf-8")
     _write_network(at)
     program = starter.start(Path(path), ["--config", str(config)], name=at.programs[1])
     program.wait_until(
-        lambda: _ctr(at, "version").returncode == 0, "ctr answers", seconds=_START_SECONDS
+        lambda: _call_ctr(at, "version").returncode == 0, "ctr answers", seconds=_START_SECONDS
     )
     forget(at)
 
 
 def forget(at: NodePaths) -> None:
     """Remove all containers, which must have ended, and what they wrote."""
-    names = ctr(at, "containers", "list", "--quiet").split()
+    names = run_ctr(at, "containers", "list", "--quiet").split()
     if names:
-        _ctr(at, "tasks", "delete", "--force", *names)
-        ctr(at, "containers", "delete", *names)
+        _call_ctr(at, "tasks", "delete", "--force", *names)
+        run_ctr(at, "containers", "delete", *names)
 
 
-def ctr(at: NodePaths, *arguments: str) -> str:
+def run_ctr(at: NodePaths, *arguments: str) -> str:
     """Run containerd's client and return its output; Submission with its complaint if it fails."""
-    done = _ctr(at, *arguments)
+    done = _call_ctr(at, *arguments)
     if done.returncode != 0:
         raise Submission(f"`ctr {' '.join(arguments)}` failed: {done.stderr.strip()[-2000:]}")
     return done.stdout
 
 
-def shims(at: NodePaths) -> list[int]:
+def list_shims(at: NodePaths) -> list[int]:
     """Return the processes between containerd and its containers; they outlive it."""
-    return list(_with_argument("containerd-shim", str(at.socket)))
+    return list(_find_processes("containerd-shim", str(at.socket)))
 
 
-def shim_sockets(at: NodePaths) -> list[Path]:
+def list_shim_sockets(at: NodePaths) -> list[Path]:
     """Return the sockets of the shims, which are outside of our folder."""
     address_files = at.containers.glob("io.containerd.runtime.v2.task/*/*/address")
     return [Path(file.read_text().strip().removeprefix("unix://")) for file in address_files]
 
 
-def _ctr(at: NodePaths, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def _call_ctr(at: NodePaths, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         ["ctr", "--address", str(at.socket), "--namespace", NAMESPACE, *arguments],
         stdin=subprocess.DEVNULL,
@@ -79,7 +79,7 @@ def _ctr(at: NodePaths, *arguments: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def _with_argument(program: str, argument: str) -> Iterable[int]:
+def _find_processes(program: str, argument: str) -> Iterable[int]:
     for line in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = line.read_text(encoding="utf-8", errors="replace").split("\0")
@@ -89,7 +89,7 @@ def _with_argument(program: str, argument: str) -> Iterable[int]:
             yield int(line.parent.name)
 
 
-def _config(at: NodePaths) -> str:
+def _build_config(at: NodePaths) -> str:
     return f"""\
 version = 2
 root = "{at.images}"
@@ -142,7 +142,7 @@ def _write_network(at: NodePaths) -> None:
 
 def kill_shims(at: NodePaths) -> None:
     """End the shims, and remove the sockets that they leave behind."""
-    sockets = shim_sockets(at)
-    programs.kill(shims(at))
+    sockets = list_shim_sockets(at)
+    programs.kill(list_shims(at))
     for path in sockets:
         path.unlink(missing_ok=True)

@@ -42,7 +42,7 @@ class Credentials:
     tokens: Path
     folder: Path
 
-    def kubeconfig(self, who: str) -> Path:
+    def locate_kubeconfig(self, who: str) -> Path:
         """Return the path of the kubeconfig of one part of the cluster."""
         return self.folder / f"{who}.kubeconfig"
 
@@ -63,7 +63,7 @@ def make_credentials(where: ClusterPaths) -> Credentials:
     to_kubelet = authority.issue("to-kubelet", subject="/O=system:masters/CN=kube-apiserver")
     kubelet = authority.issue("kubelet", names=[f"DNS:{layout.FIRST.name}", f"IP:{layout.ADDRESS}"])
     tokens = {who: secrets.token_hex(16) for who in _USERS}
-    cluster = cluster_entry(authority.ca)
+    cluster = make_cluster_entry(authority.ca)
     for who, token in tokens.items():
         write_kubeconfig(where.run / f"{who}.kubeconfig", cluster, token, "default")
     lines = [f"{tokens[who]},{user},{who},{group}" for who, (user, group) in _USERS.items()]
@@ -71,7 +71,7 @@ def make_credentials(where: ClusterPaths) -> Credentials:
     return Credentials(server, to_kubelet, kubelet, table, where.run)
 
 
-def node_credentials(where: ClusterPaths, node: ClusterNode) -> tuple[Path, Certificates]:
+def issue_node_credentials(where: ClusterPaths, node: ClusterNode) -> tuple[Path, Certificates]:
     """Return the kubeconfig of another node's kubelet, and what it serves with.
 
     The API server reads its tokens when it starts: whoever comes later acts for the
@@ -79,15 +79,15 @@ def node_credentials(where: ClusterPaths, node: ClusterNode) -> tuple[Path, Cert
     """
     config = json.loads((where.run / "admin.kubeconfig").read_text(encoding="utf-8"))
     config["users"][0]["user"] |= {"as": f"system:node:{node.name}", "as-groups": ["system:nodes"]}
-    path = write_private(where.of(node).folder / "kubelet.kubeconfig", json.dumps(config))
-    return path, _of_kubelet(Authority.load(where.run / "certificates"), node)
+    path = write_private(where.locate(node).folder / "kubelet.kubeconfig", json.dumps(config))
+    return path, _issue_kubelet_certificate(Authority.load(where.run / "certificates"), node)
 
 
-def _of_kubelet(authority: Authority, node: ClusterNode) -> Certificates:
+def _issue_kubelet_certificate(authority: Authority, node: ClusterNode) -> Certificates:
     return authority.issue(f"kubelet-{node.name}", names=[f"DNS:{node.name}", f"IP:{node.address}"])
 
 
-def cluster_entry(ca: Path) -> dict[str, str]:
+def make_cluster_entry(ca: Path) -> dict[str, str]:
     """Return the entry of the API server for kubeconfigs."""
     return {
         "server": f"https://{layout.API.address}",
@@ -99,25 +99,27 @@ def start(starter: Starter, credentials: Credentials) -> Kubectl:
     """Start it; return once the API server can be used and controllers work."""
     where = starter.paths
     wanted = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
-    paths = binaries.programs(wanted)
+    paths = binaries.ensure_programs(wanted)
     # etcd is not protected: on loopback pods cannot reach it.
     client, peer = HeldPort(), HeldPort()
     try:
-        storing = flags.etcd(where.run / "etcd", client, peer)
+        storing = flags.build_etcd_flags(where.run / "etcd", client, peer)
         etcd = starter.start(paths["etcd"], storing)
         etcd.wait_until(Probe(client, "/health").answers, "/health answers", seconds=_ETCD_SECONDS)
     finally:
         client.release()
         peer.release()
-    apiserver = starter.start(paths["kube-apiserver"], _apiserver(credentials, client))
-    kubectl = Kubectl(paths["kubectl"], credentials.kubeconfig("admin"), where.run / "cache")
+    apiserver = starter.start(paths["kube-apiserver"], _build_apiserver_flags(credentials, client))
+    kubectl = Kubectl(paths["kubectl"], credentials.locate_kubeconfig("admin"), where.run / "cache")
     apiserver.wait_until(
         lambda: kubectl.run("get", "--raw", "/readyz").code == 0,
         "/readyz is ok",
         seconds=_READY_SECONDS,
     )
-    controllers = starter.start(paths["kube-controller-manager"], _controllers(credentials))
-    starter.start(paths["kube-scheduler"], _scheduler(credentials))
+    controllers = starter.start(
+        paths["kube-controller-manager"], _build_controller_flags(credentials)
+    )
+    starter.start(paths["kube-scheduler"], _build_scheduler_flags(credentials))
     account = ("get", "serviceaccount", "default", "-n", "default")
     controllers.wait_until(
         lambda: kubectl.run(*account).code == 0,
@@ -127,7 +129,7 @@ def start(starter: Starter, credentials: Credentials) -> Kubectl:
     return kubectl
 
 
-def _apiserver(credentials: Credentials, store: HeldPort) -> list[str]:
+def _build_apiserver_flags(credentials: Credentials, store: HeldPort) -> list[str]:
     server, to_kubelet = credentials.server, credentials.to_kubelet
     return [
         f"--etcd-servers=http://{store.address}",
@@ -152,9 +154,9 @@ def _apiserver(credentials: Credentials, store: HeldPort) -> list[str]:
     ]
 
 
-def _controllers(credentials: Credentials) -> list[str]:
+def _build_controller_flags(credentials: Credentials) -> list[str]:
     return [
-        f"--kubeconfig={credentials.kubeconfig('controllers')}",
+        f"--kubeconfig={credentials.locate_kubeconfig('controllers')}",
         "--use-service-account-credentials",
         f"--service-account-private-key-file={credentials.server.key}",
         f"--root-ca-file={credentials.server.ca}",
@@ -164,9 +166,9 @@ def _controllers(credentials: Credentials) -> list[str]:
     ]
 
 
-def _scheduler(credentials: Credentials) -> list[str]:
+def _build_scheduler_flags(credentials: Credentials) -> list[str]:
     return [
-        f"--kubeconfig={credentials.kubeconfig('scheduler')}",
+        f"--kubeconfig={credentials.locate_kubeconfig('scheduler')}",
         "--leader-elect=false",
         "--secure-port=0",
         "--profiling=false",

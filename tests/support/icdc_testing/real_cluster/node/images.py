@@ -28,7 +28,7 @@ def load_own(at: NodePaths) -> None:
     for program, name in (("pause", containers.PAUSE_IMAGE), ("pod", POD_IMAGE)):
         with tempfile.TemporaryDirectory(prefix="icdc-image-") as scratch:
             archive = Path(scratch) / "image.tar"
-            oci.write(archive, name, binaries.program(program))
+            oci.write(archive, name, binaries.ensure_program(program))
             load(at, archive)
 
 
@@ -37,8 +37,8 @@ def load(at: NodePaths, archive: Path) -> list[str]:
 
     Costs nothing where the store has them. BadSpec for an archive that gives no name.
     """
-    present = _present(at)
-    wanted = {full_name(image.name): image.digest for image in oci.list_images(archive)}
+    present = _list_present(at)
+    wanted = {complete_name(image.name): image.digest for image in oci.list_images(archive)}
     if "" in wanted:
         raise BadSpec(f"{archive} does not say what its image is called.")
     if any(present.get(name) != digest for name, digest in wanted.items()):
@@ -50,7 +50,7 @@ def load(at: NodePaths, archive: Path) -> list[str]:
 def tag(at: NodePaths, name: str, other: str) -> str:
     """Give an image of the store a second name, which differs in its tag; return that name."""
     second = f"{name.rpartition(':')[0]}:{other}"
-    containers.ctr(at, "images", "tag", "--force", name, second)
+    containers.run_ctr(at, "images", "tag", "--force", name, second)
     return second
 
 
@@ -59,12 +59,12 @@ def copy(source: NodePaths, at: NodePaths, name: str) -> None:
 
     BadSpec where the other has none of that name.
     """
-    digest = _present(source).get(name)
+    digest = _list_present(source).get(name)
     if digest is None:
         raise BadSpec(f"{source.node.name} has no image {name}.")
-    if _present(at).get(name) != digest:
+    if _list_present(at).get(name) != digest:
         # Nothing of it is written twice: most layers are those of the image before.
-        digests = set(containers.ctr(at, "content", "list", "--quiet").split())
+        digests = set(containers.run_ctr(at, "content", "list", "--quiet").split())
         blobs = source.images / _BLOBS
         # Not in memory: a layer may have half a gigabyte.
         with tempfile.TemporaryDirectory(prefix="icdc-image-", dir=at.images) as scratch:
@@ -74,7 +74,7 @@ def copy(source: NodePaths, at: NodePaths, name: str) -> None:
     _remember(at, {name: digest})
 
 
-def full_name(name: str) -> str:
+def complete_name(name: str) -> str:
     """Return the name that pods use: with registry and tag. "" stays as it is.
 
     The kubelet would look for a name without a registry in a public one; `localhost` is none.
@@ -93,23 +93,27 @@ def _import(at: NodePaths, archive: Path, wanted: dict[str, str]) -> None:
     containerd takes the names of an archive as they are, or makes some from digests.
     """
     base = "icdc-import"
-    before = _present(at)
-    containers.ctr(at, "images", "import", "--digests", "--base-name", base, str(archive))
+    before = _list_present(at)
+    containers.run_ctr(at, "images", "import", "--digests", "--base-name", base, str(archive))
     for name, digest in wanted.items():
-        name_of_digest = next(name for name, present in _present(at).items() if present == digest)
+        name_of_digest = next(
+            name for name, present in _list_present(at).items() if present == digest
+        )
         if name_of_digest != name:
-            containers.ctr(at, "images", "tag", "--force", name_of_digest, name)
+            containers.run_ctr(at, "images", "tag", "--force", name_of_digest, name)
     expected_names = {*before, *wanted}
     extra = [
-        name for name in _present(at) if name not in expected_names and not name.startswith("sha")
+        name
+        for name in _list_present(at)
+        if name not in expected_names and not name.startswith("sha")
     ]
     if extra:
-        containers.ctr(at, "images", "remove", *extra)
+        containers.run_ctr(at, "images", "remove", *extra)
 
 
-def _present(at: NodePaths) -> dict[str, str]:
+def _list_present(at: NodePaths) -> dict[str, str]:
     """Return the images of the store: names and digests."""
-    lines = containers.ctr(at, "images", "list").splitlines()[1:]
+    lines = containers.run_ctr(at, "images", "list").splitlines()[1:]
     columns = [line.split() for line in lines]
     return {columns_of_image[0]: columns_of_image[2] for columns_of_image in columns}
 
@@ -123,8 +127,8 @@ def _remember(at: NodePaths, names: dict[str, str]) -> None:
     for name in sorted(used, key=lambda name: used[name], reverse=True):
         by_repository.setdefault(name.rpartition(":")[0], []).append(name)
     old = [name for names in by_repository.values() for name in names[_RETAINED:]]
-    present = _present(at)
+    present = _list_present(at)
     if any(name in present for name in old):
-        containers.ctr(at, "images", "remove", *(name for name in old if name in present))
+        containers.run_ctr(at, "images", "remove", *(name for name in old if name in present))
     retained = {name: used[name] for name in used if name not in old}
     path.write_text(json.dumps(retained), encoding="utf-8")

@@ -37,14 +37,16 @@ _DNS_RULES = [
 def start(starter: Starter, credentials: Credentials, kubectl: Kubectl) -> None:
     """Start the first node; return once it is Ready and names are resolved."""
     where = starter.paths
-    paths = binaries.programs(("kube-proxy", "coredns"))
-    own = credentials.kubeconfig("kubelet"), credentials.kubelet
-    kubelet = start_kubelet(starter, where.of(layout.FIRST), *own)
-    proxy = _write(where.run / "proxy.json", _proxy(credentials.kubeconfig("proxy")))
+    paths = binaries.ensure_programs(("kube-proxy", "coredns"))
+    own = credentials.locate_kubeconfig("kubelet"), credentials.kubelet
+    kubelet = start_kubelet(starter, where.locate(layout.FIRST), *own)
+    proxy = _write(
+        where.run / "proxy.json", _build_proxy_config(credentials.locate_kubeconfig("proxy"))
+    )
     starter.start(paths["kube-proxy"], [f"--config={proxy}"])
     _allow_dns(kubectl)
     corefile = where.run / "Corefile"
-    corefile.write_text(_corefile(credentials.kubeconfig("dns")), encoding="utf-8")
+    corefile.write_text(_build_corefile(credentials.locate_kubeconfig("dns")), encoding="utf-8")
     starter.start(paths["coredns"], ["-conf", str(corefile)])
     wait_until_ready(kubelet, kubectl, layout.FIRST)
 
@@ -59,9 +61,9 @@ def start_kubelet(
     """Start the kubelet of a node, beside its containerd; the node registers with the taints."""
     cgroups.make(at.node)
     (at.folder / "resolv.conf").touch()
-    config = {**_kubelet(at, serving), "registerWithTaints": list(taints)}
+    config = {**_build_kubelet_config(at, serving), "registerWithTaints": list(taints)}
     return starter.start(
-        binaries.program("kubelet"),
+        binaries.ensure_program("kubelet"),
         [
             f"--config={_write(at.folder / 'kubelet.json', config)}",
             f"--kubeconfig={kubeconfig}",
@@ -89,7 +91,7 @@ def _write(path: Path, config: dict[str, Any]) -> Path:
     return path
 
 
-def _kubelet(at: NodePaths, serving: Certificates) -> dict[str, Any]:
+def _build_kubelet_config(at: NodePaths, serving: Certificates) -> dict[str, Any]:
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -127,7 +129,7 @@ def _kubelet(at: NodePaths, serving: Certificates) -> dict[str, Any]:
     }
 
 
-def _proxy(kubeconfig: Path) -> dict[str, Any]:
+def _build_proxy_config(kubeconfig: Path) -> dict[str, Any]:
     return {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
@@ -150,7 +152,7 @@ def _proxy(kubeconfig: Path) -> dict[str, Any]:
     }
 
 
-def _corefile(kubeconfig: Path) -> str:
+def _build_corefile(kubeconfig: Path) -> str:
     return f"""\
 . {{
   bind {layout.ADDRESS}
@@ -181,4 +183,4 @@ def _allow_dns(kubectl: Kubectl) -> None:
         "subjects": [{"apiGroup": group, "kind": "User", "name": name}],
     }
     for manifest in (role, binding):
-        kubectl.ok("apply", "-f", "-", stdin=json.dumps(manifest))
+        kubectl.run_ok("apply", "-f", "-", stdin=json.dumps(manifest))

@@ -47,7 +47,7 @@ def collect(
 
     What `without` names is left out: a store that has it finds it there.
     """
-    file = blobs / _hex(digest)
+    file = blobs / _strip_algorithm(digest)
     manifest = json.loads(file.read_bytes())
     parts = [
         digest,
@@ -58,21 +58,21 @@ def collect(
     entry = {"mediaType": kind, "digest": digest, "size": size}
     entry["annotations"] = dict.fromkeys(NAME_ANNOTATIONS, name)
     with tarfile.open(archive, mode="w") as tar:
-        for file_name, data in _frame([entry]).items():
+        for file_name, data in _build_frame([entry]).items():
             _add(tar, file_name, data, mode=0o644)
         for part in dict.fromkeys(parts):
             if part not in without:
-                tar.add(blobs / _hex(part), f"blobs/sha256/{_hex(part)}")
+                tar.add(blobs / _strip_algorithm(part), f"blobs/sha256/{_strip_algorithm(part)}")
 
 
 def write(archive: Path, name: str, program: Path, *, architecture: str = "amd64") -> None:
     """Write an image whose entry point is the program, which must not need any other file."""
-    layer = _layer(program)
+    layer = _build_layer(program)
     config = {
         "architecture": architecture,
         "os": "linux",
         "config": {"Entrypoint": [f"/{program.name}"], "User": "185:185"},
-        "rootfs": {"type": "layers", "diff_ids": [_digest(layer)]},
+        "rootfs": {"type": "layers", "diff_ids": [_compute_digest(layer)]},
     }
     packed = gzip.compress(layer, 1, mtime=0)
     _write(archive, name, config, [packed], f"{_MEDIA}.layer.v1.tar+gzip")
@@ -80,11 +80,11 @@ def write(archive: Path, name: str, program: Path, *, architecture: str = "amd64
 
 def write_files(archive: Path, name: str, *files: Mapping[str, bytes]) -> None:
     """Write an image of layers of files, lowest first, not compressed: as `make images` does."""
-    layers = [_tar(layer, mode=0o644) for layer in files]
+    layers = [_build_tar(layer, mode=0o644) for layer in files]
     config = {
         "architecture": "amd64",
         "os": "linux",
-        "rootfs": {"type": "layers", "diff_ids": [_digest(layer) for layer in layers]},
+        "rootfs": {"type": "layers", "diff_ids": [_compute_digest(layer) for layer in layers]},
     }
     _write(archive, name, config, layers, f"{_MEDIA}.layer.v1.tar")
 
@@ -102,13 +102,13 @@ def _write(
     entry = _store(blobs, manifest["mediaType"], json.dumps(manifest).encode())
     entry["annotations"] = dict.fromkeys(NAME_ANNOTATIONS, name)
     files = {
-        **_frame([entry]),
+        **_build_frame([entry]),
         **{f"blobs/sha256/{digest}": data for digest, data in blobs.items()},
     }
-    archive.write_bytes(_tar(files, mode=0o644))
+    archive.write_bytes(_build_tar(files, mode=0o644))
 
 
-def _frame(manifests: list[dict[str, Any]]) -> dict[str, bytes]:
+def _build_frame(manifests: list[dict[str, Any]]) -> dict[str, bytes]:
     """Return the files of an archive beside its blobs, by path."""
     index = {"schemaVersion": 2, "manifests": manifests}
     return {
@@ -117,25 +117,25 @@ def _frame(manifests: list[dict[str, Any]]) -> dict[str, bytes]:
     }
 
 
-def _hex(digest: str) -> str:
+def _strip_algorithm(digest: str) -> str:
     return digest.removeprefix("sha256:")
 
 
-def _layer(program: Path) -> bytes:
-    return _tar({program.name: program.read_bytes()}, mode=0o755)
+def _build_layer(program: Path) -> bytes:
+    return _build_tar({program.name: program.read_bytes()}, mode=0o755)
 
 
 def _store(blobs: dict[str, bytes], media_type: Any, data: bytes) -> dict[str, Any]:
-    digest = _digest(data)
+    digest = _compute_digest(data)
     blobs[digest.removeprefix("sha256:")] = data
     return {"mediaType": media_type, "digest": digest, "size": len(data)}
 
 
-def _digest(data: bytes) -> str:
+def _compute_digest(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def _tar(files: Mapping[str, bytes], *, mode: int) -> bytes:
+def _build_tar(files: Mapping[str, bytes], *, mode: int) -> bytes:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
         for name, data in files.items():

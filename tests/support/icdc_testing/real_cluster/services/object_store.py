@@ -35,7 +35,7 @@ _START_SECONDS = 60.0
 
 
 def start(starter: Starter) -> Program:
-    """Start it; `ready` waits for it."""
+    """Start it; `wait_until_ready` waits for it."""
     folder = starter.paths.run / "objects"
     folder.mkdir(exist_ok=True)
     credentials = {"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}
@@ -57,13 +57,13 @@ def start(starter: Starter) -> Program:
     )
 
 
-def ready(program: Program) -> dict[str, str]:
+def wait_until_ready(program: Program) -> dict[str, str]:
     """Return, once the bucket is there, what a client must know."""
     program.wait_until(_has_bucket, f"the bucket {BUCKET} is there", seconds=_START_SECONDS)
     return dict(PROPERTIES)
 
 
-def client() -> S3FileSystem:
+def make_client() -> S3FileSystem:
     """Return a client on this host."""
     return S3FileSystem(
         endpoint_override=PORT.address,
@@ -79,7 +79,7 @@ def client() -> S3FileSystem:
 
 def _has_bucket() -> bool:
     try:
-        client().create_dir(BUCKET)
+        make_client().create_dir(BUCKET)
     except (OSError, ArrowException):
         return False
     return True

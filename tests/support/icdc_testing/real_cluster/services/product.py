@@ -9,7 +9,7 @@ _SECOND = "-buildkit"
 """How the tags of images end that the second builder made (tools/images/images.py)."""
 
 
-def by_builder(loaded: list[str]) -> dict[str, list[str]]:
+def group_by_builder(loaded: list[str]) -> dict[str, list[str]]:
     """Return images by the fact of the cluster that names them: `images`, and those of BuildKit."""
     second = [image for image in loaded if image.endswith(_SECOND)]
     return {
@@ -18,18 +18,18 @@ def by_builder(loaded: list[str]) -> dict[str, list[str]]:
     }
 
 
-def operator_values(loaded: list[str], namespaces: list[str]) -> dict[str, Any]:
+def build_operator_values(loaded: list[str], namespaces: list[str]) -> dict[str, Any]:
     """Return values for the operator's chart: our images among those, these namespaces and no
     others."""
     return {
-        "image": _image(loaded, "operator"),
-        "spark": {"image": _image(loaded, "spark")},
+        "image": _find_image(loaded, "operator"),
+        "spark": {"image": _find_image(loaded, "spark")},
         "watchNamespaces": namespaces,
         "readCatalogSecrets": True,
     }
 
 
-def _image(loaded: list[str], target: str) -> dict[str, str]:
+def _find_image(loaded: list[str], target: str) -> dict[str, str]:
     """Return the values of that image; AssertionError where the cluster does not have it."""
     images = [image for image in loaded if f"/{target}:" in image]
     assert images, f"the cluster has no image {target}: bring it up with --images; it has {loaded}"

@@ -45,7 +45,7 @@ def fetch() -> list[Path]:
 
 
 def start(starter: Starter) -> Program:
-    """Start it; `ready` waits for it."""
+    """Start it; `wait_until_ready` waits for it."""
     class_path = os.pathsep.join(map(str, fetch()))
     folder = starter.paths.run / "catalog"
     folder.mkdir(exist_ok=True)
@@ -71,7 +71,7 @@ def start(starter: Starter) -> Program:
     )
 
 
-def ready(program: Program) -> dict[str, str]:
+def wait_until_ready(program: Program) -> dict[str, str]:
     """Return, once it answers, the properties by which a client in a pod or here finds it."""
     program.wait_until(Probe(PORT, "/v1/config").answers, "/v1/config", seconds=_START_SECONDS)
     return {"uri": URI, "warehouse": WAREHOUSE, **object_store.PROPERTIES}

@@ -53,24 +53,28 @@ def define(kubectl: Kubectl) -> None:
 
     It ends when it is started before.
     """
-    source = binaries.source_folder(NAME)
-    kubectl.ok("apply", "--server-side", "-f", str(source / "config" / "crd" / "bases"))
-    kubectl.ok("apply", "-f", "-", stdin=json.dumps(_account()))
-    wait.until(lambda: _are_served(kubectl), "its kinds are served")
+    source = binaries.find_source_folder(NAME)
+    kubectl.run_ok("apply", "--server-side", "-f", str(source / "config" / "crd" / "bases"))
+    kubectl.run_ok("apply", "-f", "-", stdin=json.dumps(_build_account()))
+    wait.wait_until(lambda: _are_served(kubectl), "its kinds are served")
 
 
 def install(starter: Starter, kubectl: Kubectl) -> None:
     """Start it for the first time, after `define`; return once it is ready."""
-    token = kubectl.ok("create", "token", NAME, "-n", NAME, f"--duration={_TOKEN_HOURS}h").strip()
+    token = kubectl.run_ok(
+        "create", "token", NAME, "-n", NAME, f"--duration={_TOKEN_HOURS}h"
+    ).strip()
     ca = starter.paths.run / "certificates" / "ca.pem"
-    write_kubeconfig(_kubeconfig(starter.paths), control_plane.cluster_entry(ca), token, NAME)
+    write_kubeconfig(
+        _locate_kubeconfig(starter.paths), control_plane.make_cluster_entry(ca), token, NAME
+    )
     start(starter)
 
 
 def start(starter: Starter) -> None:
     """Start it, again where it was stopped; return once it is ready."""
     program = starter.start(
-        binaries.program(NAME),
+        binaries.ensure_program(NAME),
         [
             *("controller", "start", "--namespaces="),
             f"--health-probe-bind-address={_HEALTH.address}",
@@ -79,7 +83,7 @@ def start(starter: Starter) -> None:
         ],
         name=NAME,
         environment={
-            "KUBECONFIG": str(_kubeconfig(starter.paths)),
+            "KUBECONFIG": str(_locate_kubeconfig(starter.paths)),
             # What it would find in a pod; spark-submit, which it runs, uses them.
             "KUBERNETES_SERVICE_HOST": layout.API.host,
             "KUBERNETES_SERVICE_PORT": str(layout.API.number),
@@ -108,11 +112,11 @@ def _are_served(kubectl: Kubectl) -> bool:
     return len(kubectl.run("api-resources", *how).out.split()) == sum(map(len, _KINDS.values()))
 
 
-def _kubeconfig(where: ClusterPaths) -> Path:
+def _locate_kubeconfig(where: ClusterPaths) -> Path:
     return where.run / f"{NAME}.kubeconfig"
 
 
-def _account() -> dict[str, Any]:
+def _build_account() -> dict[str, Any]:
     """Return namespace, ServiceAccount and rights, as one list."""
     rbac = "rbac.authorization.k8s.io"
     items = [

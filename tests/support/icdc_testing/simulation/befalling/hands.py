@@ -41,14 +41,14 @@ def put_back_state(world: "World", share: float) -> None:
             index.write(ALIAS, source.source, world.schedule.now)
     else:
         copy = copies[int((share - 0.5) * 2 * len(copies))].copy()
-        copy.history, copy.term = world.target.new_history(), index.term + 1
+        copy.history, copy.term = world.target.make_history(), index.term + 1
         copy.uuid = index.uuid
         world.target.indices[STATE] = copy
     _distrust(world, "an older state document was put back")
 
 
 def _find_served(world: "World") -> StoredIndex | None:
-    state = world.oracle.state()
+    state = world.oracle.read_state()
     name = state["index"] if state else None
     return world.target.indices.get(name) if name else None
 
@@ -63,7 +63,7 @@ def restore_index(world: "World", share: float) -> None:
     if old.uuid != index.uuid:
         return
     copy = old.copy()
-    copy.history, copy.damaged = world.target.new_history(), "restored"
+    copy.history, copy.damaged = world.target.make_history(), "restored"
     world.owe_export("restored")
     copy.aliases = index.aliases
     world.target.indices[index.name] = copy
@@ -80,7 +80,7 @@ def lose_writes(world: "World", share: float) -> None:
         return
     copy = old.copy()
     copy.damaged, copy.aliases, copy.term = "lost writes", index.aliases, index.term + 1
-    state = world.oracle.state()
+    state = world.oracle.read_state()
     at_rest = state is not None and state["intent"] is None and state["shards"] is not None
     recorded = max(state["shards"]["maxSeqNos"]) if at_rest and state else -1
     # A stale copy that is made the primary has a history of its own. A disk that lost what it had
@@ -88,7 +88,7 @@ def lose_writes(world: "World", share: float) -> None:
     # that there are fewer than were acknowledged. Amid a batch as many numbers may have been taken
     # by attempts that nobody counts: the protocol leaves that to verify.
     if share < 0.5 or old.max_seq_no >= recorded:
-        copy.history = world.target.new_history()
+        copy.history = world.target.make_history()
     world.owe_export("lost writes")
     world.target.indices[index.name] = copy
 
@@ -157,7 +157,7 @@ def delete_from_export(world: "World", share: float) -> None:
 
 def spring_ambush(world: "World") -> None:
     """Do so, once the new index holds documents."""
-    state = world.oracle.state()
+    state = world.oracle.read_state()
     intent = state["intent"] if state else None
     index = world.target.indices.get(intent["index"]) if intent else None
     if intent is not None and intent["kind"] == "Export" and index is not None and index.documents:

@@ -12,7 +12,7 @@ ORPHAN_SECONDS = 60.0
 """The longest that a task goes on without its driver."""
 
 
-def _driver(world: "World") -> "PlayedApplication | None":
+def _find_driver(world: "World") -> "PlayedApplication | None":
     runs = world.cluster.applications.values()
     live = [run for run in runs if run.process is not None and run.process.alive]
     return live[-1] if live else None
@@ -20,35 +20,35 @@ def _driver(world: "World") -> "PlayedApplication | None":
 
 def kill_driver(world: "World", share: float) -> None:
     """Kill the newest driver and its task."""
-    run = _driver(world)
+    run = _find_driver(world)
     if run is not None and run.process is not None:
         world.kill_driver(run.process)
 
 
 def orphan_task(world: "World", share: float) -> None:
     """Kill the newest driver; the task that it waits for goes on for a while."""
-    run = _driver(world)
+    run = _find_driver(world)
     if run is not None and run.process is not None:
         world.kill_driver(run.process, task_after=share * ORPHAN_SECONDS)
 
 
 def kill_task(world: "World", share: float) -> None:
     """Kill the task of the newest driver, which starts it again."""
-    run = _driver(world)
+    run = _find_driver(world)
     if run is not None and run.process is not None:
         run.process.loses_task = True
 
 
 def pause_driver(world: "World", share: float) -> None:
     """Stop the newest driver and its task for up to five minutes (SIGSTOP)."""
-    run = _driver(world)
+    run = _find_driver(world)
     if run is not None and run.process is not None:
         run.process.paused_until = world.schedule.now + share * 300.0
 
 
 def lose_node(world: "World", share: float) -> None:
     """Cut the newest driver from the API server; it hangs, or loses the target, for a while."""
-    run = _driver(world)
+    run = _find_driver(world)
     if run is None or run.process is None:
         return
     if share < 0.5:

@@ -32,7 +32,7 @@ def split_bulk(body: bytes) -> list[bytes]:
 def answer_bulk(target: "ModelTarget", name: str, body: bytes) -> tuple[int, dict[str, Any]]:
     """Apply the request and return the answer."""
     index = target.indices.get(name)
-    behind = target.pointing(name)
+    behind = target.find_aliased(name)
     guard = _fail_item("update", 404, "index_not_found_exception", "is not an alias")
     if behind:
         guard = _fail_item("update", 404, "document_missing_exception", "[icdc-guard]: missing")

@@ -15,7 +15,7 @@ from urllib3.exceptions import NewConnectionError
 from icdc_testing.simulation import border
 from icdc_testing.simulation.model.bulk import split_bulk
 from icdc_testing.simulation.model.stored_index import StoredIndex
-from icdc_testing.simulation.model.target import Answer, error
+from icdc_testing.simulation.model.target import Answer, answer_error
 from icdc_testing.simulation.schedule import Killed
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Network:
         schedule, target = self._world.schedule, self._world.target
         refusing = kind == "tasks" and schedule.now < target.refusing_tasks_until
         if fault == "busy" or refusing:
-            return error(429 if share < 0.3 else 503, "unavailable_shards_exception")
+            return answer_error(429 if share < 0.3 else 503, "unavailable_shards_exception")
         if fault in ("lost", "cut"):
             self._lose(never_sent=fault == "lost" and share < 0.5)
         if fault in ("held", "half-held", "late", "unanswered"):
@@ -131,7 +131,7 @@ class Network:
                 self._excuse(addressed, self._find(path), body)
             act()
 
-        self._world.schedule.at(seconds, act_again)
+        self._world.schedule.call_later(seconds, act_again)
 
     def _find(self, path: str) -> tuple[StoredIndex | None, str, int]:
         index = self._world.target.indices.get(path.strip("/").partition("/")[0])
@@ -170,7 +170,7 @@ class Network:
         if fault == "unanswered":
             act()
         elif fault == "late":
-            schedule.at(share * NETWORK_SECONDS, act)
+            schedule.call_later(share * NETWORK_SECONDS, act)
         else:
             if fault == "half-held":
                 operations = split_bulk(body)
@@ -195,7 +195,7 @@ class Network:
             del target.tasks[number]
             act(body)
 
-        self._world.schedule.at(seconds, end)
+        self._world.schedule.call_later(seconds, end)
 
     def _lose(self, *, never_sent: bool) -> None:
         nobody: Any = None
@@ -233,7 +233,7 @@ class SimulatedConnection(Connection):
     ) -> Any:
         """Send the request through the world's network."""
         tag = (headers or {}).get("x-opaque-id", "")
-        status, content = border.world().network.request(method, url, params or {}, body, tag)
+        status, content = border.get_world().network.request(method, url, params or {}, body, tag)
         text = to_json(content).decode()
         if not 200 <= status < 300 and status not in ignore:
             self._raise_error(status, text, "application/json")

@@ -95,7 +95,7 @@ class StoredIndex:
         external: int | None = None,
     ) -> tuple[str, int]:
         """Store a document, or delete it where `source` is None; return result and version."""
-        current = self.current_version(document_id, now)
+        current = self.find_version(document_id, now)
         there = self.documents.get(document_id)
         if external is not None and current is not None and external <= current:
             raise VersionConflictError(current)
@@ -111,7 +111,7 @@ class StoredIndex:
         self.tombstones.pop(document_id, None)
         return ("updated" if there else "created"), version
 
-    def current_version(self, document_id: str, now: float) -> int | None:
+    def find_version(self, document_id: str, now: float) -> int | None:
         """Return the version that a write is compared with; None where nothing is known."""
         if document_id in self.documents:
             return self.documents[document_id].version

@@ -21,12 +21,12 @@ Params = Mapping[str, Any]
 STATE = "icdc-state"
 
 
-def missing(name: str) -> Answer:
+def answer_missing(name: str) -> Answer:
     """Return the answer for an index that does not exist."""
-    return error(404, "index_not_found_exception", f"no such index [{name}]")
+    return answer_error(404, "index_not_found_exception", f"no such index [{name}]")
 
 
-def error(status: int, kind: str, reason: str = "") -> Answer:
+def answer_error(status: int, kind: str, reason: str = "") -> Answer:
     """Return an error answer."""
     return status, {"error": {"type": kind, "reason": reason}, "status": status}
 
@@ -49,7 +49,7 @@ class ModelTarget:
         """No question about tasks is answered until then."""
         self._made = 0
 
-    def pointing(self, alias: str) -> dict[str, dict[str, Any]]:
+    def find_aliased(self, alias: str) -> dict[str, dict[str, Any]]:
         """Return the indices of an alias, with its filter and routing."""
         return {i.name: i.aliases[alias] for i in self.indices.values() if alias in i.aliases}
 
@@ -57,7 +57,7 @@ class ModelTarget:
         """Return the index of that name, or the one behind the alias of that name."""
         if name in self.indices:
             return self.indices[name]
-        behind = list(self.pointing(name))
+        behind = list(self.find_aliased(name))
         return self.indices[behind[0]] if len(behind) == 1 else None
 
     def make(self, name: str, body: Mapping[str, Any]) -> StoredIndex:
@@ -66,15 +66,15 @@ class ModelTarget:
         mapping = deepcopy(body.get("mappings", {}))
         settings = {"index.uuid": f"uuid-{self._made}", "index.number_of_shards": "1"}
         settings.update(
-            {key: _setting(value) for key, value in dict(body.get("settings", {})).items()}
+            {key: _format_setting(value) for key, value in dict(body.get("settings", {})).items()}
         )
         index = StoredIndex(
-            name, f"uuid-{self._made}", self.new_history(), settings=settings, mapping=mapping
+            name, f"uuid-{self._made}", self.make_history(), settings=settings, mapping=mapping
         )
         self.indices[name] = index
         return index
 
-    def new_history(self) -> str:
+    def make_history(self) -> str:
         """Return a history that no shard has had."""
         self._made += 1
         return f"history-{self._made}"
@@ -100,10 +100,10 @@ class ModelTarget:
             case "_settings":
                 return self._handle_settings(method, name, content)
             case "_stats":
-                return self._stats(name.split(","))
+                return self._answer_stats(name.split(","))
         index = self.find(name)
         if index is None:
-            return missing(name)
+            return answer_missing(name)
         return self._handle_search(index, rest[0], content)
 
     def _handle_cluster(self, method: str, parts: list[str], content: dict[str, Any]) -> Answer:
@@ -128,7 +128,7 @@ class ModelTarget:
                     return 408, {"status": "red", "timed_out": True}
                 return 200, {"status": "green", "timed_out": False}
             case "_alias":
-                pointing = self.pointing(parts[1])
+                pointing = self.find_aliased(parts[1])
                 if not pointing:
                     return 404, {"error": f"alias [{parts[1]}] missing", "status": 404}
                 return 200, {n: {"aliases": {parts[1]: how}} for n, how in pointing.items()}
@@ -153,9 +153,9 @@ class ModelTarget:
             ((kind, how),) = action.items()
             index = self.indices.get(how["index"])
             if index is None:
-                return missing(how["index"])
+                return answer_missing(how["index"])
             if kind == "remove" and how["alias"] not in index.aliases:
-                return error(404, "aliases_not_found_exception")
+                return answer_error(404, "aliases_not_found_exception")
         for action in actions:
             ((kind, how),) = action.items()
             aliases = self.indices[how["index"]].aliases
@@ -169,13 +169,13 @@ class ModelTarget:
 
     def _handle_index(self, method: str, name: str, content: dict[str, Any]) -> Answer:
         if method == "PUT":
-            if name in self.indices or self.pointing(name):
-                return error(400, "resource_already_exists_exception")
+            if name in self.indices or self.find_aliased(name):
+                return answer_error(400, "resource_already_exists_exception")
             self.make(name, content)
             return 200, {"acknowledged": True}
         index = self.find(name) if method in ("GET", "HEAD") else self.indices.get(name)
         if index is None:
-            return missing(name)
+            return answer_missing(name)
         if method == "DELETE":
             del self.indices[name]
             return 200, {"acknowledged": True}
@@ -188,7 +188,7 @@ class ModelTarget:
             return 200, {n: {"mappings": self.indices[n].mapping} for n in names}
         index = self.find(name)
         if index is None:
-            return missing(name)
+            return answer_missing(name)
         if method == "PUT":
             index.mapping.update(content)
             return 200, {"acknowledged": True}
@@ -197,9 +197,11 @@ class ModelTarget:
     def _handle_settings(self, method: str, name: str, content: dict[str, Any]) -> Answer:
         index = self.find(name)
         if index is None:
-            return missing(name)
+            return answer_missing(name)
         if method == "PUT":
-            index.settings.update({k: _setting(v) for k, v in content.items() if v is not None})
+            index.settings.update(
+                {k: _format_setting(v) for k, v in content.items() if v is not None}
+            )
             return 200, {"acknowledged": True}
         asked = {"uuid": index.uuid, "number_of_shards": "1"}
         return 200, {index.name: {"settings": {"index": asked}}}
@@ -211,7 +213,7 @@ class ModelTarget:
         if index is None and method == "PUT":
             index = self.make(name, {})
         if index is None:
-            return missing(name)
+            return answer_missing(name)
         there = index.documents.get(document_id)
         if method == "GET":
             if there is None:
@@ -222,20 +224,20 @@ class ModelTarget:
         if "if_seq_no" in params:
             expected = (int(params["if_seq_no"]), int(params["if_primary_term"]))
             if there is None or (there.seq_no, there.term) != expected:
-                return error(409, "version_conflict_engine_exception")
+                return answer_error(409, "version_conflict_engine_exception")
         if params.get("op_type") == "create" and there is not None:
-            return error(409, "version_conflict_engine_exception")
+            return answer_error(409, "version_conflict_engine_exception")
         result, version = index.write(document_id, content if method == "PUT" else None, self.now())
         order = {"_seq_no": index.max_seq_no, "_primary_term": index.term}
         status = {"created": 201, "not_found": 404}.get(result, 200)
         return status, {**_identify(index, document_id, version), **order, "result": result}
 
-    def _stats(self, names: list[str]) -> Answer:
+    def _answer_stats(self, names: list[str]) -> Answer:
         body: dict[str, Any] = {}
         for name in names:
             index = self.find(name)
             if index is None:
-                return missing(name)
+                return answer_missing(name)
             copy = {
                 "routing": {"primary": True, "state": "STARTED", "node": "node"},
                 "commit": {"user_data": {"history_uuid": index.history}},
@@ -269,7 +271,7 @@ class ModelTarget:
         return 200, {**shards, "hits": {"hits": page}}
 
 
-def _setting(value: Any) -> str:
+def _format_setting(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -22,8 +22,8 @@ from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.scan.planning import FileGroup, merge_groups
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.snapshot_reader import BaseReader
-from icdc_testing.lake.lake import VERSION, BatchOperations, Op, other_strategies, parse
-from icdc_testing.tables.histories.columns import HISTORY, KEY, Cells, Column, from_json, show_row
+from icdc_testing.lake.lake import VERSION, BatchOperations, Op, list_other_strategies, parse
+from icdc_testing.tables.histories.columns import HISTORY, KEY, Cells, Column, parse_value, show_row
 from icdc_testing.tables.histories.history import TableHistory
 from icdc_testing.target import oracle
 
@@ -61,7 +61,7 @@ class Pair:
         # The reader of tables that Spark cannot read has no row lineage.
         has_lineage = self.history.for_spark
         chosen = choose_strategy(self.plan, lineage=has_lineage)
-        rest = {choose_strategy(self.plan), *other_strategies(self.plan)} - {chosen}
+        rest = {choose_strategy(self.plan), *list_other_strategies(self.plan)} - {chosen}
         return (
             chosen,
             *sorted(strategy for strategy in rest if has_lineage or strategy != Strategy.LINEAGE),
@@ -77,7 +77,7 @@ class Pair:
             if strategy is Strategy.LINEAGE and plan.removed.files and not in_place:
                 yield Way(strategy, key_range=1)
 
-    def alike(self, strategy: Strategy) -> str:
+    def build_group_key(self, strategy: Strategy) -> str:
         """Return a text that is equal for pairs that may be evaluated together."""
         table = self.history.table
         # Readers show the widest types that the table has had, which are not of one snapshot.
@@ -96,14 +96,14 @@ class Pair:
 
 def plan_pair(history: TableHistory, since: int | None, until: int) -> Pair:
     """Plan the changes between two snapshots."""
-    columns = history.columns_at(until)
+    columns = history.read_columns(until)
     return Pair(
         history=history,
         since=since,
         until=until,
-        plan=choose_planner(_spec(history, until))(history.table, since, until),
-        before=build_documents([] if since is None else history.rows(since), columns),
-        after=build_documents(history.rows(until), columns),
+        plan=choose_planner(_resolve_spec(history, until))(history.table, since, until),
+        before=build_documents([] if since is None else history.list_rows(since), columns),
+        after=build_documents(history.list_rows(until), columns),
     )
 
 
@@ -112,9 +112,9 @@ def build_documents(rows: Iterable[Cells], columns: Sequence[Column]) -> Documen
     documents_by_id: Documents = {}
     for cells in rows:
         values = show_row(cells, columns)
-        identity = oracle.document_id([values[name] for name in KEYS])
+        identity = oracle.build_document_id([values[name] for name in KEYS])
         assert identity not in documents_by_id, f"the model has {identity} twice"
-        documents_by_id[identity] = json.dumps(oracle.fields(values), sort_keys=True)
+        documents_by_id[identity] = json.dumps(oracle.convert_fields(values), sort_keys=True)
     return documents_by_id
 
 
@@ -125,7 +125,7 @@ def check_together(pairs: Sequence[Pair]) -> int:
     for one in pairs:
         for way in one.ways:
             # Pairs of one history share keys, so they must not meet.
-            key = way, one.alike(way.strategy)
+            key = way, one.build_group_key(way.strategy)
             groups.setdefault((*key, met[*key, one.history.number]), []).append(one)
             met[*key, one.history.number] += 1
     for (way, _, _), group in groups.items():
@@ -144,13 +144,17 @@ def check_alone(one: Pair) -> None:
 
 def compute_batch(one: Pair, plan: ChangePlan, strategy: Strategy | None) -> BatchOperations:
     """Let the application compute the batch of a plan; documents as canonical JSON."""
-    table, session, spec = one.history.table, one.history.session, _spec(one.history, one.until)
+    table, session, spec = (
+        one.history.table,
+        one.history.session,
+        _resolve_spec(one.history, one.until),
+    )
     with open_reader(session, table, one.until, spec) as reader:
         made = parse(build_change_lines(reader, plan, spec, version=VERSION, strategy=strategy))
-    return made._replace(ops=[op._replace(doc=to_canonical_json(op.doc)) for op in made.ops])
+    return made._replace(ops=[op._replace(doc=format_canonical_json(op.doc)) for op in made.ops])
 
 
-def _spec(history: TableHistory, snapshot_id: int) -> DocumentSpec:
+def _resolve_spec(history: TableHistory, snapshot_id: int) -> DocumentSpec:
     wishes = DocumentWishes(identifier_columns=KEYS, routing=(HISTORY,))
     return resolve_spec(history.name, history.table.read_schema(snapshot_id), wishes)
 
@@ -186,9 +190,9 @@ def check(one: Pair, ops: list[Op], strategy: Strategy | None) -> None:
 def check_model(history: TableHistory, snapshot_ids: Iterable[int]) -> None:
     """Assert that Iceberg's own reader, not the application's, has the rows of the model."""
     for snapshot_id in snapshot_ids:
-        columns = history.columns_at(snapshot_id)
-        actual = _to_sorted_texts(_read(history, snapshot_id, columns))
-        expected = _to_sorted_texts(show_row(cells, columns) for cells in history.rows(snapshot_id))
+        columns = history.read_columns(snapshot_id)
+        actual = _sort_texts(_read(history, snapshot_id, columns))
+        expected = _sort_texts(show_row(cells, columns) for cells in history.list_rows(snapshot_id))
         assert actual == expected, (
             f"snapshot {snapshot_id} holds\n{actual}\nand not\n{expected}\n{history.log}"
         )
@@ -211,7 +215,9 @@ def _read(
         kind = record.struct()
         wrapper = bridge.create_object("org.apache.iceberg.data.InternalRecordWrapper", kind)
         raw = json.loads(parser.toJson(kind, wrapper.wrap(record)))
-        plain = {column.name: from_json(column.type, raw.get(str(column.id))) for column in columns}
+        plain = {
+            column.name: parse_value(column.type, raw.get(str(column.id))) for column in columns
+        }
         yield {**plain, **variants}
 
 
@@ -221,11 +227,11 @@ def _take_out_variants(bridge: Bridge, record: Any, column: Column) -> Any:
     value = record.getField(column.name)
     record.setField(column.name, None)
     if value is None or column.type == "variant":
-        return value and _to_variant(bridge, value)
-    return [item and _to_variant(bridge, item) for item in value]
+        return value and _convert_to_variant(bridge, value)
+    return [item and _convert_to_variant(bridge, item) for item in value]
 
 
-def _to_variant(bridge: Bridge, java: Any) -> VariantVal:
+def _convert_to_variant(bridge: Bridge, java: Any) -> VariantVal:
     return VariantVal(_read_bytes(bridge, java.value()), _read_bytes(bridge, java.metadata()))
 
 
@@ -237,7 +243,7 @@ def _read_bytes(bridge: Bridge, part: Any) -> bytes:
     return bytes(buffer.array())
 
 
-def _to_sorted_texts(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+def _sort_texts(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     return sorted(repr(dict(row)) for row in rows)
 
 
@@ -269,6 +275,6 @@ def _group_by_history(made: BatchOperations) -> dict[str, list[Op]]:
     return parts
 
 
-def to_canonical_json(doc: str | None) -> str | None:
+def format_canonical_json(doc: str | None) -> str | None:
     """Return a document as JSON with its fields in order; None stays."""
     return None if doc is None else json.dumps(json.loads(doc), sort_keys=True)

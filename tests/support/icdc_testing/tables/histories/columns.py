@@ -139,28 +139,28 @@ def parse_columns(schema: str) -> tuple[Column, ...]:
     )
 
 
-def since_version(kind: Any) -> int:
+def find_first_version(kind: Any) -> int:
     """Return the first format version that has this type, and those in it."""
     text = json.dumps(kind)
     return 3 if any(f'"{word}"' in text for word in _OF_V3) else 1
 
 
-def random_value(rng: random.Random, kind: Any) -> Any:
+def draw_value(rng: random.Random, kind: Any) -> Any:
     """Return a random value of a type in Iceberg's JSON, now and then null."""
     if rng.random() < _NULLS:
         return None
     match kind:
         case {"type": "struct"}:
             return Row(
-                **{entry["name"]: random_value(rng, entry["type"]) for entry in kind["fields"]}
+                **{entry["name"]: draw_value(rng, entry["type"]) for entry in kind["fields"]}
             )
         case {"type": "list"}:
-            return [random_value(rng, kind["element"]) for _ in range(rng.randrange(3))]
+            return [draw_value(rng, kind["element"]) for _ in range(rng.randrange(3))]
         case {"type": "map"}:
             keys = rng.sample(_CHOICES["string"], rng.randrange(3))
-            return {key: random_value(rng, kind["value"]) for key in keys}
+            return {key: draw_value(rng, kind["value"]) for key in keys}
         case _:
-            return _fit_scale(rng.choice(_CHOICES[_base_type(kind)]), kind)
+            return _fit_scale(rng.choice(_CHOICES[_strip_parameters(kind)]), kind)
 
 
 def show_row(cells: Cells, of: Sequence[Column]) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def show_row(cells: Cells, of: Sequence[Column]) -> dict[str, Any]:
     return {column.name: cells.get(column.id, column.default) for column in of}
 
 
-def to_arrow(value: Any) -> Any:
+def convert_to_arrow(value: Any) -> Any:
     """Return a value as pyarrow takes it."""
     match value:
         case UUID():
@@ -176,35 +176,35 @@ def to_arrow(value: Any) -> Any:
         case VariantVal():
             return {"metadata": value.metadata, "value": value.value}
         case Row():
-            return {name: to_arrow(item) for name, item in value.asDict().items()}
+            return {name: convert_to_arrow(item) for name, item in value.asDict().items()}
         case dict():
-            return [(key, to_arrow(item)) for key, item in value.items()]
+            return [(key, convert_to_arrow(item)) for key, item in value.items()]
         case list():
-            return [to_arrow(item) for item in value]
+            return [convert_to_arrow(item) for item in value]
         case _:
             return value
 
 
-def from_json(kind: Any, raw: Any) -> Any:
+def parse_value(kind: Any, raw: Any) -> Any:
     """Parse Iceberg's JSON form of a single value."""
     if raw is None:
         return None
     match kind:
         case {"type": "struct"}:
             cells = {
-                entry["name"]: from_json(entry["type"], raw.get(str(entry["id"])))
+                entry["name"]: parse_value(entry["type"], raw.get(str(entry["id"])))
                 for entry in kind["fields"]
             }
             return Row(**cells)
         case {"type": "list"}:
-            return [from_json(kind["element"], item) for item in raw]
+            return [parse_value(kind["element"], item) for item in raw]
         case {"type": "map"}:
-            values = [from_json(kind["value"], item) for item in raw["values"]]
+            values = [parse_value(kind["value"], item) for item in raw["values"]]
             return dict(zip(raw["keys"], values, strict=True))
-    return _PARSED.get(_base_type(kind), lambda plain: plain)(raw)
+    return _PARSED.get(_strip_parameters(kind), lambda plain: plain)(raw)
 
 
-def _base_type(kind: str) -> str:
+def _strip_parameters(kind: str) -> str:
     """Return the name of a primitive type without its parameters."""
     return kind.partition("(")[0].partition("[")[0]
 

@@ -18,8 +18,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import parse_transform
 
 from icdc_spark.iceberg.table.tables import IcebergTable
-from icdc_testing.lake.java.files import constant, describe_file, int_array
-from icdc_testing.tables.histories.columns import Cells, Column, to_arrow
+from icdc_testing.lake.java.files import describe_file, make_constant, make_int_array
+from icdc_testing.tables.histories.columns import Cells, Column, convert_to_arrow
 
 ROW_ID, UPDATED_AT = "_row_id", "_last_updated_sequence_number"
 Lineage = tuple[int | None, int | None]
@@ -68,7 +68,7 @@ class Files:
         self._numbers = itertools.count()
         self._arrow: dict[str, pa.Schema] = {}
 
-    def data(
+    def write_data(
         self,
         rows: Iterable[tuple[Cells, Lineage]],
         columns: Sequence[Column],
@@ -77,21 +77,23 @@ class Files:
     ) -> list[StoredFile]:
         """Write the rows as one file for each partition of the current spec that they are in."""
         parts: dict[str, list[tuple[Cells, Lineage]]] = {}
-        spec = self.spec()
+        spec = self.read_spec()
         for row in rows:
             parts.setdefault(_partition_path(spec, columns, row[0]), []).append(row)
         return [
-            self._data_file(part, mine, columns, spec, keep_lineage=keep_lineage)
+            self._write_data_file(part, mine, columns, spec, keep_lineage=keep_lineage)
             for part, mine in sorted(parts.items())
         ]
 
-    def spec(self) -> dict[str, Any]:
+    def read_spec(self) -> dict[str, Any]:
         """Return the current partition spec in Iceberg's JSON."""
         parser = self._bridge.get_statics("org.apache.iceberg.PartitionSpecParser")
         spec: dict[str, Any] = json.loads(parser.toJson(self._table.java.spec()))
         return spec
 
-    def position_deletes(self, of: Sequence[StoredFile], positions: Sequence[Sequence[int]]) -> Any:
+    def write_position_deletes(
+        self, of: Sequence[StoredFile], positions: Sequence[Sequence[int]]
+    ) -> Any:
         """Write one delete file for positions in data files of one partition; return it."""
         pairs = [
             {"file_path": stored.location, "pos": position}
@@ -101,19 +103,21 @@ class Files:
         pairs.sort(key=lambda pair: (pair["file_path"], pair["pos"]))
         schema = pa.schema(
             [
-                _metadata_field("file_path", pa.string(), False),
-                _metadata_field("pos", pa.int64(), False),
+                _make_metadata_field("file_path", pa.string(), False),
+                _make_metadata_field("pos", pa.int64(), False),
             ]
         )
         file = self._write(pa.Table.from_pylist(pairs, schema=schema))
         config = self._bridge.get_statics("org.apache.iceberg.MetricsConfig").forPositionDelete()
         metadata = self._bridge.get_statics("org.apache.iceberg.FileMetadata")
-        builder = metadata.deleteFileBuilder(self._spec_of(of[0])).ofPositionDeletes()
+        builder = metadata.deleteFileBuilder(self._find_spec(of[0])).ofPositionDeletes()
         return describe_file(
             self._table, builder.withPartition(of[0].java.partition()), file, config
         )
 
-    def vectors(self, wanted: Mapping[str, tuple[StoredFile, Sequence[int]]]) -> dict[str, Any]:
+    def write_vectors(
+        self, wanted: Mapping[str, tuple[StoredFile, Sequence[int]]]
+    ) -> dict[str, Any]:
         """Write deletion vectors, all in one file; return them by the data file's location."""
         factory = self._bridge.get_statics("org.apache.iceberg.io.OutputFileFactory")
         number = next(self._numbers)
@@ -122,17 +126,17 @@ class Files:
         writer = self._bridge.create_object(
             "org.apache.iceberg.deletes.BaseDVFileWriter",
             builder.format(puffin).build(),
-            constant(self._bridge, None),  # no older deletes to be merged
+            make_constant(self._bridge, None),  # no older deletes to be merged
         )
         for stored, positions in wanted.values():
-            spec, partition = self._spec_of(stored), stored.java.partition()
+            spec, partition = self._find_spec(stored), stored.java.partition()
             for position in positions:
                 writer.delete(stored.location, position, spec, partition)
         writer.close()
         vectors = self._bridge.list_elements(writer.result().deleteFiles())
         return {str(vector.referencedDataFile()): vector for vector in vectors}
 
-    def equality_deletes(
+    def write_equality_deletes(
         self, like: StoredFile, by: Sequence[Column], values: Sequence[Cells]
     ) -> Any:
         """Write a delete file for rows with these values in the columns `by`, and return it.
@@ -140,16 +144,16 @@ class Files:
         Iceberg's writer writes it, into the partition of the data file `like`.
         """
         bridge, java = self._bridge, self._table.java
-        ids = int_array(bridge, [column.id for column in by])
+        ids = make_int_array(bridge, [column.id for column in by])
         schema = java.schema().select(bridge.create_strings([column.name for column in by]))
         builder = bridge.create_object(
             "org.apache.iceberg.data.GenericFileWriterFactory$Builder", java
         )
         factory = builder.equalityFieldIds(ids).equalityDeleteRowSchema(schema).build()
-        output = java.io().newOutputFile(self._new_location())
+        output = java.io().newOutputFile(self._choose_location())
         plain = bridge.get_statics("org.apache.iceberg.encryption.EncryptedFiles")
         writer = factory.newEqualityDeleteWriter(
-            plain.plainAsEncryptedOutput(output), self._spec_of(like), like.java.partition()
+            plain.plainAsEncryptedOutput(output), self._find_spec(like), like.java.partition()
         )
         for row in values:
             record = bridge.get_statics("org.apache.iceberg.data.GenericRecord").create(schema)
@@ -159,7 +163,7 @@ class Files:
         writer.close()
         return writer.toDeleteFile()
 
-    def _data_file(
+    def _write_data_file(
         self,
         partition: str,
         rows: Sequence[tuple[Cells, Lineage]],
@@ -168,13 +172,14 @@ class Files:
         *,
         keep_lineage: bool,
     ) -> StoredFile:
-        schema = self._arrow_schema()
+        schema = self._build_arrow_schema()
         values = [
-            {c.name: to_arrow(cells.get(c.id, c.default)) for c in columns} for cells, _ in rows
+            {c.name: convert_to_arrow(cells.get(c.id, c.default)) for c in columns}
+            for cells, _ in rows
         ]
         if keep_lineage:
-            schema = schema.append(_metadata_field(ROW_ID, pa.int64(), True))
-            schema = schema.append(_metadata_field(UPDATED_AT, pa.int64(), True))
+            schema = schema.append(_make_metadata_field(ROW_ID, pa.int64(), True))
+            schema = schema.append(_make_metadata_field(UPDATED_AT, pa.int64(), True))
             for value, (_, lineage) in zip(values, rows, strict=True):
                 value[ROW_ID], value[UPDATED_AT] = lineage
         file = self._write(pa.Table.from_pylist(values, schema=schema))
@@ -198,41 +203,42 @@ class Files:
         )
 
     def _write(self, rows: pa.Table) -> str:
-        location = self._new_location()
+        location = self._choose_location()
         path = Path(location.removeprefix("file:"))
         path.parent.mkdir(exist_ok=True)
         pq.write_table(rows, path, compression="none", store_decimal_as_integer=True)
         return location
 
-    def _new_location(self) -> str:
+    def _choose_location(self) -> str:
         return f"{self._table.java.location()}/data/{next(self._numbers):05d}.parquet"
 
-    def _arrow_schema(self) -> pa.Schema:
+    def _build_arrow_schema(self) -> pa.Schema:
         parser = self._bridge.get_statics("org.apache.iceberg.SchemaParser")
         text = str(parser.toJson(self._table.java.schema()))
         if text not in self._arrow:
             # pyiceberg has no variants. `unknown` stands for them: nothing else has this type.
             schema = Schema.model_validate_json(text.replace('"variant"', '"unknown"'))
             fields = [
-                entry.with_type(_with_variants(entry.type)) for entry in schema_to_pyarrow(schema)
+                entry.with_type(_replace_variants(entry.type))
+                for entry in schema_to_pyarrow(schema)
             ]
             self._arrow[text] = pa.schema(fields)
         return self._arrow[text]
 
-    def _spec_of(self, stored: StoredFile) -> Any:
+    def _find_spec(self, stored: StoredFile) -> Any:
         return self._table.java.specs().get(stored.spec_id)
 
 
-def _with_variants(kind: pa.DataType) -> pa.DataType:
+def _replace_variants(kind: pa.DataType) -> pa.DataType:
     """Return the type as stored: a variant, here a null type, is two byte strings."""
     if pa.types.is_null(kind):
         return pa.struct([pa.field(name, pa.binary(), False) for name in ("metadata", "value")])
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return pa.list_(kind.value_field.with_type(_with_variants(kind.value_type)))
+        return pa.list_(kind.value_field.with_type(_replace_variants(kind.value_type)))
     return kind
 
 
-def _metadata_field(name: str, kind: pa.DataType, nullable: bool) -> pa.Field:
+def _make_metadata_field(name: str, kind: pa.DataType, nullable: bool) -> pa.Field:
     return pa.field(name, kind, nullable, {"PARQUET:field_id": str(_RESERVED[name])})
 
 

@@ -14,15 +14,15 @@ from pyspark.sql import SparkSession
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.table.tables import MAIN, SCHEMA_PARSER, IcebergTable
 from icdc_testing.lake.lake import CATALOG
-from icdc_testing.lake.schemas import fields_json
+from icdc_testing.lake.schemas import build_schema_json
 from icdc_testing.tables.histories.columns import (
     HISTORY,
     KEY,
     Cells,
     Column,
+    draw_value,
+    find_first_version,
     parse_columns,
-    random_value,
-    since_version,
 )
 from icdc_testing.tables.histories.files import Files, Lineage, StoredFile
 from icdc_testing.tables.histories.kinds import TableKind
@@ -64,7 +64,7 @@ class TableHistory:
         self._keys = 0
         self._given: set[int] = set()
         self._nulls_allowed = True
-        types = {name: of for name, of in types.items() if since_version(of) <= kind.version}
+        types = {name: of for name, of in types.items() if find_first_version(of) <= kind.version}
         self.for_spark = not _NOT_FOR_SPARK.intersection(map(str, types.values()))
         self._create(Bridge(session), types)
         self.table = IcebergTable.load(session, CATALOG, name)
@@ -86,21 +86,21 @@ class TableHistory:
     @property
     def columns(self) -> tuple[Column, ...]:
         """The table's present columns."""
-        return parse_columns(self._schema_text(self.java.schema()))
+        return parse_columns(self._format_schema(self.java.schema()))
 
     @property
     def head(self) -> int:
         """The current snapshot of the branch that is being written."""
         return int(self.java.refs().get(self.branch).snapshotId())
 
-    def sequence_number(self, snapshot_id: int) -> int:
+    def read_sequence_number(self, snapshot_id: int) -> int:
         """Return the sequence number of a snapshot; 0 for those of the first format version."""
         return int(self.java.snapshot(snapshot_id).sequenceNumber())
 
-    def columns_at(self, snapshot_id: int) -> tuple[Column, ...]:
+    def read_columns(self, snapshot_id: int) -> tuple[Column, ...]:
         """Return the columns that a snapshot was written with."""
         number = self.java.snapshot(snapshot_id).schemaId()
-        return parse_columns(self._schema_text(self.java.schemas().get(number)))
+        return parse_columns(self._format_schema(self.java.schemas().get(number)))
 
     def commit(
         self,
@@ -114,7 +114,7 @@ class TableHistory:
         (update if self.branch == MAIN else update.toBranch(self.branch)).commit()
         removed = {stored.location for stored in deleted}
         state = {path: stored for path, stored in self.live.items() if path not in removed}
-        state |= {stored.location: stored for stored in self._as_listed([*changed, *new])}
+        state |= {stored.location: stored for stored in self._read_as_listed([*changed, *new])}
         self.record_state(state)
 
     def record_state(self, state: State) -> None:
@@ -122,33 +122,33 @@ class TableHistory:
         self.live = state
         self.states[self.head] = state
 
-    def row_delta(self) -> Any:
+    def begin_row_delta(self) -> Any:
         """Begin a commit of rows and deletes."""
         # Without a first snapshot Iceberg checks the whole history, of which some may be expired.
         return self.java.newRowDelta().validateFromSnapshot(self.head)
 
-    def new_row(self) -> Cells:
+    def draw_row(self) -> Cells:
         """Return a row with a key that no live row has."""
-        return self._random_row(self._new_key())
+        return self._draw_row(self._draw_key())
 
     def change_row(self, cells: Cells) -> Cells:
         """Return the row with random values in a few columns, now and then the ones it has."""
         cells_by_id = {column.id: cells.get(column.id, column.default) for column in self.columns}
         free = [column for column in self.columns if column.name not in (HISTORY, KEY)]
         for column in self.rng.sample(free, k=self.rng.randrange(3)):
-            cells_by_id[column.id] = random_value(self.rng, column.type)
+            cells_by_id[column.id] = draw_value(self.rng, column.type)
         return cells_by_id
 
     def rekey_row(self, cells: Cells) -> Cells:
         """Return the row with a new key."""
-        return {**cells, self.key_column.id: self._new_key()}
+        return {**cells, self.key_column.id: self._draw_key()}
 
     @property
     def key_column(self) -> Column:
         """The column of the key."""
         return next(column for column in self.columns if column.name == KEY)
 
-    def some_files(self, most: int = 2) -> list[StoredFile]:
+    def draw_files(self, most: int = 2) -> list[StoredFile]:
         """Return a few live files."""
         files = list(self.live.values())
         return self.rng.sample(files, k=min(len(files), self.rng.randint(1, most)))
@@ -157,7 +157,7 @@ class TableHistory:
         """Return whether this rewrite retains row lineage; never where there is none."""
         return self.version >= 3 and self.rng.random() < _LINEAGE_RETAINED
 
-    def live_rows(self, files: Sequence[StoredFile]) -> list[tuple[Cells, Lineage]]:
+    def list_live_rows(self, files: Sequence[StoredFile]) -> list[tuple[Cells, Lineage]]:
         """Return the live rows of these files, with their lineage, inherited or not."""
         inherited = self._list_inherited_lineage() if self.version >= 3 else {}
         return [
@@ -166,12 +166,12 @@ class TableHistory:
             for at in stored.live
         ]
 
-    def rows(self, snapshot_id: int) -> list[Cells]:
+    def list_rows(self, snapshot_id: int) -> list[Cells]:
         """Return the rows that the table must have at a snapshot."""
         return list_rows(self.states[snapshot_id])
 
     def _create(self, bridge: Bridge, types: Mapping[str, Any]) -> None:
-        schema = bridge.get_statics(SCHEMA_PARSER).fromJson(fields_json(types))
+        schema = bridge.get_statics(SCHEMA_PARSER).fromJson(build_schema_json(types))
         self.catalog = bridge.get_statics("org.apache.iceberg.spark.Spark3Util").loadIcebergCatalog(
             bridge.java_session, CATALOG
         )
@@ -186,10 +186,10 @@ class TableHistory:
         # Few small manifests, or many: both are merged and cut anew by the next commits.
         properties.put("commit.manifest.min-count-to-merge", self.rng.choice(["2", "100"]))
         builder = self.catalog.buildTable(self.identifier, schema)
-        builder = builder.withPartitionSpec(self.random_spec(bridge, schema))
+        builder = builder.withPartitionSpec(self.draw_spec(bridge, schema))
         builder.withProperties(properties).create()
 
-    def random_spec(self, bridge: Bridge, schema: Any) -> Any:
+    def draw_spec(self, bridge: Bridge, schema: Any) -> Any:
         """Return one of three partition specs: none, by value, by bucket."""
         builder = bridge.get_statics("org.apache.iceberg.PartitionSpec").builderFor(schema)
         chosen = self.rng.choice(["none", "identity", "bucket"])
@@ -200,16 +200,16 @@ class TableHistory:
             builder = builder.bucket(KEY, 2)
         return builder.build()
 
-    def _random_row(self, key: int | None) -> Cells:
+    def _draw_row(self, key: int | None) -> Cells:
         given: dict[str, Any] = {HISTORY: self.number, KEY: key}
         return {
             column.id: given[column.name]
             if column.name in given
-            else random_value(self.rng, column.type)
+            else draw_value(self.rng, column.type)
             for column in self.columns
         }
 
-    def _new_key(self) -> int | None:
+    def _draw_key(self) -> int | None:
         column = self.key_column.id
         taken = {cells.get(column) for cells in list_rows(self.live)}
         if self.kind.repeats_keys and taken and self.rng.random() < _REPEATED:
@@ -234,17 +234,17 @@ class TableHistory:
         """Return the first row id and the sequence number that rows inherit, by file."""
         return {
             path: (task.file().firstRowId(), task.file().dataSequenceNumber())
-            for path, task in self._tasks().items()
+            for path, task in self._plan_tasks().items()
         }
 
-    def _as_listed(self, written: list[StoredFile]) -> list[StoredFile]:
+    def _read_as_listed(self, written: list[StoredFile]) -> list[StoredFile]:
         """Return the files and their deletes as manifests list them.
 
         They differ where every partition field of the first format version was removed: writers
         leave out the partition, and Iceberg would not find the files again to delete them.
         """
         without = [stored for stored in written if self._has_no_fields_left(stored.spec_id)]
-        tasks = self._tasks() if without else {}
+        tasks = self._plan_tasks() if without else {}
         bridge = self.table.bridge
         listed_files = {stored.location: stored for stored in written}
         for stored in without:
@@ -260,13 +260,13 @@ class TableHistory:
         spec = self.java.specs().get(spec_id)
         return not spec.isPartitioned() and not spec.fields().isEmpty()
 
-    def _tasks(self) -> dict[str, Any]:
+    def _plan_tasks(self) -> dict[str, Any]:
         """Return Java scan tasks of the branch being written, by the location of the data file."""
         scan = self.java.newScan().useSnapshot(self.head)
         tasks = self.table.bridge.list_elements(self.table.bridge.drain(scan.planFiles()))
         return {str(task.file().location()): task for task in tasks}
 
-    def _schema_text(self, schema: Any) -> str:
+    def _format_schema(self, schema: Any) -> str:
         return str(self.table.bridge.get_statics(SCHEMA_PARSER).toJson(schema))
 
 

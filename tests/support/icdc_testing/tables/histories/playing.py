@@ -12,15 +12,15 @@ CHANCES: Mapping[Operation, int] = {
     rows.insert: 12,
     rows.copy_on_write: 12,
     rows.merge_on_read: 16,
-    rows.equality_delete: 6,
+    rows.delete_by_values: 6,
     rows.replace_partitions: 3,
     rows.overwrite: 2,
     rows.drop_files: 3,
     upkeep.compact: 6,
     upkeep.rewrite_deletes: 4,
     upkeep.rewrite_manifests: 3,
-    upkeep.rollback: 4,
-    upkeep.branch: 4,
+    upkeep.roll_back: 4,
+    upkeep.commit_to_branch: 4,
     upkeep.expire: 3,
     shapes.evolve_schema: 2,
     shapes.evolve_partitions: 3,
@@ -32,14 +32,14 @@ CHANCES: Mapping[Operation, int] = {
 STREAM: Mapping[Operation, int] = {
     rows.insert: 6,
     rows.upsert: 20,
-    rows.equality_delete: 6,
+    rows.delete_by_values: 6,
     rows.merge_on_read: 2,
     rows.copy_on_write: 2,
     rows.drop_files: 1,
     upkeep.compact: 2,
     upkeep.rewrite_manifests: 1,
-    upkeep.rollback: 1,
-    upkeep.branch: 1,
+    upkeep.roll_back: 1,
+    upkeep.commit_to_branch: 1,
     shapes.evolve_partitions: 1,
 }
 """Likewise, in a table that a streaming writer upserts into."""
@@ -68,7 +68,7 @@ def play(
         else:
             (chosen,) = history.rng.choices(list(chances), weights=list(chances.values()))
         # The first operation is always an insert: nothing else can be done to an empty table.
-        done += _step(history, chosen if history.states else rows.insert)
+        done += _play_step(history, chosen if history.states else rows.insert)
 
 
 def _runs_statements(history: TableHistory) -> bool:
@@ -79,7 +79,7 @@ def _runs_statements(history: TableHistory) -> bool:
     return history.for_spark and writable and not history.kind.repeats_keys
 
 
-def _step(history: TableHistory, operation: Operation) -> bool:
+def _play_step(history: TableHistory, operation: Operation) -> bool:
     history.begin()
     said = operation(history)
     if said is not None:

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from icdc_testing.lake.schemas import fields_json
+from icdc_testing.lake.schemas import build_schema_json
 from icdc_testing.tables.histories.columns import KEY, PART, TEXT
 from icdc_testing.tables.histories.history import TableHistory, list_rows
 from icdc_testing.tables.histories.rows import Description
 
-_TYPES = fields_json({"int": "int", "long": "long", "double": "double", "string": "string"})
+_TYPES = build_schema_json({"int": "int", "long": "long", "double": "double", "string": "string"})
 
 Step = Callable[[Any, "Donor"], Any]
 """One change of the schema, given an `UpdateSchema` and types and literals for it."""
@@ -22,26 +22,26 @@ class Donor:
         self._types = bridge.get_statics("org.apache.iceberg.SchemaParser").fromJson(_TYPES)
         self._literals = bridge.get_statics("org.apache.iceberg.expressions.Expressions")
 
-    def type(self, name: str) -> Any:
+    def find_type(self, name: str) -> Any:
         """Return a primitive type."""
         return self._types.findType(name)
 
-    def literal(self, value: object) -> Any:
+    def make_literal(self, value: object) -> Any:
         """Return a literal."""
         return self._literals.lit(value)
 
 
 EVOLUTION: tuple[tuple[str, int, Step], ...] = (
-    ("add a column", 1, lambda it, of: it.addColumn("extra", of.type("int"))),
-    ("widen int to long", 1, lambda it, of: it.updateColumn("i", of.type("long"))),
+    ("add a column", 1, lambda it, of: it.addColumn("extra", of.find_type("int"))),
+    ("widen int to long", 1, lambda it, of: it.updateColumn("i", of.find_type("long"))),
     ("rename", 1, lambda it, _: it.renameColumn("d", "renamed")),
     (
         "add a column with a default",
         3,
-        lambda it, of: it.addColumn("given", of.type("string"), of.literal("x")),
+        lambda it, of: it.addColumn("given", of.find_type("string"), of.make_literal("x")),
     ),
     ("drop", 1, lambda it, _: it.deleteColumn("i")),
-    ("add another of that name", 1, lambda it, of: it.addColumn("i", of.type("double"))),
+    ("add another of that name", 1, lambda it, of: it.addColumn("i", of.find_type("double"))),
     ("put another first", 1, lambda it, _: it.moveFirst(TEXT)),
 )
 """The changes in their order, with the format version that each needs: all histories take the same
@@ -64,7 +64,7 @@ def evolve_partitions(history: TableHistory) -> Description:
     """Add or remove one partition field; files that are there keep theirs."""
     terms = history.table.bridge.get_statics("org.apache.iceberg.expressions.Expressions")
     present: Mapping[str, str] = {
-        part["transform"]: part["name"] for part in history.files.spec()["fields"]
+        part["transform"]: part["name"] for part in history.files.read_spec()["fields"]
     }
     wanted = {
         "identity": (PART, terms.ref(PART)),
@@ -92,7 +92,7 @@ def _has_void_field(history: TableHistory, column: str) -> bool:
     source = next(entry.id for entry in history.columns if entry.name == column)
     return any(
         part["transform"] == "void" and part["source-id"] == source
-        for part in history.files.spec()["fields"]
+        for part in history.files.read_spec()["fields"]
     )
 
 
@@ -110,13 +110,13 @@ def replace_table(history: TableHistory) -> Description:
     schema = history.java.schema()
     builder = history.catalog.buildTable(history.identifier, schema)
     bridge = history.table.bridge
-    builder = builder.withPartitionSpec(history.random_spec(bridge, schema))
+    builder = builder.withPartitionSpec(history.draw_spec(bridge, schema))
     transaction = builder.replaceTransaction()
     retained = [row for row in list_rows(history.live) if history.rng.random() < 0.7]
     transaction.commitTransaction()
     history.java.refresh()
     history.live = {}
-    new = history.files.data([(row, (None, None)) for row in retained], history.columns)
+    new = history.files.write_data([(row, (None, None)) for row in retained], history.columns)
     update = history.java.newAppend()
     for stored in new:
         update = update.appendFile(stored.java)

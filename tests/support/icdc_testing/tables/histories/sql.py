@@ -5,7 +5,7 @@ The positions that Spark gave the rows are read afterwards, by key alone, for la
 
 from typing import Any
 
-from icdc_testing.lake.lake import CATALOG, rows_one_by_one
+from icdc_testing.lake.lake import CATALOG, read_rows_one_by_one
 from icdc_testing.tables.histories.columns import HISTORY, KEY, PART, TEXT, Cells
 from icdc_testing.tables.histories.files import Lineage, StoredFile
 from icdc_testing.tables.histories.history import TableHistory, list_rows
@@ -19,7 +19,9 @@ def update(history: TableHistory) -> Description:
         [(TEXT, "z", "'z'"), (PART, 9, "9"), (PART, None, "null")]
     )
     rows = [
-        _with(history, row, column, value) if _at(history, row, PART) == wanted else row
+        _replace_value(history, row, column, value)
+        if _get_value(history, row, PART) == wanted
+        else row
         for row in list_rows(history.live)
     ]
     return _run(history, f"update {{}} set {column} = {text} where {PART} = {wanted}", rows)
@@ -28,32 +30,34 @@ def update(history: TableHistory) -> Description:
 def delete(history: TableHistory) -> Description:
     """DELETE by key or by another column."""
     column = history.rng.choice([KEY, PART])
-    values = [_at(history, row, column) for row in list_rows(history.live)]
+    values = [_get_value(history, row, column) for row in list_rows(history.live)]
     wanted = history.rng.choice([value for value in values if value is not None] or [0])
-    rows = [row for row in list_rows(history.live) if _at(history, row, column) != wanted]
+    rows = [row for row in list_rows(history.live) if _get_value(history, row, column) != wanted]
     return _run(history, f"delete from {{}} where {column} = {wanted}", rows)
 
 
 def merge(history: TableHistory) -> Description:
     """MERGE with deletes, updates and inserts."""
     present = [
-        key for row in list_rows(history.live) if (key := _at(history, row, KEY)) is not None
+        key for row in list_rows(history.live) if (key := _get_value(history, row, KEY)) is not None
     ]
     keys = sorted(history.rng.sample(present, k=min(3, len(present))))
-    fresh = history.new_row()
-    new_key = _at(history, fresh, KEY)
+    fresh = history.draw_row()
+    new_key = _get_value(history, fresh, KEY)
     # A null key matches nothing, and the model below inserts nulls, also where a default is due.
     if new_key is None or any(column.default is not None for column in history.columns):
         return None
     rows = []
     for row in list_rows(history.live):
-        key = _at(history, row, KEY)
+        key = _get_value(history, row, KEY)
         if key not in keys:
             rows.append(row)
         elif key % 3:
-            rows.append(_with(history, row, TEXT, "merged"))
+            rows.append(_replace_value(history, row, TEXT, "merged"))
     bare: dict[int, Any] = {column.id: None for column in history.columns}
-    rows.append({**bare, _id(history, HISTORY): history.number, _id(history, KEY): new_key})
+    rows.append(
+        {**bare, _find_id(history, HISTORY): history.number, _find_id(history, KEY): new_key}
+    )
     source = ", ".join(f"({key})" for key in [*keys, new_key])
     return _run(
         history,
@@ -68,7 +72,7 @@ def merge(history: TableHistory) -> Description:
 def _run(history: TableHistory, statement: str, rows: list[Cells]) -> Description:
     text = statement.format(f"{CATALOG}.{history.name}")
     before = history.head
-    with rows_one_by_one(history.session):
+    with read_rows_one_by_one(history.session):
         history.session.sql(text).collect()
         history.java.refresh()
         # A statement that changes no row makes no snapshot.
@@ -88,7 +92,7 @@ def _list_files(history: TableHistory, rows: list[Cells]) -> dict[str, StoredFil
     assert len(positions) == len(rows), f"Spark shows {sorted(map(str, positions))}: {history.log}"
     by_file: dict[str, dict[int, tuple[Cells, Lineage]]] = {}
     for row in rows:
-        file, position, line = positions[_at(history, row, KEY)]
+        file, position, line = positions[_get_value(history, row, KEY)]
         by_file.setdefault(file, {})[position] = row, line
     tasks = history.table.bridge.drain(history.java.newScan().planFiles())
     files = [
@@ -123,14 +127,14 @@ def _describe_file(
     )
 
 
-def _with(history: TableHistory, row: Cells, column: str, value: Any) -> Cells:
+def _replace_value(history: TableHistory, row: Cells, column: str, value: Any) -> Cells:
     made = {entry.id: row.get(entry.id, entry.default) for entry in history.columns}
-    return {**made, _id(history, column): value}
+    return {**made, _find_id(history, column): value}
 
 
-def _at(history: TableHistory, row: Cells, column: str) -> Any:
-    return row.get(_id(history, column))
+def _get_value(history: TableHistory, row: Cells, column: str) -> Any:
+    return row.get(_find_id(history, column))
 
 
-def _id(history: TableHistory, column: str) -> int:
+def _find_id(history: TableHistory, column: str) -> int:
     return next(entry.id for entry in history.columns if entry.name == column)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from icdc_spark.iceberg.table.tables import MAIN
-from icdc_testing.lake.java.files import constant
+from icdc_testing.lake.java.files import make_constant
 from icdc_testing.tables.histories.history import State, TableHistory, list_rows
 from icdc_testing.tables.histories.rows import Description, copy_on_write, insert, merge_on_read
 
@@ -12,14 +12,14 @@ _BRANCH = "side"
 
 def compact(history: TableHistory) -> Description:
     """Rewrite files without their deleted rows, under the current spec."""
-    old = history.some_files(most=4)
+    old = history.draw_files(most=4)
     if not old:
         return None
     keeps = history.keeps_lineage()
-    rows = history.live_rows(old)
+    rows = history.list_live_rows(old)
     # As a sort order would do it: positions before and after have nothing in common.
     history.rng.shuffle(rows)
-    new = history.files.data(rows, history.columns, keep_lineage=keeps)
+    new = history.files.write_data(rows, history.columns, keep_lineage=keeps)
     update = history.java.newRewrite().validateFromSnapshot(history.head)
     for stored in old:
         update = update.deleteFile(stored.java)
@@ -40,10 +40,10 @@ def rewrite_deletes(history: TableHistory) -> Description:
         return None
     positions = {stored.location: (stored, sorted(stored.marked)) for stored in chosen}
     if history.version >= 3:
-        made = history.files.vectors(positions)
+        made = history.files.write_vectors(positions)
     else:
         made = {
-            path: history.files.position_deletes([stored], [mine])
+            path: history.files.write_position_deletes([stored], [mine])
             for path, (stored, mine) in positions.items()
         }
     update = history.java.newRewrite().validateFromSnapshot(history.head)
@@ -58,12 +58,12 @@ def rewrite_deletes(history: TableHistory) -> Description:
 
 def rewrite_manifests(history: TableHistory) -> Description:
     """Put all files into one manifest for each spec."""
-    together = constant(history.table.bridge, "together")
+    together = make_constant(history.table.bridge, "together")
     history.commit(history.java.rewriteManifests().clusterBy(together))
     return "rewrite manifests"
 
 
-def rollback(history: TableHistory) -> Description:
+def roll_back(history: TableHistory) -> Description:
     """Set any retained snapshot as the current one, also one of an abandoned line."""
     target = history.rng.choice(list(history.states))
     history.java.manageSnapshots().setCurrentSnapshot(target).commit()
@@ -86,7 +86,7 @@ def expire(history: TableHistory) -> Description:
     return f"expire {chosen}"
 
 
-def branch(history: TableHistory) -> Description:
+def commit_to_branch(history: TableHistory) -> Description:
     """Commit to a branch, now and then to main as well, and end the branch in one of four ways."""
     start, before = history.head, history.live
     history.java.manageSnapshots().createBranch(_BRANCH, start).commit()

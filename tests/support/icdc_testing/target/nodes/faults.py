@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from icdc_testing.target.nodes.followed import FollowedOnNodes
 from icdc_testing.target.nodes.three_nodes import ThreeNodes
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 _ALLOCATION = "cluster.routing.allocation.enable"
 
@@ -16,24 +16,24 @@ _ALLOCATION = "cluster.routing.allocation.enable"
 def kill_primary(followed: FollowedOnNodes) -> None:
     """Kill the node that has the primary; a replica is promoted, if there is one."""
     nodes = followed.nodes
-    victim = nodes.holder(followed.index)
+    victim = nodes.find_holder(followed.index)
     victim.kill()
-    followed.ask_through(nodes.other_than())
+    followed.ask_through(nodes.find_other())
 
 
 def kill_replica(followed: FollowedOnNodes) -> None:
     """Kill a node that has a replica."""
     nodes = followed.nodes
-    victim = nodes.holder(followed.index, primary=False)
+    victim = nodes.find_holder(followed.index, primary=False)
     victim.kill()
-    followed.ask_through(nodes.other_than())
+    followed.ask_through(nodes.find_other())
 
 
 def kill_asked(followed: FollowedOnNodes) -> None:
     """Kill the node that is asked, whatever it holds."""
     asked = followed.asked
     asked.kill()
-    followed.ask_through(followed.nodes.other_than())
+    followed.ask_through(followed.nodes.find_other())
 
 
 def kill_all(followed: FollowedOnNodes) -> None:
@@ -44,7 +44,7 @@ def kill_all(followed: FollowedOnNodes) -> None:
 
 def cut_primary(followed: FollowedOnNodes) -> None:
     """Cut the primary's node from its peers, and go on to ask it: it does not know yet."""
-    primary = followed.nodes.holder(followed.index)
+    primary = followed.nodes.find_holder(followed.index)
     followed.ask_through(primary)
     followed.nodes.cut(primary)
 
@@ -52,15 +52,18 @@ def cut_primary(followed: FollowedOnNodes) -> None:
 def cut_primary_from_asked(followed: FollowedOnNodes) -> None:
     """Cut the primary's node from its peers, of which one is asked: a replica is promoted."""
     nodes = followed.nodes
-    primary = nodes.holder(followed.index)
-    followed.ask_through(nodes.other_than(primary))
+    primary = nodes.find_holder(followed.index)
+    followed.ask_through(nodes.find_other(primary))
     nodes.cut(primary)
 
 
 def relocate(followed: FollowedOnNodes) -> None:
     """Move the primary to a node that has no copy."""
     nodes, index = followed.nodes, followed.index
-    where = {"from_node": nodes.holder(index).name, "to_node": nodes.without(index).name}
+    where = {
+        "from_node": nodes.find_holder(index).name,
+        "to_node": nodes.find_node_without(index).name,
+    }
     nodes.reroute("move", index, **where)
 
 
@@ -96,7 +99,7 @@ LOSING: dict[str, Callable[[FollowedOnNodes, Callable[[], None]], None]] = {
 def _lose_newest_copy(followed: FollowedOnNodes, write: Callable[[], None], command: str) -> None:
     nodes, index = followed.nodes, followed.index
     nodes.wait_until_settled()
-    older, newest = nodes.holder(index, primary=False), nodes.holder(index)
+    older, newest = nodes.find_holder(index, primary=False), nodes.find_holder(index)
     # Else a third copy would be made of the newest one.
     nodes.do("PUT", "/_cluster/settings", {"persistent": {_ALLOCATION: "none"}})
     older.kill()
@@ -108,7 +111,7 @@ def _lose_newest_copy(followed: FollowedOnNodes, write: Callable[[], None], comm
     followed.ask_through(older)
     target = {"node": older.name, "accept_data_loss": True}
     # A node that has joined a moment ago does not know its copies yet.
-    until(lambda: _try_reroute(nodes, command, index, target), f"{command} is taken")
+    wait_until(lambda: _try_reroute(nodes, command, index, target), f"{command} is taken")
     nodes.do("PUT", "/_cluster/settings", {"persistent": {_ALLOCATION: None}})
 
 

@@ -9,7 +9,7 @@ from icdc_api.errors import FailureClass
 from icdc_api.job.run_files import RunReport
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
-from icdc_testing.runs.kill_points import BULK_BYTES, BatchKind, Plot, plot
+from icdc_testing.runs.kill_points import BULK_BYTES, BatchKind, Plot, create_plot
 from icdc_testing.target.nodes.member import Member
 from icdc_testing.target.nodes.three_nodes import ThreeNodes
 
@@ -40,7 +40,7 @@ class FollowedOnNodes:
         name: str = "nodes",
     ) -> "FollowedOnNodes":
         """Create the table, not yet exported; its batches are several bulk requests."""
-        table = plot(spark, front.url, kind, name, rows=rows)
+        table = create_plot(spark, front.url, kind, name, rows=rows)
         pipeline = Harness(spark, front.url, folder, [table.entry], name=table.name)
         sink = pipeline.resource["spec"]["sink"]["opensearch"]
         sink["bulk"] = {"maxBytes": BULK_BYTES}
@@ -50,7 +50,7 @@ class FollowedOnNodes:
     @property
     def index(self) -> str:
         """The index that is written now: the one of an open batch, else the one that is served."""
-        state = self.table.state()
+        state = self.table.read_state()
         named = (state.get("intent") or state).get("index")
         return str(named or f"{self.table.alias}-000001")
 
@@ -80,7 +80,7 @@ class FollowedOnNodes:
             report = self.pipeline.run()
         (status,) = report.tables
         assert status.reason is None, f"{status.reason}: {status.message}"
-        head = self.table.head()
-        assert self.table.is_applied(head), self.table.state()
+        head = self.table.read_head()
+        assert self.table.is_applied(head), self.table.read_state()
         self.table.check(head)
         return failures

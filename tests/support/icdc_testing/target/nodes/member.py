@@ -11,7 +11,7 @@ from pathlib import Path
 from icdc_cli.embedded import node_files
 from icdc_cli.embedded.launcher import MAIN_CLASS, Launcher
 from icdc_testing.waiting.children import OUTLIVING
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 HTTP_PORT = 9200
 START_SECONDS = 240.0
@@ -80,7 +80,7 @@ class Member:
         command += [f"-Dlog4j2.configurationFile={self.program.log_config}"]
         command += ["-cp", os.pathsep.join(map(str, self.program.class_path)), MAIN_CLASS]
         command += [str(self.folder), "watch"]
-        command += [f"{key}={value}" for key, value in self._settings().items()]
+        command += [f"{key}={value}" for key, value in self._build_settings().items()]
         with (self.folder / "node.log").open("ab") as log:
             self.process = subprocess.Popen(
                 command,
@@ -102,7 +102,7 @@ class Member:
             )
             return self.ask("/") is not None
 
-        until(answers, f"{self.name} answers", seconds=START_SECONDS)
+        wait_until(answers, f"{self.name} answers", seconds=START_SECONDS)
 
     def ask(self, path: str, *, seconds: float = 5.0) -> object:
         """Return the answer to a GET; None where there is none, or one that says no."""
@@ -128,7 +128,7 @@ class Member:
         if process.stdin is not None:
             process.stdin.close()
 
-    def _settings(self) -> dict[str, str]:
+    def _build_settings(self) -> dict[str, str]:
         return {
             **_QUICK,
             "path.data": str(self.data),

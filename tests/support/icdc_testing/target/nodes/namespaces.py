@@ -45,7 +45,7 @@ class Namespaces:
 
     def enter(self, number: int) -> list[str]:
         """Return what stands before a command that is to run in a namespace."""
-        return ["ip", "netns", "exec", self._name(number)]
+        return ["ip", "netns", "exec", self._format_name(number)]
 
     def cut(self, one: int, others: Iterable[int]) -> None:
         """Drop every packet between `one` and the `others`, in both directions and silently."""
@@ -60,7 +60,7 @@ class Namespaces:
             _run(*self.enter(number), "iptables", "-w", "-F")
 
     def _make(self, number: int) -> None:
-        name, bridge = self._name(number), f"{_PREFIX}{self._network}"
+        name, bridge = self._format_name(number), f"{_PREFIX}{self._network}"
         outside = f"{bridge}-{number}"
         _run("ip", "netns", "add", name)
         _run("ip", "link", "add", outside, "type", "veth", "peer", "eth0", "netns", name)
@@ -69,7 +69,7 @@ class Namespaces:
         _run("ip", "-n", name, "address", "add", f"{self.address(number)}/24", "dev", "eth0")
         _run("ip", "-n", name, "link", "set", "eth0", "up")
 
-    def _name(self, number: int) -> str:
+    def _format_name(self, number: int) -> str:
         return f"{_PREFIX}{self._network}-{number}"
 
 

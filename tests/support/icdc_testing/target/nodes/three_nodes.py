@@ -11,7 +11,7 @@ from icdc_cli.embedded.opensearch_node import choose_version
 from icdc_testing.target import node_calls
 from icdc_testing.target.nodes.member import Member
 from icdc_testing.target.nodes.namespaces import Namespaces
-from icdc_testing.waiting.wait import until
+from icdc_testing.waiting.wait import wait_until
 
 COUNT = 3
 SETTLE_SECONDS = 240.0
@@ -81,7 +81,7 @@ class ThreeNodes:
         """Wait until every node sees all three, and every shard is where it belongs."""
         path = f"/_cluster/health?wait_for_status={status}&wait_for_nodes={COUNT}"
         path += "&wait_for_no_relocating_shards=true&timeout=2s"
-        until(
+        wait_until(
             lambda: all(member.ask(path) is not None for member in self.members),
             f"the cluster is {status}",
             seconds=SETTLE_SECONDS,
@@ -93,39 +93,39 @@ class ThreeNodes:
         others = {self.members.index(peer) for peer in peers} or set(range(COUNT)) - {number}
         self._spaces.cut(number, others)
 
-    def manager(self) -> Member:
+    def find_manager(self) -> Member:
         """Return the node that is the cluster manager."""
         (row,) = self.do("GET", "/_cat/cluster_manager?format=json&h=node")["list"]
-        return self.by_name(str(row["node"]))
+        return self.find_member(str(row["node"]))
 
     def heal(self) -> None:
         """Let every packet through again, and return at once."""
         self._spaces.heal()
 
-    def primary_seen_by(self, member: Member, index: str) -> str | None:
+    def find_primary(self, member: Member, index: str) -> str | None:
         """Return the name of the node that has the primary, as `member` believes; None if none."""
         rows = member.ask(f"/_cat/shards/{index}?format=json&h=prirep,state,node")
         listed = cast(list[dict[str, str]], rows or [])
         started = [row["node"] for row in listed if (row["prirep"], row["state"]) == _PRIMARY]
         return started[0] if started else None
 
-    def holder(self, index: str, *, primary: bool = True) -> Member:
+    def find_holder(self, index: str, *, primary: bool = True) -> Member:
         """Return the node of shard 0's primary, or of a replica."""
-        for row in self._shards(index):
+        for row in self._list_shards(index):
             if (row["prirep"], row["state"]) == ("p" if primary else "r", "STARTED"):
-                return self.by_name(row["node"])
+                return self.find_member(row["node"])
         raise AssertionError(f"no such copy of {index} is started")
 
-    def without(self, index: str) -> Member:
+    def find_node_without(self, index: str) -> Member:
         """Return a node that holds no copy of the index."""
-        taken = {row["node"] for row in self._shards(index)}
+        taken = {row["node"] for row in self._list_shards(index)}
         return next(member for member in self.members if member.name not in taken)
 
-    def other_than(self, *members: Member) -> Member:
+    def find_other(self, *members: Member) -> Member:
         """Return a node that lives and is none of these."""
         return next(one for one in self.members if one.alive and one not in members)
 
-    def by_name(self, name: str) -> Member:
+    def find_member(self, name: str) -> Member:
         """Return the node of that name."""
         return next(member for member in self.members if member.name == name)
 
@@ -133,7 +133,7 @@ class ThreeNodes:
         self, method: str, path: str, body: object = None, *, through: Member | None = None
     ) -> dict[str, Any]:
         """Send a request to a node that lives, or to this one; fail unless it answers 200."""
-        answer = node_calls.call((through or self.other_than()).url, method, path, body)
+        answer = node_calls.call((through or self.find_other()).url, method, path, body)
         assert answer.status == 200, answer.body
         return answer.json
 
@@ -142,6 +142,6 @@ class ThreeNodes:
         body = {"commands": [{command: {"index": index, "shard": 0, **fields}}]}
         self.do("POST", "/_cluster/reroute", body)
 
-    def _shards(self, index: str) -> list[dict[str, str]]:
+    def _list_shards(self, index: str) -> list[dict[str, str]]:
         listed = self.do("GET", f"/_cat/shards/{index}?format=json&h=index,shard,prirep,state,node")
         return cast(list[dict[str, str]], listed["list"])

@@ -65,18 +65,18 @@ class SecureNode:
 
     def __enter__(self) -> Self:
         """Start it and wait until it lets its administrator in."""
-        plugin, port = _plugin(), HeldPort()
+        plugin, port = _ensure_plugin(), HeldPort()
         for name in ("opensearch-security", "config/opensearch-security"):
             shutil.copytree(plugin / "config", self._folder / name)
         self.url = f"https://{port.address}"
-        class_path = [*_jars(), *sorted(plugin.glob("*.jar"))]
+        class_path = [*_fetch_jars(), *sorted(plugin.glob("*.jar"))]
         java = jdk.find_jdk((17, 21), purpose="to run OpenSearch", wanted="17", compiler=True)
         command = [
             *(str(java.java), "-Xmx700m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
             *("-cp", os.pathsep.join(map(str, class_path)), str(_FOLDER / "SecureNode.java")),
             *(
                 str(self._folder),
-                *(f"{key}={value}" for key, value in self._settings(port).items()),
+                *(f"{key}={value}" for key, value in self._build_settings(port).items()),
             ),
         ]
         log = self._folder / "node.log"
@@ -86,7 +86,7 @@ class SecureNode:
                 command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT
             )
         try:
-            wait.until(self._is_ready, f"the node of {log} answers", seconds=_START_SECONDS)
+            wait.wait_until(self._is_ready, f"the node of {log} answers", seconds=_START_SECONDS)
         except BaseException:
             self._end()
             raise
@@ -114,7 +114,7 @@ class SecureNode:
         answer = self.call("PUT", f"{_SECURITY}/roles/{name}", role)
         assert answer.status in (200, 201), answer.body
 
-    def user(self, name: str, role: str) -> tuple[str, str]:
+    def create_user(self, name: str, role: str) -> tuple[str, str]:
         """Create a user who has this role and no other right: name and password."""
         password = secrets.token_urlsafe(24)
         body = {"password": password, "opendistro_security_roles": [role]}
@@ -131,7 +131,7 @@ class SecureNode:
         self._authority = authority or self._authority
         self.tls = ssl.create_default_context(cafile=self._authority.ca)
         self._write_certificate()
-        wait.until(
+        wait.wait_until(
             lambda: ssl.get_server_certificate(self._address) != served, "it serves the new one"
         )
 
@@ -158,7 +158,7 @@ class SecureNode:
             fresh.replace(files[name])
         return files
 
-    def _settings(self, port: HeldPort) -> dict[str, Any]:
+    def _build_settings(self, port: HeldPort) -> dict[str, Any]:
         files = self._write_certificate()
         return {
             "path.data": self._folder / "data",
@@ -210,11 +210,11 @@ class SecureNode:
             process.wait()
 
 
-def _jars() -> list[Path]:
+def _fetch_jars() -> list[Path]:
     return jars.fetch_jars(_SET, jar_lock.parse(_LOCK.read_text(encoding="utf-8")))
 
 
-def _plugin() -> Path:
+def _ensure_plugin() -> Path:
     """Return the folder of the unpacked plugin; fetched once. Submission where it cannot be had."""
     folder = jars.choose_cache_dir() / "jars" / f"opensearch-security-{_PLUGIN_SHA256[:16]}"
     with jars.hold_lock(folder.with_name(f".{folder.name}.lock")):

@@ -21,7 +21,7 @@ from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.tables.long_values import UNLIMITED
 from icdc_testing.target.secure.node import SecureNode
-from icdc_testing.waiting.wait import WAIT_SECONDS, until
+from icdc_testing.waiting.wait import WAIT_SECONDS, wait_until
 
 ROLE: dict[str, Any] = json.loads(
     (ROOT / "docs" / "opensearch-role.json").read_text(encoding="utf-8")
@@ -58,18 +58,20 @@ class SecureSite:
         """Let a continuous run follow in the block, which has to end without a failure; yield its
         table's status."""
         secrets = str(self.harness.folder / "secrets")
-        request = self.harness.request(continuous=True, secrets_dir=secrets)
+        request = self.harness.make_request(continuous=True, secrets_dir=secrets)
         report, stop = Path(request.report_path), threading.Event()
 
-        def status() -> TableStatus:
+        def read_status() -> TableStatus:
             return RunReport.read(report).tables[0]
 
         with ThreadPoolExecutor(1) as pool:
             running = pool.submit(PipelineRun(request, self.harness.spark, stop).run)
             try:
                 streaming = TableState.STREAMING
-                until(lambda: report.exists() and status().state is streaming, "it is followed")
-                yield status
+                wait_until(
+                    lambda: report.exists() and read_status().state is streaming, "it is followed"
+                )
+                yield read_status
             finally:
                 stop.set()
             assert running.result(WAIT_SECONDS).outcome is None
@@ -81,12 +83,12 @@ class SecureSite:
         fresh.write_text(value, encoding="utf-8")
         fresh.replace(folder / name / key)
 
-    def documents(self) -> object:
+    def count_documents(self) -> object:
         """Count the documents of the index, those of a moment ago included."""
         self.node.call("POST", "/orders/_refresh")
         return self.node.call("GET", "/orders/_count").json.get("count")
 
-    def ok(self, mode: RunMode = RunMode.RUN) -> dict[str, Any]:
+    def run_ok(self, mode: RunMode = RunMode.RUN) -> dict[str, Any]:
         """Do one run that must come through; return its result for the table, where the mode has
         one."""
         report = self.run(mode)
@@ -103,20 +105,20 @@ class SecureSite:
     def export(self) -> None:
         """Export for the first time, with a dead letter."""
         self.sql(f"insert into {{}} values (1, 'one'), (2, 'two'), (3, {TOO_LONG})")
-        self.ok()
+        self.run_ok()
         assert self.count_dead_letters() == 1, self.reports[-1].tables
 
     def follow(self) -> None:
         """Make a change of each kind, with a dead letter."""
         self.sql("delete from {} where id = 1")
         self.sql(f"insert into {{}} values (4, 'four'), (5, {TOO_LONG})")
-        self.ok()
+        self.run_ok()
 
     def extend(self) -> None:
         """Add a column."""
         self.sql("alter table {} add column note string")
         self.sql("insert into {} values (6, 'six', 'new')")
-        self.ok()
+        self.run_ok()
 
     def spoil(self) -> None:
         """Remove a document, which somebody else may have removed already."""
@@ -127,19 +129,19 @@ class SecureSite:
     def verify(self) -> None:
         """Compare with the table."""
         self.spoil()
-        assert "2" in self.ok(RunMode.VERIFY)["missing"]["samples"]
+        assert "2" in self.run_ok(RunMode.VERIFY)["missing"]["samples"]
 
     def repair(self) -> None:
         """Mend what differs."""
         self.spoil()
-        self.ok(RunMode.REPAIR)
-        assert "2" not in self.ok(RunMode.VERIFY)["missing"]["samples"]
+        self.run_ok(RunMode.REPAIR)
+        assert "2" not in self.run_ok(RunMode.VERIFY)["missing"]["samples"]
 
     def reexport(self) -> None:
         """Make a change after which the old index does not serve; a refused row has gone."""
         self.sql("delete from {} where id = 3")
         self.harness.resource["spec"]["tables"][0]["mapping"] = {}
-        self.ok()
+        self.run_ok()
         assert list(self.node.call("GET", "/_alias/orders").json) == ["orders-000002"]
 
     def replay(self) -> None:
@@ -147,9 +149,9 @@ class SecureSite:
         (index,) = self.node.call("GET", "/_alias/orders").json
         field = {"name": {"type": "keyword", "ignore_above": 8191}}
         assert self.node.call("PUT", f"/{index}/_mapping", {"properties": field}).status == 200
-        assert self.ok(RunMode.REPLAY)["left"] == 0
+        assert self.run_ok(RunMode.REPLAY)["left"] == 0
 
-    def searches(self) -> bytes:
+    def read_searches(self) -> bytes:
         """Return searches that the node still holds open."""
         path = "/_nodes/stats/indices/search?filter_path=**.open_contexts"
         return self.node.call("GET", path).body
@@ -166,7 +168,7 @@ def make_site(spark: SparkSession, lake: Lake, node: SecureNode, folder: Path) -
     table = lake.create("id int, name string")
     role = f"pipeline-{next(_USERS)}"
     node.give_role(role, ROLE)
-    username, password = node.user(role, role)
+    username, password = node.create_user(role, role)
     keys_of = {
         SECRET: {"username": username, "password": password},
         AUTHORITY: {"ca.crt": node.ca},

@@ -13,13 +13,13 @@ from icdc_operator.cluster.heads.reader.branches import Heads
 from icdc_testing.kube.server_process import HeldPort
 from icdc_testing.lake.catalogs import service as catalog_service
 from icdc_testing.lake.catalogs.head_lake import HeadLake
-from icdc_testing.lake.catalogs.page import ASKED, NAMESPACE, PAGE, TABLE, Example, examples
+from icdc_testing.lake.catalogs.page import ASKED, NAMESPACE, PAGE, TABLE, Example, read_examples
 from icdc_testing.lake.catalogs.readers import ON_LOOPBACK, open_catalog
 from icdc_testing.lake.catalogs.service import CatalogService
 
 pytestmark = pytest.mark.unit
 
-EXAMPLES = examples()
+EXAMPLES = read_examples()
 ON_AWS = dataclasses.replace(ON_LOOPBACK, use_cloud_role=True)
 SERVED = sorted(ASKED.keys() - {"nessie-api"})
 UNSERVED = {"hive": "TTransportException", "jdbc": "OperationalError", "sqlite": "OperationalError"}
@@ -28,7 +28,7 @@ OUT_OF_SIGHT = ("hadoop", "nessie-api")
 
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[CatalogService]:
-    with catalog_service.running() as running:
+    with catalog_service.serve() as running:
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDOFTHETEST")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
         # Java has a property for it, pyiceberg leaves it to the library of AWS.
@@ -45,7 +45,7 @@ def closed() -> Iterator[str]:
 
 def heads(example: Example, service: str, closed: str, folder: Path) -> Heads:
     """Return the head of the table, or why it could not be read."""
-    properties = example.here(service, closed, folder)
+    properties = example.localize(service, closed, folder)
     properties.pop("dynamodb.endpoint", None)
     catalog = open_catalog(properties, example.name, settings=ON_AWS)
     try:
@@ -87,7 +87,7 @@ def test_the_page_says_which_catalogs_only_a_run_can_look_at(label: str, tmp_pat
 
 
 def position(lake: HeadLake) -> str:
-    return f"file://{lake.metadata_file()}"
+    return f"file://{lake.find_metadata_file()}"
 
 
 def row_of_dynamodb(service: CatalogService, location: str) -> None:
@@ -120,12 +120,12 @@ def test_a_pointer_leads_to_a_snapshot_and_its_file_is_read_once(
     lake = HeadLake(tmp_path)
     lake.create()
     first = lake.commit()
-    properties = EXAMPLES[label].here(service.url, "", tmp_path)
+    properties = EXAMPLES[label].localize(service.url, "", tmp_path)
     properties.pop("dynamodb.endpoint", None)
     catalog = open_catalog(properties, EXAMPLES[label].name, settings=ON_AWS)
     point(service, position(lake))
     assert catalog.read_heads((NAMESPACE, TABLE)) == {"main": int(first)}
-    lake.metadata_file().unlink()
+    lake.find_metadata_file().unlink()
     assert catalog.read_heads((NAMESPACE, TABLE)) == {"main": int(first)}
     lake.drop()
     lake.create()

@@ -44,7 +44,7 @@ def catalog(lake: HeadLake) -> Iterator[OpenCatalog]:
 
 @pytest.fixture
 def rest() -> Iterator[RestCatalog]:
-    with rest_catalog.running() as served:
+    with rest_catalog.serve() as served:
         yield served
 
 
@@ -53,7 +53,7 @@ def test_the_head_of_a_branch_moves_with_each_commit(lake: HeadLake, catalog: Op
     assert catalog.read_heads(ORDERS) == {}
     first = lake.commit()
     assert catalog.read_heads(ORDERS) == {"main": int(first)}
-    lake.branch("audit")
+    lake.create_branch("audit")
     second = lake.commit(branch="audit")
     assert catalog.read_heads(ORDERS) == {"main": int(first), "audit": int(second)}
     assert first != second
@@ -63,8 +63,8 @@ def test_the_head_of_a_branch_moves_with_each_commit(lake: HeadLake, catalog: Op
 def test_a_person_learns_what_a_table_has(lake: HeadLake, rest: RestCatalog, kind: str) -> None:
     lake.create()
     lake.commit()
-    lake.branch("audit")
-    rest.put("shop.orders", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
+    lake.create_branch("audit")
+    rest.put("shop.orders", json.loads(lake.find_metadata_file().read_text(encoding="utf-8")))
     properties = lake.properties if kind == "jdbc" else rest.properties
     facts = read_tables("lake", properties, ["shop.orders", "shop.none"])
     assert facts["shop.orders"] == TableFacts(("audit", "main"), ("id",), ())
@@ -96,7 +96,7 @@ def test_no_file_is_read_again_while_the_pointer_stands(
     lake.create()
     head = lake.commit()
     catalog.read_heads(ORDERS)
-    lake.metadata_file().unlink()
+    lake.find_metadata_file().unlink()
     assert catalog.read_heads(ORDERS) == {"main": int(head)}
 
 
@@ -104,7 +104,7 @@ def test_metadata_that_cannot_be_read_is_no_snapshot_and_is_not_repeated(
     lake: HeadLake, catalog: OpenCatalog
 ) -> None:
     lake.create()
-    lake.metadata_file().write_text('{"password": "swordfish"}', encoding="utf-8")
+    lake.find_metadata_file().write_text('{"password": "swordfish"}', encoding="utf-8")
     with pytest.raises(SourceUnavailable) as raised:
         catalog.read_heads(ORDERS)
     assert "swordfish" not in raised.value.message
@@ -115,7 +115,7 @@ def test_properties_of_a_table_choose_no_code(
     lake: HeadLake, catalog: OpenCatalog, rest: RestCatalog
 ) -> None:
     lake.create()
-    file = lake.metadata_file()
+    file = lake.find_metadata_file()
     metadata = json.loads(file.read_text(encoding="utf-8"))
     # pyiceberg imports what this names, and calls it with the properties.
     metadata["properties"]["py-io-impl"] = "no_such_module.Trap"
@@ -133,7 +133,7 @@ def test_a_table_that_pyiceberg_does_not_understand_has_its_heads(
 ) -> None:
     lake.create()
     head = lake.commit()
-    file = lake.metadata_file()
+    file = lake.find_metadata_file()
     metadata = json.loads(file.read_text(encoding="utf-8"))
     metadata["format-version"] = version
     metadata["next-row-id"] = 1
@@ -201,7 +201,7 @@ def test_a_rest_catalog_sends_the_metadata_and_no_file_is_read(
 ) -> None:
     lake.create()
     head = lake.commit()
-    rest.put("shop.orders", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
+    rest.put("shop.orders", json.loads(lake.find_metadata_file().read_text(encoding="utf-8")))
     catalog = open_catalog(rest.properties)
     assert catalog.read_heads(ORDERS) == {"main": int(head)}
     asked, headers = rest.requests[-1]
@@ -220,8 +220,8 @@ def test_an_answer_of_a_rest_catalog_that_is_known_is_not_looked_into(
     rest.etags = etags
     lake.create()
     head = lake.commit()
-    rest.put("shop.orders", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
-    rest.put("shop.others", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
+    rest.put("shop.orders", json.loads(lake.find_metadata_file().read_text(encoding="utf-8")))
+    rest.put("shop.others", json.loads(lake.find_metadata_file().read_text(encoding="utf-8")))
     catalog = open_catalog(rest.properties)
     for table in ("orders", "others"):
         assert catalog.read_heads(("shop", table)) == {"main": int(head)}
@@ -230,7 +230,7 @@ def test_an_answer_of_a_rest_catalog_that_is_known_is_not_looked_into(
     assert catalog.read_heads(ORDERS) is first
     assert ("If-None-Match" in rest.requests[-1][1]) == etags
     moved = lake.commit()
-    rest.put("shop.orders", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
+    rest.put("shop.orders", json.loads(lake.find_metadata_file().read_text(encoding="utf-8")))
     assert catalog.read_heads(ORDERS) == {"main": int(moved)}
     assert catalog.read_heads(("shop", "others")) == {"main": int(head)}
     catalog.close()

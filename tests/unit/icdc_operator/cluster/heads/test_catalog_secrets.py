@@ -13,7 +13,7 @@ from icdc_operator.cluster.heads.catalog_secrets import CACHE_SECONDS, CatalogSe
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.errors import Denied, Unavailable
 from icdc_testing.network.tls import Authority
-from icdc_testing.operator.adapter.fakes.api import FakeServer, on, refusal
+from icdc_testing.operator.adapter.fakes.api import FakeServer, make_fault, refuse
 
 pytestmark = pytest.mark.unit
 
@@ -38,7 +38,7 @@ class SecretsWorld:
         self.put("lake", token=b"swordfish\n", uri=b"http://other")
         self.put("more", uri=b"http://last")
         self.secrets = CatalogSecrets(
-            self.server.api(), allowed=allowed, clock=lambda: self.seconds
+            self.server.make_api(), allowed=allowed, clock=lambda: self.seconds
         )
 
     def put(self, name: str, **values: bytes) -> None:
@@ -120,9 +120,9 @@ def test_a_secret_that_cannot_be_read_is_said_without_its_values() -> None:
     world = SecretsWorld()
     world.put("lake", token=b"swordfish\xff")
     assert isinstance(world.refused(), Unauthorized)
-    world.server.fault = on("GET", "secrets", refusal(403, "secrets is forbidden"))
+    world.server.fault = make_fault("GET", "secrets", refuse(403, "secrets is forbidden"))
     assert isinstance(world.refused(), Denied)
-    world.server.fault = on("GET", "secrets", refusal(503, "later"))
+    world.server.fault = make_fault("GET", "secrets", refuse(503, "later"))
     assert isinstance(world.refused(), Unavailable)
     world.server.fault = lambda method, path: None
     del world.server.objects[PATH]

@@ -13,7 +13,7 @@ from icdc_operator.cluster.heads.table_heads import Head, TableBranch, Unseen
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey
 from icdc_testing.operator.deciding.pipelines import make_spec
-from icdc_testing.waiting.async_wait import until
+from icdc_testing.waiting.async_wait import wait_until
 
 pytestmark = pytest.mark.unit
 
@@ -53,17 +53,17 @@ class WatchWorld:
         """Follow until the first answer: what is known then."""
         reads = self.reads
         self.follow(after=after, spec=spec)
-        await until(lambda: self.reads > reads or self._paused > 0, "it reads or pauses")
+        await wait_until(lambda: self.reads > reads or self._paused > 0, "it reads or pauses")
         if self.reads == reads:
             self._turns.release()
-        await until(lambda: self.reads > reads and self._paused > 0, "it pauses after it read")
+        await wait_until(lambda: self.reads > reads and self._paused > 0, "it pauses after it read")
         return self.follow(after=after, spec=spec)
 
     async def turn(self) -> int:
         """Let the pause pass and the next one begin: how many looks were asked for."""
         before, pauses = len(self.woken), len(self.pauses)
         self._turns.release()
-        await until(lambda: len(self.pauses) > pauses, "it pauses again")
+        await wait_until(lambda: len(self.pauses) > pauses, "it pauses again")
         return len(self.woken) - before
 
     def count_unseen(self) -> float | None:
@@ -161,7 +161,7 @@ def test_a_short_run_does_not_make_the_reads_more_frequent() -> None:
         world.watch.leave(SHOP)
         world.seconds += 4.0
         world.follow(after=2)
-        await until(lambda: len(world.pauses) == 2, "it pauses before it reads")
+        await wait_until(lambda: len(world.pauses) == 2, "it pauses before it reads")
         assert (world.pauses[-1], world.reads) == (6.0, 1)
 
     run(story)
@@ -225,8 +225,8 @@ def test_a_watch_that_broke_asks_for_a_look_which_begins_it_anew(
         world.error = ZeroDivisionError()
         world.follow()
         broken = "icdc_unexpected_errors_total"
-        await until(lambda: world.metrics.registry.get_sample_value(broken) == 1, "it breaks")
-        await until(lambda: world.woken == [SHOP], "a look is asked for")
+        await wait_until(lambda: world.metrics.registry.get_sample_value(broken) == 1, "it breaks")
+        await wait_until(lambda: world.woken == [SHOP], "a look is asked for")
         world.error = None
         assert await world.begin() == KnownHeads({ORDERS: "7"})
 

@@ -64,7 +64,7 @@ class HostileSite:
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[HostileSite]:
     with ExitStack() as stack:
-        running = rest_catalog.running
+        running = rest_catalog.serve
         yield HostileSite(stack.enter_context(running()), stack.enter_context(running()), tmp_path)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from icdc_api.errors import SourceUnavailable
 from icdc_operator.cluster.heads.lanes import MAX_CALLS, CallLimits, Lane
-from icdc_testing.waiting.async_wait import until
+from icdc_testing.waiting.async_wait import wait_until
 
 pytestmark = pytest.mark.unit
 
@@ -77,7 +77,7 @@ def test_a_call_that_nobody_waits_for_any_more_is_ended() -> None:
     async def story() -> None:
         lane = Lane(CallLimits(), "one")
         call = asyncio.create_task(lane.call(hang, LONG))
-        await until(lambda: lane.busy, "the call is under way")
+        await wait_until(lambda: lane.busy, "the call is under way")
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call

@@ -34,7 +34,7 @@ def own_senders(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def catalog() -> Iterator[RestCatalog]:
     """The proxy: whatever it is asked for, it records."""
-    with rest_catalog.running() as running:
+    with rest_catalog.serve() as running:
         yield running
 
 

@@ -72,7 +72,7 @@ class ReaderWorld:
 
     def reader(self) -> HeadReader:
         return HeadReader(
-            CatalogSecrets(FakeServer().api(), allowed=False),
+            CatalogSecrets(FakeServer().make_api(), allowed=False),
             self.metrics,
             self._readers or OfOwnProcess(ON_LOOPBACK),
             limits=CallLimits(2, of_namespace=2),
@@ -115,7 +115,7 @@ def test_each_table_has_its_head_or_a_reason_of_its_own(lake: HeadLake) -> None:
         lake.create(name)
     head = lake.commit("shop.orders")
     lake.commit("shop.branched")
-    lake.branch("audit", "shop.branched")
+    lake.create_branch("audit", "shop.branched")
     audited = lake.commit("shop.branched", branch="audit")
     elsewhere = {"properties": {"type": "hadoop", "warehouse": "/w"}}
     secret = {**elsewhere, "propertiesFrom": [{"secretRef": {"name": "s"}}]}
@@ -269,7 +269,7 @@ def test_refused_credentials_have_the_secret_read_anew() -> None:
     spec = make_spec(catalog={**given, "propertiesFrom": [{"secretRef": {"name": "lake"}}]})
 
     async def story() -> None:
-        secrets = CatalogSecrets(server.api(), allowed=True)
+        secrets = CatalogSecrets(server.make_api(), allowed=True)
         reader = HeadReader(secrets, Metrics(), readers)
         for _ in range(2):
             by_table = await reader.read("default", heads.list_branches(spec))

@@ -7,11 +7,11 @@ import pytest
 from icdc_operator.core.observed import RunPhase
 from icdc_testing.operator.adapter.fakes.memory import SHOP, MemoryCluster
 from icdc_testing.operator.deciding.pipelines import (
-    behind,
     make_active,
+    make_behind,
+    make_report,
     make_seen,
     make_spec,
-    report,
 )
 
 
@@ -19,8 +19,10 @@ from icdc_testing.operator.deciding.pipelines import (
 def working() -> MemoryCluster:
     """A pipeline whose run reports, and whose status says so."""
     cluster = MemoryCluster(
-        make_active(make_spec(), make_seen(RunPhase.RUNNING, report=report(behind(9))), run_id="r")
+        make_active(
+            make_spec(), make_seen(RunPhase.RUNNING, report=make_report(make_behind(9))), run_id="r"
+        )
     )
-    asyncio.run(cluster.reconciler().reconcile(SHOP))
+    asyncio.run(cluster.make_reconciler().reconcile(SHOP))
     cluster.take_steps()
     return cluster

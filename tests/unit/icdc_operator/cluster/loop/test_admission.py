@@ -37,7 +37,7 @@ def test_a_deletion_and_a_question_without_executors_wait_for_nobody_and_count(
     assert (site.admission.active, site.admission.waiting) == (2, 0)
     site.end(A1)
     site.want(A3)
-    assert site.position(A3) == "queue position 1 of 1: the limit --max-active-runs (1) is reached"
+    assert site.locate(A3) == "queue position 1 of 1: the limit --max-active-runs (1) is reached"
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,13 @@ def test_who_waits_for_its_own_limit_stands_in_nobodys_way() -> None:
     assert site.want(B1) == [None]
     site.want(B2)
     assert (
-        site.position(A3)
+        site.locate(A3)
         == "queue position 2 of 2: the limit --max-active-runs-per-namespace (1) is reached"
     )
     site.end(A1)
     assert site.wake() == {A2}
     assert (
-        site.position(B2)
+        site.locate(B2)
         == "queue position 1 of 1: the limit --max-active-runs-per-namespace (1) is reached"
     )
 
@@ -84,7 +84,7 @@ def test_who_waits_for_its_own_limit_stands_in_nobodys_way() -> None:
 def test_the_namespace_with_the_fewest_runs_goes_first_then_who_waits_longest() -> None:
     site = Site(Limits(total=2))
     site.want(A1, A2, A3, A4, B1, B2)
-    line = [site.position(key) for key in (B1, A3, B2, A4)]
+    line = [site.locate(key) for key in (B1, A3, B2, A4)]
     assert line == [
         f"queue position {n} of 4: the limit --max-active-runs (2) is reached" for n in (1, 3, 2, 4)
     ]
@@ -119,10 +119,10 @@ def test_a_slot_is_kept_for_who_is_next_but_not_for_long() -> None:
     site = Site(Limits(total=1))
     site.want(A1, A2, A3)
     site.end(A1)
-    assert site.position(A3) == "queue position 1 of 1: the limit --max-active-runs (1) is reached"
+    assert site.locate(A3) == "queue position 1 of 1: the limit --max-active-runs (1) is reached"
     site.seconds += CALL_SECONDS + 1
     assert site.reconcile(A3) is None
-    assert site.position(A2) == "queue position 1 of 1: the limit --max-active-runs (1) is reached"
+    assert site.locate(A2) == "queue position 1 of 1: the limit --max-active-runs (1) is reached"
     site.end(A3)
     assert site.wake() == {A2}
 
@@ -133,7 +133,7 @@ def test_a_new_run_of_the_same_pipeline_stands_in_line_again() -> None:
     site.pipelines[A1].wants = True
     site.end(A1)
     assert site.wake() == {A2}
-    assert site.position(A1) == "queue position 1 of 1: the limit --max-active-runs (1) is reached"
+    assert site.locate(A1) == "queue position 1 of 1: the limit --max-active-runs (1) is reached"
 
 
 @pytest.mark.parametrize("how", ["wants none", "gone", "refused"])
@@ -171,7 +171,7 @@ def test_a_plan_that_was_perhaps_written_keeps_its_slot_until_a_look_knows() -> 
     site.end(A1)
     site.reconcile(A2, saved=False)
     site.seconds += 10 * CALL_SECONDS
-    assert site.position(A3) == "queue position 1 of 1: the limit --max-active-runs (1) is reached"
+    assert site.locate(A3) == "queue position 1 of 1: the limit --max-active-runs (1) is reached"
     assert site.reconcile(A2) is None
     assert site.running == {A2}
 
@@ -180,13 +180,13 @@ def test_after_a_restart_nothing_starts_before_every_pipeline_was_looked_at_once
     site = Site(Limits(total=2))
     site.want(A1, A2, A3, B1)
     site.restart()
-    assert site.position(B1) is None
+    assert site.locate(B1) is None
     site.admission.note_listed(site.pipelines)
     for key in (B1, A3, A1):
         site.reconcile(key)
     site.admission.note_reconciled(A2)  # it cannot be looked at
     assert site.wake() == {B1}
-    assert site.position(A3) == "queue position 1 of 1: the limit --max-active-runs (2) is reached"
+    assert site.locate(A3) == "queue position 1 of 1: the limit --max-active-runs (2) is reached"
 
 
 def test_a_pipeline_that_is_never_looked_at_stops_nobody_for_long() -> None:
@@ -214,7 +214,7 @@ def test_who_waits_keeps_its_place_when_a_changed_spec_clears_its_status() -> No
     site.want(A1, A2, A3)
     site.pipelines[A2].since = None
     site.seconds += 1
-    assert site.position(A2) == "queue position 1 of 2: the limit --max-active-runs (1) is reached"
+    assert site.locate(A2) == "queue position 1 of 2: the limit --max-active-runs (1) is reached"
 
 
 def test_more_runs_than_allowed_are_let_be_and_none_starts_meanwhile() -> None:

@@ -17,7 +17,7 @@ from icdc_operator.cluster.loop.changes import compute_progress_seconds, is_prog
 from icdc_operator.core.decide import decide
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
-    caught_up,
+    make_caught_up,
     make_observed,
     make_spec,
     run_record,
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.unit
 @pytest.fixture
 def status() -> PipelineStatus:
     pipeline_status = PipelineStatus(
-        observed_generation=1, tables=(caught_up(),), last_run=run_record()
+        observed_generation=1, tables=(make_caught_up(),), last_run=run_record()
     )
     return decide(make_observed(make_spec(), pipeline_status), NOW).status
 
@@ -107,4 +107,7 @@ def test_the_text_of_a_condition_may_wait(status: PipelineStatus) -> None:
 @pytest.mark.parametrize(("tables", "seconds"), [(1, 5), (100, 5), (200, 10), (500, 25)])
 def test_progress_of_more_tables_is_written_less_often(tables: int, seconds: float) -> None:
     names = (f"shop.t{number}" for number in range(tables))
-    assert compute_progress_seconds(PipelineStatus(tables=tuple(map(caught_up, names)))) == seconds
+    assert (
+        compute_progress_seconds(PipelineStatus(tables=tuple(map(make_caught_up, names))))
+        == seconds
+    )

@@ -31,7 +31,7 @@ def count(metrics: Metrics, name: str, **labels: str) -> float:
 
 
 def test_a_run_is_made_durable_told_of_and_created_in_this_order(fresh: MemoryCluster) -> None:
-    reconciler = fresh.reconciler()
+    reconciler = fresh.make_reconciler()
     assert asyncio.run(reconciler.reconcile(SHOP)) == 0.0
     assert [step.what for step in fresh.take_steps()] == ["save", "events"]
     assert asyncio.run(reconciler.reconcile(SHOP)) == OBSERVE_SECONDS
@@ -40,7 +40,7 @@ def test_a_run_is_made_durable_told_of_and_created_in_this_order(fresh: MemoryCl
 
 
 def test_nothing_is_written_when_nothing_changed(working: MemoryCluster) -> None:
-    reconciler = working.reconciler()
+    reconciler = working.make_reconciler()
     for _ in range(5):
         asyncio.run(reconciler.reconcile(SHOP))
         working.pass_time(1)
@@ -50,9 +50,9 @@ def test_nothing_is_written_when_nothing_changed(working: MemoryCluster) -> None
 def test_a_run_that_works_is_looked_at_less_often_than_one_that_starts(
     working: MemoryCluster,
 ) -> None:
-    assert asyncio.run(working.reconciler().reconcile(SHOP)) == WATCHED_SECONDS
+    assert asyncio.run(working.make_reconciler().reconcile(SHOP)) == WATCHED_SECONDS
     working.see(report=None, phase=RunPhase.PENDING)
-    assert asyncio.run(working.reconciler().reconcile(SHOP)) == OBSERVE_SECONDS
+    assert asyncio.run(working.make_reconciler().reconcile(SHOP)) == OBSERVE_SECONDS
 
 
 def test_a_conflict_is_looked_at_again_at_once(fresh: MemoryCluster) -> None:
@@ -64,7 +64,7 @@ def test_a_conflict_is_looked_at_again_at_once(fresh: MemoryCluster) -> None:
 
     fresh.before = somebody_writes
     metrics = Metrics()
-    assert asyncio.run(fresh.reconciler(metrics).reconcile(SHOP)) == 0.0
+    assert asyncio.run(fresh.make_reconciler(metrics).reconcile(SHOP)) == 0.0
     assert len(fresh.take_steps("save")) == 1
     assert count(metrics, "icdc_reconciles_total", result="conflict") == 1
 
@@ -81,7 +81,7 @@ def test_one_who_keeps_writing_makes_the_look_fail_and_no_action_happens(
 
     fresh.before = somebody_writes
     with pytest.raises(Conflict):
-        asyncio.run(fresh.reconciler().reconcile(SHOP))
+        asyncio.run(fresh.make_reconciler().reconcile(SHOP))
     assert polls == ["observe", "save"] * TRIES
     assert fresh.take_steps() == []
 
@@ -89,7 +89,7 @@ def test_one_who_keeps_writing_makes_the_look_fail_and_no_action_happens(
 def test_a_run_without_a_record_is_stopped_only_if_there_is_still_none() -> None:
     stray = make_seen(RunPhase.RUNNING)
     cluster = MemoryCluster(replace(make_observed(make_spec()), runs=(stray,)))
-    asyncio.run(cluster.reconciler().reconcile(SHOP))
+    asyncio.run(cluster.make_reconciler().reconcile(SHOP))
     stop = StopRun(stray.name, graceful=False)
     assert [step.detail for step in cluster.take_steps("act")] == [stop]
     asked: list[str] = []
@@ -100,7 +100,7 @@ def test_a_run_without_a_record_is_stopped_only_if_there_is_still_none() -> None
         asked.append(what)
 
     cluster.before = another_operator_records_it
-    asyncio.run(cluster.reconciler().reconcile(SHOP))
+    asyncio.run(cluster.make_reconciler().reconcile(SHOP))
     assert asked == ["observe", "confirm", "observe", "confirm", "act"]
     assert [step.detail for step in cluster.take_steps()] == [stop]
 
@@ -110,7 +110,7 @@ def test_a_pipeline_that_is_gone_needs_no_look_and_leaves_no_metrics(
     fresh: MemoryCluster, deleted_at: str
 ) -> None:
     metrics = Metrics()
-    reconciler = fresh.reconciler(metrics)
+    reconciler = fresh.make_reconciler(metrics)
 
     def vanish(what: str) -> None:
         if what == deleted_at == "save":
@@ -136,7 +136,7 @@ def test_no_action_is_carried_out_when_the_status_could_not_be_written(
     working.observed = replace(working.observed, spec=spec, generation=2)
     working.before = fail
     with pytest.raises(Unavailable):
-        asyncio.run(working.reconciler().reconcile(SHOP))
+        asyncio.run(working.make_reconciler().reconcile(SHOP))
     assert working.take_steps() == []
 
 
@@ -151,7 +151,7 @@ def test_an_answer_that_is_lost_doubles_nothing(fresh: MemoryCluster, lost: str)
     fresh.after = lose
     for _ in range(6):
         try:
-            asyncio.run(fresh.reconciler().reconcile(SHOP))
+            asyncio.run(fresh.make_reconciler().reconcile(SHOP))
         except Unavailable:
             fresh.pass_time(1)
     created = [step.detail for step in fresh.take_steps("act")]
@@ -160,7 +160,7 @@ def test_an_answer_that_is_lost_doubles_nothing(fresh: MemoryCluster, lost: str)
 
 
 def test_a_look_is_remembered_by_the_version_that_it_left(fresh: MemoryCluster) -> None:
-    reconciler = fresh.reconciler()
+    reconciler = fresh.make_reconciler()
     asyncio.run(reconciler.reconcile(SHOP))
     assert reconciler.get_last_versions() == {SHOP: str(fresh.version)}
     assert reconciler.knows(SHOP, str(fresh.version))
@@ -173,7 +173,7 @@ def test_a_look_that_failed_is_not_remembered(fresh: MemoryCluster) -> None:
         if what == "act":
             raise Unavailable("no answer")
 
-    reconciler = fresh.reconciler()
+    reconciler = fresh.make_reconciler()
     asyncio.run(reconciler.reconcile(SHOP))
     fresh.touch()
     fresh.before = fail
@@ -195,7 +195,7 @@ def test_a_crash_between_any_two_steps_leaves_what_the_next_operator_goes_on_wit
         cluster.before = cluster.after = crash
         for _ in range(5):
             try:
-                asyncio.run(cluster.reconciler().reconcile(SHOP))
+                asyncio.run(cluster.make_reconciler().reconcile(SHOP))
             except KeyboardInterrupt:
                 cluster.pass_time(2)
         assert cluster.observed is not None

@@ -17,8 +17,8 @@ from icdc_operator.core.observed import RunPhase
 from icdc_testing.operator.adapter.fakes.memory import SHOP, MemoryCluster
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
-    caught_up,
     make_active,
+    make_caught_up,
     make_observed,
     make_seen,
     make_spec,
@@ -39,7 +39,7 @@ class WaitingLine:
         self.admission = Admission(Limits(total=1), self.woken.append, lambda: 0.0)
         self.admission.note_listed(())
         self.take(FIRST)
-        self.reconciler = cluster.reconciler(admission=self.admission)
+        self.reconciler = cluster.make_reconciler(admission=self.admission)
 
     def take(self, key: PipelineKey) -> None:
         """Let a reconcile find a run of that pipeline."""
@@ -111,7 +111,7 @@ def test_a_changed_place_is_written_at_most_once_a_minute(line: WaitingLine) -> 
 def test_what_is_ready_stays_ready_while_its_next_run_waits() -> None:
     good = run_record(state=RunState.SUCCEEDED, finished_at=NOW)
     status = PipelineStatus(
-        observed_generation=1, tables=(caught_up(),), last_run=good, recent_runs=(good,)
+        observed_generation=1, tables=(make_caught_up(),), last_run=good, recent_runs=(good,)
     )
     world = replace(make_observed(make_spec(), status), heads={"shop.orders": "7"})
     line = WaitingLine(MemoryCluster(world))
@@ -135,7 +135,7 @@ def test_what_is_ready_stays_ready_while_its_next_run_waits() -> None:
 def test_until_the_runs_at_work_are_counted_the_last_known_place_stays(line: WaitingLine) -> None:
     line.poll()
     line.admission = Admission(Limits(total=1), line.woken.append, lambda: 0.0)
-    line.reconciler = line.cluster.reconciler(admission=line.admission)
+    line.reconciler = line.cluster.make_reconciler(admission=line.admission)
     line.cluster.take_steps()
     line.poll()
     assert line.cluster.take_steps() == []
@@ -152,7 +152,7 @@ def test_a_look_that_fails_counts_as_a_look(line: WaitingLine) -> None:
 
     line.admission = Admission(Limits(total=1), line.woken.append, lambda: 0.0)
     line.admission.note_listed((SHOP,))
-    line.reconciler = line.cluster.reconciler(admission=line.admission)
+    line.reconciler = line.cluster.make_reconciler(admission=line.admission)
     line.cluster.before = fail
     with pytest.raises(Unavailable):
         line.poll()
@@ -173,7 +173,7 @@ def test_a_run_that_nothing_records_holds_a_slot_while_it_may_write(line: Waitin
 def test_one_who_has_no_place_yet_says_what_it_waits_for() -> None:
     line = WaitingLine(MemoryCluster(make_observed(make_spec())))
     line.admission = Admission(Limits(total=1), line.woken.append, lambda: 0.0)
-    line.reconciler = line.cluster.reconciler(admission=line.admission)
+    line.reconciler = line.cluster.make_reconciler(admission=line.admission)
     line.poll()
     text = "active runs are being counted first"
     assert line.condition(ConditionType.RUN_ACTIVE) == ("False", "Queued", text)

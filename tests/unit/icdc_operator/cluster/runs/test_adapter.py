@@ -13,8 +13,8 @@ from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.runs.resource import MAX_OBJECT_BYTES
 from icdc_operator.core.observed import RunPhase, StopRun
-from icdc_testing.kube.stored_pipelines import Resource, minimal
-from icdc_testing.operator.adapter.fakes.api import on, refusal
+from icdc_testing.kube.stored_pipelines import Resource, make_minimal
+from icdc_testing.operator.adapter.fakes.api import make_fault, refuse
 from icdc_testing.operator.adapter.fakes.world import (
     APPLICATION,
     CREATE,
@@ -29,14 +29,14 @@ from icdc_testing.operator.adapter.objects import (
     NOW,
     RUN,
     RUN_ID,
-    ago,
-    driver_pod,
-    running,
-    spark_application,
-    termination,
+    go_back,
+    make_application,
+    make_pod,
+    make_running,
+    make_termination,
 )
 from icdc_testing.operator.deciding.pipelines import run_record
-from icdc_testing.operator.deciding.worst_cases import many_tables
+from icdc_testing.operator.deciding.worst_cases import make_many_tables
 
 pytestmark = pytest.mark.unit
 
@@ -47,7 +47,7 @@ def world() -> FakeWorld:
 
 
 def test_a_cluster_without_spark_operator_can_be_looked_at(world: FakeWorld) -> None:
-    world.server.fault = on("GET", "sparkapplications", refusal(404, "not found"))
+    world.server.fault = make_fault("GET", "sparkapplications", refuse(404, "not found"))
     assert not world.observe().observed.runs
 
 
@@ -64,7 +64,7 @@ def test_a_pipeline_that_is_gone_is_none(world: FakeWorld) -> None:
 
 def test_a_pipeline_that_is_being_deleted_starts_nothing() -> None:
     world = FakeWorld(run=None)
-    world.server.objects[PIPELINE]["metadata"]["deletionTimestamp"] = ago(1)
+    world.server.objects[PIPELINE]["metadata"]["deletionTimestamp"] = go_back(1)
     assert world.observe().observed.closing
     assert world.step().status.current_run is None
 
@@ -75,15 +75,15 @@ def _finish() -> RunReport:
 
 LAST_WORDS = [
     # What a watch tells last of a pod that was deleted, and of one that ended before.
-    driver_pod("Running", state=running(), deletionTimestamp=ago(1), report=_finish()),
-    driver_pod("Succeeded", state=termination(0), report=_finish()),
+    make_pod("Running", state=make_running(), deletionTimestamp=go_back(1), report=_finish()),
+    make_pod("Succeeded", state=make_termination(0), report=_finish()),
 ]
 
 
 @pytest.mark.parametrize("pod", LAST_WORDS)
 def test_last_words_that_a_watch_heard_are_not_lost(pod: Resource) -> None:
     world = FakeWorld(run=run_record())
-    world.server.add(APPLICATION, spark_application("FAILED", "driver pod not found"))
+    world.server.add(APPLICATION, make_application("FAILED", "driver pod not found"))
     assert world.run().phase == RunPhase.MISSING
     world.adapter.note_driver_pod(pod)
     assert (world.run().phase, world.run().report) == (RunPhase.SUCCEEDED, _finish())
@@ -97,9 +97,9 @@ def test_last_words_that_a_watch_heard_are_not_lost(pod: Resource) -> None:
 
 def test_last_words_of_an_older_run_do_not_replace_those_of_a_newer() -> None:
     world = FakeWorld(run=run_record())
-    world.server.add(APPLICATION, spark_application("RUNNING"))
+    world.server.add(APPLICATION, make_application("RUNNING"))
     world.adapter.note_driver_pod(LAST_WORDS[1])
-    world.adapter.note_driver_pod(driver_pod("Failed", state=termination(1), epoch=EPOCH - 1))
+    world.adapter.note_driver_pod(make_pod("Failed", state=make_termination(1), epoch=EPOCH - 1))
     assert world.run().phase == RunPhase.SUCCEEDED
 
 
@@ -108,12 +108,12 @@ def test_last_words_of_an_older_run_do_not_replace_those_of_a_newer() -> None:
     [
         (True, {}, 0, [None]),
         (False, {}, 0, [1]),
-        (True, {"deletionTimestamp": ago(-100), "deletionGracePeriodSeconds": 120}, 0, []),
-        (False, {"deletionTimestamp": ago(-100), "deletionGracePeriodSeconds": 120}, 0, [1]),
-        (False, {"deletionTimestamp": ago(-1), "deletionGracePeriodSeconds": 1}, 0, []),
+        (True, {"deletionTimestamp": go_back(-100), "deletionGracePeriodSeconds": 120}, 0, []),
+        (False, {"deletionTimestamp": go_back(-100), "deletionGracePeriodSeconds": 120}, 0, [1]),
+        (False, {"deletionTimestamp": go_back(-1), "deletionGracePeriodSeconds": 1}, 0, []),
         # Its node does not answer: without force the pod would be there for ever.
-        (True, {"deletionTimestamp": ago(0), "deletionGracePeriodSeconds": 120}, 61, [0]),
-        (False, {"deletionTimestamp": ago(0), "deletionGracePeriodSeconds": 1}, 61, [0]),
+        (True, {"deletionTimestamp": go_back(0), "deletionGracePeriodSeconds": 120}, 61, [0]),
+        (False, {"deletionTimestamp": go_back(0), "deletionGracePeriodSeconds": 1}, 61, [0]),
     ],
 )
 def test_a_driver_is_given_the_time_that_is_due(
@@ -121,7 +121,7 @@ def test_a_driver_is_given_the_time_that_is_due(
 ) -> None:
     world = FakeWorld(run=run_record())
     world.now += timedelta(seconds=late)
-    world.server.add(POD, driver_pod("Running", state=running(), **metadata))
+    world.server.add(POD, make_pod("Running", state=make_running(), **metadata))
     world.act(StopRun(RUN, graceful))
     assert [options.get("gracePeriodSeconds") for _, options in world.server.deletions] == expected
 
@@ -129,17 +129,17 @@ def test_a_driver_is_given_the_time_that_is_due(
 def test_a_driver_whose_node_does_not_answer_is_given_no_time_once_it_was_evicted() -> None:
     world = FakeWorld(run=run_record())
     evicted: Resource = {
-        "deletionTimestamp": ago(-120),
+        "deletionTimestamp": go_back(-120),
         "deletionGracePeriodSeconds": 120,
     }
-    world.server.add(POD, driver_pod("Running", state=running(), status=NODE_SILENT, **evicted))
+    world.server.add(POD, make_pod("Running", state=make_running(), status=NODE_SILENT, **evicted))
     world.act(StopRun(RUN, graceful=False))
     assert [options.get("gracePeriodSeconds") for _, options in world.server.deletions] == [0]
 
 
 def test_a_wrong_spec_is_said_in_one_line_and_nothing_is_planned() -> None:
     world = FakeWorld(run=None)
-    spec = {**minimal()["spec"], "tables": [], "mode": "Sometimes"}
+    spec = {**make_minimal()["spec"], "tables": [], "mode": "Sometimes"}
     world.put_pipeline(spec=spec)
     observed = world.observe().observed
     assert observed.spec is None
@@ -164,7 +164,7 @@ def test_the_status_has_the_room_that_spec_and_metadata_leave_of_the_object(
 
 def test_a_spec_whose_status_may_not_fit_beside_it_is_refused() -> None:
     world = FakeWorld(run=None)
-    world.put_pipeline(spec=many_tables()["spec"])
+    world.put_pipeline(spec=make_many_tables()["spec"])
     assert world.observe().observed.spec is not None
     # Two that apply the spec on the server's side are in there twice.
     world.server.objects[PIPELINE]["metadata"]["managedFields"] = [{"fieldsV1": "x" * 1_000_000}]
@@ -210,7 +210,7 @@ def test_a_newer_run_of_the_name_is_left_alone_by_an_operator_that_is_behind(
 
 
 def test_times_are_those_of_the_given_clock(world: FakeWorld) -> None:
-    world.server.add(APPLICATION, spark_application(creationTimestamp=ago(0)))
+    world.server.add(APPLICATION, make_application(creationTimestamp=go_back(0)))
     assert world.run().failure is None
     world.now = _later(world.now)
     failure = world.run().failure

@@ -8,9 +8,9 @@ import pytest
 from icdc_api import naming
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.core.observed import Action, AddFinalizer, RemoveFinalizer
-from icdc_testing.operator.adapter.fakes.api import FakeAnswer, on, refusal
+from icdc_testing.operator.adapter.fakes.api import FakeAnswer, make_fault, refuse
 from icdc_testing.operator.adapter.fakes.world import PIPELINE, FakeWorld
-from icdc_testing.operator.adapter.objects import ago, spark_application
+from icdc_testing.operator.adapter.objects import go_back, make_application
 
 pytestmark = pytest.mark.unit
 
@@ -29,7 +29,7 @@ def metadata(world: FakeWorld) -> dict[str, Any]:
 
 
 def delete(world: FakeWorld) -> None:
-    metadata(world)["deletionTimestamp"] = ago(1)
+    metadata(world)["deletionTimestamp"] = go_back(1)
 
 
 def test_only_our_finalizer_comes_and_goes(world: FakeWorld) -> None:
@@ -61,10 +61,10 @@ def test_the_annotation_says_true(value: str, asked: bool, world: FakeWorld) -> 
     ("answer", "ends"),
     [
         (None, False),
-        (refusal(403, ENDING), True),
-        (refusal(403, "no right to do that"), False),
-        (refusal(404, "namespaces not found"), False),
-        (refusal(500, "a webhook does not answer"), False),
+        (refuse(403, ENDING), True),
+        (refuse(403, "no right to do that"), False),
+        (refuse(404, "namespaces not found"), False),
+        (refuse(500, "a webhook does not answer"), False),
     ],
 )
 def test_a_namespace_that_ends_is_known_before_a_run_is_tried(
@@ -72,7 +72,7 @@ def test_a_namespace_that_ends_is_known_before_a_run_is_tried(
 ) -> None:
     delete(world)
     if answer is not None:
-        world.server.fault = on("POST", "configmaps", answer)
+        world.server.fault = make_fault("POST", "configmaps", answer)
     assert not world.observe().observed.namespace_ends, "nothing is asked without our finalizer"
     metadata(world)["finalizers"] = [naming.FINALIZER]
     observed = world.observe().observed
@@ -86,7 +86,7 @@ def test_a_namespace_that_ends_is_known_before_a_run_is_tried(
 def test_a_run_that_nobody_owns_is_ours_if_it_deletes(
     name: str, ours: bool, world: FakeWorld
 ) -> None:
-    made = spark_application("RUNNING", ownerReferences=[])
+    made = make_application("RUNNING", ownerReferences=[])
     made["metadata"]["name"] = name
     made["metadata"]["annotations"][f"{naming.LABEL_PREFIX}run-id"] = f"{name}.1000"
     world.server.add(kinds.APPLICATION.build_path("default", name), made)

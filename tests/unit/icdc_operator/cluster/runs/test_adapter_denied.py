@@ -11,14 +11,14 @@ from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.runs.memory import DENIAL_SECONDS
 from icdc_operator.core import decide
 from icdc_operator.core.observed import Decision, StopRun
-from icdc_testing.operator.adapter.fakes.api import on, refusal
+from icdc_testing.operator.adapter.fakes.api import make_fault, refuse
 from icdc_testing.operator.adapter.fakes.world import APPLICATION, POD, FakeWorld
-from icdc_testing.operator.adapter.objects import RUN, driver_pod, running, spark_application
+from icdc_testing.operator.adapter.objects import RUN, make_application, make_pod, make_running
 from icdc_testing.operator.deciding.pipelines import run_record
 
 pytestmark = pytest.mark.unit
 
-NO = refusal(403, 'User "u" cannot do resource "things"')
+NO = refuse(403, 'User "u" cannot do resource "things"')
 SUBMITTED = run_record(state=RunState.SUBMITTED, started_at=None)
 
 
@@ -32,8 +32,8 @@ def conditions_of(decision: Decision) -> dict[str, tuple[str, str]]:
 @pytest.mark.parametrize("kind", ["sparkapplications", "pods"])
 def test_runs_that_may_not_be_looked_at_are_left_alone(kind: str) -> None:
     world = FakeWorld(run=SUBMITTED)
-    world.server.add(APPLICATION, spark_application("FAILED", "driver pod not found"))
-    world.server.fault = on("GET", kind, NO)
+    world.server.add(APPLICATION, make_application("FAILED", "driver pod not found"))
+    world.server.fault = make_fault("GET", kind, NO)
     for _ in range(2):
         decision = world.step()
         assert decision.actions == ()
@@ -50,8 +50,8 @@ def test_runs_that_may_not_be_looked_at_are_left_alone(kind: str) -> None:
 
 def test_a_run_that_may_not_be_ended_is_told_of_until_it_is_ended() -> None:
     world = FakeWorld(run=SUBMITTED)
-    world.server.add(POD, driver_pod("Running", state=running()))
-    world.server.fault = on("DELETE", "pods", NO)
+    world.server.add(POD, make_pod("Running", state=make_running()))
+    world.server.fault = make_fault("DELETE", "pods", NO)
     stop = StopRun(RUN, graceful=True)
     for _ in range(2):
         with pytest.raises(errors.Denied):
@@ -67,8 +67,8 @@ def test_a_run_that_may_not_be_ended_is_told_of_until_it_is_ended() -> None:
 
 def test_what_nobody_asks_for_any_more_is_not_told_of_for_ever() -> None:
     world = FakeWorld(run=SUBMITTED)
-    world.server.add(POD, driver_pod("Running", state=running()))
-    world.server.fault = on("DELETE", "pods", NO)
+    world.server.add(POD, make_pod("Running", state=make_running()))
+    world.server.fault = make_fault("DELETE", "pods", NO)
     with pytest.raises(errors.Denied):
         world.act(StopRun(RUN, graceful=True))
     world.now += timedelta(seconds=DENIAL_SECONDS)
@@ -79,7 +79,7 @@ def test_what_nobody_asks_for_any_more_is_not_told_of_for_ever() -> None:
 
 def test_a_status_that_may_not_be_written_is_an_error_of_the_look() -> None:
     world = FakeWorld(run=None)
-    world.server.fault = on("PATCH", "status", NO)
+    world.server.fault = make_fault("PATCH", "status", NO)
     with pytest.raises(errors.Denied):
         world.step()
     assert asyncio.run(world.adapter.observe("default", "shop")) is not None

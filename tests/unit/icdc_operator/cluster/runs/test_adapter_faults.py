@@ -8,7 +8,7 @@ import pytest
 from icdc_api.errors import FailureClass
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.core.observed import RunPhase
-from icdc_testing.operator.adapter.fakes.api import FakeAnswer, on, refusal
+from icdc_testing.operator.adapter.fakes.api import FakeAnswer, make_fault, refuse
 from icdc_testing.operator.adapter.fakes.world import (
     APPLICATION,
     CONFIG_MAP,
@@ -42,7 +42,7 @@ REFUSALS = [
 def test_a_run_that_is_refused_is_seen_to_have_failed(
     world: FakeWorld, code: int, text: str, reason: str, retryable: bool
 ) -> None:
-    world.server.fault = on("POST", "sparkapplications", refusal(code, text))
+    world.server.fault = make_fault("POST", "sparkapplications", refuse(code, text))
     world.act(CREATE)
     run = world.run()
     assert (run.name, run.epoch, run.phase) == (RUN, EPOCH, RunPhase.FAILED)
@@ -71,7 +71,7 @@ def test_a_run_that_is_refused_is_seen_to_have_failed(
 def test_what_others_refuse_and_may_permit_is_tried_again_and_again(
     world: FakeWorld, code: int, text: str
 ) -> None:
-    world.server.fault = on("POST", "configmaps", refusal(code, text))
+    world.server.fault = make_fault("POST", "configmaps", refuse(code, text))
     world.act(CREATE)
     failure = world.run().failure
     assert failure is not None
@@ -85,8 +85,8 @@ def test_what_others_refuse_and_may_permit_is_tried_again_and_again(
 
 
 PASSING: dict[str, FakeAnswer | BaseException] = {
-    "throttled": refusal(429, "too many requests", **{"Retry-After": "2"}),
-    "broken": refusal(500, "etcdserver: request timed out"),
+    "throttled": refuse(429, "too many requests", **{"Retry-After": "2"}),
+    "broken": refuse(500, "etcdserver: request timed out"),
     "slow": TimeoutError(),
     "reset": ConnectionResetError("reset"),
     "proxy": FakeAnswer(502, b"<html>bad gateway</html>"),
@@ -98,7 +98,7 @@ PASSING: dict[str, FakeAnswer | BaseException] = {
 def test_a_run_that_could_not_be_made_for_now_is_made_later(
     world: FakeWorld, trouble: FakeAnswer | BaseException
 ) -> None:
-    world.server.fault = on("POST", "sparkapplications", trouble)
+    world.server.fault = make_fault("POST", "sparkapplications", trouble)
     with pytest.raises(errors.Unavailable):
         world.act(CREATE)
     assert not world.observe().observed.runs
@@ -112,7 +112,7 @@ def test_a_run_that_could_not_be_made_for_now_is_made_later(
 def test_a_run_whose_answer_was_lost_is_made_once(
     world: FakeWorld, kind: str, trouble: FakeAnswer | BaseException
 ) -> None:
-    world.server.lost = on("POST", kind, trouble)
+    world.server.lost = make_fault("POST", kind, trouble)
     with pytest.raises(errors.Unavailable):
         world.act(CREATE)
     world.server.lost = lambda method, path: None
@@ -127,32 +127,32 @@ def test_a_run_whose_answer_was_lost_is_made_once(
 def test_a_look_that_misses_something_is_none(
     world: FakeWorld, kind: str, trouble: FakeAnswer | BaseException
 ) -> None:
-    world.server.fault = on("GET", kind, trouble)
+    world.server.fault = make_fault("GET", kind, trouble)
     with pytest.raises(errors.Unavailable):
         world.observe()
 
 
 def test_an_expired_page_makes_the_list_begin_anew(world: FakeWorld) -> None:
     pages = iter(
-        [FakeAnswer(200, {"items": [], "metadata": {"continue": "x"}}), refusal(410, "old")]
+        [FakeAnswer(200, {"items": [], "metadata": {"continue": "x"}}), refuse(410, "old")]
     )
     world.server.fault = lambda method, path: next(pages, None)
-    listed = asyncio.run(world.server.api().list_objects(kinds.PIPELINE, None))
+    listed = asyncio.run(world.server.make_api().list_objects(kinds.PIPELINE, None))
     assert listed == []
     assert len(world.server.requests) == 3
 
 
 def test_a_list_that_expires_for_ever_is_gone(world: FakeWorld) -> None:
-    world.server.fault = on("GET", "icebergcdcpipelines", refusal(410, "old"))
+    world.server.fault = make_fault("GET", "icebergcdcpipelines", refuse(410, "old"))
     with pytest.raises(errors.Expired):
-        asyncio.run(world.server.api().list_objects(kinds.PIPELINE, None))
+        asyncio.run(world.server.make_api().list_objects(kinds.PIPELINE, None))
 
 
 def test_every_request_is_counted(world: FakeWorld) -> None:
     counted: list[tuple[str, str, int | str]] = []
-    api = world.server.api(lambda *request: counted.append(request))
+    api = world.server.make_api(lambda *request: counted.append(request))
     asyncio.run(api.get_pipeline("default", "shop"))
-    world.server.fault = on("GET", "shop", TimeoutError())
+    world.server.fault = make_fault("GET", "shop", TimeoutError())
     with pytest.raises(errors.Unavailable):
         asyncio.run(api.get_pipeline("default", "shop"))
     plural = kinds.PIPELINE.plural

@@ -17,11 +17,11 @@ from icdc_operator.cluster.runs.adapter import ClusterAdapter
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Observed
 from icdc_operator.manifests.launch import InstallSettings
-from icdc_testing.kube.stored_pipelines import minimal
+from icdc_testing.kube.stored_pipelines import make_minimal
 from icdc_testing.operator.adapter.fakes.api import FakeServer
 from icdc_testing.operator.adapter.objects import NOW, OWNER
-from icdc_testing.operator.deciding.pipelines import caught_up, run_record
-from icdc_testing.waiting.async_wait import until
+from icdc_testing.operator.deciding.pipelines import make_caught_up, run_record
+from icdc_testing.waiting.async_wait import wait_until
 
 pytestmark = pytest.mark.unit
 
@@ -38,7 +38,10 @@ class IdleWorld:
         self.woken: list[PipelineKey] = []
         self.watch = HeadWatch(self, self.woken.append, Metrics())
         self.adapter = ClusterAdapter(
-            self.server.api(), InstallSettings(image="spark"), heads=self.watch, now=lambda: NOW
+            self.server.make_api(),
+            InstallSettings(image="spark"),
+            heads=self.watch,
+            now=lambda: NOW,
         )
         self.put()
 
@@ -49,10 +52,10 @@ class IdleWorld:
     def put(
         self, *tables: TableStatus, epoch: int = 1000, compared: bool = False, **spec: Any
     ) -> None:
-        resource = minimal(**spec)
+        resource = make_minimal(**spec)
         name = resource["spec"]["tables"][0]["name"]
         index = resource["spec"]["tables"][0].get("index", name)
-        table = caught_up(name).model_copy(update={"index": index})
+        table = make_caught_up(name).model_copy(update={"index": index})
         run = run_record(state=RunState.SUCCEEDED, epoch=epoch, finished_at=NOW)
         verify = run_record(
             kind=RunKind.VERIFY, state=RunState.SUCCEEDED, epoch=epoch + 1, finished_at=NOW
@@ -72,7 +75,7 @@ class IdleWorld:
 
     async def reconcile_when_woken(self) -> Observed:
         await self.poll()
-        await until(lambda: bool(self.woken), "a look is asked for")
+        await wait_until(lambda: bool(self.woken), "a look is asked for")
         return await self.poll()
 
 
@@ -157,6 +160,6 @@ def test_a_pipeline_that_is_gone_is_not_followed_any_more() -> None:
         await world.reconcile_when_woken()
         del world.server.objects[PIPELINE]
         assert await world.adapter.observe("default", "shop") is None
-        await until(lambda: len(asyncio.all_tasks()) == 1, "nothing follows it")
+        await wait_until(lambda: len(asyncio.all_tasks()) == 1, "nothing follows it")
 
     asyncio.run(story())

@@ -6,7 +6,7 @@ import pytest
 
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.core.observed import ForgetRun, StopRun
-from icdc_testing.operator.adapter.fakes.api import on, refusal
+from icdc_testing.operator.adapter.fakes.api import make_fault, refuse
 from icdc_testing.operator.adapter.fakes.world import (
     APPLICATION,
     CONFIG_MAP,
@@ -14,7 +14,7 @@ from icdc_testing.operator.adapter.fakes.world import (
     POD,
     FakeWorld,
 )
-from icdc_testing.operator.adapter.objects import RUN, driver_pod, running, termination
+from icdc_testing.operator.adapter.objects import RUN, make_pod, make_running, make_termination
 
 
 @pytest.fixture
@@ -35,16 +35,16 @@ def test_a_run_that_is_stopped_before_it_has_a_driver_leaves_no_config_map(
 
 
 def test_a_driver_that_is_asked_to_end_by_itself_keeps_its_config_map(world: FakeWorld) -> None:
-    world.server.add(POD, driver_pod("Running", state=running(), epoch=CREATE.run.epoch))
+    world.server.add(POD, make_pod("Running", state=make_running(), epoch=CREATE.run.epoch))
     world.act(StopRun(RUN, graceful=True))
     assert {APPLICATION, CONFIG_MAP} <= world.server.objects.keys()
 
 
 @pytest.mark.parametrize("part", ["configmaps", "sparkapplications"])
 def test_what_could_not_be_forgotten_is_forgotten_later(world: FakeWorld, part: str) -> None:
-    ended = driver_pod("Failed", state=termination(1), epoch=CREATE.run.epoch)
+    ended = make_pod("Failed", state=make_termination(1), epoch=CREATE.run.epoch)
     world.server.add(POD, ended)
-    world.server.fault = on("DELETE", part, refusal(409, "another request was faster"))
+    world.server.fault = make_fault("DELETE", part, refuse(409, "another request was faster"))
     seen = world.observe()
     with pytest.raises(errors.Conflict):
         asyncio.run(world.adapter.act(seen, ForgetRun(RUN)))
@@ -56,6 +56,6 @@ def test_what_could_not_be_forgotten_is_forgotten_later(world: FakeWorld, part: 
 
 
 def test_an_object_that_was_made_anew_is_left_alone(world: FakeWorld) -> None:
-    api = world.server.api()
+    api = world.server.make_api()
     asyncio.run(api.delete(kinds.CONFIG_MAP, "default", RUN, uid="of one before"))
     assert CONFIG_MAP in world.server.objects

@@ -4,19 +4,21 @@ import pytest
 
 from icdc_api.errors import FailureClass
 from icdc_api.status.runs import RunState
-from icdc_testing.operator.adapter.objects import NODE_SILENT, ago, driver_pod, running
+from icdc_testing.operator.adapter.objects import NODE_SILENT, go_back, make_pod, make_running
 from icdc_testing.operator.adapter.sequences import Moment, play
-from icdc_testing.operator.adapter.spark_operator import WELL, WORKS, begun
+from icdc_testing.operator.adapter.spark_operator import WELL, WORKS, begin
 
 pytestmark = pytest.mark.unit
 
-SILENT = driver_pod("Running", state=running(), status=NODE_SILENT)
-EVICTED = driver_pod("Running", state=running(), status=NODE_SILENT, deletionTimestamp=ago(-210))
+SILENT = make_pod("Running", state=make_running(), status=NODE_SILENT)
+EVICTED = make_pod(
+    "Running", state=make_running(), status=NODE_SILENT, deletionTimestamp=go_back(-210)
+)
 """At 90 s, with a grace period of 120 s."""
 
 
 def test_a_run_whose_node_is_lost_is_over_as_soon_as_its_pod_is_evicted() -> None:
-    steps = begun(Moment(60, pod=SILENT), Moment(90, "UNKNOWN", pod=EVICTED))
+    steps = begin(Moment(60, pod=SILENT), Moment(90, "UNKNOWN", pod=EVICTED))
     played = play(steps, node_dead=True)
     assert any("once Kubernetes evicts the pod" in text for text in played.said)
     assert played.ended is not None
@@ -30,7 +32,7 @@ def test_a_run_whose_node_is_lost_is_over_as_soon_as_its_pod_is_evicted() -> Non
 
 
 def test_a_node_that_does_not_answer_for_a_while_ends_no_run() -> None:
-    steps = begun(
+    steps = begin(
         Moment(60, pod=SILENT), Moment(85, pod=WORKS), Moment(120, "SUCCEEDING", pod=WELL)
     )
     played = play(steps)

@@ -16,11 +16,11 @@ from icdc_testing.operator.adapter.objects import (
     OWNER,
     RUN_ID,
     Resource,
-    driver_pod,
-    only_run,
-    running,
-    spark_application,
-    termination,
+    build_only_run,
+    make_application,
+    make_pod,
+    make_running,
+    make_termination,
 )
 
 pytestmark = pytest.mark.unit
@@ -34,27 +34,27 @@ def report(*, finished: bool = False, run_id: str = RUN_ID, **more: Any) -> RunR
 STATES = [
     ("", None, RunPhase.PENDING, False),
     ("SUBMITTED", None, RunPhase.PENDING, False),
-    ("", driver_pod("Pending"), RunPhase.PENDING, True),
-    ("SUBMITTED", driver_pod("Pending"), RunPhase.PENDING, True),
-    ("SUBMITTED", driver_pod("Running", state=running()), RunPhase.RUNNING, True),
-    ("RUNNING", driver_pod("Running", state=running()), RunPhase.RUNNING, True),
-    ("UNKNOWN", driver_pod("Unknown", state=running()), RunPhase.RUNNING, True),
+    ("", make_pod("Pending"), RunPhase.PENDING, True),
+    ("SUBMITTED", make_pod("Pending"), RunPhase.PENDING, True),
+    ("SUBMITTED", make_pod("Running", state=make_running()), RunPhase.RUNNING, True),
+    ("RUNNING", make_pod("Running", state=make_running()), RunPhase.RUNNING, True),
+    ("UNKNOWN", make_pod("Unknown", state=make_running()), RunPhase.RUNNING, True),
     # FAILED while its driver works: spark-operator was restarted between two of its steps.
-    ("FAILED", driver_pod("Running", state=running()), RunPhase.RUNNING, True),
-    ("SUBMISSION_FAILED", driver_pod("Running", state=running()), RunPhase.RUNNING, True),
-    ("COMPLETED", driver_pod("Running", state=running()), RunPhase.RUNNING, True),
-    ("RUNNING", driver_pod("Failed", state=termination(1)), RunPhase.FAILED, False),
-    ("SUCCEEDING", driver_pod("Succeeded", state=termination(0)), RunPhase.SUCCEEDED, False),
-    ("COMPLETED", driver_pod("Succeeded", state=termination(0)), RunPhase.SUCCEEDED, False),
+    ("FAILED", make_pod("Running", state=make_running()), RunPhase.RUNNING, True),
+    ("SUBMISSION_FAILED", make_pod("Running", state=make_running()), RunPhase.RUNNING, True),
+    ("COMPLETED", make_pod("Running", state=make_running()), RunPhase.RUNNING, True),
+    ("RUNNING", make_pod("Failed", state=make_termination(1)), RunPhase.FAILED, False),
+    ("SUCCEEDING", make_pod("Succeeded", state=make_termination(0)), RunPhase.SUCCEEDED, False),
+    ("COMPLETED", make_pod("Succeeded", state=make_termination(0)), RunPhase.SUCCEEDED, False),
     # A sidecar goes on although the driver has ended.
-    ("RUNNING", driver_pod("Running", state=termination(0)), RunPhase.SUCCEEDED, False),
+    ("RUNNING", make_pod("Running", state=make_termination(0)), RunPhase.SUCCEEDED, False),
     ("RUNNING", None, RunPhase.MISSING, False),
     ("FAILING", None, RunPhase.MISSING, False),
     ("FAILED", None, RunPhase.MISSING, False),
     ("COMPLETED", None, RunPhase.MISSING, False),
     ("SUSPENDED", None, RunPhase.FAILED, False),
     # Somebody edited the run: spark-operator makes another driver of it.
-    ("INVALIDATING", driver_pod("Failed", state=termination(143)), RunPhase.PENDING, False),
+    ("INVALIDATING", make_pod("Failed", state=make_termination(143)), RunPhase.PENDING, False),
     ("PENDING_RERUN", None, RunPhase.PENDING, False),
 ]
 
@@ -63,55 +63,61 @@ STATES = [
 def test_a_pod_goes_before_what_spark_operator_says(
     state: str, pod: Resource | None, phase: RunPhase, writes: bool
 ) -> None:
-    run = only_run(spark_application(state), *([] if pod is None else [pod]))
+    run = build_only_run(make_application(state), *([] if pod is None else [pod]))
     assert (run.phase, run.writer_alive) == (phase, writes)
     assert run.live == (writes or phase == RunPhase.PENDING)
 
 
 def test_a_driver_without_its_application_is_a_run() -> None:
-    run = only_run(driver_pod("Running", state=running(), report=report()))
+    run = build_only_run(make_pod("Running", state=make_running(), report=report()))
     assert run.live
     assert run.report == report()
     assert run.report_bytes == len(report_text.to_annotation(report()))
 
 
 def test_a_report_that_is_finished_goes_before_an_exit_code() -> None:
-    good = driver_pod("Failed", state=termination(143), report=report(finished=True))
-    run = only_run(spark_application("FAILED", "driver container failed with ExitCode: 143"), good)
+    good = make_pod("Failed", state=make_termination(143), report=report(finished=True))
+    run = build_only_run(
+        make_application("FAILED", "driver container failed with ExitCode: 143"), good
+    )
     assert (run.phase, run.failure) == (RunPhase.SUCCEEDED, None)
     outcome = Failure.of(SourceUnavailable("down"))
     finished = report(finished=True, outcome=outcome)
-    run = only_run(driver_pod("Succeeded", state=termination(0), report=finished))
+    run = build_only_run(make_pod("Succeeded", state=make_termination(0), report=finished))
     assert (run.phase, run.report) == (RunPhase.FAILED, finished)
 
 
 def test_a_driver_pod_that_is_gone_may_have_succeeded() -> None:
-    lost = spark_application("FAILED", "driver pod not found")
-    assert only_run(lost).phase == RunPhase.MISSING
-    last = driver_pod("Succeeded", state=termination(0), report=report(finished=True))
-    assert only_run(lost, remembered=last).phase == RunPhase.SUCCEEDED
+    lost = make_application("FAILED", "driver pod not found")
+    assert build_only_run(lost).phase == RunPhase.MISSING
+    last = make_pod("Succeeded", state=make_termination(0), report=report(finished=True))
+    assert build_only_run(lost, remembered=last).phase == RunPhase.SUCCEEDED
 
 
 def test_a_termination_message_finishes_a_report_that_was_not_updated() -> None:
     message = report_text.to_termination_message(report(finished=True))
-    run = only_run(driver_pod("Succeeded", state=termination(0, message=message), report=report()))
+    run = build_only_run(
+        make_pod("Succeeded", state=make_termination(0, message=message), report=report())
+    )
     assert run.report == report(finished=True)
-    run = only_run(driver_pod("Succeeded", state=termination(0, message=message)))
+    run = build_only_run(make_pod("Succeeded", state=make_termination(0, message=message)))
     assert (run.phase, run.failure) == (RunPhase.SUCCEEDED, None)
 
 
 def test_words_of_another_attempt_do_not_count() -> None:
     other = report(finished=True, run_id="shop-e1-1.999")
     message = report_text.to_termination_message(other)
-    run = only_run(driver_pod("Failed", state=termination(1, message=message), report=other))
+    run = build_only_run(
+        make_pod("Failed", state=make_termination(1, message=message), report=other)
+    )
     assert run.report is None
     assert run.failure is not None
 
 
 def test_a_report_that_cannot_be_read_is_said() -> None:
-    pod = driver_pod("Succeeded", state=termination(0))
+    pod = make_pod("Succeeded", state=make_termination(0))
     pod["metadata"]["annotations"][report_text.ANNOTATION_REPORT] = "rubbish"
-    run = only_run(pod)
+    run = build_only_run(pod)
     assert run.failure is not None
     assert run.failure.reason == "ReportUnreadable"
 
@@ -119,33 +125,33 @@ def test_a_report_that_cannot_be_read_is_said() -> None:
 @pytest.mark.parametrize("seen_as", [FailureClass.BUG, FailureClass.NODE_LOST])
 def test_a_driver_that_cannot_know_why_it_failed_is_told_by_its_pod(seen_as: FailureClass) -> None:
     blind = Failure.of(OutOfMemory("")).model_copy(update={"failure_class": seen_as})
-    pod = driver_pod(
+    pod = make_pod(
         "Failed",
-        state=termination(137, "OOMKilled"),
+        state=make_termination(137, "OOMKilled"),
         report=report(finished=True, outcome=blind),
     )
-    run = only_run(pod)
+    run = build_only_run(pod)
     assert run.report is not None
     assert run.report.outcome is not None
     assert run.report.outcome.failure_class == FailureClass.OUT_OF_MEMORY
 
 
 def test_attempts_of_one_name_are_told_apart_by_their_epoch() -> None:
-    old = driver_pod("Running", state=running(), epoch=999)
-    runs = seen.build_runs(seen.group_by_attempt("shop", [spark_application()], [old]), now=NOW)
+    old = make_pod("Running", state=make_running(), epoch=999)
+    runs = seen.build_runs(seen.group_by_attempt("shop", [make_application()], [old]), now=NOW)
     assert {(run.epoch, run.writer_alive) for run in runs} == {(EPOCH, False), (999, True)}
 
 
 def test_a_pod_with_an_epoch_that_is_no_number_of_ours_stops_nobody() -> None:
-    strange = driver_pod("Running", state=running())
+    strange = make_pod("Running", state=make_running())
     strange["metadata"]["annotations"]["icebergcdc.dev/epoch"] = "9" * 5000
-    assert only_run(spark_application("RUNNING"), strange).writer_alive
+    assert build_only_run(make_application("RUNNING"), strange).writer_alive
 
 
 def test_a_pod_without_an_epoch_is_of_the_run_whose_name_it_has() -> None:
-    pod = driver_pod("Running", state=running())
+    pod = make_pod("Running", state=make_running())
     pod["metadata"]["annotations"] = {}
-    assert only_run(spark_application("RUNNING"), pod).writer_alive
+    assert build_only_run(make_application("RUNNING"), pod).writer_alive
 
 
 @pytest.mark.parametrize(
@@ -158,5 +164,5 @@ def test_a_pod_without_an_epoch_is_of_the_run_whose_name_it_has() -> None:
     ],
 )
 def test_an_application_of_a_stranger_is_no_run(owners: list[Resource]) -> None:
-    stranger = spark_application("RUNNING", ownerReferences=owners)
+    stranger = make_application("RUNNING", ownerReferences=owners)
     assert not seen.group_by_attempt("shop", [stranger], [])

@@ -7,14 +7,14 @@ from icdc_operator.core.observed import RunPhase
 from icdc_testing.operator.adapter.objects import (
     NODE_SILENT,
     Resource,
-    ago,
-    condition,
-    driver_pod,
-    only_run,
-    running,
-    spark_application,
-    termination,
-    waiting,
+    build_only_run,
+    go_back,
+    make_application,
+    make_condition,
+    make_pod,
+    make_running,
+    make_termination,
+    make_waiting,
 )
 
 pytestmark = pytest.mark.unit
@@ -28,68 +28,68 @@ Caused by: java.lang.IllegalArgumentException: spark.executor.memory=0g is out o
 """
 
 
-OOM = driver_pod("Failed", state=termination(137, "OOMKilled"))
-DISRUPTED = condition("DisruptionTarget", "True", "EvictionByEvictionAPI", "drained")
+OOM = make_pod("Failed", state=make_termination(137, "OOMKilled"))
+DISRUPTED = make_condition("DisruptionTarget", "True", "EvictionByEvictionAPI", "drained")
 
 # What is left of a run without an outcome: its class, its reason, a part of the message.
 ENDINGS = [
     (OOM, FailureClass.OUT_OF_MEMORY, "OOMKilled", "spec.spark.driver.memory"),
     (
-        driver_pod("Failed", status={"reason": "Evicted", "message": "low on memory"}),
+        make_pod("Failed", status={"reason": "Evicted", "message": "low on memory"}),
         FailureClass.NODE_LOST,
         "Evicted",
         "low on memory",
     ),
     (
-        driver_pod("Failed", state=termination(143), status=DISRUPTED),
+        make_pod("Failed", state=make_termination(143), status=DISRUPTED),
         FailureClass.NODE_LOST,
         "EvictionByEvictionAPI",
         "drained",
     ),
     (
-        driver_pod("Failed", status={"reason": "NodeLost"}),
+        make_pod("Failed", status={"reason": "NodeLost"}),
         FailureClass.NODE_LOST,
         "NodeLost",
         "pod/shop-e1-1-driver: NodeLost",
     ),
     (
-        driver_pod("Failed", status={"reason": "Preempting", "message": "preempted"}),
+        make_pod("Failed", status={"reason": "Preempting", "message": "preempted"}),
         FailureClass.NODE_LOST,
         "Preempting",
         "preempted",
     ),
     (
-        driver_pod("Failed", state=termination(143)),
+        make_pod("Failed", state=make_termination(143)),
         FailureClass.NODE_LOST,
         "SIGTERM",
         "ended by SIGTERM",
     ),
     (
-        driver_pod("Failed", state=termination(1), deletionTimestamp=ago(1)),
+        make_pod("Failed", state=make_termination(1), deletionTimestamp=go_back(1)),
         FailureClass.NODE_LOST,
         "PodDeleted",
         "was deleted",
     ),
     (
-        driver_pod("Failed", state=termination(1, message="ValueError: boom")),
+        make_pod("Failed", state=make_termination(1, message="ValueError: boom")),
         FailureClass.BUG,
         "NoOutcome",
         "ended with code 1 and reported no outcome; read its log: ValueError",
     ),
     (
-        driver_pod("Succeeded", state=termination(0, "Completed")),
+        make_pod("Succeeded", state=make_termination(0, "Completed")),
         FailureClass.BUG,
         "NoOutcome",
         "spec.spark.image",
     ),
     (
-        driver_pod("Failed", state=termination(128, "StartError", "exec: not found")),
+        make_pod("Failed", state=make_termination(128, "StartError", "exec: not found")),
         FailureClass.SUBMISSION,
         "StartError",
         "exec: not found",
     ),
     (
-        driver_pod(
+        make_pod(
             "Failed",
             status={
                 "initContainerStatuses": [
@@ -108,7 +108,7 @@ ENDINGS = [
 def test_a_pod_that_ended_without_an_outcome_says_why(
     pod: Resource, failure_class: FailureClass, reason: str, text: str
 ) -> None:
-    run = only_run(spark_application("FAILED", "driver container failed"), pod)
+    run = build_only_run(make_application("FAILED", "driver container failed"), pod)
     assert run.failure is not None
     assert (run.failure.failure_class, run.failure.reason) == (failure_class, reason)
     assert text in run.failure.message
@@ -117,44 +117,48 @@ def test_a_pod_that_ended_without_an_outcome_says_why(
 # What keeps a driver from starting: its class, reason, whether it may pass.
 WAITS = [
     (
-        driver_pod("Pending", state=waiting("ErrImagePull", "manifest unknown")),
+        make_pod("Pending", state=make_waiting("ErrImagePull", "manifest unknown")),
         (FailureClass.IMAGE_PULL, "ErrImagePull", True),
     ),
     (
-        driver_pod("Pending", state=waiting("ImagePullBackOff")),
+        make_pod("Pending", state=make_waiting("ImagePullBackOff")),
         (FailureClass.IMAGE_PULL, "ImagePullBackOff", True),
     ),
     (
-        driver_pod("Pending", state=waiting("InvalidImageName")),
+        make_pod("Pending", state=make_waiting("InvalidImageName")),
         (FailureClass.IMAGE_PULL, "InvalidImageName", True),
     ),
     (
-        driver_pod("Pending", state=waiting("CreateContainerConfigError", "no secret")),
+        make_pod("Pending", state=make_waiting("CreateContainerConfigError", "no secret")),
         (FailureClass.BAD_SPEC, "CreateContainerConfigError", True),
     ),
     (
-        driver_pod("Pending", status=condition("PodScheduled", "False", "Unschedulable", "0/3")),
+        make_pod("Pending", status=make_condition("PodScheduled", "False", "Unschedulable", "0/3")),
         (FailureClass.UNSCHEDULABLE, "Unschedulable", True),
     ),
     (
-        driver_pod("Pending", state=waiting("ContainerCreating"), status={"startTime": ago(31)}),
+        make_pod(
+            "Pending", state=make_waiting("ContainerCreating"), status={"startTime": go_back(31)}
+        ),
         (FailureClass.BAD_SPEC, "ContainerCreating", True),
     ),
     (
-        driver_pod("Running", state=running(), deletionTimestamp=ago(61)),
+        make_pod("Running", state=make_running(), deletionTimestamp=go_back(61)),
         (FailureClass.NODE_LOST, "NodeNotResponding", True),
     ),
     (
-        driver_pod("Running", state=running(), status=NODE_SILENT),
+        make_pod("Running", state=make_running(), status=NODE_SILENT),
         (FailureClass.NODE_LOST, "NodeNotReady", True),
     ),
     (
-        driver_pod("Running", state=running(), status=NODE_SILENT, deletionTimestamp=ago(-119)),
+        make_pod(
+            "Running", state=make_running(), status=NODE_SILENT, deletionTimestamp=go_back(-119)
+        ),
         (FailureClass.NODE_LOST, "NodeNotResponding", True),
     ),
-    (driver_pod("Pending", state=waiting("ContainerCreating")), None),
-    (driver_pod("Running", state=running()), None),
-    (driver_pod("Running", state=running(), deletionTimestamp=ago(-100)), None),
+    (make_pod("Pending", state=make_waiting("ContainerCreating")), None),
+    (make_pod("Running", state=make_running()), None),
+    (make_pod("Running", state=make_running(), deletionTimestamp=go_back(-100)), None),
 ]
 
 
@@ -162,7 +166,7 @@ WAITS = [
 def test_a_run_that_does_not_start_says_why(
     pod: Resource, expected: tuple[FailureClass, str, bool] | None
 ) -> None:
-    run = only_run(spark_application("SUBMITTED"), pod)
+    run = build_only_run(make_application("SUBMITTED"), pod)
     assert run.live
     failure = run.failure
     summary = (
@@ -174,42 +178,48 @@ def test_a_run_that_does_not_start_says_why(
 @pytest.mark.parametrize(
     ("pod", "given_up"),
     [
-        (driver_pod("Running", state=running(), deletionTimestamp=ago(-119)), False),
-        (driver_pod("Running", state=running(), deletionTimestamp=ago(61)), True),
-        (driver_pod("Running", state=running(), status=NODE_SILENT), False),
+        (make_pod("Running", state=make_running(), deletionTimestamp=go_back(-119)), False),
+        (make_pod("Running", state=make_running(), deletionTimestamp=go_back(61)), True),
+        (make_pod("Running", state=make_running(), status=NODE_SILENT), False),
         (
-            driver_pod("Running", state=running(), status=NODE_SILENT, deletionTimestamp=ago(0)),
+            make_pod(
+                "Running", state=make_running(), status=NODE_SILENT, deletionTimestamp=go_back(0)
+            ),
             True,
         ),
         (
-            driver_pod("Pending", state=waiting(""), status=NODE_SILENT, deletionTimestamp=ago(0)),
+            make_pod(
+                "Pending", state=make_waiting(""), status=NODE_SILENT, deletionTimestamp=go_back(0)
+            ),
             False,
         ),
     ],
 )
 def test_a_pod_is_given_up_where_nobody_can_end_it(pod: Resource, given_up: bool) -> None:
-    assert only_run(spark_application("RUNNING"), pod).given_up is given_up
+    assert build_only_run(make_application("RUNNING"), pod).given_up is given_up
 
 
 def test_a_pod_whose_readiness_others_decide_says_nothing_of_its_node() -> None:
-    pod = driver_pod("Running", state=running(), status=NODE_SILENT)
+    pod = make_pod("Running", state=make_running(), status=NODE_SILENT)
     pod["spec"]["readinessGates"] = [{"conditionType": "test/ready"}]
-    assert only_run(spark_application("RUNNING"), pod).failure is None
+    assert build_only_run(make_application("RUNNING"), pod).failure is None
 
 
 def test_the_node_that_does_not_answer_is_named() -> None:
-    pod = driver_pod("Running", state=running(), status=NODE_SILENT)
+    pod = make_pod("Running", state=make_running(), status=NODE_SILENT)
     pod["spec"]["nodeName"] = "worker-7"
-    failure = only_run(spark_application("RUNNING"), pod).failure
+    failure = build_only_run(make_application("RUNNING"), pod).failure
     assert failure is not None
     assert "its node worker-7 does not answer" in failure.message
 
 
 def test_a_pod_that_waits_for_its_volumes_names_the_secrets_among_them() -> None:
-    pod = driver_pod("Pending", state=waiting("ContainerCreating"), status={"startTime": ago(31)})
+    pod = make_pod(
+        "Pending", state=make_waiting("ContainerCreating"), status={"startTime": go_back(31)}
+    )
     volumes = [{"name": "icdc-secret-1", "secret": {"secretName": "search-credentials"}}]
     pod["spec"] = {**pod.get("spec", {}), "volumes": [{"name": "run"}, *volumes]}
-    failure = only_run(spark_application("SUBMITTED"), pod).failure
+    failure = build_only_run(make_application("SUBMITTED"), pod).failure
     assert failure is not None
     assert "it mounts search-credentials" in failure.message
 
@@ -233,7 +243,7 @@ SUBMISSIONS = [
 def test_a_submission_that_failed_says_the_line_that_matters(
     state: str, stderr: str, failure_class: FailureClass, retryable: bool, text: str
 ) -> None:
-    run = only_run(spark_application(state, f"failed to submit spark application: {stderr}"))
+    run = build_only_run(make_application(state, f"failed to submit spark application: {stderr}"))
     assert run.phase == RunPhase.FAILED
     assert run.failure is not None
     assert (run.failure.failure_class, run.failure.retryable) == (failure_class, retryable)
@@ -242,8 +252,8 @@ def test_a_submission_that_failed_says_the_line_that_matters(
 
 
 def test_an_application_that_nobody_looks_at_says_so_and_stays_live() -> None:
-    assert only_run(spark_application(creationTimestamp=ago(119))).failure is None
-    run = only_run(spark_application(creationTimestamp=ago(121)))
+    assert build_only_run(make_application(creationTimestamp=go_back(119))).failure is None
+    run = build_only_run(make_application(creationTimestamp=go_back(121)))
     assert run.live
     assert run.failure is not None
     assert run.failure.reason == "SparkOperatorNotWatching"
@@ -251,18 +261,23 @@ def test_an_application_that_nobody_looks_at_says_so_and_stays_live() -> None:
 
 
 def test_a_submitted_run_without_a_pod_is_gone_in_the_end() -> None:
-    run = spark_application("SUBMITTED")
-    run["status"]["lastSubmissionAttemptTime"] = ago(61)
-    assert not only_run(run).live
+    run = make_application("SUBMITTED")
+    run["status"]["lastSubmissionAttemptTime"] = go_back(61)
+    assert not build_only_run(run).live
 
 
 @pytest.mark.parametrize(
     ("pod", "count"),
     [
-        (driver_pod("Pending", state=waiting("ContainerCreating"), status={"startTime": ago(s)}), s)
+        (
+            make_pod(
+                "Pending", state=make_waiting("ContainerCreating"), status={"startTime": go_back(s)}
+            ),
+            s,
+        )
         for s in (121, 500)
     ],
 )
 def test_the_same_finding_is_said_in_the_same_words(pod: Resource, count: int) -> None:
-    first = only_run(driver_pod("Pending", status={"startTime": ago(200)}))
-    assert only_run(pod).failure == first.failure, count
+    first = build_only_run(make_pod("Pending", status={"startTime": go_back(200)}))
+    assert build_only_run(pod).failure == first.failure, count

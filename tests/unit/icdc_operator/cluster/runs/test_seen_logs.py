@@ -8,10 +8,10 @@ from icdc_testing.operator.adapter.objects import (
     NOW,
     RUN_ID,
     Resource,
-    driver_pod,
-    only_run,
-    spark_application,
-    termination,
+    build_only_run,
+    make_application,
+    make_pod,
+    make_termination,
 )
 
 pytestmark = pytest.mark.unit
@@ -23,7 +23,7 @@ NO_FILE = (
 NO_PYTHON = "error: /usr/bin/python3.12 cannot be started: No such file or directory\n"
 ENDINGS = [
     (
-        driver_pod("Failed", state=termination(2, message=NO_FILE)),
+        make_pod("Failed", state=make_termination(2, message=NO_FILE)),
         FailureClass.SUBMISSION,
         "DriverNotStarted",
         "the driver did not start (code 2); see spec.spark.image: "
@@ -31,13 +31,15 @@ ENDINGS = [
         "Permission denied",
     ),
     (
-        driver_pod("Failed", state=termination(127, message=NO_PYTHON)),
+        make_pod("Failed", state=make_termination(127, message=NO_PYTHON)),
         FailureClass.SUBMISSION,
         "DriverNotStarted",
         f"(code 127); see spec.spark.image: {NO_PYTHON.strip()}",
     ),
     (
-        driver_pod("Failed", state=termination(1, message="x" * 900 + "\nValueError: row 4711\n")),
+        make_pod(
+            "Failed", state=make_termination(1, message="x" * 900 + "\nValueError: row 4711\n")
+        ),
         FailureClass.BUG,
         "NoOutcome",
         "reported no outcome; read its log: ValueError",
@@ -49,19 +51,19 @@ ENDINGS = [
 def test_a_driver_that_never_began_is_told_by_the_end_of_its_log(
     pod: Resource, failure_class: FailureClass, reason: str, text: str
 ) -> None:
-    run = only_run(spark_application("FAILED", "driver container failed"), pod)
+    run = build_only_run(make_application("FAILED", "driver container failed"), pod)
     assert run.failure is not None
     assert (run.failure.failure_class, run.failure.reason) == (failure_class, reason)
     assert text in run.failure.message
 
 
 def test_the_log_of_a_driver_that_had_begun_is_not_quoted() -> None:
-    pod = driver_pod(
+    pod = make_pod(
         "Failed",
-        state=termination(1, message="ValueError: row 4711"),
+        state=make_termination(1, message="ValueError: row 4711"),
         report=RunReport(run_id=RUN_ID, started_at=NOW, updated_at=NOW),
     )
-    run = only_run(spark_application("FAILED", "driver container failed"), pod)
+    run = build_only_run(make_application("FAILED", "driver container failed"), pod)
     assert run.failure is not None
     assert "reported no outcome; read its log" in run.failure.message
     assert "4711" not in run.failure.message
@@ -85,8 +87,8 @@ def test_the_log_of_a_driver_that_had_begun_is_not_quoted() -> None:
     ],
 )
 def test_only_lines_that_no_row_can_be_in_are_quoted(line: str, quoted: bool) -> None:
-    pod = driver_pod("Failed", state=termination(127, message=f"{line}\n"))
-    run = only_run(spark_application("FAILED", "driver container failed"), pod)
+    pod = make_pod("Failed", state=make_termination(127, message=f"{line}\n"))
+    run = build_only_run(make_application("FAILED", "driver container failed"), pod)
     assert run.failure is not None
     assert (line in run.failure.message) is quoted
     assert "4711" not in run.failure.message

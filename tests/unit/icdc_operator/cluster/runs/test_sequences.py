@@ -10,27 +10,29 @@ import pytest
 
 from icdc_api.errors import FailureClass
 from icdc_api.status.conditions import ConditionType
-from icdc_testing.operator.adapter.objects import ago, driver_pod, running, termination, waiting
+from icdc_testing.operator.adapter.objects import make_pod, make_termination
 from icdc_testing.operator.adapter.sequences import Moment, play
 from icdc_testing.operator.adapter.spark_operator import (
     CRASHED,
+    CREATING,
     DRAINED,
     EVICTED,
     EXITED,
     FULL,
     KILLED_DONE,
+    MISCONFIGURED,
     NOT_FOUND,
     OOM,
     REFUSED,
+    SILENT,
     THERE,
     UNKNOWN,
     WELL,
     WORKS,
-    begun,
+    begin,
+    fail,
     fail_submission,
-    fails,
-    pulling,
-    report,
+    pull_image,
     submit,
 )
 
@@ -67,27 +69,27 @@ LOST = FailureClass.NODE_LOST
 
 CASES: dict[str, SequenceCase] = {
     "COMPLETED": SequenceCase(
-        begun(Moment(60, pod=WELL), Moment(61, "SUCCEEDING"), Moment(62, "COMPLETED")),
+        begin(Moment(60, pod=WELL), Moment(61, "SUCCEEDING"), Moment(62, "COMPLETED")),
         then=POLL,
         closed=(60, 65),
     ),
     "killed after it had finished, FAILED (#2775)": SequenceCase(
-        begun(Moment(60, pod=KILLED_DONE), *fails(61, EXITED.format(143, "Error"))),
+        begin(Moment(60, pod=KILLED_DONE), *fail(61, EXITED.format(143, "Error"))),
         then=POLL,
         closed=(60, 65),
     ),
     "driver pod not found after success, and the watch had told (#2755)": SequenceCase(
-        begun(Moment(60, pod=WELL, reported=True), *fails(60.1, NOT_FOUND, pod_deleted=True)),
+        begin(Moment(60, pod=WELL, reported=True), *fail(60.1, NOT_FOUND, pod_deleted=True)),
         then=POLL,
     ),
     "driver pod not found after success, and nobody saw it end (#2755, #2302)": SequenceCase(
-        begun(Moment(60, pod=WELL), *fails(60, NOT_FOUND, pod_deleted=True)),
+        begin(Moment(60, pod=WELL), *fail(60, NOT_FOUND, pod_deleted=True)),
         then=AT_ONCE,
         failure=(LOST, "NodeLost"),
         text="ended without reporting an outcome",
     ),
     "driver pod not found, never made": SequenceCase(
-        submit(*fails(16, NOT_FOUND)),
+        submit(*fail(16, NOT_FOUND)),
         then=AT_ONCE,
         failure=(LOST, "NodeLost"),
         closed=(16, 25),
@@ -101,7 +103,7 @@ CASES: dict[str, SequenceCase] = {
     "FAILED while its driver works, which ends well (#2788)": SequenceCase(
         (
             Moment(1, ""),
-            Moment(4, pod=driver_pod("Pending")),
+            Moment(4, pod=make_pod("Pending")),
             Moment(7, pod=WORKS),
             Moment(20, "SUBMISSION_FAILED", THERE),
             Moment(21, "FAILED", THERE),
@@ -123,7 +125,7 @@ CASES: dict[str, SequenceCase] = {
         closed=(300, 305),
     ),
     "SUBMITTED for ever, its image cannot be pulled (#2667)": SequenceCase(
-        pulling(),
+        pull_image(),
         then=BACKOFF,
         failure=(FailureClass.IMAGE_PULL, "ImagePullBackOff"),
         text="see spec.spark.image",
@@ -131,7 +133,7 @@ CASES: dict[str, SequenceCase] = {
         meanwhile="not found; see spec.spark.image",
     ),
     "SUBMITTED for ever, no node has room (#1737)": SequenceCase(
-        submit(Moment(6, pod=driver_pod("Pending", status=FULL))),
+        submit(Moment(6, pod=make_pod("Pending", status=FULL))),
         then=BACKOFF,
         failure=(FailureClass.UNSCHEDULABLE, "Unschedulable"),
         text="0/3 nodes are available",
@@ -139,29 +141,20 @@ CASES: dict[str, SequenceCase] = {
         meanwhile="Unschedulable: 0/3 nodes are available",
     ),
     "SUBMITTED for ever, a Secret is missing": SequenceCase(
-        submit(
-            Moment(6, pod=driver_pod("Pending", state=waiting("CreateContainerConfigError", "x")))
-        ),
+        submit(Moment(6, pod=MISCONFIGURED)),
         then=BACKOFF,
         failure=(FailureClass.BAD_SPEC, "CreateContainerConfigError"),
         text="check what the pod refers to, such as Secrets",
         closed=(120, 160),
     ),
     "SUBMITTED for ever, a volume is not mounted": SequenceCase(
-        submit(
-            Moment(
-                6,
-                pod=driver_pod(
-                    "Pending", state=waiting("ContainerCreating"), status={"startTime": ago(-6)}
-                ),
-            )
-        ),
+        submit(Moment(6, pod=CREATING)),
         then=BACKOFF,
         failure=(FailureClass.BAD_SPEC, "ContainerCreating"),
         closed=(120, 160),
     ),
     "RUNNING for ever, and never a word": SequenceCase(
-        (*begun()[:3], Moment(12, "RUNNING")),
+        (*begin()[:3], Moment(12, "RUNNING")),
         then=BACKOFF,
         failure=(FailureClass.START_TIMEOUT, "StartTimeout"),
         closed=(600, 640),
@@ -175,45 +168,37 @@ CASES: dict[str, SequenceCase] = {
         meanwhile="spark-operator has not processed",
     ),
     "OOMKilled": SequenceCase(
-        begun(Moment(60, pod=OOM), *fails(61, EXITED.format(137, "OOMKilled"))),
+        begin(Moment(60, pod=OOM), *fail(61, EXITED.format(137, "OOMKilled"))),
         then=BACKOFF,
         failure=(FailureClass.OUT_OF_MEMORY, "OOMKilled"),
         text="raise spec.spark.driver.memory",
     ),
     "OOMKilled, and its pod is gone": SequenceCase(
-        begun(Moment(60, "FAILED", EXITED.format(137, "OOMKilled"), pod_deleted=True)),
+        begin(Moment(60, "FAILED", EXITED.format(137, "OOMKilled"), pod_deleted=True)),
         then=BACKOFF,
         failure=(FailureClass.OUT_OF_MEMORY, "OOMKilled"),
     ),
     "Evicted": SequenceCase(
-        begun(Moment(60, pod=EVICTED), *fails(61, "driver container status missing")),
+        begin(Moment(60, pod=EVICTED), *fail(61, "driver container status missing")),
         then=AT_ONCE,
         failure=(LOST, "Evicted"),
         text="low on resource: memory",
     ),
     "Evicted, and its pod is gone": SequenceCase(
-        begun(Moment(60, "FAILED", "driver container status missing", pod_deleted=True)),
+        begin(Moment(60, "FAILED", "driver container status missing", pod_deleted=True)),
         then=AT_ONCE,
         failure=(LOST, "NodeLost"),
     ),
     "drained": SequenceCase(
-        begun(
-            Moment(60, pod=driver_pod("Failed", state=termination(143), status=DRAINED)),
-            *fails(61, EXITED.format(143, "Error")),
+        begin(
+            Moment(60, pod=make_pod("Failed", state=make_termination(143), status=DRAINED)),
+            *fail(61, EXITED.format(143, "Error")),
         ),
         then=AT_ONCE,
         failure=(LOST, "EvictionByEvictionAPI"),
     ),
     "the node is lost, its pod stays": SequenceCase(
-        begun(
-            Moment(
-                300,
-                "UNKNOWN",
-                pod=driver_pod(
-                    "Running", state=running(), report=report(), deletionTimestamp=ago(-330)
-                ),
-            )
-        ),
+        begin(Moment(300, "UNKNOWN", pod=SILENT)),
         then=AT_ONCE,
         failure=(LOST, "NodeNotResponding"),
         text="its node does not answer",
@@ -221,7 +206,7 @@ CASES: dict[str, SequenceCase] = {
         node_dead=True,
     ),
     "UNKNOWN for a while, then all is well": SequenceCase(
-        begun(
+        begin(
             Moment(60, "UNKNOWN", pod=UNKNOWN),
             Moment(240, "RUNNING", pod=WORKS),
             Moment(300, "SUCCEEDING", pod=WELL),
@@ -230,13 +215,13 @@ CASES: dict[str, SequenceCase] = {
         closed=(300, 305),
     ),
     "a driver that crashes without a word": SequenceCase(
-        (*begun()[:3], Moment(60, pod=CRASHED), *fails(61, EXITED.format(1, "Error"))),
+        (*begin()[:3], Moment(60, pod=CRASHED), *fail(61, EXITED.format(1, "Error"))),
         then=PERSON,
         failure=(FailureClass.BUG, "NoOutcome"),
         text="read its log: ValueError",
     ),
     "a driver that says why": SequenceCase(
-        begun(Moment(60, pod=REFUSED), *fails(61, EXITED.format(1, "Error"))),
+        begin(Moment(60, pod=REFUSED), *fail(61, EXITED.format(1, "Error"))),
         then=SLOWLY,
         failure=(FailureClass.AUTH, "Unauthorized"),
     ),
@@ -258,10 +243,10 @@ CASES: dict[str, SequenceCase] = {
         failure=(FailureClass.UNSCHEDULABLE, "QuotaExceeded"),
     ),
     "INVALIDATING and PENDING_RERUN: somebody edited the run": SequenceCase(
-        begun(
+        begin(
             Moment(60, "INVALIDATING"),
             Moment(90, "PENDING_RERUN", pod_deleted=True),
-            Moment(95, "SUBMITTED", pod=driver_pod("Pending")),
+            Moment(95, "SUBMITTED", pod=make_pod("Pending")),
             Moment(100, "RUNNING", pod=WORKS),
             Moment(200, "SUCCEEDING", pod=WELL),
         ),
@@ -269,7 +254,7 @@ CASES: dict[str, SequenceCase] = {
         closed=(200, 205),
     ),
     "SUSPENDED by somebody else": SequenceCase(
-        begun(Moment(60, "SUSPENDING"), Moment(90, "SUSPENDED", pod_deleted=True)),
+        begin(Moment(60, "SUSPENDING"), Moment(90, "SUSPENDED", pod_deleted=True)),
         then=AT_ONCE,
         failure=(LOST, "ApplicationSuspended"),
         text="to stop a pipeline, set its spec.suspend",

@@ -14,15 +14,15 @@ from icdc_operator.core.observed import RunPhase, RunSeen
 from icdc_testing.operator.deciding.edited_world import PHASES
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
-    caught_up,
     make_active,
+    make_caught_up,
     make_observed,
+    make_report,
     make_seen,
     make_spec,
-    report,
     run_record,
 )
-from icdc_testing.operator.deciding.spec_fields import base
+from icdc_testing.operator.deciding.spec_fields import make_base
 
 pytestmark = pytest.mark.unit
 
@@ -35,11 +35,11 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 def test_a_clock_that_is_set_changes_nothing_of_what_a_pipeline_comes_to(
     phase: str, step: timedelta
 ) -> None:
-    world, untouched = PHASES[phase](base()), PHASES[phase](base())
+    world, untouched = PHASES[phase](make_base()), PHASES[phase](make_base())
     world.now += step
     world.settle()
     untouched.settle()
-    assert world.ending() == untouched.ending()
+    assert world.describe_ending() == untouched.describe_ending()
     assert world.created_epochs == sorted(set(world.created_epochs))
 
 
@@ -78,7 +78,7 @@ def test_a_poll_that_a_wrong_clock_put_off_is_made_as_late_as_any(
 ) -> None:
     ended = run_record(state=RunState.SUCCEEDED, finished_at=finished)
     status = PipelineStatus(
-        observed_generation=1, last_run=ended, recent_runs=(ended,), tables=(caught_up(),)
+        observed_generation=1, last_run=ended, recent_runs=(ended,), tables=(make_caught_up(),)
     )
     spec = make_spec(changelog={"trigger": "Continuous", "pollIntervalSeconds": poll})
     assert seconds_until_a_run(spec, status) <= poll
@@ -87,7 +87,7 @@ def test_a_poll_that_a_wrong_clock_put_off_is_made_as_late_as_any(
 NO_IMAGE = Failure.of(errors.ImagePull("pod/x: ErrImagePull"))
 WAITING = make_seen(RunPhase.PENDING)
 BLOCKED = make_seen(RunPhase.PENDING, failure=NO_IMAGE)
-WORKING = make_seen(RunPhase.RUNNING, report=report(caught_up()))
+WORKING = make_seen(RunPhase.RUNNING, report=make_report(make_caught_up()))
 
 
 @pytest.mark.parametrize("ahead", [HOUR, YEAR_2099 - NOW], ids=str)

@@ -14,14 +14,14 @@ from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import CreateRun, ForgetRun, RunPhase, RunSeen, StopRun
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
-    after_failure,
-    caught_up,
+    decide_after_failure,
     make_active,
+    make_caught_up,
     make_observed,
+    make_report,
     make_seen,
     make_spec,
     make_stalled,
-    report,
 )
 
 pytestmark = pytest.mark.unit
@@ -77,7 +77,7 @@ def test_an_ended_run_whose_writer_is_alive_is_not_closed() -> None:
 
 
 def test_a_stalled_table_is_no_failure_of_the_run() -> None:
-    ended = report(make_stalled(TableReason.ALIAS_TAKEN), finished=True)
+    ended = make_report(make_stalled(TableReason.ALIAS_TAKEN), finished=True)
     decision = decide(make_active(make_spec(), make_seen(RunPhase.SUCCEEDED, report=ended)), NOW)
     assert decision.status.consecutive_failures == 0
     assert decision.status.last_run is not None
@@ -87,7 +87,7 @@ def test_a_stalled_table_is_no_failure_of_the_run() -> None:
 
 
 def test_a_passing_fault_of_one_table_is_retried_like_that_of_a_run() -> None:
-    ended = report(make_stalled(TableReason.SOURCE_UNAVAILABLE), finished=True)
+    ended = make_report(make_stalled(TableReason.SOURCE_UNAVAILABLE), finished=True)
     decision = decide(make_active(make_spec(), make_seen(RunPhase.SUCCEEDED, report=ended)), NOW)
     assert decision.status.consecutive_failures == 1
     assert not decision.settled
@@ -106,7 +106,7 @@ def test_a_passing_fault_of_one_table_is_retried_like_that_of_a_run() -> None:
 def test_a_live_run_that_is_not_wanted_is_stopped_gently_until_it_is_gone(
     spec: dict[str, Any], change: dict[str, Any]
 ) -> None:
-    live = make_seen(RunPhase.RUNNING, report=report(caught_up()))
+    live = make_seen(RunPhase.RUNNING, report=make_report(make_caught_up()))
     world = replace(make_active(make_spec(**spec), live), **change)
     first = decide(world, NOW)
     again = decide(replace(world, status=first.status), NOW)
@@ -131,7 +131,9 @@ def test_a_requested_suspend_that_is_reached_is_ready() -> None:
 
 
 def test_a_higher_restart_nonce_starts_again_after_the_retries_were_used_up() -> None:
-    used_up = after_failure(make_spec(), Failure.of(errors.TargetUnavailable("down")), failures=7)
+    used_up = decide_after_failure(
+        make_spec(), Failure.of(errors.TargetUnavailable("down")), failures=7
+    )
     assert used_up.settled
     world = make_observed(make_spec(restartNonce=1), used_up.status)
     decision = decide(replace(world, generation=2), NOW)
@@ -142,7 +144,9 @@ def test_a_higher_restart_nonce_starts_again_after_the_retries_were_used_up() ->
 
 
 def test_a_wrong_spec_leaves_the_live_run_alone_and_starts_none() -> None:
-    live = make_active(make_spec(), make_seen(RunPhase.RUNNING, report=report(caught_up())))
+    live = make_active(
+        make_spec(), make_seen(RunPhase.RUNNING, report=make_report(make_caught_up()))
+    )
     broken = replace(live, spec=None, problem="spec.tables: missing", generation=2)
     assert decide(broken, NOW).actions == ()
     idle = replace(make_observed(None), problem="spec.tables: missing")
@@ -153,8 +157,8 @@ def test_a_wrong_spec_leaves_the_live_run_alone_and_starts_none() -> None:
 
 
 def test_export_only_ends_complete_and_stays_so() -> None:
-    complete = caught_up().model_copy(update={"state": TableState.COMPLETE})
-    ended = make_seen(RunPhase.SUCCEEDED, report=report(complete, finished=True))
+    complete = make_caught_up().model_copy(update={"state": TableState.COMPLETE})
+    ended = make_seen(RunPhase.SUCCEEDED, report=make_report(complete, finished=True))
     decision = decide(make_active(make_spec(mode="ExportOnly"), ended), NOW)
     assert decision.status.phase == "Complete"
     assert decision.status.holds(ConditionType.READY)
@@ -174,7 +178,7 @@ def test_export_only_ends_complete_and_stays_so() -> None:
 def test_on_commit_runs_when_a_table_has_a_new_snapshot(
     heads: dict[str, str | None] | None, plans: bool, after: float
 ) -> None:
-    ended = make_seen(RunPhase.SUCCEEDED, report=report(caught_up(), finished=True))
+    ended = make_seen(RunPhase.SUCCEEDED, report=make_report(make_caught_up(), finished=True))
     world = make_active(make_spec(), ended)
     first = decide(replace(world, heads=heads), NOW)
     assert (first.status.current_run is not None) == plans
@@ -194,7 +198,7 @@ def test_a_continuous_pipeline_asks_for_a_long_running_application() -> None:
 
 @pytest.mark.parametrize("asked_after", [-30, 30])
 def test_a_user_who_asks_for_a_run_gets_one_planned_later(asked_after: int) -> None:
-    ended = make_seen(RunPhase.SUCCEEDED, report=report(caught_up(), finished=True))
+    ended = make_seen(RunPhase.SUCCEEDED, report=make_report(make_caught_up(), finished=True))
     asked = NOW - timedelta(seconds=20) + timedelta(seconds=asked_after)
     decision = decide(replace(make_active(make_spec(), ended), asked_at=asked), NOW)
     assert (decision.status.current_run is not None) == (asked_after > 0)

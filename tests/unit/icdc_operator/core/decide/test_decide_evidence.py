@@ -13,11 +13,11 @@ from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Decision, RunPhase, StopRun
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
-    caught_up,
     make_active,
+    make_caught_up,
+    make_report,
     make_seen,
     make_spec,
-    report,
 )
 
 pytestmark = pytest.mark.unit
@@ -34,7 +34,7 @@ def decide_about(error: errors.IcdcError, *, waited: float, reports: bool = Fals
     run = make_seen(
         RunPhase.RUNNING if reports else RunPhase.PENDING,
         failure=Failure.of(error),
-        report=report(caught_up()) if reports else None,
+        report=make_report(make_caught_up()) if reports else None,
         given_up=error is NODE,
     )
     planned = NOW - timedelta(seconds=waited)

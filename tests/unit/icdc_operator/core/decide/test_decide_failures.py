@@ -15,13 +15,13 @@ from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import ForgetRun, RunPhase, RunSeen, StopRun
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
-    after_failure,
-    caught_up,
+    decide_after_failure,
     make_active,
+    make_caught_up,
     make_observed,
+    make_report,
     make_seen,
     make_spec,
-    report,
     run_record,
 )
 from icdc_testing.operator.deciding.world import DecideWorld
@@ -56,7 +56,7 @@ def test_each_class_has_its_policy(
     counted: int,
     person: bool,
 ) -> None:
-    decision = after_failure(make_spec(), Failure.of(error))
+    decision = decide_after_failure(make_spec(), Failure.of(error))
     status = decision.status
     assert status.consecutive_failures == counted
     assert status.holds(ConditionType.STALLED) == person
@@ -78,7 +78,7 @@ def test_each_class_has_its_policy(
 
 def test_backoff_doubles_up_to_the_limit() -> None:
     spec = make_spec(retry={"maxAttempts": 6, "initialSeconds": 10, "maxSeconds": 60})
-    waits = [after_failure(spec, DOWN, failures=count).requeue_after for count in range(5)]
+    waits = [decide_after_failure(spec, DOWN, failures=count).requeue_after for count in range(5)]
     for wait, least in zip(waits, [10, 20, 40, 60, 60], strict=True):
         assert wait is not None
         assert least <= wait <= least * 1.1
@@ -96,7 +96,7 @@ def test_a_passing_fault_that_outlasts_the_retries_stalls_and_is_tried_again_slo
     error: errors.IcdcError, acts: str, failures: int
 ) -> None:
     spec = make_spec(retry={"maxAttempts": 6, "initialSeconds": 10, "maxSeconds": 60})
-    decision = after_failure(spec, Failure.of(error), failures=failures)
+    decision = decide_after_failure(spec, Failure.of(error), failures=failures)
     assert decision.requeue_after is not None
     assert 60 <= decision.requeue_after <= 66
     assert decision.settled, "icdc run --once ends here"
@@ -143,7 +143,7 @@ def test_what_an_earlier_version_gave_up_goes_on_after_an_upgrade() -> None:
 
 def test_a_thousand_pipelines_that_met_one_outage_do_not_come_back_in_one_second() -> None:
     world = make_active(
-        make_spec(), make_seen(RunPhase.FAILED, report=report(finished=True, outcome=DOWN))
+        make_spec(), make_seen(RunPhase.FAILED, report=make_report(finished=True, outcome=DOWN))
     )
     status = world.status.model_copy(update={"consecutive_failures": 20})
     seconds = Counter[int]()
@@ -163,7 +163,7 @@ def failure_by_fence(minutes_ago: float) -> RunStatus:
 
 
 def test_a_run_that_a_finished_one_of_a_wrong_clock_fenced_is_followed_by_one_that_wins() -> None:
-    decision = after_failure(make_spec(), FENCED)
+    decision = decide_after_failure(make_spec(), FENCED)
     assert not decision.status.holds(ConditionType.STALLED)
     assert decision.status.next_attempt_time is not None
     again = decide(make_observed(make_spec(), decision.status), decision.status.next_attempt_time)
@@ -173,7 +173,7 @@ def test_a_run_that_a_finished_one_of_a_wrong_clock_fenced_is_followed_by_one_th
 
 def test_an_epoch_that_nothing_can_exceed_ends_no_operator() -> None:
     last = Failure.of(errors.Fenced("owned.", epoch=MAX_COUNT, run_id="x"))
-    status = after_failure(make_spec(), last).status
+    status = decide_after_failure(make_spec(), last).status
     assert status.next_attempt_time is not None
     again = decide(make_observed(make_spec(), status), status.next_attempt_time)
     assert again.status.current_run is not None
@@ -195,7 +195,7 @@ def test_a_rival_that_takes_over_again_and_again_is_alive_and_is_told(
 ) -> None:
     spec = make_spec(retry={"initialSeconds": 10, "maxSeconds": 600})
     world = make_active(
-        spec, make_seen(RunPhase.FAILED, report=report(finished=True, outcome=FENCED))
+        spec, make_seen(RunPhase.FAILED, report=make_report(finished=True, outcome=FENCED))
     )
     recent = tuple(failure_by_fence(minutes) for minutes in minutes_ago)
     status = world.status.model_copy(update={"recent_runs": recent})
@@ -250,11 +250,11 @@ def test_a_run_that_never_reports_is_killed_and_counted() -> None:
 
 def test_a_run_that_used_up_its_time_ends_gently_and_another_goes_on() -> None:
     spec = make_spec(timeouts={"runSeconds": 15})
-    live = make_seen(RunPhase.RUNNING, report=report(caught_up()))
+    live = make_seen(RunPhase.RUNNING, report=make_report(make_caught_up()))
     world = make_active(spec, live)
     stopping = decide(world, NOW)
     assert stopping.actions == (StopRun("shop-e1-1", graceful=True),)
-    ended = make_seen(RunPhase.SUCCEEDED, report=report(caught_up(), finished=True))
+    ended = make_seen(RunPhase.SUCCEEDED, report=make_report(make_caught_up(), finished=True))
     after = decide(replace(world, status=stopping.status, runs=(ended,)), NOW).status
     assert after.consecutive_failures == 0
     assert after.current_run is not None
@@ -266,7 +266,9 @@ def test_history_is_bounded_and_what_is_not_kept_is_forgotten() -> None:
         for n in range(20, 10, -1)
     )
     old = tuple(RunSeen(run.name, 900, RunPhase.SUCCEEDED, False) for run in log)
-    world = make_active(make_spec(), make_seen(RunPhase.SUCCEEDED, report=report(finished=True)))
+    world = make_active(
+        make_spec(), make_seen(RunPhase.SUCCEEDED, report=make_report(finished=True))
+    )
     status = world.status.model_copy(update={"recent_runs": log})
     decision = decide(replace(world, status=status, runs=world.runs + old), NOW)
     assert len(decision.status.recent_runs) == 10

@@ -10,12 +10,12 @@ from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import RunPhase, RunSeen, StopRun
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
-    caught_up,
     make_active,
+    make_caught_up,
     make_observed,
+    make_report,
     make_seen,
     make_spec,
-    report,
     run_record,
 )
 
@@ -34,9 +34,13 @@ pytestmark = pytest.mark.unit
 def test_only_a_report_that_is_older_by_a_clock_that_was_right_is_late(
     last_report: int, reported: int, shown: str
 ) -> None:
-    run = report(caught_up(applied_snapshot_id="7", applied_at=NOW + timedelta(seconds=reported)))
+    run = make_report(
+        make_caught_up(applied_snapshot_id="7", applied_at=NOW + timedelta(seconds=reported))
+    )
     world = make_active(make_spec(), make_seen(RunPhase.RUNNING, report=run))
-    before = caught_up(applied_snapshot_id="6", applied_at=NOW + timedelta(seconds=last_report))
+    before = make_caught_up(
+        applied_snapshot_id="6", applied_at=NOW + timedelta(seconds=last_report)
+    )
     status = PipelineStatus(observed_generation=1, current_run=run_record(), tables=(before,))
     decision = decide(replace(world, status=status), NOW)
     assert decision.status.tables[0].applied_snapshot_id == shown
@@ -57,9 +61,9 @@ def test_what_is_left_of_an_attempt_is_not_removed_under_one_that_lives() -> Non
 def test_what_is_known_of_a_tag_holds_until_a_run_has_tried_again(
     tagged: bool | None, shown: tuple[bool, str | None]
 ) -> None:
-    run = report(caught_up(snapshot_pinned=tagged, applied_at=NOW))
+    run = make_report(make_caught_up(snapshot_pinned=tagged, applied_at=NOW))
     world = make_active(make_spec(), make_seen(RunPhase.RUNNING, report=run))
-    before = caught_up(snapshot_pinned=False, pin_message="it may only be read")
+    before = make_caught_up(snapshot_pinned=False, pin_message="it may only be read")
     status = PipelineStatus(observed_generation=1, current_run=run_record(), tables=(before,))
     (table,) = decide(replace(world, status=status), NOW).status.tables
     assert (table.snapshot_pinned, table.pin_message) == shown
@@ -69,10 +73,10 @@ def test_what_is_known_of_a_tag_holds_until_a_run_has_tried_again(
 def test_the_cost_of_the_last_batch_is_shown_until_a_run_has_written_one(
     written: LastBatch | None,
 ) -> None:
-    run = report(caught_up(last_batch=written, applied_at=NOW))
+    run = make_report(make_caught_up(last_batch=written, applied_at=NOW))
     world = make_active(make_spec(), make_seen(RunPhase.RUNNING, report=run))
     before = LastBatch(at=NOW, requests=1)
-    tables = (caught_up(last_batch=before),)
+    tables = (make_caught_up(last_batch=before),)
     status = PipelineStatus(observed_generation=1, current_run=run_record(), tables=tables)
     (table,) = decide(replace(world, status=status), NOW).status.tables
     assert table.last_batch == (written or before)

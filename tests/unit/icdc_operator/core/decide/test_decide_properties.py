@@ -248,7 +248,7 @@ def test_ready_does_not_flap_on_lag() -> None:
     for commits in range(1, 30):
         world.heads["shop.orders"] += commits
         for run in world.live:
-            late = world.report(run, finished=False)
+            late = world.make_report(run, finished=False)
             world.runs[run.name] = replace(run, report=late)
         world.now += timedelta(seconds=90)
         before = world.status.find_condition(ConditionType.READY)

@@ -14,7 +14,13 @@ import pytest
 
 from icdc_api.status.conditions import ConditionType
 from icdc_testing.operator.deciding.edited_world import PHASES
-from icdc_testing.operator.deciding.spec_fields import SpecField, base, fields, put, with_another
+from icdc_testing.operator.deciding.spec_fields import (
+    SpecField,
+    change_fields,
+    list_fields,
+    make_base,
+    put,
+)
 from icdc_testing.waiting.seeds import choose_seed
 
 pytestmark = [pytest.mark.unit, pytest.mark.timeout(3600)]
@@ -24,7 +30,7 @@ PHASES_EACH, PAIRS = 1, 40
 """Phases in which a field is changed, and pairs of fields that are changed."""
 POLLS = (0, 1, 3)
 """Looks of the operator at the changed spec, before it is changed back."""
-CHANGEABLE = [field for field in fields() if not field.only_grows]
+CHANGEABLE = [field for field in list_fields() if not field.only_grows]
 
 
 def phases(chance: random.Random) -> list[str]:
@@ -40,9 +46,9 @@ def check_that_nothing_is_left(phase: str, *changed: SpecField, polls: int) -> N
     """Change, look some times or never, change back: it is as if nothing had been changed."""
     if phase == "suspended" and any(field.path == "suspend" for field in changed):
         return  # what it does meanwhile is meant to stay
-    world, untouched = PHASES[phase](base(*changed)), PHASES[phase](base(*changed))
+    world, untouched = PHASES[phase](make_base(*changed)), PHASES[phase](make_base(*changed))
     before = world.document
-    world.declare(with_another(before, *changed))
+    world.declare(change_fields(before, *changed))
     for _ in range(polls):
         world.step()
     world.declare(before)
@@ -51,15 +57,17 @@ def check_that_nothing_is_left(phase: str, *changed: SpecField, polls: int) -> N
         # What was given up is tried again after any edit.
         untouched.declare(before)
     untouched.settle()
-    assert world.ending() == untouched.ending(), f"{phase}, {polls} looks, {[*map(str, changed)]}"
+    assert world.describe_ending() == untouched.describe_ending(), (
+        f"{phase}, {polls} looks, {[*map(str, changed)]}"
+    )
 
 
 def check_that_it_is_heeded(phase: str, *changed: SpecField) -> None:
     """Require that a run is made of the changed spec, or the status says something of it."""
-    world = PHASES[phase](base(*changed))
-    world.declare(with_another(world.document, *changed))
+    world = PHASES[phase](make_base(*changed))
+    world.declare(change_fields(world.document, *changed))
     world.settle()
-    assert world.heeds(), f"{phase}: {[*map(str, changed)]}: {world.ending()}"
+    assert world.heeds(), f"{phase}: {[*map(str, changed)]}: {world.describe_ending()}"
 
 
 @pytest.mark.parametrize("field", CHANGEABLE, ids=str)
@@ -70,7 +78,7 @@ def test_a_field_that_is_changed_back_leaves_nothing_behind(field: SpecField) ->
             check_that_nothing_is_left(phase, field, polls=polls)
 
 
-@pytest.mark.parametrize("field", fields(), ids=str)
+@pytest.mark.parametrize("field", list_fields(), ids=str)
 def test_no_change_of_a_field_is_ignored(field: SpecField) -> None:
     _, chance = choose_seed(f"heeded {field}")
     for phase in phases(chance):
@@ -92,12 +100,12 @@ def test_no_change_of_two_fields_is_ignored_and_what_excludes_another_is_refused
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_spec_that_is_refused_says_why_and_leaves_nothing_behind(phase: str) -> None:
     _, chance = choose_seed(f"refused {phase}")
-    (mode,) = (field for field in fields() if field.path == "mode")
-    for field in chance.sample(fields(), len(fields()) if SOAK else 4):
-        wrong = next(field.wrong())
-        world, untouched = PHASES[phase](base(field)), PHASES[phase](base(field))
+    (mode,) = (field for field in list_fields() if field.path == "mode")
+    for field in chance.sample(list_fields(), len(list_fields()) if SOAK else 4):
+        wrong = next(field.list_wrong())
+        world, untouched = PHASES[phase](make_base(field)), PHASES[phase](make_base(field))
         before = world.document
-        spec = with_another(before, mode)
+        spec = change_fields(before, mode)
         put(spec, field.path, wrong)
         world.declare(spec)
         for _ in range(chance.choice(POLLS[1:])):
@@ -111,4 +119,4 @@ def test_a_spec_that_is_refused_says_why_and_leaves_nothing_behind(phase: str) -
         if untouched.status.holds(ConditionType.STALLED):
             untouched.declare(before)
         untouched.settle()
-        assert world.ending() == untouched.ending(), f"{phase}: {field}"
+        assert world.describe_ending() == untouched.describe_ending(), f"{phase}: {field}"

@@ -52,7 +52,7 @@ class FakeServer:
         metadata["resourceVersion"] = str(self._versions)
         self.objects[path] = {**resource, "metadata": metadata}
 
-    def api(self, observer: Observer = ignore_request) -> ClusterApi:
+    def make_api(self, observer: Observer = ignore_request) -> ClusterApi:
         """Return a client of this server."""
         return ClusterApi(cast(ApiClient, self), observer=observer)
 
@@ -92,11 +92,11 @@ class FakeServer:
         target = path.removesuffix("/status")
         present = self.objects.get(target)
         if present is None:
-            return refusal(404, "not found")
+            return refuse(404, "not found")
         if method == "DELETE":
             self.deletions.append((target, body))
             if present["metadata"]["uid"] != body["preconditions"]["uid"]:
-                return refusal(409, "another uid")
+                return refuse(409, "another uid")
             del self.objects[target]
         if method == "PATCH":
             return self._patch(target, present, body)
@@ -104,7 +104,7 @@ class FakeServer:
 
     def _create(self, path: str, body: Resource) -> FakeAnswer:
         if path in self.objects:
-            return refusal(409, "already exists")
+            return refuse(409, "already exists")
         self.add(path, body)
         return FakeAnswer(201, self.objects[path])
 
@@ -121,7 +121,7 @@ class FakeServer:
     def _patch(self, path: str, present: Resource, body: list[Resource]) -> FakeAnswer:
         version, value = (operation["value"] for operation in body)
         if version != present["metadata"]["resourceVersion"]:
-            return refusal(409, "the object has been modified")
+            return refuse(409, "the object has been modified")
         if body[1]["path"] == "/metadata/finalizers":
             self.add(path, {**present, "metadata": {**present["metadata"], "finalizers": value}})
         else:
@@ -129,11 +129,11 @@ class FakeServer:
         return FakeAnswer(200, self.objects[path])
 
 
-def refusal(status: int, message: str, **headers: str) -> FakeAnswer:
+def refuse(status: int, message: str, **headers: str) -> FakeAnswer:
     """Return an answer that says no."""
     return FakeAnswer(status, {"kind": "Status", "message": message}, headers)
 
 
-def on(method: str, part: str, answer: FakeAnswer | BaseException) -> Fault:
+def make_fault(method: str, part: str, answer: FakeAnswer | BaseException) -> Fault:
     """Return a fault of the requests with that method whose path holds that part."""
     return lambda asked, path: answer if asked == method and part in path else None

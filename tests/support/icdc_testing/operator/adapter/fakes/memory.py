@@ -99,16 +99,16 @@ class MemoryCluster:
     def pass_time(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
 
-    def clock(self) -> datetime:
+    def read_clock(self) -> datetime:
         return self.now
 
-    def reconciler(
+    def make_reconciler(
         self, metrics: Metrics | None = None, admission: Admission | None = None
     ) -> Reconciler:
         """Return a new operator, as after a crash."""
         return Reconciler(
             self,
-            now=self.clock,
+            now=self.read_clock,
             post_events=self.post,
             metrics=metrics or Metrics(),
             admission=admission,

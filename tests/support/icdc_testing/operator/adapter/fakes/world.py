@@ -10,7 +10,7 @@ from icdc_operator.cluster.runs.observation import Observation
 from icdc_operator.core import decide
 from icdc_operator.core.observed import CreateRun, Decision, RunSeen, StopRun
 from icdc_operator.manifests.launch import InstallSettings
-from icdc_testing.kube.stored_pipelines import minimal
+from icdc_testing.kube.stored_pipelines import make_minimal
 from icdc_testing.operator.adapter.fakes.api import FakeServer
 from icdc_testing.operator.adapter.objects import NOW, OWNER, RUN
 from icdc_testing.operator.deciding.pipelines import run_record
@@ -34,11 +34,11 @@ class FakeWorld:
         status = PipelineStatus(observed_generation=1, current_run=run)
         self.put_pipeline(status=status.to_resource())
         self.adapter = ClusterAdapter(
-            self.server.api(), InstallSettings(image="spark"), now=lambda: self.now
+            self.server.make_api(), InstallSettings(image="spark"), now=lambda: self.now
         )
 
     def put_pipeline(self, **more: object) -> None:
-        resource = {**minimal(), **more}
+        resource = {**make_minimal(), **more}
         resource["metadata"] = {
             "name": "shop",
             "namespace": "default",
@@ -60,7 +60,7 @@ class FakeWorld:
         asyncio.run(self.adapter.act(self.observe(), action))
 
     def step(self) -> Decision:
-        async def steps() -> Decision:
+        async def take_steps() -> Decision:
             observation = await self.adapter.observe("default", "shop")
             assert observation is not None
             decision = decide.decide(observation.observed, self.now)
@@ -70,4 +70,4 @@ class FakeWorld:
                 await self.adapter.act(observation, action)
             return decision
 
-        return asyncio.run(steps())
+        return asyncio.run(take_steps())

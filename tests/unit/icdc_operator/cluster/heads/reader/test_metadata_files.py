@@ -26,7 +26,7 @@ KEYS = {"s3.access-key-id": "a", "s3.secret-access-key": "b", "s3.region": "r"}
 
 @pytest.fixture
 def store() -> Iterator[RestCatalog]:
-    with rest_catalog.running() as served:
+    with rest_catalog.serve() as served:
         yield served
 
 

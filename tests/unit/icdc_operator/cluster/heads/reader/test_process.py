@@ -29,7 +29,7 @@ from icdc_testing.lake.catalogs.head_lake import HeadLake
 from icdc_testing.lake.catalogs.readers import ON_LOOPBACK
 from icdc_testing.operator.adapter.fakes.api import FakeServer
 from icdc_testing.operator.deciding.pipelines import make_spec
-from icdc_testing.waiting.async_wait import until
+from icdc_testing.waiting.async_wait import wait_until
 
 from . import hostile_server
 
@@ -42,7 +42,7 @@ LONG = 60.0
 
 @pytest.fixture
 def healthy() -> Iterator[dict[str, str]]:
-    with rest_catalog.running() as catalog:
+    with rest_catalog.serve() as catalog:
         catalog.put("shop.orders", dict(METADATA))
         yield catalog.properties
 
@@ -134,7 +134,7 @@ def test_a_reader_whose_catalog_takes_its_time_is_ended_in_time(
         with pytest.raises(SourceUnavailable, match="ended before its answer"):
             await connection.read_head(ORDERS, "main", 0.1)
         connection.close()
-        await until(lambda: not children(pid_of(readers)), "no child is left")
+        await wait_until(lambda: not children(pid_of(readers)), "no child is left")
 
     with hostile_server.running(kind) as uri:
         asyncio.run(story(uri))
@@ -143,9 +143,9 @@ def test_a_reader_whose_catalog_takes_its_time_is_ended_in_time(
 def test_a_reader_that_nobody_waits_for_any_more_is_ended_at_once(readers: OfOwnProcess) -> None:
     async def story(uri: str) -> None:
         asked = asyncio.create_task(head(readers, {"type": "rest", "uri": uri}))
-        await until(lambda: bool(children(pid_of(readers))), "it reads", seconds=LONG)
+        await wait_until(lambda: bool(children(pid_of(readers))), "it reads", seconds=LONG)
         asked.cancel()
-        await until(lambda: not children(pid_of(readers)), "no child is left")
+        await wait_until(lambda: not children(pid_of(readers)), "no child is left")
 
     with hostile_server.running("silent") as uri:
         asyncio.run(story(uri))
@@ -155,14 +155,16 @@ def test_catalogs_of_one_namespace_that_hang_do_not_blind_another(
     healthy: dict[str, str],
 ) -> None:
     async def story(uri: str) -> None:
-        secrets = CatalogSecrets(FakeServer().api(), allowed=False)
+        secrets = CatalogSecrets(FakeServer().make_api(), allowed=False)
         readers = OfOwnProcess(ON_LOOPBACK)
         reader = HeadReader(secrets, Metrics(), readers)
         assert await reader.read("healthy", list_branches(one(healthy))) == {
             "shop.orders": Head("7")
         }
         hostile = asyncio.create_task(reader.read("hostile", list_branches(many(uri))))
-        await until(lambda: len(children(pid_of(readers))) > 2, "two of its catalogs are asked")
+        await wait_until(
+            lambda: len(children(pid_of(readers))) > 2, "two of its catalogs are asked"
+        )
         # Its pace is kept, although each of the other's forty tables takes its whole time.
         async with asyncio.timeout(TABLE_SECONDS - 1):
             for _ in range(20):
@@ -218,7 +220,7 @@ def test_a_process_ends_in_order_when_it_is_asked_to(tmp_path: Path) -> None:
 
     async def story() -> None:
         with listening(path) as process:
-            await until(path.exists, "it listens", seconds=LONG)
+            await wait_until(path.exists, "it listens", seconds=LONG)
             process.send_signal(signal.SIGTERM)
             assert process.wait(LONG) == 0
 
@@ -237,7 +239,7 @@ def test_readers_end_with_the_operator_however_that_ends(healthy: dict[str, str]
         readers._control.close()  # as the kernel does for a process that is killed
         assert readers._process is not None
         readers._process.wait(LONG)
-        await until(lambda: not Path(f"/proc/{child}").exists(), "its child has ended")
+        await wait_until(lambda: not Path(f"/proc/{child}").exists(), "its child has ended")
         open_one.close()
 
     asyncio.run(story())

@@ -57,8 +57,8 @@ class PrivateSite:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateSite]:
     authority = Authority.make(tmp_path_factory.mktemp("authority"))
-    tls = authority.issue("server", names=["IP:127.0.0.1"]).server_context()
-    with catalog_service.running(tls) as service:
+    tls = authority.issue("server", names=["IP:127.0.0.1"]).make_server_context()
+    with catalog_service.serve(tls) as service:
         service.vends = True
         made = PrivateSite(service, authority)
         yield made
@@ -103,7 +103,7 @@ def test_the_next_poll_trusts_what_the_secret_has_by_then(
     trusting = {**given, "tls": {"caFrom": {"secretRef": {"name": "lake-ca"}}}}
     branches = list_branches(make_spec("shop.orders", catalog=trusting))
     another = Authority.make(tmp_path).ca.read_text(encoding="utf-8")
-    secrets = CatalogSecrets(server.api(), allowed=True)
+    secrets = CatalogSecrets(server.make_api(), allowed=True)
     reader = HeadReader(secrets, Metrics(), OfOwnProcess(ON_LOOPBACK))
 
     async def poll() -> list[Head | Unseen]:
