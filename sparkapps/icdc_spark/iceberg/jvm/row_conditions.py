@@ -52,6 +52,10 @@ _REWRITTEN = frozenset({"CommonExpressionDef", "With"})
 All other expressions that cannot be evaluated stand for what is set when the query starts, such as
 the time."""
 
+_TIMES = frozenset({"CurrentTime"})
+"""Functions of the time that are no leaves, since they take a precision, and that Spark evaluates
+as any other function of their argument."""
+
 _TOKEN = re.compile(
     r"(?P<skipped>\s+|--[^\n]*|/\*.*?\*/)"
     r"|(?P<text>r'[^']*'|r\"[^\"]*\"|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
@@ -144,7 +148,7 @@ def list_classes(bridge: Bridge, expression: Any) -> set[str]:
 def _is_row_expression(bridge: Bridge, class_name: str) -> bool:
     """Return whether expressions of a class are computed from the row alone."""
     simple = class_name.rpartition(".")[2]
-    if bridge.is_subclass(class_name, _EXPRESSIONS + "PlanExpression"):
+    if simple in _TIMES or bridge.is_subclass(class_name, _EXPRESSIONS + "PlanExpression"):
         return False
     if bridge.is_subclass(class_name, _EXPRESSIONS + "LeafExpression"):
         return simple in _LEAVES
