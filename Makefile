@@ -19,7 +19,7 @@ SOAK := tests/api/stories
 HISTORIES ?= 1000
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Not side by side, which would measure what they take from each other.
-BENCHMARKS := cli idle planning file-counts changelog latency lingering encryption memory tables \
+BENCHMARKS := cli idle planning file-counts changelog fields latency lingering encryption memory tables \
   isolation partitions operator
 # Helm packs nothing from outside of a chart's folder, so the chart has a copy of the CRD.
 CHART_CRD := charts/iceberg-cdc-operator/files/icebergcdcpipelines.icebergcdc.dev.yaml
@@ -44,7 +44,7 @@ CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.real_cluster.c
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes words prose shape rooms crds crds-check charts \
         charts-check docs-check lock guards guard-table words-page reference site pod-template images images-check images-parts release test test-unit test-api test-spark test-cluster cluster-up cluster-down \
-        soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index soak-release bench bench-operator bench-cli bench-planning bench-file-counts bench-idle bench-changelog \
+        soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index soak-release bench bench-operator bench-cli bench-planning bench-file-counts bench-idle bench-changelog bench-fields \
         bench-encryption bench-latency bench-lingering bench-isolation bench-memory bench-partitions bench-tables demo cluster-demo clean caches clean-caches
 
 help: ## list these targets
@@ -202,6 +202,9 @@ bench-idle: setup ## a poll of 100 unchanged tables: two minutes; ARGS='--table'
 
 bench-changelog: setup ## the changelog beside create_changelog_view, 2 M rows; ARGS='--rows N --table'
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_changelog.py $(ARGS)
+
+bench-fields: setup ## twenty expressions, and one of 1 ms a row, beside their columns, 2 M rows; ARGS='--rows N --table'
+	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_changelog.py --fields $(ARGS)
 
 bench-memory: setup ## what memory a batch takes, 2 M and 8 M rows: nine minutes; ARGS='--table'
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_memory.py $(ARGS)

@@ -3,11 +3,15 @@
 From two snapshot ids to the last line handed to a null sink, all ways of one range in turn, in one
 process of two cores, after rounds on a small table that nobody counts. Prints one JSON object, or
 with `--table` Markdown, each range as soon as it is measured. Bounded in rows and rounds.
+
+With `--fields` the ways are the application's own, each with the columns as they are, with twenty
+expressions of the same columns, and with one that takes a millisecond and whose calls are counted.
 """
 
 import argparse
 import functools
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -20,17 +24,25 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from icdc_api.spec.indices.fields import FieldEntry
+from icdc_cli.embedded.jars import fetch_jars
 from icdc_spark.diff.change_plan import ChangePlan
 from icdc_spark.diff.strategies import Strategy, choose_strategy
 from icdc_testing.bench.changelog import CATALOG, Cost, Meter, Range, Ways, start_session
 from icdc_testing.bench.changelog_ranges import (
+    COUNTS,
+    NUMBERS,
+    TEXTS,
     make_compaction,
+    make_rewriting,
     make_ten_commits,
     make_two_commits,
     make_upserts,
 )
+from icdc_testing.bench.dear_function import NAME, DearFunction
 from icdc_testing.bench.machine import describe_machine
 from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ
+from icdc_testing.tables.fields import derive, parse_fields
 
 VIEW, VIEW_UPDATES = "view, default", "view, compute_updates"
 PLAN = "plan that leaves nothing to read"
@@ -39,7 +51,17 @@ IDS = "reading all ids once, with older deletes"
 
 WARM_ROUNDS = 25
 
+TWENTY_EXPRESSIONS = parse_fields(
+    derive("id", "id + 1"),
+    *(derive(f"s{at}", f"upper(concat(s{at}, '-'))") for at in range(TEXTS)),
+    *(derive(f"d{at}", f"round(d{at} * 1.21, 2)") for at in range(NUMBERS)),
+    *(derive(f"i{at}", f"coalesce(i{at}, 0) + 1") for at in range(COUNTS)),
+)
+DEAR_EXPRESSION = parse_fields("*", derive("s0", f"{NAME}(s0)"))
+
 Way = Callable[[Range], tuple[int, int]]
+Choose = Callable[[Ways, ChangePlan], dict[str, Way]]
+"""Returns the ways that are compared, by their names."""
 
 
 def main() -> int:
@@ -50,13 +72,22 @@ def main() -> int:
     parser.add_argument("--memory", default="4g", help="heap of the one JVM")
     parser.add_argument("--java-options", default="", help="such as =-XX:+UseG1GC")
     parser.add_argument("--table", action="store_true", help="print Markdown")
-    parser.add_argument("--scenarios", nargs="*", default=list(SCENARIOS), choices=SCENARIOS)
+    parser.add_argument("--fields", action="store_true", help="compare expressions with columns")
+    parser.add_argument("--scenarios", nargs="*", choices=SCENARIOS)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="icdc-bench-") as name:
-        more = {"spark.driver.extraJavaOptions": options.java_options}
+        classes = Path(name, "classes")
+        # Before the JVM starts, which takes what is no folder yet for a jar.
+        classes.mkdir()
+        more = {
+            "spark.driver.extraJavaOptions": options.java_options,
+            "spark.driver.extraClassPath": os.pathsep.join(
+                map(str, [*fetch_jars("spark"), classes])
+            ),
+        }
         spark = start_session(Path(name), memory=options.memory, more=more)
         try:
-            measured = _measure(spark, options)
+            measured = _measure(spark, DearFunction(spark, classes), options)
         finally:
             spark.stop()
     result = {**describe_machine("pyspark"), "rounds": options.rounds, "ranges": measured}
@@ -66,18 +97,21 @@ def main() -> int:
     return 0
 
 
-def _measure(spark: SparkSession, options: argparse.Namespace) -> dict[str, Any]:
-    ways, meter = Ways(spark), Meter(spark)
-    _warm(spark, ways, meter)
+def _measure(
+    spark: SparkSession, dear: DearFunction, options: argparse.Namespace
+) -> dict[str, Any]:
+    ways, meter = Ways(spark), Meter(spark, dear.count_calls)
+    choose = _list_contenders_of_fields if options.fields else _list_contenders
+    _warm(spark, ways, meter, choose)
     by_strategy = {}
-    for name in options.scenarios:
+    for name in options.scenarios or (SCENARIOS_OF_FIELDS if options.fields else SCENARIOS):
         started = time.monotonic()
         where = SCENARIOS[name](spark, options.rows)
         made = round(time.monotonic() - started, 1)
         by_strategy[name] = {
             "rows": options.rows,
             "making_seconds": made,
-            **_compare(ways, meter, where, options.rounds),
+            **_compare(ways, meter, where, options.rounds, choose),
         }
         spark.sql(f"drop table {CATALOG}.{where.table} purge")
         if options.table:
@@ -86,15 +120,15 @@ def _measure(spark: SparkSession, options: argparse.Namespace) -> dict[str, Any]
     return by_strategy
 
 
-def _warm(spark: SparkSession, ways: Ways, meter: Meter) -> None:
+def _warm(spark: SparkSession, ways: Ways, meter: Meter, choose: Choose) -> None:
     """Load and compiles what every way needs, as in an application that runs for long."""
     where = make_two_commits(spark, 20_000, mode=COPY_ON_WRITE, table="warm")
-    _compare(ways, meter, where, rounds=WARM_ROUNDS)
+    _compare(ways, meter, where, WARM_ROUNDS, choose)
 
 
-def _compare(ways: Ways, meter: Meter, where: Range, rounds: int) -> dict[str, Any]:
+def _compare(ways: Ways, meter: Meter, where: Range, rounds: int, choose: Choose) -> dict[str, Any]:
     plan = ways.plan(where)
-    contenders = _list_contenders(ways, plan)
+    contenders = choose(ways, plan)
     costs: dict[str, list[Cost]] = {name: [] for name in contenders}
     refused: dict[str, str] = {}
     for _ in range(rounds):
@@ -122,11 +156,7 @@ def _list_contenders(ways: Ways, plan: ChangePlan) -> dict[str, Way]:
     }
     if plan.is_empty:
         return {**views, PLAN: lambda where: ways.compute_changelog(where, None)}
-    strategies = [Strategy.ONE_READ, Strategy.TWO_READS]
-    if plan.removed.files == 0:
-        strategies.append(Strategy.STREAM)
-    if plan.lineage_since is not None:
-        strategies.append(Strategy.LINEAGE)
+    strategies = _list_strategies(plan)
     by_value = plan.value_deletes or plan.deleted_keys.files
     without_deletes = plan.shared_before.files + plan.shared_after.files == 0
     floor: dict[str, Way] = {FLOOR: ways.compute_natively} if without_deletes else {}
@@ -145,8 +175,30 @@ def _list_contenders(ways: Ways, plan: ChangePlan) -> dict[str, Way]:
     }
 
 
-def _make_changelog_way(ways: Ways, strategy: Strategy) -> Way:
-    return lambda where: ways.compute_changelog(where, strategy)
+def _list_strategies(plan: ChangePlan) -> list[Strategy]:
+    """Return the strategies that are right for the plan."""
+    strategies = [Strategy.ONE_READ, Strategy.TWO_READS]
+    if plan.removed.files == 0:
+        strategies.append(Strategy.STREAM)
+    if plan.lineage_since is not None:
+        strategies.append(Strategy.LINEAGE)
+    return strategies
+
+
+def _list_contenders_of_fields(ways: Ways, plan: ChangePlan) -> dict[str, Way]:
+    return {
+        f"{strategy.value}, {name}": _make_changelog_way(ways, strategy, shaped)
+        for strategy in _list_strategies(plan)
+        for name, shaped in (
+            ("columns", ()),
+            ("twenty expressions", TWENTY_EXPRESSIONS),
+            ("a dear expression", DEAR_EXPRESSION),
+        )
+    }
+
+
+def _make_changelog_way(ways: Ways, strategy: Strategy, shaped: tuple[FieldEntry, ...] = ()) -> Way:
+    return lambda where: ways.compute_changelog(where, strategy, shaped)
 
 
 def _summarize(costs: Sequence[Cost]) -> dict[str, Any]:
@@ -162,24 +214,28 @@ SCENARIOS: Mapping[str, Callable[[SparkSession, int], Range]] = {
     "equality deletes": make_upserts,
     "compaction": make_compaction,
     "ten commits": make_ten_commits,
+    "rewriting": make_rewriting,
 }
 """How a range is made."""
+
+SCENARIOS_OF_FIELDS = (COPY_ON_WRITE, MERGE_ON_READ, "rewriting")
+"""Those that `--fields` measures unless `--scenarios` names others."""
 
 
 def _format_markdown(name: str, measured: Mapping[str, Any]) -> str:
     lines = [
         f"### {name}, {measured['rows']:,} rows, made in {measured['making_seconds']} s",
         f"Chosen: {measured['chosen']}.",
-        "| way | CPU s | of which tasks | wall s | shuffled MB | lines | MB written |",
-        "|---|---|---|---|---|---|---|",
+        "| way | CPU s | of which tasks | wall s | shuffled MB | lines | MB written | dear calls |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for way, cost in measured["ways"].items():
         lines.append(
             f"| {way} | {cost['cpu_seconds']:.1f} | {cost['task_cpu_seconds']:.1f} | "
             f"{cost['wall_seconds']:.1f} | {cost['shuffled_mb']:.1f} | {cost['lines']:.0f} | "
-            f"{cost['written_mb']:.1f} |"
+            f"{cost['written_mb']:.1f} | {cost['calls']:.0f} |"
         )
-    lines += [f"| {way} | refuses: {why} | | | | | |" for way, why in measured["refused"].items()]
+    lines += [f"| {way} | refuses: {why} | | | | | | |" for way, why in measured["refused"].items()]
     return "\n".join([*lines, ""])
 
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from icdc_api.spec.indices.fields import FieldEntry
 from icdc_api.spec.spark import Spark
 from icdc_api.spec.spark_defaults import build_defaults
 from icdc_spark.diff.change_plan import ChangePlan, choose_planner
@@ -27,6 +28,7 @@ from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
 from icdc_spark.documents.wishes import DocumentWishes
 from icdc_spark.iceberg.jvm.session import APPLICATION_CONF
 from icdc_spark.iceberg.scan.planning import FileGroup
+from icdc_spark.iceberg.table.expressions import build_analyser
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.choose import open_reader
 from icdc_testing.bench.native_floor import build_changed_lines
@@ -48,7 +50,8 @@ class Range:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What one way took; `cpu_seconds` of all processes, `task_cpu_seconds` as Spark counts it."""
+    """What one way took; `cpu_seconds` of all processes, `task_cpu_seconds` as Spark counts it,
+    `calls` of the function that is counted, if any."""
 
     wall_seconds: float
     cpu_seconds: float
@@ -56,6 +59,7 @@ class Cost:
     shuffled_mb: float
     lines: int
     written_mb: float
+    calls: int = 0
 
 
 def start_session(
@@ -89,12 +93,14 @@ class Ways:
     def plan(self, where: Range) -> ChangePlan:
         """Plan which files the changelog has to read."""
         table = IcebergTable.load(self._spark, CATALOG, where.table)
-        return _plan(table, where)[1]
+        return self._plan(table, where)[1]
 
-    def compute_changelog(self, where: Range, strategy: Strategy | None) -> tuple[int, int]:
+    def compute_changelog(
+        self, where: Range, strategy: Strategy | None, fields: tuple[FieldEntry, ...] = ()
+    ) -> tuple[int, int]:
         """Compute the changes as the application does it, from loading the table on."""
         table = IcebergTable.load(self._spark, CATALOG, where.table)
-        spec, plan = _plan(table, where)
+        spec, plan = self._plan(table, where, fields)
         if plan.is_empty:
             return 0, 0  # as `changelog.write` does
         with open_reader(self._spark, table, where.until, spec) as reader:
@@ -126,7 +132,7 @@ class Ways:
         Of the rows to be written, TWO_READS takes a hundredth, LINEAGE those whose row says so.
         """
         table = IcebergTable.load(self._spark, CATALOG, where.table)
-        spec, plan = _plan(table, where)
+        spec, plan = self._plan(table, where)
         columns = (LAST_UPDATED,) if strategy is Strategy.LINEAGE else ()
         with open_reader(self._spark, table, where.until, spec) as reader:
             row_sets = read_row_sets(reader, plan, metadata=columns)
@@ -156,11 +162,13 @@ class Ways:
         sizes = [len(line) for line in build_changed_lines(*row_sets, columns=columns, key="id")]
         return len(sizes), sum(sizes)
 
-
-def _plan(table: IcebergTable, where: Range) -> tuple[DocumentSpec, ChangePlan]:
-    wishes = DocumentWishes(identifier_columns=("id",))
-    spec = resolve_spec(where.table, table.read_schema(where.until), wishes)
-    return spec, choose_planner(spec)(table, where.since, where.until)
+    def _plan(
+        self, table: IcebergTable, where: Range, fields: tuple[FieldEntry, ...] = ()
+    ) -> tuple[DocumentSpec, ChangePlan]:
+        wishes = DocumentWishes(identifier_columns=("id",), fields=fields)
+        analyse = build_analyser(self._spark, where.table)
+        spec = resolve_spec(where.table, table.read_schema(where.until), wishes, analyse)
+        return spec, choose_planner(spec)(table, where.since, where.until)
 
 
 def _list_locations(group: FileGroup) -> list[str]:
@@ -170,14 +178,17 @@ def _list_locations(group: FileGroup) -> list[str]:
 class Meter:
     """Measures one piece of work at a time."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, count_calls: Callable[[], int] = lambda: 0) -> None:
+        """`count_calls` returns how often a function was called until now."""
         self._spark = spark
+        self._count_calls = count_calls
         self._jvm: Any = spark._jvm
 
     def measure(self, work: Callable[[], tuple[int, int]]) -> Cost:
         """Return the cost of the work, after a garbage collection that counts for nobody."""
         self._jvm.System.gc()
         tasks, shuffled = self._sum_tasks()
+        calls = self._count_calls()
         processor, started = sum_cpu_seconds(), time.monotonic()
         lines, size = work()
         wall = time.monotonic() - started
@@ -190,6 +201,7 @@ class Meter:
             shuffled_mb=round((shuffled_after - shuffled) / 1e6, 2),
             lines=lines,
             written_mb=round(size / 1e6, 2),
+            calls=self._count_calls() - calls,
         )
 
     def _sum_tasks(self) -> tuple[float, int]:

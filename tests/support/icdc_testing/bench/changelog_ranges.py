@@ -32,6 +32,14 @@ def make_two_commits(
     return Range(table=name, since=since, until=_read_head(spark, name))
 
 
+def make_rewriting(spark: SparkSession, rows: int) -> Range:
+    """Update every 1000th row, for which all files are written anew."""
+    name = _create_table(spark, rows, COPY_ON_WRITE, "rewritten")
+    since = _read_head(spark, name)
+    spark.sql(f"update {CATALOG}.{name} set s0 = concat(s0, 'X') where id % 1000 = 3")
+    return Range(table=name, since=since, until=_read_head(spark, name))
+
+
 def make_ten_commits(spark: SparkSession, rows: int) -> Range:
     """Update another 1 % of the rows, ten times."""
     name = _create_table(spark, rows, COPY_ON_WRITE, "ten")
