@@ -58,7 +58,7 @@ def test_make_alone_prints_every_documented_target() -> None:
         assert re.search(rf"^  {target} ", shown, re.MULTILINE), shown
 
 
-def _map_of_folders() -> set[str]:
+def _read_map() -> set[str]:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     _, _, section = text.partition("## Map\n")
     return set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE))
@@ -77,7 +77,7 @@ def test_the_map_of_the_architecture_has_every_folder_and_no_other() -> None:
         for path in listed
         if "/" in path and not path.startswith("tests/") and Path(path).name != "__init__.py"
     }
-    shown = _map_of_folders()
+    shown = _read_map()
     assert folders <= shown
     assert {folder for folder in shown if not (ROOT / folder).is_dir()} == set()
     assert {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()} - {

@@ -41,30 +41,30 @@ OF_KUBERNETES = {
 """Values that may hold anything: their form is that of Kubernetes, whose server checks it."""
 
 
-def template(name: str) -> str:
+def read_template(name: str) -> str:
     return (OPERATOR / "templates" / name).read_text(encoding="utf-8")
 
 
-def schema(chart: Path) -> dict[str, Any]:
+def read_schema(chart: Path) -> dict[str, Any]:
     result: dict[str, Any] = json.loads((chart / "values.schema.json").read_text(encoding="utf-8"))
     return result
 
 
-def nodes(root: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def walk_nodes(root: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield every node of the schema with the path of the value that it is about."""
 
-    def below(node: dict[str, Any], path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    def walk_below(node: dict[str, Any], path: str) -> Iterator[tuple[str, dict[str, Any]]]:
         if "$ref" in node:
             node = root["definitions"][node["$ref"].rsplit("/", 1)[-1]]
         yield path, node
         for name, property_ in node.get("properties", {}).items():
-            yield from below(property_, f"{path}.{name}".lstrip("."))
+            yield from walk_below(property_, f"{path}.{name}".lstrip("."))
         if "items" in node:
-            yield from below(node["items"], f"{path}[]")
+            yield from walk_below(node["items"], f"{path}[]")
         if isinstance(node.get("additionalProperties"), dict):
-            yield from below(node["additionalProperties"], f"{path}.*")
+            yield from walk_below(node["additionalProperties"], f"{path}.*")
 
-    return below(root, "")
+    return walk_below(root, "")
 
 
 @pytest.mark.parametrize("chart", BOTH, ids=lambda chart: chart.name)
@@ -82,14 +82,14 @@ def test_every_flag_of_the_operator_is_set_by_the_chart(capsys: pytest.CaptureFi
         re.findall(r"^ +(?:-h, )?(--[a-z-]+)(?:, (--[a-z-]+))?", capsys.readouterr().out, re.M)
     )
     flags = {flag for pair in pairs for flag in pair if flag}
-    used = set(re.findall(r"^ +- (--[a-z-]+)", template("deployment.yaml"), re.MULTILINE))
+    used = set(re.findall(r"^ +- (--[a-z-]+)", read_template("deployment.yaml"), re.MULTILINE))
     assert used - {"--socket"} == flags - NOT_SET  # of the container beside it
 
 
 @pytest.mark.parametrize("chart", BOTH, ids=lambda chart: chart.name)
 def test_the_schema_knows_exactly_the_values(chart: Path) -> None:
-    paths = {path for path, _ in nodes(schema(chart))}
-    top = set(schema(chart)["properties"]) - {"global"}
+    paths = {path for path, _ in walk_nodes(read_schema(chart))}
+    top = set(read_schema(chart)["properties"]) - {"global"}
     assert top == set(files.read_values(chart))
     assert set(files.list_leaves(files.read_values(chart))) <= paths
 
@@ -99,7 +99,7 @@ def test_the_schema_has_no_value_that_the_chart_lacks() -> None:
     groups = {path.rsplit(".", 1)[0] for path in files.list_leaves(result) if "." in path}
     stated = {
         f"{path}.{name}".lstrip(".")
-        for path, node in nodes(schema(OPERATOR))
+        for path, node in walk_nodes(read_schema(OPERATOR))
         for name in node.get("properties", {})
     }
     above = {group.rsplit(".", 1)[0] for group in groups}
@@ -108,7 +108,11 @@ def test_the_schema_has_no_value_that_the_chart_lacks() -> None:
 
 @pytest.mark.parametrize("chart", BOTH, ids=lambda chart: chart.name)
 def test_no_map_of_the_schema_is_open_but_those_of_kubernetes(chart: Path) -> None:
-    maps = {path: node for path, node in nodes(schema(chart)) if "object" in str(node.get("type"))}
+    maps = {
+        path: node
+        for path, node in walk_nodes(read_schema(chart))
+        if "object" in str(node.get("type"))
+    }
     assert all("additionalProperties" in node for node in maps.values())
     free = {path for path, node in maps.items() if node["additionalProperties"] is True}
     if chart == OPERATOR:

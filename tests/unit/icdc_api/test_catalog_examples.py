@@ -11,7 +11,7 @@ pytestmark = pytest.mark.unit
 EXAMPLES = read_examples()
 
 
-def secrets(example: Example) -> list[str]:
+def list_secrets(example: Example) -> list[str]:
     """Return the names of the Secrets that its catalog has."""
     catalog = Catalog.model_validate(example.catalog, by_alias=True, by_name=False)
     return [source.secret_ref.name for source in catalog.properties_from]
@@ -21,7 +21,7 @@ def secrets(example: Example) -> list[str]:
 def test_an_example_is_a_catalog_with_the_secret_that_it_names(label: str) -> None:
     example = EXAMPLES[label]
     assert make_spec(catalog=example.catalog).catalog is not None
-    assert secrets(example) == ([example.secret["metadata"]["name"]] if example.secret else [])
+    assert list_secrets(example) == ([example.secret["metadata"]["name"]] if example.secret else [])
 
 
 @pytest.mark.parametrize("label", sorted(EXAMPLES))

@@ -57,17 +57,17 @@ ALLOWED_KEYWORDS = {
 Node = dict[str, Any]
 
 
-def _nodes(node: Node, path: str = "") -> Iterator[tuple[str, Node]]:
+def _walk_nodes(node: Node, path: str = "") -> Iterator[tuple[str, Node]]:
     yield path, node
     for name, property_ in node.get("properties", {}).items():
-        yield from _nodes(property_, f"{path}.{name}" if path else name)
+        yield from _walk_nodes(property_, f"{path}.{name}" if path else name)
     if "items" in node:
-        yield from _nodes(node["items"], f"{path}[]")
+        yield from _walk_nodes(node["items"], f"{path}[]")
     if "additionalProperties" in node:
-        yield from _nodes(node["additionalProperties"], f"{path}{{}}")
+        yield from _walk_nodes(node["additionalProperties"], f"{path}{{}}")
 
 
-NODES = dict(_nodes(ROOT))
+NODES = dict(_walk_nodes(ROOT))
 WITH_TYPE = {path: node for path, node in NODES.items() if path != OF_TWO_KINDS}
 FIELDS = {path: node for path, node in NODES.items() if path and path[-1] not in "]}"}
 
@@ -115,13 +115,13 @@ def test_columns_are_those_of_the_contract() -> None:
     assert wide == ["Exported", "Export", "Failures", "Message"]
 
 
-def _json_paths() -> list[str]:
+def _list_json_paths() -> list[str]:
     version = generator.build_document()["spec"]["versions"][0]
     every = version["additionalPrinterColumns"] + version["selectableFields"]
     return sorted({column["jsonPath"] for column in every} - {".metadata.creationTimestamp"})
 
 
-@pytest.mark.parametrize("path", _json_paths())
+@pytest.mark.parametrize("path", _list_json_paths())
 def test_columns_and_selectors_point_to_fields(path: str) -> None:
     plain = re.sub(r"\[\?\(@\.type==\"(\w+)\"\)\]", "[]", path).removeprefix(".")
     assert find_node(ROOT, plain)["type"] in {"string", "integer", "boolean"}

@@ -38,7 +38,9 @@ def _damage(document: dict[str, Any], path: Position, junk: Any) -> dict[str, An
 def test_damage_at_any_place_is_refused_in_lines_that_begin_with_the_file(sample: str) -> None:
     document = load_resource(SAMPLES / f"{sample}.yaml", {})
     positions = list(_list_positions(document))[1:]
-    answers = [_answer(_damage(document, path, junk)) for path, _ in positions for junk in JUNK]
+    answers = [
+        _find_refusal(_damage(document, path, junk)) for path, _ in positions for junk in JUNK
+    ]
     refusals = [answer for answer in answers if answer is not None]
     assert len(refusals) > 300
     for refusal in refusals:
@@ -46,7 +48,7 @@ def test_damage_at_any_place_is_refused_in_lines_that_begin_with_the_file(sample
         assert len(refusal) < 1000, refusal
 
 
-def _answer(document: dict[str, Any]) -> str | None:
+def _find_refusal(document: dict[str, Any]) -> str | None:
     try:
         parse_pipeline(document, source="p.yaml")
     except BadSpec as error:

@@ -20,7 +20,7 @@ def _write(directory: Path, text: str | bytes) -> Path:
     return path
 
 
-def _refusal(path: Path, env: dict[str, str] | None = None) -> str:
+def _get_refusal(path: Path, env: dict[str, str] | None = None) -> str:
     with pytest.raises(BadSpec) as caught:
         load_pipeline(path, env or {})
     return caught.value.message
@@ -28,11 +28,11 @@ def _refusal(path: Path, env: dict[str, str] | None = None) -> str:
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
-    assert _refusal(path) == f"{path}: there is no such file"
+    assert _get_refusal(path) == f"{path}: there is no such file"
 
 
 def test_a_directory_cannot_be_read(tmp_path: Path) -> None:
-    assert _refusal(tmp_path) == f"{tmp_path}: cannot be read: Is a directory"
+    assert _get_refusal(tmp_path) == f"{tmp_path}: cannot be read: Is a directory"
 
 
 @pytest.mark.parametrize(
@@ -60,20 +60,20 @@ def test_a_file_that_holds_no_pipeline_is_refused(
     tmp_path: Path, text: str | bytes, expected: str
 ) -> None:
     path = _write(tmp_path, text)
-    assert _refusal(path).startswith(f"{path}: {expected}")
+    assert _get_refusal(path).startswith(f"{path}: {expected}")
 
 
 def test_aliases_that_blow_up_are_stopped(tmp_path: Path) -> None:
     levels = ["a0: &a0 [" + "x," * 10 + "]"]
     levels += [f"a{i}: &a{i} [" + f"*a{i - 1}," * 10 + "]" for i in range(1, 12)]
     path = _write(tmp_path, "\n".join(levels))
-    assert "too large because of its YAML aliases" in _refusal(path)
+    assert "too large because of its YAML aliases" in _get_refusal(path)
 
 
 def test_every_problem_has_its_own_line_that_begins_with_the_file(tmp_path: Path) -> None:
     text = HEAD + "spec:\n  modus: x\n  suspend: maybe\n" + TABLES + SINK
     path = _write(tmp_path, text + "  catalog: {properties: {type: rest}}\n")
-    assert _refusal(path).splitlines() == [
+    assert _get_refusal(path).splitlines() == [
         f"{path}: spec.suspend: 'maybe' is not allowed: it must be true or false",
         f"{path}: spec.modus: unknown field; did you mean mode?",
     ]
@@ -82,7 +82,7 @@ def test_every_problem_has_its_own_line_that_begins_with_the_file(tmp_path: Path
 def test_no_more_than_ten_problems_are_listed(tmp_path: Path) -> None:
     unknown = "".join(f"  zzz{number}: 1\n" for number in range(15))
     path = _write(tmp_path, HEAD + "spec:\n" + unknown + TABLES + SINK)
-    result = _refusal(path).splitlines()
+    result = _get_refusal(path).splitlines()
     assert len(result) == 11
     assert result[-1] == f"{path}: and 5 more problems"
 
@@ -112,13 +112,13 @@ def test_no_more_than_ten_problems_are_listed(tmp_path: Path) -> None:
 )
 def test_a_wrong_field_is_named_by_its_full_path(tmp_path: Path, field: str, expected: str) -> None:
     kind = "apiVersion: icebergcdc.dev/v1alpha1\nkind: IcebergCDCPipeline\n"
-    assert expected in _refusal(_write(tmp_path, kind + field))
+    assert expected in _get_refusal(_write(tmp_path, kind + field))
 
 
 @pytest.mark.parametrize("where", ["properties: {token: 5}", "properties: {token: [s3cret]}"])
 def test_the_value_of_a_property_is_never_shown(tmp_path: Path, where: str) -> None:
     text = HEAD + "spec:\n" + TABLES + SINK + f"  catalog: {{{where}}}\n"
-    message = _refusal(_write(tmp_path, text))
+    message = _get_refusal(_write(tmp_path, text))
     assert "spec.catalog.properties.token: the value (" in message
     assert "s3cret" not in message
 
@@ -156,7 +156,7 @@ def test_variables_are_replaced_in_property_values_only(tmp_path: Path) -> None:
 def test_a_variable_with_a_name_that_cannot_be_is_refused(tmp_path: Path) -> None:
     text = HEAD + "spec:\n  catalog: {properties: {type: 'a${B C}'}}\n" + TABLES + SINK
     expected = "spec.catalog.properties.type: '${B C}' is not the name of a variable"
-    assert _refusal(_write(tmp_path, text)).endswith(expected)
+    assert _get_refusal(_write(tmp_path, text)).endswith(expected)
 
 
 def test_a_resource_as_the_cluster_returns_it_is_accepted() -> None:

@@ -37,22 +37,22 @@ EXAMPLES = {
 }
 
 
-def _leaves(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flatten(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     result: dict[str, Any] = {}
     for name, item in value.items():
         path = prefix + name
         if path in EXAMPLES:
             continue
         if isinstance(item, dict):
-            result |= _leaves(item, f"{path}.")
+            result |= _flatten(item, f"{path}.")
         else:
             result[path] = item
     return result
 
 
 def test_the_defaults_are_those_that_the_full_sample_shows() -> None:
-    shown = _leaves(load_resource(SAMPLES / "full.yaml", {})["spec"])
-    defaults = _leaves(load_pipeline(SAMPLES / "minimal.yaml", {}).to_resource()["spec"])
+    shown = _flatten(load_resource(SAMPLES / "full.yaml", {})["spec"])
+    defaults = _flatten(load_pipeline(SAMPLES / "minimal.yaml", {}).to_resource()["spec"])
     assert defaults == shown
 
 
@@ -60,7 +60,7 @@ def test_the_full_sample_sets_every_field_but_start_from() -> None:
     spec = load_pipeline(SAMPLES / "full.yaml", {}).spec
     unset = [
         name
-        for name in _unset(spec)
+        for name in _list_unset(spec)
         # Each is excluded by another field that the sample sets.
         if name not in {"tables[].startFrom", "tables[].fields", "spark.localVolumes[].ephemeral"}
         and name != "spark.localVolumes[].hostPath"
@@ -68,7 +68,7 @@ def test_the_full_sample_sets_every_field_but_start_from() -> None:
     assert unset == []
 
 
-def _unset(model: BaseModel, prefix: str = "") -> list[str]:
+def _list_unset(model: BaseModel, prefix: str = "") -> list[str]:
     result: list[str] = []
     for name, field in type(model).model_fields.items():
         path = f"{prefix}{field.alias or name}"
@@ -76,18 +76,18 @@ def _unset(model: BaseModel, prefix: str = "") -> list[str]:
         if value is None:
             result.append(path)
         elif isinstance(value, BaseModel):
-            result += _unset(value, f"{path}.")
+            result += _list_unset(value, f"{path}.")
         elif isinstance(value, tuple):
             below = [item for item in value if isinstance(item, BaseModel)]
-            result += [name for item in below for name in _unset(item, f"{path}[].")]
+            result += [name for item in below for name in _list_unset(item, f"{path}[].")]
     return result
 
 
-def _models(base: type[ApiModel]) -> list[type[ApiModel]]:
-    return [model for child in base.__subclasses__() for model in (child, *_models(child))]
+def _list_models(base: type[ApiModel]) -> list[type[ApiModel]]:
+    return [model for child in base.__subclasses__() for model in (child, *_list_models(child))]
 
 
-@pytest.mark.parametrize("model", _models(ApiModel), ids=lambda model: model.__name__)
+@pytest.mark.parametrize("model", _list_models(ApiModel), ids=lambda model: model.__name__)
 def test_every_model_is_frozen_strict_and_described(model: type[ApiModel]) -> None:
     assert model.model_config["frozen"]
     assert model.model_config["extra"] == "forbid"
@@ -97,7 +97,7 @@ def test_every_model_is_frozen_strict_and_described(model: type[ApiModel]) -> No
 
 
 def test_every_field_with_a_default_that_matters_names_it() -> None:
-    missing = [path for path, text in _texts(PipelineSpec) if "efault" not in text]
+    missing = [path for path, text in _list_texts(PipelineSpec) if "efault" not in text]
     # Required, or an object whose fields name theirs.
     assert set(missing) <= {
         "Catalog.name",
@@ -132,7 +132,7 @@ def test_every_field_with_a_default_that_matters_names_it() -> None:
     }
 
 
-def _texts(model: type[BaseModel]) -> list[tuple[str, str]]:
+def _list_texts(model: type[BaseModel]) -> list[tuple[str, str]]:
     definitions = model.model_json_schema()["$defs"] | {model.__name__: model.model_json_schema()}
     return [
         (f"{name}.{field}", property_.get("description", ""))

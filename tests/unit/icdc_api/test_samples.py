@@ -13,7 +13,7 @@ BAD = sorted((SAMPLES / "bad").glob("*.yaml"))
 EXPECTED = "# expected: "
 
 
-def _name(path: Path) -> str:
+def _name_sample(path: Path) -> str:
     return path.stem
 
 
@@ -22,12 +22,12 @@ def test_there_are_samples_of_both_kinds() -> None:
     assert len(BAD) > 50
 
 
-@pytest.mark.parametrize("path", GOOD, ids=_name)
+@pytest.mark.parametrize("path", GOOD, ids=_name_sample)
 def test_a_good_sample_is_accepted(path: Path) -> None:
     assert load_pipeline(path, {}).spec.tables
 
 
-@pytest.mark.parametrize("path", BAD, ids=_name)
+@pytest.mark.parametrize("path", BAD, ids=_name_sample)
 def test_a_bad_sample_is_refused_with_exactly_one_line_that_says_why(path: Path) -> None:
     first = path.read_text(encoding="utf-8").splitlines()[0]
     assert first.startswith(EXPECTED)

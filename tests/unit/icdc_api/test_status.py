@@ -27,17 +27,17 @@ pytestmark = pytest.mark.unit
 NOW = datetime(2026, 11, 21, 13, 53, 59, 123456, tzinfo=UTC)
 
 
-def _all_below(base: type[errors.IcdcError]) -> set[type[errors.IcdcError]]:
-    return {kind for child in base.__subclasses__() for kind in (child, *_all_below(child))}
+def _list_all_below(base: type[errors.IcdcError]) -> set[type[errors.IcdcError]]:
+    return {kind for child in base.__subclasses__() for kind in (child, *_list_all_below(child))}
 
 
 def test_reasons_are_the_errors_that_one_table_can_meet() -> None:
-    named = _all_below(errors.TableError) | _all_below(errors.PassingError)
+    named = _list_all_below(errors.TableError) | _list_all_below(errors.PassingError)
     named |= {errors.Bug, errors.OutOfMemory, errors.DiskFull, errors.NodeLost}
     assert {reason.value for reason in TableReason} == {kind.__name__ for kind in named}
 
 
-EVERY_ERROR = {kind.__name__: kind for kind in _all_below(errors.IcdcError)}
+EVERY_ERROR = {kind.__name__: kind for kind in _list_all_below(errors.IcdcError)}
 
 WORDS = {
     errors.WhoActs.NOBODY: "retried",
@@ -85,7 +85,7 @@ def test_a_message_is_cut_rather_than_refused() -> None:
     assert failure.message.endswith("…")
 
 
-def _full_status() -> PipelineStatus:
+def _make_full_status() -> PipelineStatus:
     run = RunStatus(
         name="shop-e1-1",
         kind=RunKind.EXPORT,
@@ -117,13 +117,13 @@ def _full_status() -> PipelineStatus:
 
 
 def test_a_status_is_written_and_read_without_loss() -> None:
-    status = _full_status()
+    status = _make_full_status()
     assert parse_status(status.to_resource()) == status
     assert PipelineStatus.model_validate_json(status.model_dump_json()) == status
 
 
 def test_a_status_is_camel_case_and_its_ids_are_strings() -> None:
-    (table,) = _full_status().to_resource()["tables"]
+    (table,) = _make_full_status().to_resource()["tables"]
     assert table["appliedSnapshotId"] == "8130000000000000001"
     assert table["appliedAt"] == "2026-11-21T13:53:59.123Z"
     assert table["export"] == {
@@ -143,7 +143,7 @@ def test_times_are_written_in_utc() -> None:
 
 
 def test_conditions_are_found_by_type() -> None:
-    status = _full_status()
+    status = _make_full_status()
     assert status.holds(ConditionType.READY)
     assert not status.holds(ConditionType.STALLED)
     assert status.find_condition(ConditionType.STALLED) is None
@@ -156,7 +156,7 @@ def test_the_time_of_a_condition_moves_only_with_its_status(
     status: ConditionStatus, moved: bool
 ) -> None:
     later = datetime(2026, 11, 21, 14, tzinfo=UTC)
-    old = _full_status().conditions
+    old = _make_full_status().conditions
     new = Condition(
         type=ConditionType.READY, status=status, reason="Other", last_transition_time=later
     )

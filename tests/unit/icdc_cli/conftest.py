@@ -25,7 +25,7 @@ def fake_application() -> Application:
 def pipeline_file(tmp_path: Path) -> Callable[..., Path]:
     """Writes a PIPELINE.yaml whose fake application behaves as asked; further keys go to spec."""
 
-    def write(fake: str = "success", **spec: Any) -> Path:
+    def write(fake: str = "succeed", **spec: Any) -> Path:
         document = {
             "apiVersion": "icebergcdc.dev/v1alpha1",
             "kind": "IcebergCDCPipeline",

@@ -18,14 +18,14 @@ REQUEST = json.loads(Path(sys.argv[1]).read_text())
 STARTED = datetime.now(UTC).isoformat()
 
 
-def tables(state: str, **more: Any) -> list[dict[str, Any]]:
+def make_tables(state: str, **more: Any) -> list[dict[str, Any]]:
     return [
         {"name": table["name"], "index": "shop.orders", "state": state, **more}
         for table in REQUEST["pipeline"]["spec"]["tables"]
     ]
 
 
-def report(*, finished: bool, **more: Any) -> None:
+def write_report(*, finished: bool, **more: Any) -> None:
     path = Path(REQUEST["reportPath"])
     value = {
         "runId": REQUEST["runId"],
@@ -49,63 +49,65 @@ UNREACHABLE = {
 }
 
 
-def success() -> None:
-    done = tables("Streaming", lagSeconds=0, rowsUpserted=3, export={"rows": 3}, **CAUGHT_UP)
+def succeed() -> None:
+    done = make_tables("Streaming", lagSeconds=0, rowsUpserted=3, export={"rows": 3}, **CAUGHT_UP)
     result = {"tables": [{"name": "shop.orders", "index": "shop.orders", "equal": True}]}
-    report(finished=True, tables=done, result=result)
+    write_report(finished=True, tables=done, result=result)
 
 
-def different() -> None:
+def find_differences() -> None:
     missing = {"count": 2, "samples": ["1", "2"]}
     table = {"name": "shop.orders", "index": "shop.orders", "equal": False, "missing": missing}
-    report(finished=True, result={"tables": [table]})
+    write_report(finished=True, result={"tables": [table]})
 
 
-def dead_letters() -> None:
+def answer_dead_letters() -> None:
     if REQUEST["mode"] == "replay":
         left = 2 if REQUEST.get("ids") is None else 0
-        report(
+        write_report(
             finished=True, result={"tables": [{"name": "shop.orders", "resent": 3, "left": left}]}
         )
         return
     letter = {"id": "7", "errorType": "mapper_parsing_exception", "reason": "no number"}
     table = {"name": "shop.orders", "index": "o", "letters": [letter], "message": "5 more"}
-    report(finished=True, result={"tables": [table]})
+    write_report(finished=True, result={"tables": [table]})
 
 
-def other() -> None:
+def differ_at_verify() -> None:
     """Follow well, and finds that the index is another."""
-    (different if REQUEST["mode"] == "verify" else success)()
+    (find_differences if REQUEST["mode"] == "verify" else succeed)()
 
 
-def unreachable() -> None:
-    report(finished=True, outcome=UNREACHABLE)
+def fail_to_connect() -> None:
+    write_report(finished=True, outcome=UNREACHABLE)
 
 
-def jvm_lost() -> None:
+def lose_jvm() -> None:
     sys.stderr.write("  File clientserver.py, line 438, in connect_to_java_server\n")
     bug = {"class": "Bug", "reason": "Bug", "message": "refused", "retryable": False}
-    report(finished=True, outcome={**bug, "whoActs": "the maintainers of iceberg-cdc-operator"})
+    write_report(
+        finished=True, outcome={**bug, "whoActs": "the maintainers of iceberg-cdc-operator"}
+    )
 
 
-def jvm_heap() -> None:
+def exhaust_jvm_heap() -> None:
     """End as where the JVM ran out of memory: its Python saw only that it was gone."""
     sys.stderr.write("java.lang.OutOfMemoryError: Java heap space\n")
     lost = {"class": "NodeLost", "reason": "DriverLost", "message": "gone", "retryable": True}
-    report(finished=True, outcome={**lost, "whoActs": "nobody: it is retried"})
+    write_report(finished=True, outcome={**lost, "whoActs": "nobody: it is retried"})
 
 
-def flaky() -> None:
+def fail_to_connect_once() -> None:
     if REQUEST["runId"].split(".")[0].endswith("-1"):
-        unreachable()
+        fail_to_connect()
     else:
-        success()
+        succeed()
 
 
-def fenced(epoch: int) -> None:
+def respect_fence(epoch: int) -> None:
     """Is fenced by a run of that epoch, unless its own is higher."""
     if REQUEST["epoch"] > epoch:
-        success()
+        succeed()
         return
     outcome = {
         **UNREACHABLE,
@@ -114,25 +116,27 @@ def fenced(epoch: int) -> None:
         "message": f"owned by epoch {epoch}",
         "rival": {"epoch": epoch, "runId": "elsewhere"},
     }
-    report(finished=True, outcome=outcome)
+    write_report(finished=True, outcome=outcome)
 
 
-def fenced_by_the_future() -> None:
-    fenced(4_070_908_800_000)
+def respect_future_fence() -> None:
+    respect_fence(4_070_908_800_000)
 
 
-def fenced_by_a_live_run() -> None:
+def respect_fence_of_live_run() -> None:
     """By one that began after this one; who asks again would fence it in turn, and win."""
     asked = Path("asked")
     if asked.exists():
-        success()
+        succeed()
     else:
         asked.touch()
-        fenced(REQUEST["epoch"] + 1)
+        respect_fence(REQUEST["epoch"] + 1)
 
 
-def stalled() -> None:
-    report(finished=True, tables=tables("Stalled", reason="AliasTaken", message="it is taken"))
+def stall() -> None:
+    write_report(
+        finished=True, tables=make_tables("Stalled", reason="AliasTaken", message="it is taken")
+    )
 
 
 def sigkill() -> None:
@@ -142,10 +146,10 @@ def sigkill() -> None:
 def sigkill_once() -> None:
     if REQUEST["runId"].split(".")[0].endswith("-1"):
         sigkill()
-    success()
+    succeed()
 
 
-def out_of_memory() -> None:
+def exhaust_memory() -> None:
     sys.stderr.write("java.lang.OutOfMemoryError: Java heap space\n")
     raise SystemExit(52)
 
@@ -155,38 +159,38 @@ def crash() -> None:
     raise SystemExit("ValueError: nobody foresaw this")
 
 
-def garbled() -> None:
+def garble_report() -> None:
     Path(REQUEST["reportPath"]).write_text('{"runId": 1}')
 
 
-def polite() -> None:
+def end_when_asked() -> None:
     def end(_number: int, _frame: FrameType | None) -> None:
-        success()
+        succeed()
         raise SystemExit(0)
 
     signal.signal(signal.SIGTERM, end)
-    report(finished=False, tables=tables("Streaming", **CAUGHT_UP))
+    write_report(finished=False, tables=make_tables("Streaming", **CAUGHT_UP))
     while True:
         signal.pause()
 
 
-def deaf() -> None:
+def ignore_sigterm() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    report(finished=False)
+    write_report(finished=False)
     while True:
         signal.pause()
 
 
-def until_stdin_ends() -> None:
-    report(finished=False)
+def wait_for_end_of_stdin() -> None:
+    write_report(finished=False)
     sys.stdin.read()
-    report(finished=True)
+    write_report(finished=True)
 
 
-def with_worker() -> None:
+def leave_worker() -> None:
     """Leave a worker in a process group of its own behind, as Spark's Python daemon does."""
     subprocess.Popen(["sleep", "600"], process_group=0)
-    report(finished=False)
+    write_report(finished=False)
     sigkill()
 
 

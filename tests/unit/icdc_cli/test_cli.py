@@ -77,10 +77,10 @@ def test_a_secret_that_is_not_there_is_named_before_anything_starts_and_exits_wi
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def nothing(_spec: object) -> Application:
+    def fail_install(_spec: object) -> Application:
         raise AssertionError("Spark is being installed")
 
-    monkeypatch.setattr(application, "find_installed", nothing)
+    monkeypatch.setattr(application, "find_installed", fail_install)
     path = pipeline_file(sink={"opensearch": SEARCH}, catalog=LAKE)
     (tmp_path / "secrets" / "lake").mkdir(parents=True)
     options = ["--secrets-dir", "secrets"] if given else []
@@ -162,10 +162,10 @@ def test_run_tells_events_line_by_line_and_ends_with_the_table(
 @pytest.mark.parametrize(
     ("fake", "code", "message"),
     [
-        ("stalled", 1, "icdc: shop.orders: AliasTaken: it is taken\n"),
+        ("stall", 1, "icdc: shop.orders: AliasTaken: it is taken\n"),
         ("crash", 1, "icdc: Bug: the application ended with code 1 and reported no outcome "),
         (
-            "unreachable",
+            "fail_to_connect",
             3,
             "icdc: failed 1 times in a row: TargetUnavailable: "
             "http://127.0.0.1:1 refuses connections",
@@ -187,14 +187,14 @@ def test_run_says_why_it_did_not_go_well(
 @pytest.mark.parametrize(
     ("arguments", "fake", "code", "text"),
     [
-        (["plan"], "success", 0, "NAME "),
-        (["verify"], "success", 0, "shop.orders   shop.orders   -          yes"),
-        (["verify"], "different", 1, "shop.orders: missing: 1, 2"),
-        (["verify", "--repair"], "different", 1, "shop.orders: missing: 1, 2"),
-        (["plan", "--output", "json"], "success", 0, '"equal": true'),
-        (["plan"], "unreachable", 3, "icdc: TargetUnavailable: http://127.0.0.1:1 refuses"),
-        (["verify", "--repair"], "fenced_by_the_future", 0, "shop.orders   shop.orders"),
-        (["verify", "--repair"], "fenced_by_a_live_run", 3, "icdc: Fenced: owned by epoch"),
+        (["plan"], "succeed", 0, "NAME "),
+        (["verify"], "succeed", 0, "shop.orders   shop.orders   -          yes"),
+        (["verify"], "find_differences", 1, "shop.orders: missing: 1, 2"),
+        (["verify", "--repair"], "find_differences", 1, "shop.orders: missing: 1, 2"),
+        (["plan", "--output", "json"], "succeed", 0, '"equal": true'),
+        (["plan"], "fail_to_connect", 3, "icdc: TargetUnavailable: http://127.0.0.1:1 refuses"),
+        (["verify", "--repair"], "respect_future_fence", 0, "shop.orders   shop.orders"),
+        (["verify", "--repair"], "respect_fence_of_live_run", 3, "icdc: Fenced: owned by epoch"),
         (["verify"], "crash", 1, "icdc: Bug: the application ended with code 1"),
     ],
 )
@@ -231,7 +231,7 @@ def test_dead_letters_are_shown_and_sent_again(
     pipeline_file: PipelineFile,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    path = str(pipeline_file("dead_letters"))
+    path = str(pipeline_file("answer_dead_letters"))
     assert main.main(["dead-letters", *arguments, "-f", path]) == code
     printed = capsys.readouterr()
     assert shown in printed.out + printed.err
@@ -261,13 +261,13 @@ def test_crd_prints_the_crd(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == generator.render()
 
 
-def _concrete(kind: type[errors.IcdcError]) -> list[type[errors.IcdcError]]:
+def _list_concrete(kind: type[errors.IcdcError]) -> list[type[errors.IcdcError]]:
     """Return the errors of the API; which others there are hangs on what was imported before."""
-    kinds = [kind, *(below for child in kind.__subclasses__() for below in _concrete(child))]
+    kinds = [kind, *(below for child in kind.__subclasses__() for below in _list_concrete(child))]
     return [error for error in kinds if error.__module__ == errors.__name__]
 
 
-@pytest.mark.parametrize("kind", _concrete(errors.IcdcError))
+@pytest.mark.parametrize("kind", _list_concrete(errors.IcdcError))
 def test_every_error_has_an_exit_code(kind: type[errors.IcdcError]) -> None:
     passing = issubclass(kind, errors.PassingError | errors.RunError | errors.Fenced)
     expected = Exit.OUTLASTED if passing and kind is not errors.RunError else Exit.STALLED

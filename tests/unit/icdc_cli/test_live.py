@@ -19,7 +19,7 @@ from icdc_cli.local.runner import Update
 pytestmark = pytest.mark.unit
 
 
-def exporting(number: int) -> TableStatus:
+def make_exporting(number: int) -> TableStatus:
     return TableStatus(
         name=f"shop.t{number}",
         index=f"t{number}",
@@ -31,7 +31,7 @@ def exporting(number: int) -> TableStatus:
 def test_many_exports_are_counted_and_some_have_a_bar() -> None:
     written = io.StringIO()
     console = Console(file=written, force_terminal=True, width=120, height=200, color_system=None)
-    tables = tuple(map(exporting, range(MAX_TABLES)))
+    tables = tuple(map(make_exporting, range(MAX_TABLES)))
     with live.Terminal(console) as view:
         view.show(Update(PipelineStatus(tables=tables), ()))
         # Its bar goes to another one.

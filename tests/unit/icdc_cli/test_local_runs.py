@@ -60,20 +60,20 @@ def has_ended(seen: RunSeen) -> bool:
     return not seen.live
 
 
-def reporting(seen: RunSeen) -> bool:
+def is_reporting(seen: RunSeen) -> bool:
     return seen.phase == RunPhase.RUNNING
 
 
 @pytest.mark.parametrize(
     ("fake", "phase", "failure", "text"),
     [
-        ("success", RunPhase.SUCCEEDED, None, ""),
-        ("stalled", RunPhase.SUCCEEDED, None, ""),
-        ("unreachable", RunPhase.FAILED, None, ""),
+        ("succeed", RunPhase.SUCCEEDED, None, ""),
+        ("stall", RunPhase.SUCCEEDED, None, ""),
+        ("fail_to_connect", RunPhase.FAILED, None, ""),
         ("sigkill", RunPhase.FAILED, FailureClass.NODE_LOST, "from outside by SIGKILL"),
-        ("out_of_memory", RunPhase.FAILED, FailureClass.OUT_OF_MEMORY, "spark.driver.memory"),
+        ("exhaust_memory", RunPhase.FAILED, FailureClass.OUT_OF_MEMORY, "spark.driver.memory"),
         ("crash", RunPhase.FAILED, FailureClass.BUG, "ValueError: nobody foresaw this"),
-        ("garbled", RunPhase.FAILED, FailureClass.BUG, "is not a RunReport"),
+        ("garble_report", RunPhase.FAILED, FailureClass.BUG, "is not a RunReport"),
     ],
 )
 def test_an_end_is_seen_with_its_class(
@@ -100,7 +100,7 @@ def test_an_end_is_seen_with_its_class(
 
 @pytest.mark.parametrize(
     ("fake", "failure"),
-    [("jvm_lost", FailureClass.NODE_LOST), ("jvm_heap", FailureClass.OUT_OF_MEMORY)],
+    [("lose_jvm", FailureClass.NODE_LOST), ("exhaust_jvm_heap", FailureClass.OUT_OF_MEMORY)],
 )
 def test_what_the_application_cannot_know_of_its_jvm_is_told_by_the_log(
     runs: LocalRuns, pipeline_file: PipelineFile, fake: str, failure: FailureClass
@@ -115,16 +115,16 @@ def test_what_the_application_cannot_know_of_its_jvm_is_told_by_the_log(
 def test_a_polite_run_that_is_asked_to_stop_finishes_by_itself(
     runs: LocalRuns, pipeline_file: PipelineFile
 ) -> None:
-    start(runs, pipeline_file("polite"))
-    wait_for(runs, reporting)
+    start(runs, pipeline_file("end_when_asked"))
+    wait_for(runs, is_reporting)
     runs.stop(RUN, graceful=True)
     assert wait_for(runs, has_ended).phase == RunPhase.SUCCEEDED
 
 
 @pytest.mark.parametrize("graceful", [True, False])
 def test_a_deaf_run_is_killed(runs: LocalRuns, pipeline_file: PipelineFile, graceful: bool) -> None:
-    start(runs, pipeline_file("deaf"))
-    wait_for(runs, reporting)
+    start(runs, pipeline_file("ignore_sigterm"))
+    wait_for(runs, is_reporting)
     runs.stop(RUN, graceful=graceful)
     seen = wait_for(runs, has_ended)
     assert seen.failure is not None
@@ -132,8 +132,8 @@ def test_a_deaf_run_is_killed(runs: LocalRuns, pipeline_file: PipelineFile, grac
 
 
 def test_closing_kills_and_leaves_no_process(runs: LocalRuns, pipeline_file: PipelineFile) -> None:
-    start(runs, pipeline_file("deaf"))
-    wait_for(runs, reporting)
+    start(runs, pipeline_file("ignore_sigterm"))
+    wait_for(runs, is_reporting)
     runs.close()
     wait_for(runs, has_ended)
 
@@ -141,7 +141,7 @@ def test_closing_kills_and_leaves_no_process(runs: LocalRuns, pipeline_file: Pip
 def test_a_worker_that_outlives_its_driver_counts_as_a_writer_until_it_is_killed(
     runs: LocalRuns, pipeline_file: PipelineFile
 ) -> None:
-    start(runs, pipeline_file("with_worker"))
+    start(runs, pipeline_file("leave_worker"))
     seen = wait_for(runs, lambda seen: seen.phase == RunPhase.FAILED)
     assert seen.writer_alive
     runs.stop(RUN, graceful=False)
@@ -151,9 +151,9 @@ def test_a_worker_that_outlives_its_driver_counts_as_a_writer_until_it_is_killed
 def test_creating_a_run_twice_starts_one_process(
     runs: LocalRuns, pipeline_file: PipelineFile
 ) -> None:
-    start(runs, pipeline_file("polite"))
-    wait_for(runs, reporting)
-    start(runs, pipeline_file("polite"))
+    start(runs, pipeline_file("end_when_asked"))
+    wait_for(runs, is_reporting)
+    start(runs, pipeline_file("end_when_asked"))
     assert len(processes.list_members(f"{runs.build_report_path(RUN).parent}@5")) == 1
 
 
@@ -205,7 +205,7 @@ sys.stdin.read()
 
 @pytest.mark.parametrize(
     ("fake", "phase"),
-    [("until_stdin_ends", RunPhase.SUCCEEDED), ("deaf", RunPhase.MISSING)],
+    [("wait_for_end_of_stdin", RunPhase.SUCCEEDED), ("ignore_sigterm", RunPhase.MISSING)],
 )
 def test_the_next_runner_sees_the_end_of_a_run_whose_runner_was_killed(
     runs: LocalRuns,
@@ -223,7 +223,7 @@ def test_the_next_runner_sees_the_end_of_a_run_whose_runner_was_killed(
         assert runner.stdout.readline() == b"started\n"
         wait_for(runs, lambda seen: seen.report is not None)
         os.kill(runner.pid, signal.SIGKILL)
-    if fake == "deaf":
-        assert wait_for(runs, reporting).writer_alive
+    if fake == "ignore_sigterm":
+        assert wait_for(runs, is_reporting).writer_alive
         runs.stop(RUN, graceful=False)
     assert wait_for(runs, has_ended).phase == phase

@@ -36,14 +36,14 @@ class RunnerBench:
     def hear(self, update: Update) -> None:
         self.reasons += [event.reason for event in update.events]
 
-    def runner(self, path: Path, *, once: bool = True) -> LocalRunner:
+    def make_runner(self, path: Path, *, once: bool = True) -> LocalRunner:
         runs = LocalRuns(self.state.runs_path, self.application, grace_seconds=0.5)
         local = resource.load(path)
         return LocalRunner(local, self.state, runs, once=once, watcher=self.hear)
 
     def run(self, path: Path) -> PipelineStatus:
         with self.state:
-            return self.runner(path).run()
+            return self.make_runner(path).run()
 
 
 @pytest.fixture
@@ -54,11 +54,15 @@ def bench(tmp_path: Path, fake_application: Application) -> RunnerBench:
 @pytest.mark.parametrize(
     ("fake", "code", "reasons"),
     [
-        ("success", Exit.DONE, ["RunPlanned", "ExportCompleted", "RunSucceeded"]),
-        ("flaky", Exit.DONE, ["RunPlanned", "RunFailed", "RunRetrying", "RunPlanned"]),
+        ("succeed", Exit.DONE, ["RunPlanned", "ExportCompleted", "RunSucceeded"]),
+        (
+            "fail_to_connect_once",
+            Exit.DONE,
+            ["RunPlanned", "RunFailed", "RunRetrying", "RunPlanned"],
+        ),
         ("sigkill_once", Exit.DONE, ["RunPlanned", "RunFailed", "RunPlanned", "RunSucceeded"]),
-        ("stalled", Exit.STALLED, ["RunPlanned", "TableStalled"]),
-        ("unreachable", Exit.OUTLASTED, ["RunFailed"] * 3),
+        ("stall", Exit.STALLED, ["RunPlanned", "TableStalled"]),
+        ("fail_to_connect", Exit.OUTLASTED, ["RunFailed"] * 3),
         ("crash", Exit.STALLED, ["RunPlanned", "RunFailed"]),
     ],
 )
@@ -95,8 +99,8 @@ def test_a_call_after_the_retries_were_used_up_tries_again(
     bench: RunnerBench, pipeline_file: PipelineFile
 ) -> None:
     retry = {"maxAttempts": 1}
-    assert bench.run(pipeline_file("unreachable", retry=retry)).consecutive_failures == 1
-    status = bench.run(pipeline_file("success", retry=retry))
+    assert bench.run(pipeline_file("fail_to_connect", retry=retry)).consecutive_failures == 1
+    status = bench.run(pipeline_file("succeed", retry=retry))
     assert status.holds(ConditionType.READY)
 
 
@@ -112,7 +116,7 @@ def test_stop_lets_a_continuous_run_finish_its_batch(
     bench: RunnerBench, pipeline_file: PipelineFile
 ) -> None:
     with bench.state:
-        runner = bench.runner(pipeline_file("polite"), once=False)
+        runner = bench.make_runner(pipeline_file("end_when_asked"), once=False)
         thread = threading.Thread(target=runner.run)
         thread.start()
         end = time.monotonic() + DEADLINE_SECONDS
@@ -127,7 +131,9 @@ def test_stop_lets_a_continuous_run_finish_its_batch(
     assert (status.last_run.failure, status.holds(ConditionType.READY)) == (None, True)
 
 
-@pytest.mark.parametrize(("fake", "code"), [("success", Exit.DONE), ("other", Exit.STALLED)])
+@pytest.mark.parametrize(
+    ("fake", "code"), [("succeed", Exit.DONE), ("differ_at_verify", Exit.STALLED)]
+)
 def test_a_comparison_that_the_spec_asks_for_is_made_after_the_tables_are_followed(
     bench: RunnerBench, pipeline_file: PipelineFile, fake: str, code: Exit
 ) -> None:
@@ -151,7 +157,7 @@ def test_a_second_stop_does_not_wait_for_a_deaf_run(
 ) -> None:
     with bench.state:
         runs = LocalRuns(bench.state.runs_path, bench.application)  # with the usual, long grace
-        local = resource.load(pipeline_file("deaf"))
+        local = resource.load(pipeline_file("ignore_sigterm"))
         runner = LocalRunner(local, bench.state, runs, once=True)
         thread = threading.Thread(target=runner.run)
         thread.start()

@@ -35,11 +35,11 @@ def test_a_batch_ends_at_the_last_snapshot_that_fits(
 def test_whatever_fits_the_end_is_the_first_or_fits_and_few_are_asked(fitting: list[bool]) -> None:
     asked: list[int] = []
 
-    def fits(end: int) -> bool:
+    def is_fitting(end: int) -> bool:
         asked.append(end)
         return fitting[end]
 
-    end = find_last_that_fits(range(len(fitting)), fits)
+    end = find_last_that_fits(range(len(fitting)), is_fitting)
     assert end == 0 or fitting[end]
     assert len(asked) <= len(fitting).bit_length()
 

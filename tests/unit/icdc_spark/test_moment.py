@@ -24,7 +24,7 @@ CONTEXT: Any = SimpleNamespace(
 )
 
 
-def stored(kind: IntentKind | None = None, uuid: str = "u") -> Any:
+def make_stored(kind: IntentKind | None = None, uuid: str = "u") -> Any:
     """Return a state document with an open intent of this kind."""
     intent = None if kind is None else SimpleNamespace(kind=kind)
     applied = SimpleNamespace(snapshot_id="77")
@@ -43,7 +43,7 @@ def test_an_open_export_explains_no_difference_of_the_index_that_is_served(
     compared: Any = comparison._Compared(
         observer=SimpleNamespace(context=CONTEXT),  # type: ignore[arg-type]
         observation=SimpleNamespace(step=SimpleNamespace(kind=StepKind.REPLAY)),  # type: ignore[arg-type]
-        moment=IndexMoment(stored(kind), scan, 3, frozenset()),
+        moment=IndexMoment(make_stored(kind), scan, 3, frozenset()),
     )
     entry = comparison._begin_entry(compared)
     assert entry.get("underWay", False) is is_under_way
@@ -58,12 +58,12 @@ def test_a_comparison_has_its_answer_where_its_scan_cannot_be_closed(
 
     _play_opensearch(monkeypatch)
     monkeypatch.setattr(moment, "close_scan", fail)
-    with moment.open_moment(CONTEXT, stored, lambda _: None, slices=1) as opened:
+    with moment.open_moment(CONTEXT, make_stored, lambda _: None, slices=1) as opened:
         documents = opened.documents
     assert documents == 3
 
 
-OLD, NEW = stored(IntentKind.EXPORT, "old"), stored(uuid="new")
+OLD, NEW = make_stored(IntentKind.EXPORT, "old"), make_stored(uuid="new")
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ OLD, NEW = stored(IntentKind.EXPORT, "old"), stored(uuid="new")
         ((OLD, OLD, NEW), 0, "new"),
         ((OLD, OLD, NEW), 1, "new"),
         # The index is not there, and the state names another one by now.
-        ((stored(uuid="old"), NEW), 0, "new"),
+        ((make_stored(uuid="old"), NEW), 0, "new"),
         # Nothing replaces the index: the failure is of this very index.
-        ((stored(uuid="old"),), 0, None),
+        ((make_stored(uuid="old"),), 0, None),
         ((OLD,), 0, None),
     ],
 )

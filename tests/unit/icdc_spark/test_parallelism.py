@@ -13,7 +13,7 @@ from icdc_spark.readers.parallelism import (
 pytestmark = pytest.mark.unit
 
 
-def dynamic(most: str = "", cores: str = "1") -> dict[str, str]:
+def make_dynamic_properties(most: str = "", cores: str = "1") -> dict[str, str]:
     """Return the properties of an application with dynamic allocation."""
     given = {"spark.dynamicAllocation.maxExecutors": most} if most else {}
     return {"spark.dynamicAllocation.enabled": "true", "spark.executor.cores": cores, **given}
@@ -25,14 +25,14 @@ def dynamic(most: str = "", cores: str = "1") -> dict[str, str]:
         (4, {}, 4),
         (0, {}, 1),
         (4, {"spark.dynamicAllocation.enabled": "false"}, 4),
-        (2, dynamic("8"), 4),
-        (4, dynamic("8"), 8),
-        (8, dynamic("8"), 8),
-        (2, dynamic("8", cores="2"), 4),
-        (16, dynamic("8", cores="2"), 16),
+        (2, make_dynamic_properties("8"), 4),
+        (4, make_dynamic_properties("8"), 8),
+        (8, make_dynamic_properties("8"), 8),
+        (2, make_dynamic_properties("8", cores="2"), 4),
+        (16, make_dynamic_properties("8", cores="2"), 16),
         # Spark says two where there is no executor yet.
-        (2, dynamic("1"), 2),
-        (2, dynamic(), 4),
+        (2, make_dynamic_properties("1"), 2),
+        (2, make_dynamic_properties(), 4),
     ],
 )
 def test_more_tasks_than_cores_wait_only_where_cores_may_come(

@@ -46,19 +46,19 @@ STEPS = {
 }
 
 
-def stored(path: Path) -> dict[str, Any]:
+def read_stored(path: Path) -> dict[str, Any]:
     content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return content
 
 
-def with_checksum(source: dict[str, Any]) -> dict[str, Any]:
+def add_checksum(source: dict[str, Any]) -> dict[str, Any]:
     content = {key: value for key, value in source.items() if key != "checksum"}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return content | {"checksum": hashlib.sha256(text.encode()).hexdigest()}
 
 
 def test_the_newest_file_is_what_this_version_writes() -> None:
-    assert build_all() == stored(NEWEST), (
+    assert build_all() == read_stored(NEWEST), (
         "what is stored has another form now: write a new file, see writing.py; a form that an "
         "earlier version cannot go on from needs another contract version"
     )
@@ -67,7 +67,7 @@ def test_the_newest_file_is_what_this_version_writes() -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 @pytest.mark.parametrize("name", STEPS)
 def test_a_table_goes_on_from_the_state_document(path: Path, name: str) -> None:
-    document = StateDocument.parse("orders", stored(path)["states"][name])
+    document = StateDocument.parse("orders", read_stored(path)["states"][name])
     recorded = build_states()[name]
     for field in ("index", "index_uuid", "applied", "last_ordinal", "totals", "document_spec"):
         assert getattr(document, field) == getattr(recorded, field), field
@@ -83,7 +83,7 @@ def test_a_table_goes_on_from_the_state_document(path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_batch_that_was_under_way_is_finished_as_it_was_begun(path: Path) -> None:
-    document = StateDocument.parse("orders", stored(path)["states"]["changing"])
+    document = StateDocument.parse("orders", read_stored(path)["states"]["changing"])
     intent = document.intent
     assert intent is not None
     assert intent.has_same_work(build_states()["changing"].intent or intent)
@@ -94,15 +94,15 @@ def test_a_batch_that_was_under_way_is_finished_as_it_was_begun(path: Path) -> N
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_documents_of_an_index_that_it_made_are_those_of_now(path: Path) -> None:
-    meta = stored(path)["mapping"]["_meta"]
+    meta = read_stored(path)["mapping"]["_meta"]
     now = build_documents().compare_with_stored(meta["documentSpec"])
     assert (now.reason, now.added) == (None, ())
-    assert stored(path)["states"]["exported"]["documentSpec"] == build_documents().hash
+    assert read_stored(path)["states"]["exported"]["documentSpec"] == build_documents().hash
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_run_that_it_has_started_is_neither_forgotten_nor_started_again(path: Path) -> None:
-    status = parse_status(stored(path)["status"])
+    status = parse_status(read_stored(path)["status"])
     assert status == build_status()
     run = RunSeen("shop-e1-2", 1002, RunPhase.RUNNING, writer_alive=True)
     tables = [
@@ -121,7 +121,7 @@ def test_a_run_that_it_has_started_is_neither_forgotten_nor_started_again(path: 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_report_and_the_request_of_a_run_are_read(path: Path) -> None:
-    content, report = stored(path), build_report()
+    content, report = read_stored(path), build_report()
     assert RunReport.model_validate_json(json.dumps(content["report"])) == report
     assert report_text.from_annotation(content["annotation"]) == (report, None)
     ending, problem = report_text.from_termination_message(content["termination"])
@@ -131,7 +131,7 @@ def test_the_report_and_the_request_of_a_run_are_read(path: Path) -> None:
 
 
 def test_a_document_of_a_version_to_come_is_left_alone_and_says_so() -> None:
-    source = stored(NEWEST)["states"]["exported"]
-    newer = with_checksum(source | {"contractVersion": 5, "unheardOf": True})
+    source = read_stored(NEWEST)["states"]["exported"]
+    newer = add_checksum(source | {"contractVersion": 5, "unheardOf": True})
     with pytest.raises(StateCorrupt, match=r"written by a newer version \(contract 5\)"):
         StateDocument.parse("orders", newer)

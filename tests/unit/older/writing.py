@@ -75,7 +75,7 @@ def build_states() -> dict[str, StateDocument]:
         document_spec=build_documents().hash,
         updated_at=TEXT,
     )
-    export = _intent(IntentKind.EXPORT, None, "77", ordinal=1, chunks=2)
+    export = _make_intent(IntentKind.EXPORT, None, "77", ordinal=1, chunks=2)
     cut = "entries of manifests, 2097152 bytes, 25000 rows"
     export = export.model_copy(update={"cut": cut})
     exporting = begun.with_intent(export, now=TEXT).complete_chunk(0, rows=10, now=TEXT)
@@ -84,7 +84,7 @@ def build_states() -> dict[str, StateDocument]:
     swapping = written.begin_swap(shards=shards, now=TEXT)
     applied = Applied(snapshot_id="77", sequence_number=3, committed_at=TEXT, ordinal=1)
     exported = swapping.advance(applied, now=TEXT, batch=Totals(upserted=15))
-    batch = _intent(IntentKind.CHANGELOG, "77", "78", ordinal=2, chunks=1)
+    batch = _make_intent(IntentKind.CHANGELOG, "77", "78", ordinal=2, chunks=1)
     return {
         "begun": begun,
         "exporting": exporting,
@@ -94,7 +94,9 @@ def build_states() -> dict[str, StateDocument]:
     }
 
 
-def _intent(kind: IntentKind, from_: str | None, to: str, *, ordinal: int, chunks: int) -> Intent:
+def _make_intent(
+    kind: IntentKind, from_: str | None, to: str, *, ordinal: int, chunks: int
+) -> Intent:
     return Intent(
         kind=kind,
         from_=from_,
@@ -144,7 +146,7 @@ def build_tables() -> tuple[TableStatus, ...]:
 def build_status() -> PipelineStatus:
     """Return the status while a second attempt is at work."""
     down = Failure.of(errors.TargetUnavailable("OpenSearch cannot be reached"))
-    failed = _run(1, RunState.FAILED, finished_at=MOMENT, failure=down)
+    failed = _make_run(1, RunState.FAILED, finished_at=MOMENT, failure=down)
     ready = Condition(
         type=ConditionType.READY,
         status=ConditionStatus.FALSE,
@@ -158,14 +160,14 @@ def build_status() -> PipelineStatus:
         conditions=(ready,),
         mode=RunKind.EXPORT,
         tables=build_tables(),
-        current_run=_run(2, RunState.RUNNING),
+        current_run=_make_run(2, RunState.RUNNING),
         last_run=failed,
         recent_runs=(failed,),
         consecutive_failures=1,
     )
 
 
-def _run(attempt: int, state: RunState, **more: Any) -> RunStatus:
+def _make_run(attempt: int, state: RunState, **more: Any) -> RunStatus:
     name = f"shop-e1-{attempt}"
     return RunStatus(
         name=name,

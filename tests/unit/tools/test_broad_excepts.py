@@ -31,7 +31,7 @@ ROOTS = {
 }
 
 
-def broad_excepts(file: Path) -> Iterator[str]:
+def find_broad_excepts(file: Path) -> Iterator[str]:
     """Yield the functions of `file` that catch everything and do not raise it again."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     left: list[tuple[str, ast.AST]] = [("", ast.parse(file.read_text(encoding="utf-8")))]
@@ -54,4 +54,4 @@ def is_broad(handler: ast.ExceptHandler) -> bool:
 
 def test_everything_is_caught_at_the_root_of_a_process_or_a_thread_alone() -> None:
     files = (file for folder in PRODUCT for file in sorted((ROOT / folder).rglob("*.py")))
-    assert {name for file in files for name in broad_excepts(file)} == set(ROOTS)
+    assert {name for file in files for name in find_broad_excepts(file)} == set(ROOTS)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.unit
 VERSION = "1.2.3"
 
 
-def _bills(packages: dict[str, str], jars: list[str]) -> dict[str, Any]:
+def _build_bills(packages: dict[str, str], jars: list[str]) -> dict[str, Any]:
     """Return both bills of an image of these packages, these jars and one package of Debian."""
     image = Image("iceberg-cdc-operator/spark", VERSION, "abc", "1980-01-01T00:00:00Z")
     parts = [
@@ -33,7 +33,7 @@ def _bills(packages: dict[str, str], jars: list[str]) -> dict[str, Any]:
     return {name: json.loads(text) for name, text in texts.items()}
 
 
-def _image_of(target: str, **changes: object) -> dict[str, Any]:
+def _make_image(target: str, **changes: object) -> dict[str, Any]:
     """Return an image as it should be, but for the changes."""
     lock = jar_lock.load()
     packages = {name: min(numbers) for name, numbers in image_checks.read_versions(target).items()}
@@ -58,7 +58,7 @@ def _image_of(target: str, **changes: object) -> dict[str, Any]:
         "packages": packages,
         "debian": {"libc6": "2.36-9"},
         "jars": jars,
-        "bills": _bills(packages, jars),
+        "bills": _build_bills(packages, jars),
         "scripts": ["/opt/decom.sh"],
         "applications": ["/opt/iceberg-cdc-operator/main.py"],
         **changes,
@@ -67,7 +67,7 @@ def _image_of(target: str, **changes: object) -> dict[str, Any]:
 
 @pytest.mark.parametrize("target", ["operator", "spark"])
 def test_nothing_is_wrong_with_an_image_as_it_should_be(target: str) -> None:
-    assert list(image_checks.list_problems(target, VERSION, _image_of(target))) == []
+    assert list(image_checks.list_problems(target, VERSION, _make_image(target))) == []
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_nothing_is_wrong_with_an_image_as_it_should_be(target: str) -> None:
     ],
 )
 def test_each_thing_that_is_wrong_is_named(changes: dict[str, Any], said: str) -> None:
-    problems = list(image_checks.list_problems("spark", VERSION, _image_of("spark", **changes)))
+    problems = list(image_checks.list_problems("spark", VERSION, _make_image("spark", **changes)))
     assert any(said in problem for problem in problems)
     locked_kinds = sum(kind in changes for kind in ("packages", "jars"))
     assert len(problems) == 1 or locked_kinds
@@ -112,7 +112,7 @@ def test_each_thing_that_is_wrong_is_named(changes: dict[str, Any], said: str) -
     ],
 )
 def test_what_a_bill_of_materials_leaves_out_is_named(changes: dict[str, Any], said: str) -> None:
-    problems = set(image_checks.list_problems("spark", VERSION, _image_of("spark", **changes)))
+    problems = set(image_checks.list_problems("spark", VERSION, _make_image("spark", **changes)))
     assert {said.format(name) for name in ("sbom.spdx.json", "sbom.cdx.json")} <= problems
 
 

@@ -20,21 +20,21 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "Dockerfile").write_text("FROM scratch")
     (tmp_path / ".dockerignore").write_text("# why\n*\n!code\n")
     (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n')
-    _git(tmp_path, "init", "--quiet")
+    _run_git(tmp_path, "init", "--quiet")
     _commit(tmp_path)
     return tmp_path
 
 
-def _git(folder: Path, *arguments: str) -> str:
+def _run_git(folder: Path, *arguments: str) -> str:
     who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
     command = ["git", "-C", str(folder), *who, *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def _commit(folder: Path) -> str:
-    _git(folder, "add", "--all")
-    _git(folder, "commit", "--quiet", "--message", "x")
-    return _git(folder, "rev-parse", "HEAD")
+    _run_git(folder, "add", "--all")
+    _run_git(folder, "commit", "--quiet", "--message", "x")
+    return _run_git(folder, "rev-parse", "HEAD")
 
 
 @pytest.mark.parametrize("name", ["code/a.py", "Dockerfile", "code/new.py"])
@@ -66,7 +66,7 @@ def test_what_is_in_no_image_changes_nothing_of_it(checkout: Path, name: str) ->
 
 
 def test_the_revision_says_when_files_differ_from_it(checkout: Path) -> None:
-    commit = _git(checkout, "rev-parse", "HEAD")
+    commit = _run_git(checkout, "rev-parse", "HEAD")
     assert image_context.read_source(checkout).revision == commit
     (checkout / "code" / "a.py").write_text("2")
     assert image_context.read_source(checkout).revision == f"{commit}-dirty"

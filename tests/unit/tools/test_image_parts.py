@@ -15,7 +15,7 @@ from image_context import ROOT
 pytestmark = pytest.mark.unit
 
 
-def _layer(files: Mapping[str, int], links: Mapping[str, str]) -> bytes:
+def _build_layer(files: Mapping[str, int], links: Mapping[str, str]) -> bytes:
     written = io.BytesIO()
     with tarfile.open(fileobj=written, mode="w") as tar:
         for path, size in files.items():
@@ -29,7 +29,7 @@ def _layer(files: Mapping[str, int], links: Mapping[str, str]) -> bytes:
     return written.getvalue()
 
 
-def _archive(folder: Path, layers: Sequence[bytes]) -> Path:
+def _write_archive(folder: Path, layers: Sequence[bytes]) -> Path:
     image = folder / "image"
     image.mkdir()
     described = []
@@ -44,9 +44,9 @@ def _archive(folder: Path, layers: Sequence[bytes]) -> Path:
 
 
 def test_files_are_measured_as_the_topmost_layer_leaves_them(tmp_path: Path) -> None:
-    lower = _layer({"etc/motd": 286, "etc/hosts": 10, "usr/bin/perl": 3000}, {})
-    upper = _layer({"./etc/motd": 12, "etc/.wh.hosts": 0}, {"usr/bin/perl5": "usr/bin/perl"})
-    assert oci_archive.measure_files(_archive(tmp_path, [lower, upper])) == {
+    lower = _build_layer({"etc/motd": 286, "etc/hosts": 10, "usr/bin/perl": 3000}, {})
+    upper = _build_layer({"./etc/motd": 12, "etc/.wh.hosts": 0}, {"usr/bin/perl5": "usr/bin/perl"})
+    assert oci_archive.measure_files(_write_archive(tmp_path, [lower, upper])) == {
         "etc/motd": 12,
         "usr/bin/perl": 3000,
         "usr/bin/perl5": 0,
@@ -68,7 +68,7 @@ def test_files_are_measured_as_the_topmost_layer_leaves_them(tmp_path: Path) -> 
 def test_a_file_belongs_to_the_first_part_that_fits_its_path(
     path: str, part: str, tmp_path: Path
 ) -> None:
-    archive = _archive(tmp_path, [_layer({path: 7}, {})])
+    archive = _write_archive(tmp_path, [_build_layer({path: 7}, {})])
     assert image_parts.measure_parts(archive) == {part: 7}
 
 

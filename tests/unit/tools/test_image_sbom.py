@@ -47,7 +47,7 @@ COMPONENTS = [
 ]
 
 
-def report(**installed: tuple[str, str]) -> str:
+def make_report(**installed: tuple[str, str]) -> str:
     """Return a report of pip on packages: name to version and checksum."""
     return json.dumps(
         {
@@ -64,7 +64,7 @@ def report(**installed: tuple[str, str]) -> str:
 
 def test_python_packages_have_the_checksum_of_the_lock() -> None:
     # What pip built itself has another checksum than its source.
-    installed = report(attrs=("26.1.0", SUMS["wheel"]), Py_Spark=("4.1.4", "f" * 64))
+    installed = make_report(attrs=("26.1.0", SUMS["wheel"]), Py_Spark=("4.1.4", "f" * 64))
     assert list(
         image_sbom.list_python_packages(LOCK.replace("py_spark", "py-spark"), installed)
     ) == [
@@ -80,7 +80,7 @@ def test_a_package_that_the_lock_does_not_have_ends_the_build(
     installed: dict[str, tuple[str, str]],
 ) -> None:
     with pytest.raises(WrongBillError, match="is not in the lock"):
-        list(image_sbom.list_python_packages(LOCK, report(**installed)))
+        list(image_sbom.list_python_packages(LOCK, make_report(**installed)))
 
 
 def test_debian_packages_are_those_that_are_installed() -> None:
@@ -101,7 +101,7 @@ def test_a_package_of_which_a_part_was_copied_is_listed_beside_those_of_dpkg(
     assert [package.name for package in packages] == ["libc6", "openjdk-17-jre-headless"]
 
 
-def jar(folder: Path, name: str, *properties: str) -> str:
+def write_jar(folder: Path, name: str, *properties: str) -> str:
     """Return a jar with descriptions of Maven; its checksum."""
     with zipfile.ZipFile(folder / name, "w") as made:
         for number, text in enumerate(properties):
@@ -113,11 +113,11 @@ def test_jars_are_named_by_the_lock_by_themselves_or_by_their_files(tmp_path: Pa
     inner = "groupId=org.inner\nartifactId=inner\nversion=9\n"
     own = "#Generated\r\ngroupId=org.own\r\nartifactId=own\r\nversion=3\r\n"
     native = "groupId=io.netty\nartifactId=epoll\nversion=4.2.7.Final\n"
-    locked = jar(tmp_path, "a-1.jar", inner)
-    jar(tmp_path, "epoll-4.2.7.Final-linux-x86_64.jar", native)
-    jar(tmp_path, "own-3.jar", inner, own)
-    jar(tmp_path, "scala-library-2.13.17.jar")
-    jar(tmp_path, "strange.jar")
+    locked = write_jar(tmp_path, "a-1.jar", inner)
+    write_jar(tmp_path, "epoll-4.2.7.Final-linux-x86_64.jar", native)
+    write_jar(tmp_path, "own-3.jar", inner, own)
+    write_jar(tmp_path, "scala-library-2.13.17.jar")
+    write_jar(tmp_path, "strange.jar")
     lock = f"# jars\nspark org.a:a:1 a-1.jar {locked}\n"
     jars = [(jar.file, jar.purl) for jar in image_sbom.list_jars(tmp_path, lock)]
     assert jars == [

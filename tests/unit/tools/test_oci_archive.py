@@ -17,10 +17,10 @@ NAME = "iceberg-cdc-operator/operator:1"
 LAYERS = (b"lowest" * 1000, b"highest")
 
 
-def _image(folder: Path, *, date: int = 0) -> Path:
+def _make_image(folder: Path, *, date: int = 0) -> Path:
     """Make the folder that buildah's transport `dir:` makes."""
     folder.mkdir()
-    described = [_blob(folder, content) for content in (b"{}", *LAYERS)]
+    described = [_write_blob(folder, content) for content in (b"{}", *LAYERS)]
     manifest = {"schemaVersion": 2, "config": described[0], "layers": described[1:]}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     for file in folder.iterdir():
@@ -28,7 +28,7 @@ def _image(folder: Path, *, date: int = 0) -> Path:
     return folder
 
 
-def _blob(folder: Path, content: bytes) -> dict[str, object]:
+def _write_blob(folder: Path, content: bytes) -> dict[str, object]:
     digest = hashlib.sha256(content).hexdigest()
     (folder / digest).write_bytes(content)
     return {"digest": f"sha256:{digest}", "size": len(content)}
@@ -38,7 +38,7 @@ def test_the_archive_is_an_image_layout_whose_blobs_are_named_by_what_they_hold(
     tmp_path: Path,
 ) -> None:
     archive = tmp_path / "a.tar"
-    oci_archive.write(_image(tmp_path / "image"), NAME, archive)
+    oci_archive.write(_make_image(tmp_path / "image"), NAME, archive)
     with tarfile.open(archive) as tar:
         files = {member.name: tar.extractfile(member) for member in tar}
         contents = {name: file.read() for name, file in files.items() if file is not None}
@@ -54,13 +54,13 @@ def test_the_archive_is_an_image_layout_whose_blobs_are_named_by_what_they_hold(
 def test_the_same_image_gives_the_same_archive(tmp_path: Path) -> None:
     archives = [tmp_path / "a.tar", tmp_path / "b.tar"]
     for date, archive in enumerate(archives):
-        oci_archive.write(_image(tmp_path / str(date), date=date), NAME, archive)
+        oci_archive.write(_make_image(tmp_path / str(date), date=date), NAME, archive)
     assert archives[0].read_bytes() == archives[1].read_bytes()
 
 
 def test_digest_and_layers_are_read_from_an_archive(tmp_path: Path) -> None:
     archive = tmp_path / "a.tar"
-    folder = _image(tmp_path / "image")
+    folder = _make_image(tmp_path / "image")
     oci_archive.write(folder, NAME, archive)
     manifest = hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()
     assert oci_archive.read_digest(archive) == f"sha256:{manifest}"
@@ -70,12 +70,12 @@ def test_digest_and_layers_are_read_from_an_archive(tmp_path: Path) -> None:
 
 
 def test_a_layout_gives_the_archive_that_its_image_gives(tmp_path: Path) -> None:
-    image = _image(tmp_path / "image")
+    image = _make_image(tmp_path / "image")
     layout = tmp_path / "layout"
     blobs = layout / "blobs" / "sha256"
     blobs.mkdir(parents=True)
     manifest = (image / "manifest.json").read_bytes()
-    own = _blob(blobs, manifest)
+    own = _write_blob(blobs, manifest)
     for file in image.iterdir():
         if file.name != "manifest.json":
             (blobs / file.name).write_bytes(file.read_bytes())

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.unit
 NOW = datetime(2026, 11, 21, 13, 53, 59, 123000, tzinfo=UTC)
 
 
-def incompressible(seed: int, length: int) -> str:
+def make_noise(seed: int, length: int) -> str:
     """Return text that zlib cannot make smaller than its information."""
     state, out = seed + 1, []
     for _ in range(length):
@@ -36,15 +36,14 @@ def incompressible(seed: int, length: int) -> str:
     return "".join(out)
 
 
-def random_text(seed: int, length: int) -> str:
+def make_random_text(seed: int, length: int) -> str:
     """Return text as names of tables may have it, of which zlib finds no part again."""
     return "".join(
-        chr(ord("a") + (ord(character) * 7 + seed) % 26)
-        for character in incompressible(seed, length)
+        chr(ord("a") + (ord(character) * 7 + seed) % 26) for character in make_noise(seed, length)
     )
 
 
-def large_report(tables: int, **more: Any) -> RunReport:
+def make_large_report(tables: int, **more: Any) -> RunReport:
     entries = tuple(
         TableStatus(
             name=f"shop.t{number}",
@@ -52,22 +51,22 @@ def large_report(tables: int, **more: Any) -> RunReport:
             state=TableState.STALLED,
             rows_upserted=number,
             reason=TableReason.GAP,
-            message=incompressible(number, MAX_TEXT),
+            message=make_noise(number, MAX_TEXT),
         )
         for number in range(tables)
     )
     return RunReport(run_id="r", started_at=NOW, updated_at=NOW, tables=entries, **more)
 
 
-def with_samples(report: RunReport, index: int = 0) -> RunReport:
+def add_samples(report: RunReport, index: int = 0) -> RunReport:
     """Return the report with names and samples that are as large as they may be."""
     tables = tuple(
         table.model_copy(
             update={
-                "index": incompressible(number + index, 253) if index else table.index,
+                "index": make_noise(number + index, 253) if index else table.index,
                 "duplicates": Duplicates(
                     count=20,
-                    samples=tuple(incompressible(number * 20 + index, 253) for index in range(20)),
+                    samples=tuple(make_noise(number * 20 + index, 253) for index in range(20)),
                 ),
             }
         )
@@ -101,7 +100,7 @@ def test_a_termination_message_fits_whatever_its_characters_cost(
 
 
 def test_a_large_report_loses_the_messages_first() -> None:
-    report = large_report(MAX_TABLES)
+    report = make_large_report(MAX_TABLES)
     # Of each table the message about its tag as well.
     tables = (table.model_copy(update={"pin_message": table.message}) for table in report.tables)
     report = report.model_copy(update={"tables": tuple(tables)})
@@ -117,7 +116,7 @@ def test_a_large_report_loses_the_messages_first() -> None:
 
 
 def test_a_report_loses_the_costs_of_batches_before_any_message() -> None:
-    report = large_report(MAX_TABLES)
+    report = make_large_report(MAX_TABLES)
 
     def cut(length: int) -> RunReport:
         tables = (
@@ -144,12 +143,12 @@ def test_a_report_loses_the_costs_of_batches_before_any_message() -> None:
 
 
 def test_messages_of_500_tables_are_shortened_before_they_are_omitted() -> None:
-    report = large_report(MAX_TABLES)
+    report = make_large_report(MAX_TABLES)
     tables = tuple(
         table.model_copy(
             update={
-                "message": random_text(number, MAX_TEXT),
-                "pin_message": random_text(number + 1000, 150),
+                "message": make_random_text(number, MAX_TEXT),
+                "pin_message": make_random_text(number + 1000, 150),
             }
         )
         for number, table in enumerate(report.tables)
@@ -166,7 +165,7 @@ def test_messages_of_500_tables_are_shortened_before_they_are_omitted() -> None:
 
 
 def test_a_message_that_was_never_there_is_not_said_to_be_left_out() -> None:
-    report = large_report(MAX_TABLES)
+    report = make_large_report(MAX_TABLES)
     first = report.tables[0].model_copy(update={"message": None})
     report = report.model_copy(update={"tables": (first, *report.tables[1:])})
     read, _ = report_text.from_annotation(report_text.to_annotation(report))
@@ -175,8 +174,8 @@ def test_a_message_that_was_never_there_is_not_said_to_be_left_out() -> None:
 
 
 def test_a_larger_report_loses_samples_then_the_result_and_keeps_every_table() -> None:
-    result = {"tables": [{"missing": incompressible(n, 1000)} for n in range(MAX_TABLES)]}
-    report = with_samples(large_report(MAX_TABLES, result=result, finished=True))
+    result = {"tables": [{"missing": make_noise(n, 1000)} for n in range(MAX_TABLES)]}
+    report = add_samples(make_large_report(MAX_TABLES, result=result, finished=True))
     read, problem = report_text.from_annotation(report_text.to_annotation(report))
     assert read is not None
     assert problem is not None
@@ -187,7 +186,7 @@ def test_a_larger_report_loses_samples_then_the_result_and_keeps_every_table() -
 
 
 def test_a_result_that_fits_is_kept_when_messages_do_not() -> None:
-    report = large_report(MAX_TABLES, result={"tables": [{"equal": True}]})
+    report = make_large_report(MAX_TABLES, result={"tables": [{"equal": True}]})
     read, _ = report_text.from_annotation(report_text.to_annotation(report))
     assert read is not None
     assert read.result == report.result
@@ -195,8 +194,8 @@ def test_a_result_that_fits_is_kept_when_messages_do_not() -> None:
 
 def test_every_verdict_of_a_comparison_is_kept_whatever_else_is_lost() -> None:
     """Ids and names are as large as they may be, and the driver has nothing to say of tables."""
-    names = [random_text(number, 253) for number in range(MAX_TABLES)]
-    some = {"count": 20, "samples": [incompressible(n, 512) for n in range(20)]}
+    names = [make_random_text(number, 253) for number in range(MAX_TABLES)]
+    some = {"count": 20, "samples": [make_noise(n, 512) for n in range(20)]}
     entries = [
         {"name": name, "index": name[::-1], "equal": False, "missing": some, "different": some}
         for name in names
@@ -215,13 +214,13 @@ def test_every_verdict_of_a_comparison_is_kept_whatever_else_is_lost() -> None:
 
 
 def test_the_largest_report_loses_tables_and_keeps_those_that_wait_for_somebody() -> None:
-    report = with_samples(large_report(MAX_TABLES), index=7)
+    report = add_samples(make_large_report(MAX_TABLES), index=7)
     well = {0, 5, 64}
     tables = tuple(
         table.model_copy(
             update={
-                "name": incompressible(number + 1000, 253),
-                "table_uuid": incompressible(number + 2000, 253),
+                "name": make_noise(number + 1000, 253),
+                "table_uuid": make_noise(number + 2000, 253),
                 "reason": None if number in well else TableReason.GAP,
             }
         )
@@ -241,14 +240,14 @@ def test_the_largest_report_loses_tables_and_keeps_those_that_wait_for_somebody(
     assert not well & set(positions)
 
 
-def dead_letters_result(count: int, length: int, *, document: int = 0) -> dict[str, Any]:
+def make_dead_letters_result(count: int, length: int, *, document: int = 0) -> dict[str, Any]:
     """Return an answer of `icdc dead-letters list`: tables with some, one and none."""
 
-    def letter(number: int) -> dict[str, Any]:
-        more = {"document": incompressible(number, document)} if document else {}
-        return {"id": str(number), "reason": incompressible(number, length), **more}
+    def make_letter(number: int) -> dict[str, Any]:
+        more = {"document": make_noise(number, document)} if document else {}
+        return {"id": str(number), "reason": make_noise(number, length), **more}
 
-    dead_letters = [letter(number) for number in range(count)]
+    dead_letters = [make_letter(number) for number in range(count)]
     lists = {"shop.a": dead_letters, "shop.b": dead_letters[:1], "shop.c": []}
     return {
         "tables": [
@@ -271,7 +270,7 @@ def dead_letters_result(count: int, length: int, *, document: int = 0) -> dict[s
 def test_dead_letters_are_cut_off_after_the_newest_and_it_is_said(
     count: int, length: int, document: int, retained: Collection[int], documents: bool
 ) -> None:
-    result = dead_letters_result(count, length, document=document)
+    result = make_dead_letters_result(count, length, document=document)
     report = RunReport(run_id="r", started_at=NOW, updated_at=NOW, result=result)
     text = report_text.to_annotation(report)
     assert len(text) <= report_text.MAX_ANNOTATION_BYTES
@@ -294,7 +293,7 @@ def test_dead_letters_are_cut_off_after_the_newest_and_it_is_said(
 
 
 def test_an_answer_takes_nothing_from_the_tables_that_a_run_follows() -> None:
-    asked = large_report(20, takes_questions=True, result=dead_letters_result(1000, 1000))
+    asked = make_large_report(20, takes_questions=True, result=make_dead_letters_result(1000, 1000))
     read, problem = report_text.from_annotation(report_text.to_annotation(asked))
     assert (read and read.tables, problem is None) == (asked.tables, False)
     assert ((read and read.result) or {})["tables"][0]["count"] == 1000

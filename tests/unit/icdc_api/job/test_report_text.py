@@ -29,7 +29,7 @@ from icdc_api.status.runs import Failure
 pytestmark = pytest.mark.unit
 
 
-def _values(model: type[ApiModel], **fields: SearchStrategy[Any]) -> SearchStrategy[Any]:
+def _build_models(model: type[ApiModel], **fields: SearchStrategy[Any]) -> SearchStrategy[Any]:
     """Models with such fields; st.builds would ask for their names on the wire."""
     return st.fixed_dictionaries(fields).map(lambda drawn: model(**drawn))
 
@@ -42,7 +42,7 @@ SNAPSHOTS = st.none() | st.integers(-(2**63), 2**63 - 1).map(str)
 MOMENTS = st.datetimes(
     datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)
 )  # whole milliseconds come from the model
-FAILURES = _values(
+FAILURES = _build_models(
     Failure,
     failure_class=st.sampled_from(FailureClass),
     reason=st.from_regex(r"\A[A-Z][A-Za-z0-9]{0,127}\Z"),
@@ -50,7 +50,7 @@ FAILURES = _values(
     retryable=st.booleans(),
     who_acts=st.sampled_from(WhoActs),
 )
-TABLES = _values(
+TABLES = _build_models(
     TableStatus,
     name=NAMES,
     index=TEXTS,
@@ -58,12 +58,13 @@ TABLES = _values(
     applied_snapshot_id=SNAPSHOTS,
     applied_at=st.none() | MOMENTS,
     lag_seconds=st.none() | COUNTS,
-    export=st.none() | _values(ExportProgress, snapshot_id=SNAPSHOTS, rows=COUNTS),
-    duplicates=st.none() | _values(Duplicates, samples=st.lists(TEXTS, max_size=3).map(tuple)),
+    export=st.none() | _build_models(ExportProgress, snapshot_id=SNAPSHOTS, rows=COUNTS),
+    duplicates=st.none()
+    | _build_models(Duplicates, samples=st.lists(TEXTS, max_size=3).map(tuple)),
     reason=st.none() | st.sampled_from(TableReason),
     message=st.none() | TEXTS,
 )
-REPORTS = _values(
+REPORTS = _build_models(
     RunReport,
     run_id=NAMES,
     started_at=MOMENTS,
@@ -83,7 +84,7 @@ def pack(document: object) -> str:
     return base64.b64encode(zlib.compress(json.dumps(document).encode())).decode()
 
 
-def report_of_stall(tables: int) -> RunReport:
+def make_stalled_report(tables: int) -> RunReport:
     """Return a report with tables that wait for somebody."""
     entries = (
         TableStatus(name=f"shop.t{number}", index="t", reason=TableReason.GAP)
@@ -132,7 +133,7 @@ def test_fields_of_the_future_are_passed_over(report: RunReport, name: str, valu
 
 
 def test_a_table_that_cannot_be_understood_is_left_out_and_said_so() -> None:
-    document = report_of_stall(3).to_resource()
+    document = make_stalled_report(3).to_resource()
     document["tables"][1]["reason"] = "ReasonOfTheFuture"
     document["tables"][1]["futureField"] = 1
     document["tables"].append("a word")
@@ -144,7 +145,7 @@ def test_a_table_that_cannot_be_understood_is_left_out_and_said_so() -> None:
 
 def test_an_outcome_of_the_future_is_never_taken_for_success() -> None:
     failure = {"class": "NewClass", "reason": "New", "retryable": True, "whoActs": "me"}
-    document = {**report_of_stall(0).to_resource(), "finished": True, "outcome": failure}
+    document = {**make_stalled_report(0).to_resource(), "finished": True, "outcome": failure}
     read, problem = report_text.from_annotation(pack(document))
     assert read is None
     assert problem is not None
@@ -157,7 +158,7 @@ def test_an_outcome_of_the_future_is_never_taken_for_success() -> None:
     assert "outcome.class" in problem
 
 
-EMPTY = report_of_stall(0).to_resource()
+EMPTY = make_stalled_report(0).to_resource()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from icdc_api.spec.sink import SinkLimits
 pytestmark = pytest.mark.unit
 
 
-def at(day: int, time: str) -> datetime:
+def make_moment(day: int, time: str) -> datetime:
     hour, minute, second = map(int, time.split(":"))
     return datetime(2026, 3, day, hour, minute, second, tzinfo=UTC)
 
@@ -19,20 +19,20 @@ def at(day: int, time: str) -> datetime:
 @pytest.mark.parametrize(
     ("text", "now", "opening"),
     [
-        ("22:00-06:00", at(1, "23:15:00"), None),
-        ("22:00-06:00", at(1, "00:00:00"), None),
-        ("22:00-06:00", at(1, "05:59:59"), None),
-        ("22:00-06:00", at(1, "06:00:00"), at(1, "22:00:00")),
-        ("22:00-06:00", at(1, "21:59:59"), at(1, "22:00:00")),
-        ("22:00-06:00", at(1, "22:00:00"), None),
-        ("01:30-04:00", at(1, "01:29:59"), at(1, "01:30:00")),
-        ("01:30-04:00", at(1, "03:59:59"), None),
-        ("01:30-04:00", at(1, "04:00:00"), at(2, "01:30:00")),
-        ("00:00-12:00", at(31, "12:00:00"), datetime(2026, 4, 1, tzinfo=UTC)),
-        ("12:00-00:00", at(1, "23:59:59"), None),
-        ("12:00-00:00", at(1, "00:00:00"), at(1, "12:00:00")),
+        ("22:00-06:00", make_moment(1, "23:15:00"), None),
+        ("22:00-06:00", make_moment(1, "00:00:00"), None),
+        ("22:00-06:00", make_moment(1, "05:59:59"), None),
+        ("22:00-06:00", make_moment(1, "06:00:00"), make_moment(1, "22:00:00")),
+        ("22:00-06:00", make_moment(1, "21:59:59"), make_moment(1, "22:00:00")),
+        ("22:00-06:00", make_moment(1, "22:00:00"), None),
+        ("01:30-04:00", make_moment(1, "01:29:59"), make_moment(1, "01:30:00")),
+        ("01:30-04:00", make_moment(1, "03:59:59"), None),
+        ("01:30-04:00", make_moment(1, "04:00:00"), make_moment(2, "01:30:00")),
+        ("00:00-12:00", make_moment(31, "12:00:00"), datetime(2026, 4, 1, tzinfo=UTC)),
+        ("12:00-00:00", make_moment(1, "23:59:59"), None),
+        ("12:00-00:00", make_moment(1, "00:00:00"), make_moment(1, "12:00:00")),
         # A day on which clocks are put forward in half of the world.
-        ("22:00-06:00", at(29, "06:00:00"), at(29, "22:00:00")),
+        ("22:00-06:00", make_moment(29, "06:00:00"), make_moment(29, "22:00:00")),
     ],
 )
 def test_the_window_opens_at_its_start_and_closes_at_its_end(

@@ -11,7 +11,7 @@ from icdc_api.spec.sink import OpenSearch
 pytestmark = pytest.mark.unit
 
 
-def spec(settings: dict[str, Any]) -> OpenSearch:
+def parse_sink(settings: dict[str, Any]) -> OpenSearch:
     return OpenSearch.model_validate(
         {"hosts": ["https://search:9200"], "indexSettings": settings}, by_alias=True
     )
@@ -35,7 +35,7 @@ def test_a_setting_that_breaks_the_promise_is_refused_by_name(
     settings: dict[str, Any], named: str
 ) -> None:
     with pytest.raises(ValidationError) as caught:
-        spec(settings)
+        parse_sink(settings)
     (error,) = caught.value.errors()
     assert "the setting is refused: " in error["msg"]
     assert named in error["ctx"]["field"][1]
@@ -52,7 +52,7 @@ def test_a_setting_that_breaks_the_promise_is_refused_by_name(
     ],
 )
 def test_other_settings_are_the_users(settings: dict[str, Any]) -> None:
-    assert spec(settings).index_settings == settings
+    assert parse_sink(settings).index_settings == settings
 
 
 def test_settings_have_one_name_however_they_are_written() -> None:

@@ -11,7 +11,7 @@ from icdc_testing.kube.stored_pipelines import make_minimal
 pytestmark = pytest.mark.unit
 
 
-def resource(pipeline: dict[str, Any]) -> dict[str, Any]:
+def make_resource(pipeline: dict[str, Any]) -> dict[str, Any]:
     """Return a pipeline whose documents go through an ingest pipeline."""
     one = make_minimal()
     one["spec"]["sink"]["opensearch"]["pipeline"] = pipeline
@@ -35,14 +35,14 @@ def test_a_pipeline_that_makes_no_sense_is_refused_with_its_field(
     pipeline: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(BadSpec) as caught:
-        parse_pipeline(resource(pipeline), source="x")
+        parse_pipeline(make_resource(pipeline), source="x")
     line = caught.value.message
     assert line.startswith("x: spec.sink.opensearch.pipeline"), line
     assert words in line
 
 
 def test_an_empty_name_is_no_pipeline() -> None:
-    parsed = parse_pipeline(resource({"name": "", "adds": {}}), source="x")
+    parsed = parse_pipeline(make_resource({"name": "", "adds": {}}), source="x")
     assert parsed.spec.sink.opensearch.ingest_pipeline is None
-    named = parse_pipeline(resource({"name": "x"}), source="x").spec.sink.opensearch
+    named = parse_pipeline(make_resource({"name": "x"}), source="x").spec.sink.opensearch
     assert named.ingest_pipeline is not None

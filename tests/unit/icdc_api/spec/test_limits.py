@@ -19,13 +19,13 @@ from icdc_testing.operator.deciding.worst_cases import make_longest_names, make_
 pytestmark = pytest.mark.unit
 
 
-def refusal(resource: dict[str, Any]) -> str:
+def get_refusal(resource: dict[str, Any]) -> str:
     with pytest.raises(BadSpec) as caught:
         parse_pipeline(resource, source="shop.yaml")
     return caught.value.message
 
 
-def catalog(*secrets: str) -> dict[str, Any]:
+def make_catalog(*secrets: str) -> dict[str, Any]:
     return {"propertiesFrom": [{"secretRef": {"name": name}} for name in secrets]}
 
 
@@ -37,7 +37,7 @@ def test_a_pipeline_has_500_tables_with_the_longest_names() -> None:
 
 
 def test_one_table_more_is_refused() -> None:
-    assert refusal(make_many_tables(MAX_TABLES + 1)) == (
+    assert get_refusal(make_many_tables(MAX_TABLES + 1)) == (
         "shop.yaml: spec.tables: a list of 501 is not allowed: it must have a length of at most 500"
     )
 
@@ -49,7 +49,7 @@ def test_a_table_has_no_longer_name_than_its_status_can_hold() -> None:
     resource["spec"]["tables"][0]["name"] = name
     assert TableStatus(name=parse_pipeline(resource, source="x").spec.tables[0].name, index="t")
     resource["spec"]["tables"][0]["name"] = name + "t"
-    assert "is not allowed: it must have a length of at most 253" in refusal(resource)
+    assert "is not allowed: it must have a length of at most 253" in get_refusal(resource)
 
 
 def test_a_spec_that_is_too_large_is_refused_by_the_field_that_has_most_of_it() -> None:
@@ -58,7 +58,7 @@ def test_a_spec_that_is_too_large_is_refused_by_the_field_that_has_most_of_it() 
     spec = PipelineSpec.model_validate(resource["spec"]).to_resource()
     assert spec["tables"][0]["branch"] == "main"
     size, mappings = measure_stored(spec), MAX_TABLES * measure_stored(fields)
-    assert refusal(resource) == (
+    assert get_refusal(resource) == (
         f"shop.yaml: spec: it has {size} bytes as JSON; at most {MAX_SPEC_BYTES} are allowed. "
         f"spec.tables[].mapping has {mappings} of them: shorten that, or use fewer tables in one "
         "pipeline"
@@ -76,14 +76,14 @@ def test_the_size_is_that_in_the_api_server_whatever_a_character_costs(character
     properties |= {f"p{number}": value for number in range(110)}
     assert parse_pipeline(resource, source="x")
     properties |= {f"p{number}": value for number in range(116)}
-    assert "spec.catalog has" in refusal(resource)
+    assert "spec.catalog has" in get_refusal(resource)
 
 
 def test_more_secrets_than_a_pod_can_mount_are_refused() -> None:
     resource = make_many_tables()
     for number, table in enumerate(resource["spec"]["tables"]):
-        table["catalog"] = catalog(f"s{number % MAX_SECRETS}", "shared")
-    assert refusal(resource) == (
+        table["catalog"] = make_catalog(f"s{number % MAX_SECRETS}", "shared")
+    assert get_refusal(resource) == (
         f"shop.yaml: spec.tables[].catalog: {MAX_SECRETS + 1} Secrets are named; at most "
         f"{MAX_SECRETS} are allowed: use fewer catalogs in one pipeline"
     )
@@ -91,7 +91,7 @@ def test_more_secrets_than_a_pod_can_mount_are_refused() -> None:
         table["catalog"]["propertiesFrom"].pop()
     assert parse_pipeline(resource, source="x")
     table["catalog"]["tls"] = {"caFrom": {"secretRef": {"name": "authority"}}}
-    assert f"{MAX_SECRETS + 1} Secrets are named" in refusal(resource)
+    assert f"{MAX_SECRETS + 1} Secrets are named" in get_refusal(resource)
     del table["catalog"]["tls"]
     assert parse_pipeline(resource, source="x")
 
@@ -103,7 +103,7 @@ def test_the_name_of_an_index_that_belongs_to_another_of_many_is_refused(index: 
         table["index"] = f"t{number}"
     resource["spec"]["tables"][250]["index"] = index
     alias = index.split("-")[0]
-    assert refusal(resource) == (
+    assert get_refusal(resource) == (
         f"shop.yaml: spec.tables[250].index: {index!r} is not allowed: the name belongs to the "
         f"index {alias!r} of another table"
     )

@@ -16,18 +16,18 @@ from icdc_testing.network.tls import Authority
 pytestmark = pytest.mark.unit
 
 
-def _secret(directory: Path, name: str, **values: str) -> None:
+def _write_secret(directory: Path, name: str, **values: str) -> None:
     (directory / name).mkdir()
     for key, value in values.items():
         (directory / name / key).write_text(value)
 
 
-def _from(*names: str) -> tuple[SecretSource, ...]:
+def _name_sources(*names: str) -> tuple[SecretSource, ...]:
     return tuple(SecretSource(secret_ref=SecretRef(name=name)) for name in names)
 
 
 def test_a_secret_is_a_directory_with_a_file_for_each_key(tmp_path: Path) -> None:
-    _secret(tmp_path, "search", username="ada", password="a b\n\n")
+    _write_secret(tmp_path, "search", username="ada", password="a b\n\n")
     assert read_secret(tmp_path, "search") == {"username": "ada", "password": "a b\n"}
 
 
@@ -67,15 +67,19 @@ def test_a_value_that_cannot_be_used_is_refused(
 
 
 def test_properties_of_secrets_win_and_the_later_one_most(tmp_path: Path) -> None:
-    _secret(tmp_path, "one", uri="1", token="1")
-    _secret(tmp_path, "two", token="2")
-    catalog = Catalog(properties={"type": "rest", "uri": "0"}, properties_from=_from("one", "two"))
+    _write_secret(tmp_path, "one", uri="1", token="1")
+    _write_secret(tmp_path, "two", token="2")
+    catalog = Catalog(
+        properties={"type": "rest", "uri": "0"}, properties_from=_name_sources("one", "two")
+    )
     resolved = load_catalog_properties(catalog, tmp_path)
     assert resolved == {"type": "rest", "uri": "1", "token": "2"}
 
 
-def _trusting(folder: Path, **keys: str) -> Catalog:
-    _secret(folder, "lake-ca", **{key.replace("_", "."): value for key, value in keys.items()})
+def _make_trusting_catalog(folder: Path, **keys: str) -> Catalog:
+    _write_secret(
+        folder, "lake-ca", **{key.replace("_", "."): value for key, value in keys.items()}
+    )
     source = {"caFrom": {"secretRef": {"name": "lake-ca"}}}
     return Catalog.model_validate({"properties": {"type": "rest"}, "tls": source})
 
@@ -84,7 +88,7 @@ def test_certificates_of_a_secret_are_a_property_without_what_stands_between_the
     tmp_path: Path,
 ) -> None:
     pem = Authority.make(tmp_path / "authority").ca.read_text(encoding="utf-8").strip()
-    catalog = _trusting(tmp_path, ca_crt=f"# Főtanúsítvány\n{pem}\n\n{pem}\n")
+    catalog = _make_trusting_catalog(tmp_path, ca_crt=f"# Főtanúsítvány\n{pem}\n\n{pem}\n")
     resolved = load_catalog_properties(catalog, tmp_path)
     assert resolved == {"type": "rest", authorities.PROPERTY: f"{pem}\n{pem}"}
 
@@ -104,7 +108,7 @@ def test_a_secret_without_certificates_is_named_and_tried_again(
     tmp_path: Path, keys: dict[str, str], expected: str
 ) -> None:
     with pytest.raises(Unauthorized, match=expected) as raised:
-        load_catalog_properties(_trusting(tmp_path, **keys), tmp_path)
+        load_catalog_properties(_make_trusting_catalog(tmp_path, **keys), tmp_path)
     assert "swordfish" not in raised.value.message
 
 

@@ -13,7 +13,7 @@ DRIVER, EXECUTOR = "spark.driver.defaultJavaOptions", "spark.executor.defaultJav
 BOTH = {DRIVER, EXECUTOR}
 
 
-def _with_variable(value: str) -> dict[str, Any]:
+def _make_template(value: str) -> dict[str, Any]:
     variable = {"name": "JAVA_TOOL_OPTIONS", "value": value}
     return {"spec": {"containers": [{"name": "main", "env": [variable]}]}}
 
@@ -27,9 +27,9 @@ def _with_variable(value: str) -> dict[str, Any]:
         ({"conf": {"spark.driver.extraJavaOptions": "-XX:+UseZGC -Da=1"}}, [], {EXECUTOR}),
         ({"conf": {"spark.executor.extraJavaOptions": "-XX:+UseSerialGC"}}, [], {DRIVER}),
         ({"conf": {"spark.executor.extraJavaOptions": "-Da=1"}}, [], BOTH),
-        ({"driver": {"template": _with_variable("-XX:+UseShenandoahGC")}}, [], {EXECUTOR}),
-        ({"executor": {"template": _with_variable("-XX:+UseG1GC")}}, [], {DRIVER}),
-        ({"executor": {"template": _with_variable("-Xss4m")}}, [], BOTH),
+        ({"driver": {"template": _make_template("-XX:+UseShenandoahGC")}}, [], {EXECUTOR}),
+        ({"executor": {"template": _make_template("-XX:+UseG1GC")}}, [], {DRIVER}),
+        ({"executor": {"template": _make_template("-Xss4m")}}, [], BOTH),
     ],
 )
 def test_a_jvm_for_which_nobody_names_a_collector_gets_ours(

@@ -17,7 +17,7 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiStub]:
     stub = ApiStub()
     with serve_stub(stub):
         path = tmp_path / "kubeconfig"
-        path.write_text(json.dumps(kubeconfig(stub.url)), encoding="utf-8")
+        path.write_text(json.dumps(build_kubeconfig(stub.url)), encoding="utf-8")
         monkeypatch.setenv("KUBECONFIG", str(path))
         yield stub
 
@@ -52,7 +52,7 @@ def play(
     return prepare
 
 
-def kubeconfig(url: str) -> Object:
+def build_kubeconfig(url: str) -> Object:
     """Return two contexts in one cluster; the current one says nothing about a namespace."""
     return {
         "apiVersion": "v1",

@@ -41,9 +41,9 @@ class AnsweringOperator:
         self.failure: Failure | None = None
         self.pod_is_there = True
         self.asked: list[Ask] = []
-        api.after_patch = self.answers
+        api.after_patch = self.answer
 
-    def answers(self, pipeline: Object) -> None:
+    def answer(self, pipeline: Object) -> None:
         self.api.after_patch = lambda _: None
         ask = Ask.of_annotation(pipeline["metadata"]["annotations"][naming.ANNOTATION_ASK])
         assert ask is not None
@@ -56,9 +56,9 @@ class AnsweringOperator:
             taken_up["failure"] = self.failure.to_resource()
         pipeline["status"] = {"recentRuns": [run.to_resource()], "observedAsk": taken_up}
         if self.pod_is_there:
-            self.api.pods.append(self._pod())
+            self.api.pods.append(self._make_pod())
 
-    def _pod(self) -> Object:
+    def _make_pod(self) -> Object:
         report = RunReport(
             run_id="shop-p2-1.7", started_at=NOW, updated_at=NOW, finished=True, result=self.result
         )
@@ -79,7 +79,7 @@ def operator(api: ApiStub, shop: Object, monkeypatch: pytest.MonkeyPatch) -> Ans
     return AnsweringOperator(api)
 
 
-def annotations(shop: Object) -> Object:
+def list_annotations(shop: Object) -> Object:
     annotations_of_shop: Object = shop["metadata"].get("annotations") or {}
     return {key: value for key, value in annotations_of_shop.items() if value is not None}
 
@@ -112,7 +112,7 @@ def test_the_answer_of_a_run_in_the_cluster_is_shown(
     assert [question.mode for question in operator.asked] == [mode]
     *_, row = capsys.readouterr().out.splitlines()
     assert text in row
-    assert annotations(shop) == {}, "the question is taken back"
+    assert list_annotations(shop) == {}, "the question is taken back"
     assert not any("secrets" in request for request in operator.api.asked)
 
 
@@ -158,7 +158,7 @@ def test_no_more_is_asked_than_an_annotation_holds(
     ids = [f"--id={number:0>500}" for number in range(300)]
     assert main.main(["dead-letters", "replay", "shop", *ids]) == 2
     assert "ask for fewer ids at a time" in capsys.readouterr().err
-    assert annotations(shop) == {}
+    assert list_annotations(shop) == {}
     assert not operator.asked
 
 
@@ -238,7 +238,7 @@ def test_where_no_operator_answers_it_says_who_must_see_to_it(
     assert (
         "no operator has accepted the question; action required: the platform engineer must" in said
     )
-    assert annotations(shop) == {}
+    assert list_annotations(shop) == {}
 
 
 @pytest.mark.usefixtures("quick")
@@ -265,7 +265,7 @@ def test_of_two_who_ask_at_once_one_is_told(
     api.after_patch = overwrite
     assert main.main(["plan", "shop"]) == 2
     assert "somebody else has asked shop something meanwhile" in capsys.readouterr().err
-    assert annotations(shop) == {naming.ANNOTATION_ASK: other}, "theirs stays"
+    assert list_annotations(shop) == {naming.ANNOTATION_ASK: other}, "theirs stays"
 
 
 def test_a_pipeline_that_can_answer_nothing_is_not_asked(

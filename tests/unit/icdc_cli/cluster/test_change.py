@@ -9,7 +9,7 @@ from icdc_testing.kube.api_stub import ApiStub, Object, touch
 pytestmark = pytest.mark.unit
 
 
-def patches(api: ApiStub) -> int:
+def count_patches(api: ApiStub) -> int:
     return sum(request.startswith("PATCH") for request in api.asked)
 
 
@@ -36,7 +36,7 @@ def test_pause_and_resume_set_suspend_and_nothing_else(
     assert main.main([command, "shop"]) == 0
     assert capsys.readouterr().out == said
     assert shop["spec"] == {**rest, "suspend": after}
-    assert patches(api) == (before is not after)
+    assert count_patches(api) == (before is not after)
 
 
 def test_a_pipeline_that_never_said_suspend_can_be_paused(shop: Object) -> None:
@@ -113,7 +113,7 @@ def test_resync_of_a_table_that_is_not_there_changes_nothing(
         "icdc: --table shop.order: the pipeline has no such table; "
         "it has shop.orders, shop.customers; did you mean shop.orders?\n"
     )
-    assert patches(api) == 0
+    assert count_patches(api) == 0
 
 
 @pytest.mark.parametrize("mode", ["Export", "Verify", "Repair"])
@@ -130,15 +130,15 @@ def test_resync_refuses_what_no_run_can_do(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_two_that_ask_at_once_ask_twice(shop: Object, api: ApiStub) -> None:
-    def other(pipeline: Object) -> None:
-        if patches(api) < 3:
+    def ask_meanwhile(pipeline: Object) -> None:
+        if count_patches(api) < 3:
             pipeline["spec"].setdefault("resync", {"nonce": 0})["nonce"] += 1
             touch(pipeline)
 
-    api.before_patch = other
+    api.before_patch = ask_meanwhile
     assert main.main(["resync", "shop"]) == 0
     assert shop["spec"]["resync"]["nonce"] == 3
-    assert patches(api) == 3
+    assert count_patches(api) == 3
 
 
 def test_a_pipeline_that_is_always_written_by_somebody_else_is_given_up(
@@ -146,7 +146,7 @@ def test_a_pipeline_that_is_always_written_by_somebody_else_is_given_up(
 ) -> None:
     api.before_patch = touch
     assert main.main(["resync", "shop"]) == 3
-    assert patches(api) == change.MAX_TRIES
+    assert count_patches(api) == change.MAX_TRIES
     assert "has been modified" in capsys.readouterr().err
 
 

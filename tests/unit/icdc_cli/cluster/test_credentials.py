@@ -22,7 +22,7 @@ echo '{"status": {"token": "from-plugin"}}'
 """
 
 
-def kubeconfig(folder: Path, user: dict[str, Any], **cluster: Any) -> dict[str, str]:
+def write_kubeconfig(folder: Path, user: dict[str, Any], **cluster: Any) -> dict[str, str]:
     """Return the environment of somebody whose kubeconfig has this user."""
     document = {
         "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1/", **cluster}}],
@@ -60,16 +60,16 @@ def test_a_token_a_file_and_a_password_are_sent(tmp_path: Path) -> None:
         ({"token": "t", "tokenFile": "token"}, "Bearer newer"),
         ({"username": "jane", "password": "p:w"}, f"Basic {basic}"),
     ):
-        login = credentials.read_login(kubeconfig(tmp_path, user), "here")
+        login = credentials.read_login(write_kubeconfig(tmp_path, user), "here")
         assert (login.server, login.tls) == ("http://127.0.0.1:1", None)
         assert login.headers == {"Authorization": header}
-    assert credentials.read_login(kubeconfig(tmp_path, {}), "here").headers == {}
+    assert credentials.read_login(write_kubeconfig(tmp_path, {}), "here").headers == {}
 
 
 def test_a_credential_plugin_is_asked_by_its_protocol(
     tmp_path: Path, plugin: dict[str, Any]
 ) -> None:
-    env = kubeconfig(tmp_path, {"exec": plugin}, **{"tls-server-name": "api"})
+    env = write_kubeconfig(tmp_path, {"exec": plugin}, **{"tls-server-name": "api"})
     login = credentials.read_login(env, "here")
     assert login.headers == {"Authorization": "Bearer from-plugin"}
     assert login.server_name == "api"
@@ -94,12 +94,12 @@ def test_a_credential_plugin_that_fails_says_why(
     change: dict[str, Any], said: str, tmp_path: Path, plugin: dict[str, Any]
 ) -> None:
     with pytest.raises(BadSpec, match=said):
-        credentials.read_login(kubeconfig(tmp_path, {"exec": plugin | change}), "here")
+        credentials.read_login(write_kubeconfig(tmp_path, {"exec": plugin | change}), "here")
 
 
 def test_a_credential_plugin_that_is_no_mapping_is_bad_usage(tmp_path: Path) -> None:
     with pytest.raises(BadSpec, match=r"cannot be used: .* AttributeError: "):
-        credentials.read_login(kubeconfig(tmp_path, {"exec": "plugin"}), "here")
+        credentials.read_login(write_kubeconfig(tmp_path, {"exec": "plugin"}), "here")
 
 
 @pytest.mark.parametrize(
@@ -116,16 +116,16 @@ def test_what_cannot_be_read_is_bad_usage(
     user: dict[str, Any], cluster: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(BadSpec, match=said):
-        credentials.read_login(kubeconfig(tmp_path, user, **cluster), "here")
+        credentials.read_login(write_kubeconfig(tmp_path, user, **cluster), "here")
 
 
 def test_the_contexts_there_are_are_listed(tmp_path: Path) -> None:
     with pytest.raises(BadSpec, match="has no context there; it has: here"):
-        credentials.read_login(kubeconfig(tmp_path, {}), "there")
+        credentials.read_login(write_kubeconfig(tmp_path, {}), "there")
 
 
 def test_nothing_says_which_cluster_is_meant(tmp_path: Path) -> None:
-    env = kubeconfig(tmp_path, {})
+    env = write_kubeconfig(tmp_path, {})
     with pytest.raises(BadSpec, match="has no current context: use --context"):
         credentials.read_login(env, None)
 
@@ -138,7 +138,7 @@ def test_a_user_with_an_auth_provider_takes_the_larger_client(
     encoded = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode() for part in parts]
     token = ".".join([*(part.rstrip("=") for part in encoded), "x"])
     provider = {"auth-provider": {"name": "oidc", "config": {"id-token": token}}}
-    env = kubeconfig(tmp_path, provider, server=api.url)
+    env = write_kubeconfig(tmp_path, provider, server=api.url)
     monkeypatch.setenv("KUBECONFIG", env["KUBECONFIG"])
     with pytest.raises(credentials.NeedsLibrary):
         credentials.read_login(env, "here")

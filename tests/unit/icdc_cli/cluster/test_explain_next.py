@@ -30,7 +30,7 @@ SOON = NOW + timedelta(seconds=40)
 LATER = NOW + timedelta(minutes=10)
 
 
-def line(spec: PipelineSpec | None = None, *, generation: int = 1, **fields: Any) -> str:
+def build_line(spec: PipelineSpec | None = None, *, generation: int = 1, **fields: Any) -> str:
     """Return the line for a status with these fields, as the operator would have written it."""
     spec_or_default = spec or make_spec()
     value = PipelineStatus(**{"observed_generation": 1, **fields})
@@ -106,12 +106,12 @@ CASES: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("world", "expected"), CASES, ids=[text[:40] for _, text in CASES])
 def test_the_next_step_is_said(world: dict[str, Any], expected: str) -> None:
-    assert expected in line(**world)
+    assert expected in build_line(**world)
 
 
 def test_a_line_is_one_line_and_bounded() -> None:
     long = make_stalled(TableReason.GAP).model_copy(update={"message": "a\nb " * 500})
-    step = line(tables=(long,), last_run=GOOD)
+    step = build_line(tables=(long,), last_run=GOOD)
     assert "\n" not in step
     assert len(step) <= MAX_LINE
 
@@ -124,5 +124,5 @@ def test_a_pipeline_that_is_being_deleted_gets_nothing_new() -> None:
 
 def test_every_reason_of_a_stalled_table_says_who_acts() -> None:
     for reason in set(TableReason) - retry.PASSING_REASONS:
-        step = line(tables=(make_stalled(reason),), last_run=GOOD)
+        step = build_line(tables=(make_stalled(reason),), last_run=GOOD)
         assert "; action required: " in step, reason

@@ -40,7 +40,7 @@ def add(api: ApiStub) -> Callable[..., Object]:
     return add
 
 
-def cells(text: str) -> list[list[str]]:
+def split_cells(text: str) -> list[list[str]]:
     return [line.split() for line in text.splitlines()]
 
 
@@ -52,14 +52,14 @@ def test_a_list_has_a_line_for_each_pipeline_of_the_namespace(
     add("c", WELL, "lake", team="a")
     assert main.main(["status"]) == 0
     printed = capsys.readouterr()
-    head, *rows = cells(printed.out)
+    head, *rows = split_cells(printed.out)
     assert head == ["NAME", "READY", "PHASE", "TABLES", "BEHIND", "LAG", "RUN", "AGE"]
     assert [row[:4] for row in rows] == [["a", "-", "-", "-"], ["b", "True", "Streaming", "2/2"]]
     assert printed.err == ""
     assert main.main(["status", "-l", "team=a"]) == 0
-    assert [row[0] for row in cells(capsys.readouterr().out)] == ["NAME", "b"]
+    assert [row[0] for row in split_cells(capsys.readouterr().out)] == ["NAME", "b"]
     assert main.main(["status", "-A", "--selector", "team=a"]) == 0
-    assert [row[:2] for row in cells(capsys.readouterr().out)] == [
+    assert [row[:2] for row in split_cells(capsys.readouterr().out)] == [
         ["NAMESPACE", "NAME"],
         ["default", "b"],
         ["lake", "c"],
@@ -73,7 +73,7 @@ def test_wide_has_all_columns_of_a_list_and_of_one(
     further = ["EXPORTED", "EXPORT", "FAILURES", "MESSAGE"]
     for name in ([], ["b"]):
         assert main.main(["status", *name, "-o", "wide"]) == 0
-        head, row = cells(capsys.readouterr().out)[:2]
+        head, row = split_cells(capsys.readouterr().out)[:2]
         assert head[-4:] == further
         assert row[-7:] == ["True", "3/4", "chunks", "0", "all", "is", "well"]
 
@@ -99,7 +99,7 @@ def test_the_code_of_a_list_says_who_acts_first(
         add(f"p{number}", status)
     assert main.main(["status"]) == code
     printed = capsys.readouterr()
-    assert len(cells(printed.out)) == 1 + len(statuses)
+    assert len(split_cells(printed.out)) == 1 + len(statuses)
     lines = printed.err.splitlines()
     assert [line.startswith(start) for line, start in zip(lines, complaints, strict=True)] == [
         True for _ in complaints

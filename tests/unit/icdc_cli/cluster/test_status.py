@@ -40,18 +40,18 @@ def summarize_world(world: Observed | None = None, **fields: Any) -> Object:
     return core.summarise(value).to_resource()
 
 
-def good() -> Object:
+def make_good_status() -> Object:
     last = run_record(state=RunState.SUCCEEDED, finished_at=NOW)
     return summarize_world(
         tables=(make_caught_up(), make_caught_up("shop.customers")), last_run=last
     )
 
 
-def stalled_table() -> Object:
+def make_stalled_status() -> Object:
     return summarize_world(tables=(make_stalled(TableReason.GAP), make_caught_up("shop.customers")))
 
 
-def status_after_many_failures() -> Object:
+def make_status_after_many_failures() -> Object:
     failure = Failure.of(errors.TargetUnavailable("search refuses connections"))
     last = run_record(state=RunState.FAILED, finished_at=NOW, failure=failure)
     soon = datetime.now(UTC) + timedelta(minutes=9, seconds=30)
@@ -60,12 +60,12 @@ def status_after_many_failures() -> Object:
     )
 
 
-def wrong_spec() -> Object:
+def make_status_of_wrong_spec() -> Object:
     world = Observed("default", "shop", 1, None, PipelineStatus(), problem="spec.tables: empty")
     return summarize_world(world)
 
 
-def status_before_retry() -> Object:
+def make_status_before_retry() -> Object:
     failure = Failure.of(errors.TargetUnavailable("search refuses connections"))
     last = run_record(state=RunState.FAILED, finished_at=NOW, failure=failure)
     soon = datetime.now(UTC) + timedelta(hours=3, minutes=30)
@@ -74,12 +74,12 @@ def status_before_retry() -> Object:
     )
 
 
-def status_in_queue() -> Object:
+def make_status_in_queue() -> Object:
     location = Queued(60.0, "--max-active-runs", allowed=1, position=2, waiting=3)
     return summarize_world(replace(make_observed(SPEC), queued=location), next_attempt_time=NOW)
 
 
-def status_in_pause() -> Object:
+def make_status_in_pause() -> Object:
     world = make_observed(make_spec("shop.orders", suspend=True))
     return summarize_world(world, tables=(make_stalled(TableReason.GAP),))
 
@@ -87,14 +87,14 @@ def status_in_pause() -> Object:
 @pytest.mark.parametrize(
     ("written", "code", "complaint"),
     [
-        (good, 0, ""),
+        (make_good_status, 0, ""),
         (dict, 0, ""),
-        (status_before_retry, 0, ""),
-        (status_in_pause, 0, ""),
-        (stalled_table, 1, "icdc: shop.orders: Gap"),
-        (wrong_spec, 2, "icdc: spec.tables: empty\n"),
+        (make_status_before_retry, 0, ""),
+        (make_status_in_pause, 0, ""),
+        (make_stalled_status, 1, "icdc: shop.orders: Gap"),
+        (make_status_of_wrong_spec, 2, "icdc: spec.tables: empty\n"),
         (
-            status_after_many_failures,
+            make_status_after_many_failures,
             3,
             "icdc: failed 8 times in a row: TargetUnavailable: search refuses",
         ),
@@ -120,7 +120,7 @@ def test_the_exit_code_says_how_the_pipeline_does(
 def test_the_text_has_the_columns_of_kubectl_then_tables_then_conditions(
     shop: Object, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shop["status"] = good()
+    shop["status"] = make_good_status()
     created = NOW - timedelta(days=5)
     shop["metadata"]["creationTimestamp"] = created.isoformat(timespec="seconds")
     assert main.main(["status", "shop"]) == 0
@@ -137,13 +137,13 @@ def test_the_text_has_the_columns_of_kubectl_then_tables_then_conditions(
     assert len(conditions.splitlines()) == 1 + len(shop["status"]["conditions"])
 
 
-def many(*others: TableStatus) -> Object:
+def make_status_of_many(*others: TableStatus) -> Object:
     """500 tables: these, and else such as are well."""
     well = [make_caught_up(f"shop.t{number}") for number in range(len(others), MAX_TABLES)]
     return summarize_world(tables=(*well[:100], *others, *well[100:]))
 
 
-def lagging(name: str, lag: int) -> TableStatus:
+def make_lagging(name: str, lag: int) -> TableStatus:
     return make_caught_up(name, snapshots_behind=1, lag_seconds=lag)
 
 
@@ -153,7 +153,9 @@ def test_of_many_tables_those_with_a_problem_are_shown_and_the_others_counted(
     fails = make_caught_up("shop.fails", reason=TableReason.SOURCE_UNAVAILABLE, message="no answer")
     stalled = make_stalled(TableReason.GAP).model_copy(update={"name": "shop.stalled"})
     new = TableStatus(name="shop.new", index="new")
-    shop["status"] = many(lagging("shop.a", 5), fails, new, stalled, lagging("shop.b", 50))
+    shop["status"] = make_status_of_many(
+        make_lagging("shop.a", 5), fails, new, stalled, make_lagging("shop.b", 50)
+    )
     assert main.main(["status", "shop"]) == 1
     _, counts, rows, hint, _ = capsys.readouterr().out.split("\n\n")
     assert counts == "500 tables: 1 Stalled, 1 Pending, 498 Streaming; 2 are behind"
@@ -166,7 +168,9 @@ def test_of_many_tables_those_with_a_problem_are_shown_and_the_others_counted(
 def test_no_more_than_a_screen_of_problems_is_shown(
     shop: Object, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shop["status"] = many(*(lagging(f"shop.late{number}", number) for number in range(50)))
+    shop["status"] = make_status_of_many(
+        *(make_lagging(f"shop.late{number}", number) for number in range(50))
+    )
     assert main.main(["status", "shop"]) == 0
     _, _, rows, hint, _ = capsys.readouterr().out.split("\n\n")
     names = [line.split()[0] for line in rows.splitlines()[1:]]
@@ -177,7 +181,7 @@ def test_no_more_than_a_screen_of_problems_is_shown(
 def test_many_tables_that_are_well_are_one_line(
     shop: Object, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shop["status"] = many()
+    shop["status"] = make_status_of_many()
     assert main.main(["status", "shop"]) == 0
     _, counts, hint, _ = capsys.readouterr().out.split("\n\n")
     assert (counts, hint) == (
@@ -188,7 +192,7 @@ def test_many_tables_that_are_well_are_one_line(
 def test_all_tables_are_shown_where_somebody_asks_for_them(
     shop: Object, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shop["status"] = many()
+    shop["status"] = make_status_of_many()
     assert main.main(["status", "shop", "--all"]) == 0
     _, rows, _ = capsys.readouterr().out.split("\n\n")
     assert [line.split()[0] for line in rows.splitlines()[1:]] == [
@@ -202,14 +206,14 @@ def test_all_tables_are_shown_where_somebody_asks_for_them(
     ("written", "note"),
     [
         (dict, "No operator has seen the pipeline yet."),
-        (lambda: {**good(), "observedGeneration": 0}, "has not seen generation 1 yet."),
-        (status_before_retry, "The next attempt starts in 3h."),
+        (lambda: {**make_good_status(), "observedGeneration": 0}, "has not seen generation 1 yet."),
+        (make_status_before_retry, "The next attempt starts in 3h."),
         (
-            lambda: {**status_before_retry(), "nextAttemptTime": "2026-01-01T00:00:00Z"},
+            lambda: {**make_status_before_retry(), "nextAttemptTime": "2026-01-01T00:00:00Z"},
             "The next attempt is due.",
         ),
         (
-            status_in_queue,
+            make_status_in_queue,
             "waits for its turn: queue position 2 of 3: "
             "the limit --max-active-runs (1) is reached.",
         ),
@@ -233,7 +237,7 @@ def test_programs_get_the_whole_resource_without_managed_fields(
     shop: Object,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    shop["status"] = good()
+    shop["status"] = make_good_status()
     assert main.main(["status", "shop", "--output", output]) == 0
     expected = {**shop, "metadata": {**shop["metadata"]}}
     del expected["metadata"]["managedFields"]

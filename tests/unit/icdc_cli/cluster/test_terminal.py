@@ -25,7 +25,7 @@ HOSTILE = "\x1b]52;c;eA==\x07 \x9b2J \r \x7f here"
 """Writes the clipboard, clears the screen by the one-character form, overwrites the line."""
 
 
-def unsafe(text: str) -> set[str]:
+def find_unsafe(text: str) -> set[str]:
     return {one for one in text if one not in "\n\t" and (one < " " or "\x7f" <= one <= "\x9f")}
 
 
@@ -55,7 +55,7 @@ def hostile_shop(shop: Object) -> Object:
 @pytest.mark.parametrize("output", ["text", "json", "yaml"])
 def test_the_status_of_a_pipeline_commands_no_terminal(output: str, printed: Any) -> None:
     assert main.main(["status", "shop", "-o", output]) == 1
-    assert not unsafe(printed())
+    assert not find_unsafe(printed())
 
 
 @pytest.mark.parametrize("follow", [[], ["-f"]])
@@ -67,7 +67,7 @@ def test_the_log_of_a_driver_commands_no_terminal(
     api.logs["driver"] = [f"{HOSTILE}\n", "the next line\n"]
     assert main.main(["logs", "shop", *follow]) == 0
     text = printed()
-    assert not unsafe(text)
+    assert not find_unsafe(text)
     assert text.endswith("here\nthe next line\n")
 
 
@@ -78,7 +78,7 @@ def test_a_refusal_of_the_cluster_commands_no_terminal(
     api.pods.append(make_driver_pod("driver", "shop-c1-1", created="2026-01-01T00:00:00Z"))
     api.log_failure = (503, HOSTILE)
     assert main.main(["logs", "shop", "-v"]) == 3
-    assert not unsafe(printed())
+    assert not find_unsafe(printed())
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_refusal_of_the_cluster_commands_no_terminal(
 def test_the_answer_of_a_run_commands_no_terminal(text: str, printed: Any) -> None:
     arguments = argparse.Namespace(output=Output.TEXT)
     plan_verify.show_answer({"tables": []}, arguments, lambda _: text, bool)
-    assert not unsafe(printed())
+    assert not find_unsafe(printed())
 
 
 def test_an_answer_without_any_table_is_no_good_answer(
@@ -110,11 +110,11 @@ def test_the_failure_of_a_run_commands_no_terminal(printed: Any) -> None:
     failure = Failure.of(errors.TargetUnavailable(HOSTILE))
     arguments = argparse.Namespace(output=Output.TEXT)
     assert plan_verify.show_answer(failure, arguments, str, bool) == 3
-    assert not unsafe(printed())
+    assert not find_unsafe(printed())
 
 
 def test_an_event_of_a_local_run_commands_no_terminal() -> None:
-    assert not unsafe(live.format_event(Event("Gap", HOSTILE, warning=True)))
+    assert not find_unsafe(live.format_event(Event("Gap", HOSTILE, warning=True)))
 
 
 def test_programs_get_the_very_text(capsys: pytest.CaptureFixture[str]) -> None:

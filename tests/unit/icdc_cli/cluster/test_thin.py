@@ -45,7 +45,7 @@ sys.exit(code)
 """
 
 
-def modules_of(*arguments: str) -> set[str]:
+def list_modules(*arguments: str) -> set[str]:
     """Return the top-level packages that the command has imported when it ends well."""
     command = [sys.executable, "-c", PROBE, *arguments]
     ended = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
@@ -75,7 +75,7 @@ def test_a_command_about_a_cluster_imports_no_large_library(
         make_driver_pod("shop-e1-1-driver", "shop-e1-1", created="2026-03-01T12:00:00Z")
     )
     api.logs["shop-e1-1-driver"] = ["a line\n"]
-    imported = modules_of(*arguments)
+    imported = list_modules(*arguments)
     assert "icdc_cli" in imported
     assert {name for name in imported if name.startswith((*HEAVY, *HEAVY_TOO))} == set()
     assert {name for name in imported if name.startswith("icdc_spark")} == set()

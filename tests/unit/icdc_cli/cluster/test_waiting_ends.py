@@ -82,11 +82,11 @@ def test_an_api_server_that_restarts_is_outlasted(
 
     first = api.after_patch
 
-    def then_fail(pipeline: Object) -> None:
+    def apply_and_fail(pipeline: Object) -> None:
         first(pipeline)
         fail()
 
-    api.after_patch = then_fail
+    api.after_patch = apply_and_fail
     monkeypatch.setattr(loop, "_sleep", fail)
     assert main.main(["resync", "shop", "--wait"]) == 0
     left += [1] * (loop.MAX_UNANSWERED + 1)
@@ -171,7 +171,7 @@ def test_other_tables_than_those_asked_for_do_not_end_the_waiting(
     assert said in (printed.err if code else printed.out).splitlines()[-1]
 
 
-def caught_up(generation: int) -> Object:
+def make_caught_up(generation: int) -> Object:
     """Return a status in which the new run is active, and a run of `generation` has reported."""
     spec = make_condition("Reconciling", "False", reason="UpToDate", observedGeneration=generation)
     return make_taken_up(
@@ -186,12 +186,22 @@ def caught_up(generation: int) -> Object:
         # CaughtUp of the run before; and a run that ends by itself is waited for.
         (
             "Continuous",
-            [caught_up(0), make_taken_up(**ENDED)],
+            [make_caught_up(0), make_taken_up(**ENDED)],
             0,
             "shop: the run shop-e50-1 has succeeded",
         ),
-        ("OnCommit", [caught_up(1), make_taken_up(**ENDED)], 0, "the run shop-e50-1 has succeeded"),
-        ("Continuous", [caught_up(1)], 0, "shop: the run shop-e50-1 has caught up and goes on"),
+        (
+            "OnCommit",
+            [make_caught_up(1), make_taken_up(**ENDED)],
+            0,
+            "the run shop-e50-1 has succeeded",
+        ),
+        (
+            "Continuous",
+            [make_caught_up(1)],
+            0,
+            "shop: the run shop-e50-1 has caught up and goes on",
+        ),
         (
             "OnCommit",
             [

@@ -30,13 +30,15 @@ DENIED = Denied('list secrets: cannot list resource "secrets"')
 OPERATOR, DRIVER = "icdc:icdc", "team:icdc-spark"
 
 
-def crd(**version: object) -> Object:
+def build_crd(**version: object) -> Object:
     (ours,) = generator.build_document()["spec"]["versions"]
     established = {"conditions": [{"type": "Established", "status": "True"}]}
     return {"spec": {"versions": [{**ours, **version}]}, "status": established}
 
 
-def deployment(*arguments: str, replicas: int = 1, ready: int = 1, version: str = "1.0") -> Object:
+def make_deployment(
+    *arguments: str, replicas: int = 1, ready: int = 1, version: str = "1.0"
+) -> Object:
     container = {"name": "main", "args": list(arguments)}
     return {
         "metadata": {
@@ -65,7 +67,7 @@ def make_pipeline() -> PipelineSpec:
     return spec.model_copy(update={"spark": spark, "sink": sink})
 
 
-def pipeline(spec: PipelineSpec | BadSpec, **status: object) -> tuple[PipelineFacts, ...]:
+def make_facts(spec: PipelineSpec | BadSpec, **status: object) -> tuple[PipelineFacts, ...]:
     written = {"observedGeneration": 1, **status}
     return (PipelineFacts({"metadata": {"name": "shop"}, "status": written}, spec),)
 
@@ -74,7 +76,7 @@ def grant(accesses: tuple[NeededAccess, ...], *, without: str = "") -> dict[Need
     return {access: str(access) != without for access in accesses}
 
 
-def pod(reason: str) -> Object:
+def make_pod(reason: str) -> Object:
     waiting = {"reason": reason, "message": "no such tag"}
     status = {"name": "main", "state": {"waiting": waiting}}
     return {
@@ -89,11 +91,11 @@ GOOD = ClusterFacts(
     client_version="1.0",
     now=NOW,
     version={"gitVersion": "v1.34.1"},
-    crd=crd(),
+    crd=build_crd(),
     spark_crd={"spec": {"versions": [{"name": "v1beta2", "served": True}]}},
-    operators=Listed((deployment("--namespace=team"),)),
-    spark_operators=Listed((deployment("controller", "start", "--namespaces=default,team"),)),
-    pipelines=pipeline(SPEC),
+    operators=Listed((make_deployment("--namespace=team"),)),
+    spark_operators=Listed((make_deployment("controller", "start", "--namespaces=default,team"),)),
+    pipelines=make_facts(SPEC),
     secrets={"search": frozenset({"username", "password"}), "registry": frozenset({"x"})},
     accounts={"icdc-spark": True},
     storage_classes={"fast": False},
@@ -103,7 +105,7 @@ GOOD = ClusterFacts(
 )
 
 
-def facts(**changes: Any) -> ClusterFacts:
+def alter(**changes: Any) -> ClusterFacts:
     return replace(GOOD, **changes)
 
 
@@ -129,77 +131,77 @@ STALLED = {
 @pytest.mark.parametrize(
     ("broken", "result", "check", "observation", "cure"),
     [
-        (facts(version=Unavailable("cannot be reached")), "Problem", "API server",
+        (alter(version=Unavailable("cannot be reached")), "Problem", "API server",
          "cannot be reached", "kubectl get --raw /readyz"),
-        (facts(crd=None), "Problem", "CRD icebergcdcpipelines.icebergcdc.dev",
+        (alter(crd=None), "Problem", "CRD icebergcdcpipelines.icebergcdc.dev",
          "is not installed", "icdc crd | kubectl apply --server-side"),
-        (facts(crd=crd(served=False)), "Problem", "CRD icebergcdcpipelines.icebergcdc.dev",
+        (alter(crd=build_crd(served=False)), "Problem", "CRD icebergcdcpipelines.icebergcdc.dev",
          "does not serve v1alpha1", "icdc crd | kubectl apply"),
-        (facts(crd={**crd(), "status": {}}), "Problem", "CRD icebergcdcpipelines.icebergcdc.dev",
-         "not established", "kubectl describe crd"),
-        (facts(crd=crd(schema={})), "Warning", "CRD icebergcdcpipelines.icebergcdc.dev",
+        (alter(crd={**build_crd(), "status": {}}), "Problem",
+         "CRD icebergcdcpipelines.icebergcdc.dev", "not established", "kubectl describe crd"),
+        (alter(crd=build_crd(schema={})), "Warning", "CRD icebergcdcpipelines.icebergcdc.dev",
          "is not that of this icdc (1.0)", "icdc crd | kubectl apply"),
-        (facts(crd=DENIED), "NotChecked", "CRD icebergcdcpipelines.icebergcdc.dev",
+        (alter(crd=DENIED), "NotChecked", "CRD icebergcdcpipelines.icebergcdc.dev",
          "cannot list", "ask for the permission"),
-        (facts(operators=Listed()), "Problem", "operator", "is not installed", "helm install icdc"),
-        (facts(operators=Listed(everywhere=False)), "NotChecked", "operator",
+        (alter(operators=Listed()), "Problem", "operator", "is not installed", "helm install icdc"),
+        (alter(operators=Listed(everywhere=False)), "NotChecked", "operator",
          "of others may not be listed", "an administrator"),
-        (facts(operators=Listed((deployment("--namespace=team", ready=0),))), "Problem",
+        (alter(operators=Listed((make_deployment("--namespace=team", ready=0),))), "Problem",
          "operator icdc/main", "no pod that is ready", "kubectl describe pods -n icdc -l app=icdc"),
-        (facts(operators=Listed((deployment("--namespace=team", replicas=0),))), "Problem",
+        (alter(operators=Listed((make_deployment("--namespace=team", replicas=0),))), "Problem",
          "operator icdc/main", "scaled to 0", "kubectl describe pods"),
-        (facts(operators=Listed((deployment("--namespace=team", version="0.9"),))), "Warning",
+        (alter(operators=Listed((make_deployment("--namespace=team", version="0.9"),))), "Warning",
          "operator icdc/main", "is of version 0.9, this icdc of 1.0", "==0.9"),
-        (facts(operators=Listed((deployment("--namespace=other"),))), "Problem",
+        (alter(operators=Listed((make_deployment("--namespace=other"),))), "Problem",
          "operator", "none watches the namespace team", "watchNamespaces={...,team}"),
-        (facts(operator_pods=Listed((pod("ImagePullBackOff"),))), "Problem",
+        (alter(operator_pods=Listed((make_pod("ImagePullBackOff"),))), "Problem",
          "pod team/shop-e1-1-driver", "ImagePullBackOff", "icdc explain ImagePull"),
-        (facts(spark_crd=None), "Problem", "CRD sparkapplications.sparkoperator.k8s.io",
+        (alter(spark_crd=None), "Problem", "CRD sparkapplications.sparkoperator.k8s.io",
          "not installed", "helm install spark-operator"),
-        (facts(spark_crd={"spec": {"versions": [{"name": "v1beta1", "served": True}]}}), "Problem",
+        (alter(spark_crd={"spec": {"versions": [{"name": "v1beta1", "served": True}]}}), "Problem",
          "CRD sparkapplications.sparkoperator.k8s.io", "no v1beta2", "helm install spark-operator"),
-        (facts(spark_operators=Listed()), "Problem", "spark-operator",
+        (alter(spark_operators=Listed()), "Problem", "spark-operator",
          "is not installed", "helm install spark-operator"),
-        (facts(spark_operators=Listed((deployment("--namespaces=default"),))), "Problem",
+        (alter(spark_operators=Listed((make_deployment("--namespaces=default"),))), "Problem",
          "namespaces of spark-operator", "watches default, not team",
          "spark.jobNamespaces={default,team}"),
-        (facts(spark_operators=Listed((deployment("--namespace-selector=a=b"),))), "NotChecked",
-         "namespaces of spark-operator", "by their labels", "--show-labels"),
-        (facts(spark_operators=Listed((deployment(ready=0),))), "Problem",
+        (alter(spark_operators=Listed((make_deployment("--namespace-selector=a=b"),))),
+         "NotChecked", "namespaces of spark-operator", "by their labels", "--show-labels"),
+        (alter(spark_operators=Listed((make_deployment(ready=0),))), "Problem",
          "spark-operator icdc/main", "no pod that is ready", "kubectl describe pods"),
-        (facts(caller=grant(rights.PERSON, without="get pods/log")), "Warning", "your permissions",
+        (alter(caller=grant(rights.PERSON, without="get pods/log")), "Warning", "your permissions",
          "get pods/log is missing in team, for icdc logs", "kubectl create rolebinding"),
-        (facts(grants={OPERATOR: grant(rights.OPERATOR, without="delete pods")}), "Problem",
+        (alter(grants={OPERATOR: grant(rights.OPERATOR, without="delete pods")}), "Problem",
          "permissions of icdc:icdc", "missing in team: delete pods",
          '{apiGroups: [""], resources: [pods], verbs: [delete]}'),
-        (facts(grants={DRIVER: DENIED}), "NotChecked", "permissions of team:icdc-spark",
+        (alter(grants={DRIVER: DENIED}), "NotChecked", "permissions of team:icdc-spark",
          "cannot list", "kubectl auth can-i --list -n team --as system:serviceaccount:team:"),
-        (facts(pipelines=()), "NotChecked", "pipelines", "there is none in team", "kubectl get"),
-        (facts(pipelines=pipeline(BadSpec("spec.tables: empty"))), "Problem", "spec of shop",
+        (alter(pipelines=()), "NotChecked", "pipelines", "there is none in team", "kubectl get"),
+        (alter(pipelines=make_facts(BadSpec("spec.tables: empty"))), "Problem", "spec of shop",
          "spec.tables: empty", "kubectl edit icdc shop -n team"),
-        (facts(pipelines=pipeline(SPEC, observedGeneration=None)), "Problem", "pipeline shop",
+        (alter(pipelines=make_facts(SPEC, observedGeneration=None)), "Problem", "pipeline shop",
          "no operator has seen it", "the finding about the operator"),
-        (facts(pipelines=pipeline(SPEC, conditions=[STALLED])), "Problem", "pipeline shop",
+        (alter(pipelines=make_facts(SPEC, conditions=[STALLED])), "Problem", "pipeline shop",
          "shop.orders: Gap", "icdc status shop -n team, then icdc explain"),
-        (facts(pipelines=pipeline(SPEC, fromTheFuture=1)), "Warning", "pipeline shop",
+        (alter(pipelines=make_facts(SPEC, fromTheFuture=1)), "Warning", "pipeline shop",
          "another version", "install the icdc of the operator's version"),
-        (facts(secrets={**GOOD.secrets, "search": None}), "Problem", SECRET,
+        (alter(secrets={**GOOD.secrets, "search": None}), "Problem", SECRET,
          "does not exist in team", "kubectl create secret generic search -n team"),
-        (facts(secrets={**GOOD.secrets, "search": frozenset({"username"})}), "Problem", SECRET,
+        (alter(secrets={**GOOD.secrets, "search": frozenset({"username"})}), "Problem", SECRET,
          "has no key password", "kubectl apply -f -"),
-        (facts(secrets={**GOOD.secrets, "search": DENIED}), "NotChecked", SECRET,
+        (alter(secrets={**GOOD.secrets, "search": DENIED}), "NotChecked", SECRET,
          "cannot list", "kubectl describe secret search -n team"),
-        (facts(secrets={**GOOD.secrets, "registry": None}), "Problem",
+        (alter(secrets={**GOOD.secrets, "registry": None}), "Problem",
          "Secret registry (spec.spark.driver.template.imagePullSecrets of shop)",
          "does not exist", "kubectl create secret generic registry"),
-        (facts(accounts={"icdc-spark": False}), "Problem", "service account icdc-spark of shop",
+        (alter(accounts={"icdc-spark": False}), "Problem", "service account icdc-spark of shop",
          "does not exist in team", "jobNamespaces={...,team}"),
-        (facts(storage_classes={"slow": True}), "Problem", STORAGE,
+        (alter(storage_classes={"slow": True}), "Problem", STORAGE,
          "does not exist; there are slow", "kubectl edit icdc shop"),
-        (facts(priority_classes=frozenset()), "Problem",
+        (alter(priority_classes=frozenset()), "Problem",
          "priority class high (spec.spark.driver.template of shop)", "does not exist",
          "kubectl create priorityclass high"),
-        (facts(driver_pods=Listed((pod("ErrImagePull"),))), "Problem",
+        (alter(driver_pods=Listed((make_pod("ErrImagePull"),))), "Problem",
          "pod team/shop-e1-1-driver", "ErrImagePull: no such tag", "icdc explain ImagePull"),
     ],
 )  # fmt: skip
@@ -213,10 +215,10 @@ def test_one_broken_thing_is_one_finding_with_its_cure(
 
 
 def test_only_a_server_that_does_not_answer_is_code_3() -> None:
-    away = facts(version=Unavailable("cannot be reached"))
+    away = alter(version=Unavailable("cannot be reached"))
     assert choose_exit(examine.list_findings(away)) == 3
-    assert choose_exit(examine.list_findings(facts(crd=None))) == 1
-    assert choose_exit(examine.list_findings(facts(crd=DENIED))) == 0
+    assert choose_exit(examine.list_findings(alter(crd=None))) == 1
+    assert choose_exit(examine.list_findings(alter(crd=DENIED))) == 0
 
 
 @pytest.mark.parametrize(
@@ -232,7 +234,7 @@ def test_only_a_server_that_does_not_answer_is_code_3() -> None:
 def test_the_namespaces_of_spark_operator_are_read_from_its_arguments(
     arguments: tuple[str, ...], watched: tuple[str, ...] | None
 ) -> None:
-    assert find_watched(deployment("controller", "start", *arguments)) == watched
+    assert find_watched(make_deployment("controller", "start", *arguments)) == watched
 
 
 @pytest.mark.parametrize(
@@ -259,7 +261,7 @@ def test_a_default_storage_class_is_enough_where_none_is_named() -> None:
     volume = LocalVolume(ephemeral=EphemeralVolume(size="1Gi"))
     spark = SPEC.spark.model_copy(update={"local_volumes": (volume,)})
     spec = SPEC.model_copy(update={"spark": spark})
-    given = facts(pipelines=pipeline(spec))
+    given = alter(pipelines=make_facts(spec))
     assert list_bad(replace(given, storage_classes={"fast": True})) == []
     (finding,) = list_bad(given)
     assert finding.observation == "the cluster has no default class"

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.unit
 ORDERS = TableFacts(columns=("id", "region", "name"), identifiers=("id",))
 
 
-def source(name: str) -> SecretSource:
+def make_source(name: str) -> SecretSource:
     return SecretSource(secret_ref=SecretRef(name=name))
 
 
@@ -39,7 +39,10 @@ def make_pipeline(**table: object) -> PipelineSpec:
     spec = make_spec("shop.orders")
     changed = spec.tables[0].model_copy(update={"identifier_columns": None, **table})
     opensearch = spec.sink.opensearch.model_copy(
-        update={"credentials_from": source("search"), "tls": Tls(ca_from=source("search-ca"))}
+        update={
+            "credentials_from": make_source("search"),
+            "tls": Tls(ca_from=make_source("search-ca")),
+        }
     )
     sink = spec.sink.model_copy(update={"opensearch": opensearch})
     return spec.model_copy(update={"tables": (changed,), "sink": sink})
@@ -55,12 +58,12 @@ GOOD = HostFacts(
 )
 
 
-def secrets(**keys: frozenset[str] | IcdcError) -> HostFacts:
+def replace_secrets(**keys: frozenset[str] | IcdcError) -> HostFacts:
     named = {name.replace("_", "-"): value for name, value in keys.items()}
     return replace(GOOD, secrets={**GOOD.secrets, **named})
 
 
-def tables(read: TableFacts | IcdcError, **table: object) -> HostFacts:
+def replace_table(read: TableFacts | IcdcError, **table: object) -> HostFacts:
     return replace(GOOD, tables={"shop.orders": read}, spec=make_pipeline(**table))
 
 
@@ -85,28 +88,28 @@ def test_a_host_on_which_all_is_well_has_no_finding_but_ok() -> None:
          "Maven (mvn) is not installed", "install Maven, then python -m"),
         (replace(GOOD, spec=BadSpec("shop.yaml: spec.tables: empty")), "Problem", "spec",
          "spec.tables: empty", "edit shop.yaml"),
-        (secrets(search=Unauthorized("cannot be read")), "Problem",
+        (replace_secrets(search=Unauthorized("cannot be read")), "Problem",
          "Secret search (spec.sink.opensearch.credentialsFrom)", "cannot be read",
          "DIR/search/KEY"),
-        (secrets(search=frozenset({"username"})), "Problem",
+        (replace_secrets(search=frozenset({"username"})), "Problem",
          "Secret search (spec.sink.opensearch.credentialsFrom)", "has no key password",
          "DIR/search/KEY"),
-        (secrets(search_ca=frozenset({"tls.crt"})), "Problem",
+        (replace_secrets(search_ca=frozenset({"tls.crt"})), "Problem",
          "Secret search-ca (spec.sink.opensearch.tls.caFrom)", "has no key ca.crt",
          "DIR/search-ca/KEY"),
-        (tables(TableNotFound("shop.orders: the catalog has no such table")), "Problem",
+        (replace_table(TableNotFound("shop.orders: the catalog has no such table")), "Problem",
          "table shop.orders", "no such table", "icdc explain TableNotFound"),
-        (tables(SourceUnavailable("the catalog cannot be read")), "Problem",
+        (replace_table(SourceUnavailable("the catalog cannot be read")), "Problem",
          "table shop.orders", "cannot be read", "icdc explain SourceUnavailable"),
-        (tables(OutOfSight("pyiceberg cannot read it")), "NotChecked", "table shop.orders",
+        (replace_table(OutOfSight("pyiceberg cannot read it")), "NotChecked", "table shop.orders",
          "pyiceberg cannot read it", "icdc plan -f shop.yaml"),
-        (tables(ORDERS, branch="audit"), "Problem", "table shop.orders",
+        (replace_table(ORDERS, branch="audit"), "Problem", "table shop.orders",
          "has no branch 'audit'; it has main", "spec.tables[].branch"),
-        (tables(ORDERS, identifier_columns=("id", "shop")), "Problem", "table shop.orders",
+        (replace_table(ORDERS, identifier_columns=("id", "shop")), "Problem", "table shop.orders",
          "has no column shop", "spec.tables[].identifierColumns"),
-        (tables(ORDERS, columns=("colour",)), "Problem", "table shop.orders",
+        (replace_table(ORDERS, columns=("colour",)), "Problem", "table shop.orders",
          "has no column colour", "columns, as in the table"),
-        (tables(replace(ORDERS, identifiers=())), "Problem", "table shop.orders",
+        (replace_table(replace(ORDERS, identifiers=())), "Problem", "table shop.orders",
          "no identifier fields", "SET IDENTIFIER FIELDS"),
     ],
 )  # fmt: skip
@@ -125,8 +128,8 @@ def test_one_broken_thing_is_one_finding_with_its_cure(
         (GOOD, 0),
         (replace(GOOD, jars={"spark": False}), 0),
         (replace(GOOD, java=Submission("none")), 1),
-        (tables(SourceUnavailable("away")), 3),
-        (replace(tables(SourceUnavailable("away")), java=Submission("none")), 1),
+        (replace_table(SourceUnavailable("away")), 3),
+        (replace(replace_table(SourceUnavailable("away")), java=Submission("none")), 1),
     ],
 )
 def test_the_exit_code_says_who_acts(facts: HostFacts, code: int) -> None:
@@ -134,8 +137,8 @@ def test_the_exit_code_says_who_acts(facts: HostFacts, code: int) -> None:
 
 
 def test_columns_are_named_in_any_case_and_appending_needs_no_identifier() -> None:
-    assert list_bad(tables(ORDERS, identifier_columns=("ID",))) == []
-    assert list_bad(tables(replace(ORDERS, identifiers=()), append_only=True)) == []
+    assert list_bad(replace_table(ORDERS, identifier_columns=("ID",))) == []
+    assert list_bad(replace_table(replace(ORDERS, identifiers=()), append_only=True)) == []
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ DELETE = Right("indices:admin/delete", "orders-*")
 REFUSED = {"error": {"type": "security_exception", "reason": "no permissions for [...]"}}
 
 
-def root(number: str, distribution: str | None = "opensearch") -> RawReply:
+def make_root_reply(number: str, distribution: str | None = "opensearch") -> RawReply:
     named = {} if distribution is None else {"distribution": distribution}
     return RawReply(200, {"version": {"number": number, **named}})
 
@@ -28,7 +28,7 @@ def root(number: str, distribution: str | None = "opensearch") -> RawReply:
 GOOD = TargetFacts(
     hosts=(HOST,),
     secret="search",
-    root=root("3.8.0"),
+    root=make_root_reply("3.8.0"),
     login=RawReply(200, {"user_name": "icdc", "roles": ["iceberg-cdc"]}),
     rights={DELETE: RawReply(404, {"error": {"type": "index_not_found_exception"}})},
     health=RawReply(200, {"status": "green"}),
@@ -37,11 +37,11 @@ GOOD = TargetFacts(
 )
 
 
-def disk(percent: int) -> TargetFacts:
+def fill_disk(percent: int) -> TargetFacts:
     return replace(GOOD, disks=RawReply(200, [{"node": "n1", "disk.percent": str(percent)}]))
 
 
-def blocks(name: str) -> TargetFacts:
+def block_index(name: str) -> TargetFacts:
     return replace(GOOD, settings=RawReply(200, {"orders-000001": {"settings": {name: "true"}}}))
 
 
@@ -71,11 +71,11 @@ def test_an_opensearch_in_which_all_is_well_has_no_finding_but_ok() -> None:
          f"OpenSearch at {HOST}", "see the problems above", ""),
         (replace(GOOD, root=RawReply(403)), "NotChecked",
          f"OpenSearch at {HOST}", "may not be read", "cluster:monitor/main"),
-        (replace(GOOD, root=root("8.15.0", None)), "Problem",
+        (replace(GOOD, root=make_root_reply("8.15.0", None)), "Problem",
          f"OpenSearch at {HOST}", "Elasticsearch", "OpenSearch 2.19 or newer"),
-        (replace(GOOD, root=root("2.11.1")), "Warning",
+        (replace(GOOD, root=make_root_reply("2.11.1")), "Warning",
          f"OpenSearch at {HOST}", "older than what is tested", "upgrade"),
-        (replace(GOOD, root=root("7.10.2")), "Warning",
+        (replace(GOOD, root=make_root_reply("7.10.2")), "Warning",
          f"OpenSearch at {HOST}", "disguises itself", "override_main_response_version"),
         (TargetFacts(("https://x.eu-west-1.aoss.amazonaws.com",), root=RawReply(404)), "Problem",
          "OpenSearch at https://x.eu-west-1.aoss.amazonaws.com", "Serverless", "a domain of"),
@@ -93,11 +93,13 @@ def test_an_opensearch_in_which_all_is_well_has_no_finding_but_ok() -> None:
         (replace(GOOD, health=RawReply(200, {"status": "yellow"})), "Warning", "OpenSearch health",
          "yellow", "allocation/explain"),
         (replace(GOOD, health=RawReply(403)), "NotChecked", "OpenSearch health", "may not", ""),
-        (disk(97), "Problem", "disk of the node n1", "97 % are used", "free or add disk space"),
-        (disk(88), "Warning", "disk of the node n1", "88 % are used", "free or add disk space"),
+        (fill_disk(97), "Problem", "disk of the node n1", "97 % are used",
+         "free or add disk space"),
+        (fill_disk(88), "Warning", "disk of the node n1", "88 % are used",
+         "free or add disk space"),
         (replace(GOOD, disks=RawReply(403, REFUSED)), "NotChecked", "OpenSearch disks", "403",
          "_cat/allocation"),
-        (blocks("index.blocks.read_only_allow_delete"), "Problem",
+        (block_index("index.blocks.read_only_allow_delete"), "Problem",
          "blocks of the index orders-000001", "index.blocks.read_only_allow_delete",
          '{"index.blocks.read_only_allow_delete": null}'),
     ],

@@ -84,12 +84,12 @@ def test_the_first_fitting_jdk_is_chosen(tmp_path: Path) -> None:
 def test_a_jdk_with_its_compiler_is_preferred_where_one_is_needed(tmp_path: Path) -> None:
     runtime = Jdk(_install(tmp_path / "jre", "17.0.1", compiler=False), 17)
     full = Jdk(_install(tmp_path / "jdk", "17.0.1"), 17)
-    assert _compiling_jdk([runtime, full]) == full
+    assert _find_compiling_jdk([runtime, full]) == full
     with pytest.raises(Submission, match="has no javac"):
-        _compiling_jdk([runtime])
+        _find_compiling_jdk([runtime])
 
 
-def _compiling_jdk(installed: list[Jdk]) -> Jdk:
+def _find_compiling_jdk(installed: list[Jdk]) -> Jdk:
     return find_jdk({17}, purpose="to run x", wanted="17", compiler=True, installed=installed)
 
 

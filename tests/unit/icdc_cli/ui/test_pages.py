@@ -61,7 +61,7 @@ def test_what_may_not_be_read_is_said_beside_the_rest(
     assert "Not shown: namespace lakejane cannot listWho acts: the platform engineer" in text
 
 
-def compared(**fields: Any) -> TableStatus:
+def make_compared(**fields: Any) -> TableStatus:
     return make_caught_up(verification=Verification(at=NOW - timedelta(hours=3), **fields))
 
 
@@ -70,13 +70,13 @@ def compared(**fields: Any) -> TableStatus:
     [
         ((), "never"),
         ((make_caught_up(),), "never"),
-        ((compared(equal=True),), "equal 3h ago"),
-        ((compared(equal=True), make_caught_up()), "1 of 2 equal 3h ago"),
-        ((compared(equal=False, repaired=4),), "repaired 3h ago"),
-        ((compared(equal=False, missing=4, repaired=3),), "1 differs 3h ago"),
-        ((compared(equal=False, missing=1), compared(equal=True)), "1 differs 3h ago"),
-        ((compared(equal=False, missing=1),) * 2, "2 differ 3h ago"),
-        ((compared(reason="BatchUnderWay"),), "1 not compared 3h ago"),
+        ((make_compared(equal=True),), "equal 3h ago"),
+        ((make_compared(equal=True), make_caught_up()), "1 of 2 equal 3h ago"),
+        ((make_compared(equal=False, repaired=4),), "repaired 3h ago"),
+        ((make_compared(equal=False, missing=4, repaired=3),), "1 differs 3h ago"),
+        ((make_compared(equal=False, missing=1), make_compared(equal=True)), "1 differs 3h ago"),
+        ((make_compared(equal=False, missing=1),) * 2, "2 differ 3h ago"),
+        ((make_compared(reason="BatchUnderWay"),), "1 not compared 3h ago"),
     ],
 )
 def test_the_proof_of_a_pipeline_is_that_of_its_worst_table(
@@ -88,10 +88,10 @@ def test_the_proof_of_a_pipeline_is_that_of_its_worst_table(
 @pytest.mark.parametrize(
     ("table", "shown"),
     [
-        (compared(equal=True, missing=0), "equal 3h ago"),
-        (compared(equal=False, missing=3, extra=0, different=1), "3 missing, 1 different"),
-        (compared(equal=False, missing=3, repaired=3), "3 missing, 3 repaired"),
-        (compared(reason="BatchUnderWay", message="later"), "BatchUnderWay: later"),
+        (make_compared(equal=True, missing=0), "equal 3h ago"),
+        (make_compared(equal=False, missing=3, extra=0, different=1), "3 missing, 1 different"),
+        (make_compared(equal=False, missing=3, repaired=3), "3 missing, 3 repaired"),
+        (make_compared(reason="BatchUnderWay", message="later"), "BatchUnderWay: later"),
     ],
 )
 def test_the_proof_of_a_table_has_what_it_found(
@@ -197,7 +197,7 @@ def test_of_many_tables_those_in_need_are_shown_and_the_rest_by_a_link(
     assert "shop.t79" in read(page)
 
 
-def with_batch(seconds: int, upserted: int = 10) -> TableStatus:
+def make_with_batch(seconds: int, upserted: int = 10) -> TableStatus:
     return make_caught_up(
         last_batch=LastBatch(at=NOW + timedelta(seconds=seconds), upserted=upserted)
     )
@@ -208,10 +208,10 @@ def test_batches_are_remembered_for_as_long_as_their_pipeline_is_seen(
 ) -> None:
     memory = BatchMemory()
     for _ in range(2):
-        memory.add(make_reading(make_pipeline(with_batch(0))))
+        memory.add(make_reading(make_pipeline(make_with_batch(0))))
     assert len(memory.find("sales", "shop")) == 1
     for second in range(1, MAX_BATCHES + 2):
-        memory.add(make_reading(make_pipeline(with_batch(second))))
+        memory.add(make_reading(make_pipeline(make_with_batch(second))))
     seen = memory.find("sales", "shop")
     assert [(one.batch.at - NOW).seconds for one in seen] == list(range(2, MAX_BATCHES + 2))
     memory.add(make_reading())
@@ -223,7 +223,7 @@ def test_batches_and_runs_are_plotted_from_the_second_on(
 ) -> None:
     memory = BatchMemory()
     for number, plots_shown in ((1, 0), (2, 4)):
-        pipeline = make_pipeline(with_batch(number, upserted=number * 500))
+        pipeline = make_pipeline(make_with_batch(number, upserted=number * 500))
         memory.add(make_reading(pipeline))
         seen = memory.find("sales", "shop")
         page = pipeline_page.build_pipeline_page(FRAME, make_reading(pipeline), pipeline, seen)

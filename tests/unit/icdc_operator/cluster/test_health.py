@@ -32,7 +32,7 @@ def ask(app_of: object, path: str) -> tuple[int, str]:
         else health.build_metrics_app(Metrics())
     )
 
-    async def story() -> tuple[int, str]:
+    async def play() -> tuple[int, str]:
         ports: list[int] = []
         async with (
             health.serve(app, host="127.0.0.1", port=0, bound=ports.append),
@@ -41,7 +41,7 @@ def ask(app_of: object, path: str) -> tuple[int, str]:
         ):
             return answer.status, await answer.text()
 
-    return asyncio.run(story())
+    return asyncio.run(play())
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ class LeaderWorld:
         self.now = 0.0
         self.plan: list[tuple[float, Callable[[], None]]] = []
 
-    def at(self, moment: float, action: Callable[[], None]) -> None:
+    def schedule(self, moment: float, action: Callable[[], None]) -> None:
         self.plan.append((moment, action))
 
     async def sleep(self, seconds: float) -> None:
@@ -82,7 +82,7 @@ class LeaderWorld:
             action()
         await asyncio.sleep(0)
 
-    def candidate(self, identity: str) -> Leader:
+    def make_candidate(self, identity: str) -> Leader:
         return Leader(
             self.store,
             name="operator",
@@ -100,78 +100,78 @@ def world() -> LeaderWorld:
 
 
 def test_the_first_candidate_makes_the_lease_and_leads(world: LeaderWorld) -> None:
-    asyncio.run(world.candidate("a").acquire())
+    asyncio.run(world.make_candidate("a").acquire())
     assert world.now == 0.0
     assert world.store.spec["holderIdentity"] == "a"
     assert world.store.spec["leaseDurationSeconds"] == 15
 
 
 def test_a_candidate_waits_until_a_dead_leaders_lease_has_run_out(world: LeaderWorld) -> None:
-    async def story() -> None:
-        await world.candidate("a").acquire()
-        await world.candidate("b").acquire()
+    async def play() -> None:
+        await world.make_candidate("a").acquire()
+        await world.make_candidate("b").acquire()
 
-    asyncio.run(story())
+    asyncio.run(play())
     assert 15.0 < world.now <= 15.0 + 2 * TIMING.retry
     assert (world.store.spec["holderIdentity"], world.store.spec["leaseTransitions"]) == ("b", 1)
 
 
 def test_a_lease_that_is_given_back_is_taken_at_the_next_try(world: LeaderWorld) -> None:
-    async def story() -> None:
-        first = world.candidate("a")
+    async def play() -> None:
+        first = world.make_candidate("a")
         await first.acquire()
         await first.release()
-        await world.candidate("b").acquire()
+        await world.make_candidate("b").acquire()
 
-    asyncio.run(story())
+    asyncio.run(play())
     assert world.now == 0.0
     assert world.store.spec["holderIdentity"] == "b"
 
 
 def test_a_live_leader_is_not_replaced(world: LeaderWorld) -> None:
-    async def story() -> None:
-        leader = world.candidate("a")
+    async def play() -> None:
+        leader = world.make_candidate("a")
         await leader.acquire()
-        other = world.candidate("b")
+        other = world.make_candidate("b")
         for _ in range(20):
             await world.sleep(TIMING.retry)
             assert await leader._try()
             assert not await other._try()
 
-    asyncio.run(story())
+    asyncio.run(play())
     assert world.store.spec["holderIdentity"] == "a"
     assert world.store.spec["leaseTransitions"] == 0
 
 
 def test_a_leader_that_cannot_renew_ends_before_its_lease_does(world: LeaderWorld) -> None:
-    async def story() -> None:
-        leader = world.candidate("a")
+    async def play() -> None:
+        leader = world.make_candidate("a")
         await leader.acquire()
         world.store.fault = Unavailable("no answer")
         await leader.hold()
 
     with pytest.raises(LeadershipLostError, match="not renewed"):
-        asyncio.run(story())
+        asyncio.run(play())
     assert TIMING.renew <= world.now < TIMING.lease
 
 
 def test_a_leader_gets_over_a_short_outage(world: LeaderWorld) -> None:
-    def outage(fault: Exception | None) -> Callable[[], None]:
+    def prepare_outage(fault: Exception | None) -> Callable[[], None]:
         return lambda: setattr(world.store, "fault", fault)
 
     def usurp() -> None:
         world.store.spec["holderIdentity"] = "b"
 
-    async def story() -> None:
-        leader = world.candidate("a")
+    async def play() -> None:
+        leader = world.make_candidate("a")
         await leader.acquire()
-        world.at(4.0, outage(Unavailable("no answer")))
-        world.at(10.0, outage(None))
-        world.at(40.0, usurp)
+        world.schedule(4.0, prepare_outage(Unavailable("no answer")))
+        world.schedule(10.0, prepare_outage(None))
+        world.schedule(40.0, usurp)
         await leader.hold()
 
     with pytest.raises(LeadershipLostError, match="another operator"):
-        asyncio.run(story())
+        asyncio.run(play())
     assert world.now == 40.0
 
 
@@ -179,44 +179,44 @@ def test_a_renewal_whose_answer_was_lost_is_still_a_renewal(world: LeaderWorld) 
     def usurp() -> None:
         world.store.spec["holderIdentity"] = "b"
 
-    async def story() -> None:
-        leader = world.candidate("a")
+    async def play() -> None:
+        leader = world.make_candidate("a")
         await leader.acquire()
         world.store.lost_answers = 3
-        world.at(30.0, usurp)
+        world.schedule(30.0, usurp)
         await leader.hold()
 
     with pytest.raises(LeadershipLostError, match="another operator"):
-        asyncio.run(story())
+        asyncio.run(play())
     assert world.now == 30.0
 
 
 def test_of_two_candidates_that_write_at_once_one_leads(world: LeaderWorld) -> None:
-    async def story() -> list[bool]:
-        candidates = [world.candidate(name) for name in "ab"]
+    async def play() -> list[bool]:
+        candidates = [world.make_candidate(name) for name in "ab"]
         return list(await asyncio.gather(*(candidate._try() for candidate in candidates)))
 
-    assert sorted(asyncio.run(story())) == [False, True]
+    assert sorted(asyncio.run(play())) == [False, True]
 
 
 def test_errors_of_the_server_do_not_end_a_candidate(world: LeaderWorld) -> None:
     world.store.fault = Unavailable("no answer")
-    world.at(30.0, lambda: setattr(world.store, "fault", None))
-    asyncio.run(world.candidate("a").acquire())
+    world.schedule(30.0, lambda: setattr(world.store, "fault", None))
+    asyncio.run(world.make_candidate("a").acquire())
     assert world.now == 30.0
 
 
 def test_giving_back_does_not_touch_the_lease_of_another(world: LeaderWorld) -> None:
-    async def story() -> None:
-        leader = world.candidate("a")
+    async def play() -> None:
+        leader = world.make_candidate("a")
         await leader.acquire()
         world.store.spec["holderIdentity"] = "b"
         await leader.release()
 
-    asyncio.run(story())
+    asyncio.run(play())
     assert world.store.spec["holderIdentity"] == "b"
 
 
 def test_a_candidate_that_never_led_gives_nothing_back(world: LeaderWorld) -> None:
-    asyncio.run(world.candidate("a").release())
+    asyncio.run(world.make_candidate("a").release())
     assert world.store.lease is None

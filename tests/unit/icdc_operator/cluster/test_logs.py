@@ -30,7 +30,7 @@ def stream(retained_logging: None) -> io.StringIO:
     return io.StringIO()
 
 
-def lines(stream: io.StringIO) -> list[dict[str, Any]]:
+def parse_lines(stream: io.StringIO) -> list[dict[str, Any]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
@@ -41,7 +41,7 @@ def test_a_line_is_one_json_object_with_what_it_is_about(stream: io.StringIO) ->
             LOG.warning("two\nlines of %s", "text", extra={"table": "shop.orders"})
         LOG.info("after")
     LOG.info("outside")
-    first, second, third = lines(stream)
+    first, second, third = parse_lines(stream)
     assert first["message"] == "two\nlines of text"
     assert first["level"] == "warning"
     assert first["time"].endswith("Z")
@@ -58,7 +58,7 @@ def test_an_exception_is_part_of_its_line(stream: io.StringIO) -> None:
         raise ZeroDivisionError("a bug")
     except ZeroDivisionError:
         LOG.exception("it failed")
-    (line,) = lines(stream)
+    (line,) = parse_lines(stream)
     assert "ZeroDivisionError: a bug" in line["exception"]
 
 
@@ -73,4 +73,4 @@ def test_the_level_counts(stream: io.StringIO) -> None:
     logs.set_up("json", "warning", stream)
     LOG.info("too little")
     LOG.error("enough")
-    assert [line["message"] for line in lines(stream)] == ["enough"]
+    assert [line["message"] for line in parse_lines(stream)] == ["enough"]

@@ -36,11 +36,11 @@ def metrics() -> Metrics:
     return Metrics()
 
 
-def value(metrics: Metrics, sample: str, /, **labels: str) -> float | None:
+def get_value(metrics: Metrics, sample: str, /, **labels: str) -> float | None:
     return metrics.registry.get_sample_value(sample, labels)
 
 
-def status(**more: object) -> PipelineStatus:
+def make_status(**more: object) -> PipelineStatus:
     pipeline_status = PipelineStatus(observed_generation=1, tables=(make_caught_up(lag_seconds=0),))
     fresh = decide(make_observed(make_spec(suspend=True), pipeline_status), NOW).status
     return fresh.model_copy(update=more)
@@ -48,13 +48,13 @@ def status(**more: object) -> PipelineStatus:
 
 def test_a_pipeline_shows_where_it_stands(metrics: Metrics) -> None:
     good = run_record(state=RunState.SUCCEEDED, finished_at=NOW)
-    metrics.show(SHOP, status(recent_runs=(good,), consecutive_failures=2))
-    assert value(metrics, "icdc_lag_seconds", **OF_SHOP) == 0
-    assert value(metrics, "icdc_snapshots_behind", **OF_SHOP) == 0
-    assert value(metrics, "icdc_consecutive_failures", **OF_SHOP) == 2
-    assert value(metrics, "icdc_last_success_timestamp_seconds", **OF_SHOP) == NOW.timestamp()
-    assert value(metrics, "icdc_pipeline_condition", type="Ready", **OF_SHOP) == 1
-    assert value(metrics, "icdc_pipelines", phase="Suspended") == 1
+    metrics.show(SHOP, make_status(recent_runs=(good,), consecutive_failures=2))
+    assert get_value(metrics, "icdc_lag_seconds", **OF_SHOP) == 0
+    assert get_value(metrics, "icdc_snapshots_behind", **OF_SHOP) == 0
+    assert get_value(metrics, "icdc_consecutive_failures", **OF_SHOP) == 2
+    assert get_value(metrics, "icdc_last_success_timestamp_seconds", **OF_SHOP) == NOW.timestamp()
+    assert get_value(metrics, "icdc_pipeline_condition", type="Ready", **OF_SHOP) == 1
+    assert get_value(metrics, "icdc_pipelines", phase="Suspended") == 1
 
 
 def test_the_longest_wait_for_limits_is_shown_while_there_is_one(metrics: Metrics) -> None:
@@ -62,39 +62,39 @@ def test_the_longest_wait_for_limits_is_shown_while_there_is_one(metrics: Metric
         make_caught_up(str(millis), last_batch=LastBatch(at=NOW, limited_millis=millis))
         for millis in (None, 1_500, 200)
     ]
-    metrics.show(SHOP, status(tables=waited))
-    assert value(metrics, "icdc_limited_seconds", **OF_SHOP) == 1.5
-    metrics.show(SHOP, status(tables=waited[:1]))
-    assert value(metrics, "icdc_limited_seconds", **OF_SHOP) is None
+    metrics.show(SHOP, make_status(tables=waited))
+    assert get_value(metrics, "icdc_limited_seconds", **OF_SHOP) == 1.5
+    metrics.show(SHOP, make_status(tables=waited[:1]))
+    assert get_value(metrics, "icdc_limited_seconds", **OF_SHOP) is None
 
 
 def test_phases_are_counted_once_for_each_pipeline(metrics: Metrics) -> None:
     for _ in range(3):
-        metrics.show(SHOP, status())
-        metrics.show(TAXI, status())
-    assert value(metrics, "icdc_pipelines", phase="Suspended") == 2
+        metrics.show(SHOP, make_status())
+        metrics.show(TAXI, make_status())
+    assert get_value(metrics, "icdc_pipelines", phase="Suspended") == 2
     metrics.show(SHOP, PipelineStatus())
-    assert value(metrics, "icdc_pipelines", phase="Suspended") == 1
-    assert value(metrics, "icdc_pipelines", phase="Pending") == 1
+    assert get_value(metrics, "icdc_pipelines", phase="Suspended") == 1
+    assert get_value(metrics, "icdc_pipelines", phase="Pending") == 1
 
 
 def test_a_pipeline_that_is_gone_leaves_nothing(metrics: Metrics) -> None:
-    metrics.show(SHOP, status())
+    metrics.show(SHOP, make_status())
     for _ in range(2):
         metrics.forget(SHOP)
     assert b'name="shop"' not in metrics.render()
-    assert value(metrics, "icdc_pipelines", phase="Suspended") == 0
+    assert get_value(metrics, "icdc_pipelines", phase="Suspended") == 0
 
 
 def test_sessions_are_shown_while_their_run_is_alive(metrics: Metrics) -> None:
     reported = make_report(make_caught_up()).model_copy(update={"open_sessions": ("shop.orders",)})
     metrics.show_sessions(SHOP, make_seen(RunPhase.RUNNING, report=reported))
-    assert value(metrics, "icdc_open_sessions", **OF_SHOP) == 1
+    assert get_value(metrics, "icdc_open_sessions", **OF_SHOP) == 1
     metrics.show_sessions(SHOP, make_seen(RunPhase.SUCCEEDED, report=reported))
-    assert value(metrics, "icdc_open_sessions", **OF_SHOP) is None
+    assert get_value(metrics, "icdc_open_sessions", **OF_SHOP) is None
     metrics.show_sessions(SHOP, make_seen(RunPhase.RUNNING, report=reported))
     metrics.forget(SHOP)
-    assert value(metrics, "icdc_open_sessions", **OF_SHOP) is None
+    assert get_value(metrics, "icdc_open_sessions", **OF_SHOP) is None
 
 
 def test_what_is_used_of_each_limit_stands_beside_the_limit(metrics: Metrics) -> None:
@@ -108,19 +108,19 @@ def test_what_is_used_of_each_limit_stands_beside_the_limit(metrics: Metrics) ->
         proof=Used(1700000000, 86400),
     )
     metrics.show_usage(SHOP, used)
-    assert value(metrics, "icdc_state_bytes", **spec) == 300
-    assert value(metrics, "icdc_state_limit_bytes", **spec) == 400
-    assert value(metrics, "icdc_state_bytes", **of_status) == 500
-    assert value(metrics, "icdc_state_limit_bytes", **of_status) is None
+    assert get_value(metrics, "icdc_state_bytes", **spec) == 300
+    assert get_value(metrics, "icdc_state_limit_bytes", **spec) == 400
+    assert get_value(metrics, "icdc_state_bytes", **of_status) == 500
+    assert get_value(metrics, "icdc_state_limit_bytes", **of_status) is None
     # A run that has ended has no report any more, and leaves no limit either.
-    assert value(metrics, "icdc_state_limit_bytes", **report_size) is None
-    assert value(metrics, "icdc_dead_letters", **OF_SHOP) == 7
-    assert value(metrics, "icdc_dead_letters_limit", **OF_SHOP) == 10
-    assert value(metrics, "icdc_pinned_tables", **OF_SHOP) == 2
-    assert value(metrics, "icdc_oldest_proof_timestamp_seconds", **OF_SHOP) == 1700000000
-    assert value(metrics, "icdc_proof_limit_seconds", **OF_SHOP) == 86400
+    assert get_value(metrics, "icdc_state_limit_bytes", **report_size) is None
+    assert get_value(metrics, "icdc_dead_letters", **OF_SHOP) == 7
+    assert get_value(metrics, "icdc_dead_letters_limit", **OF_SHOP) == 10
+    assert get_value(metrics, "icdc_pinned_tables", **OF_SHOP) == 2
+    assert get_value(metrics, "icdc_oldest_proof_timestamp_seconds", **OF_SHOP) == 1700000000
+    assert get_value(metrics, "icdc_proof_limit_seconds", **OF_SHOP) == 86400
     metrics.show_usage(SHOP, replace(used, dead_letters=Used(7, None)))
-    assert value(metrics, "icdc_dead_letters_limit", **OF_SHOP) is None
+    assert get_value(metrics, "icdc_dead_letters_limit", **OF_SHOP) is None
     metrics.forget(SHOP)
     assert b'name="shop"' not in metrics.render()
 
@@ -129,16 +129,16 @@ def test_each_reconcile_shows_what_it_observed_of_the_limits(metrics: Metrics) -
     observed = replace(make_observed(make_spec()), status_room=900_000)
     asyncio.run(MemoryCluster(observed).make_reconciler(metrics).reconcile(SHOP))
     of_status = OF_SHOP | {"kind": "status"}
-    assert value(metrics, "icdc_state_limit_bytes", **of_status) == 900_000
-    assert value(metrics, "icdc_state_bytes", **of_status)
+    assert get_value(metrics, "icdc_state_limit_bytes", **of_status) == 900_000
+    assert get_value(metrics, "icdc_state_bytes", **of_status)
 
 
 def test_the_last_success_outlives_the_log_of_runs(metrics: Metrics) -> None:
     good = run_record(state=RunState.SUCCEEDED, finished_at=NOW)
     bad = run_record(state=RunState.FAILED, failure=Failure.of(OutOfMemory("heap")))
-    metrics.show(SHOP, status(recent_runs=(good,)))
-    metrics.show(SHOP, status(recent_runs=(bad,) * 10))
-    assert value(metrics, "icdc_last_success_timestamp_seconds", **OF_SHOP) == NOW.timestamp()
+    metrics.show(SHOP, make_status(recent_runs=(good,)))
+    metrics.show(SHOP, make_status(recent_runs=(bad,) * 10))
+    assert get_value(metrics, "icdc_last_success_timestamp_seconds", **OF_SHOP) == NOW.timestamp()
 
 
 @pytest.mark.parametrize(
@@ -156,8 +156,8 @@ def test_a_run_that_ends_is_counted_once_with_its_class(
     metrics.count_change(before, after)
     metrics.count_change(after, after.model_copy(update={"consecutive_failures": 1}))
     labels = {"kind": "Export", "result": state.value, "class": kind}
-    assert value(metrics, "icdc_runs_total", **labels) == 1
-    assert value(metrics, "icdc_status_writes_total") == 2
+    assert get_value(metrics, "icdc_runs_total", **labels) == 1
+    assert get_value(metrics, "icdc_status_writes_total") == 2
 
 
 def test_the_time_a_run_took_to_start_is_observed_once(metrics: Metrics) -> None:
@@ -167,8 +167,8 @@ def test_the_time_a_run_took_to_start_is_observed_once(metrics: Metrics) -> None
     )
     for before, after in ((planned, planned), (planned, started), (started, started)):
         metrics.count_change(before, after)
-    assert value(metrics, "icdc_run_start_latency_seconds_count") == 1
-    assert value(metrics, "icdc_run_start_latency_seconds_sum") == 42
+    assert get_value(metrics, "icdc_run_start_latency_seconds_count") == 1
+    assert get_value(metrics, "icdc_run_start_latency_seconds_sum") == 42
 
 
 def test_the_queue_is_shown_as_it_is_at_each_scrape(metrics: Metrics) -> None:
@@ -179,21 +179,21 @@ def test_the_queue_is_shown_as_it_is_at_each_scrape(metrics: Metrics) -> None:
     queue.add(TAXI)
     queue.take()
     now[0] = 7.0
-    assert value(metrics, "icdc_queue_depth") == 1
-    assert value(metrics, "icdc_queue_oldest_seconds") == 7.0
-    assert value(metrics, "icdc_queue_active") == 1
+    assert get_value(metrics, "icdc_queue_depth") == 1
+    assert get_value(metrics, "icdc_queue_oldest_seconds") == 7.0
+    assert get_value(metrics, "icdc_queue_active") == 1
 
 
 def test_requests_are_counted_by_verb_kind_and_answer(metrics: Metrics) -> None:
     metrics.count_request("get", "icebergcdcpipelines", 200)
     metrics.count_request("get", "icebergcdcpipelines", 200)
     labels = {"verb": "get", "kind": "icebergcdcpipelines", "code": "200"}
-    assert value(metrics, "icdc_api_requests_total", **labels) == 2
+    assert get_value(metrics, "icdc_api_requests_total", **labels) == 2
 
 
 def test_two_operators_in_one_process_do_not_share_metrics(metrics: Metrics) -> None:
     metrics.watch_restarts.inc()
-    assert value(Metrics(), "icdc_watch_restarts_total") == 0
+    assert get_value(Metrics(), "icdc_watch_restarts_total") == 0
 
 
 def test_every_metric_has_the_prefix_and_a_text(metrics: Metrics) -> None:

@@ -187,7 +187,7 @@ def test_a_key_that_is_put_off_again_and_again_does_not_grow_the_queue(
 
 
 def test_a_closed_queue_hands_out_nothing_and_waits_for_what_is_in_work(queue: WorkQueue) -> None:
-    async def story() -> None:
+    async def play() -> None:
         queue.add(SHOP)
         queue.add(TAXI)
         assert await queue.get() == SHOP
@@ -201,11 +201,11 @@ def test_a_closed_queue_hands_out_nothing_and_waits_for_what_is_in_work(queue: W
         await drained
         assert queue.take() is None
 
-    asyncio.run(story())
+    asyncio.run(play())
 
 
 def test_waiting_workers_get_what_is_added_or_becomes_due_each_key_once() -> None:
-    async def story() -> list[PipelineKey]:
+    async def play() -> list[PipelineKey]:
         queue = WorkQueue(time.monotonic)
         got: list[PipelineKey] = []
 
@@ -225,4 +225,4 @@ def test_waiting_workers_get_what_is_added_or_becomes_due_each_key_once() -> Non
         await asyncio.gather(*workers)
         return got
 
-    assert asyncio.run(story()) == [SHOP, LAKE, TAXI]
+    assert asyncio.run(play()) == [SHOP, LAKE, TAXI]

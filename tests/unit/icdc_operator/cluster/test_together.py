@@ -26,10 +26,10 @@ class EndlessWork:
 def test_the_end_of_one_ends_all_and_is_waited_for() -> None:
     works = [EndlessWork(), EndlessWork()]
 
-    async def story() -> None:
+    async def play() -> None:
         await run_until_first(*(work.run() for work in works), asyncio.sleep(0))
 
-    asyncio.run(story())
+    asyncio.run(play())
     assert all(work.ended for work in works)
 
 
@@ -40,18 +40,18 @@ def test_the_error_of_one_is_raised_after_all_have_ended() -> None:
         await asyncio.sleep(0)
         raise ZeroDivisionError
 
-    async def story() -> None:
+    async def play() -> None:
         await run_until_first(work.run(), fail())
 
     with pytest.raises(ZeroDivisionError):
-        asyncio.run(story())
+        asyncio.run(play())
     assert work.ended
 
 
 def test_whoever_is_cancelled_ends_all_first() -> None:
     work = EndlessWork()
 
-    async def story() -> None:
+    async def play() -> None:
         task = asyncio.create_task(run_until_first(work.run()))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -59,5 +59,5 @@ def test_whoever_is_cancelled_ends_all_first() -> None:
         await asyncio.gather(task, return_exceptions=True)
         assert task.cancelled()
 
-    asyncio.run(story())
+    asyncio.run(play())
     assert work.ended

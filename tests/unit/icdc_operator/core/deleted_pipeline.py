@@ -80,14 +80,14 @@ class DeletedWorld:
         phase = RunPhase.SUCCEEDED if outcome is None else RunPhase.FAILED
         self._see(replace(run, phase=phase, writer_alive=False, report=report))
 
-    def live(self) -> str | None:
+    def find_live_run(self) -> str | None:
         return next((run.name for run in self.seen.runs if run.live), None)
 
-    def reason(self, kind: ConditionType = ConditionType.READY) -> str:
+    def get_reason(self, kind: ConditionType = ConditionType.READY) -> str:
         result = self.status.find_condition(kind)
         return "" if result is None else result.reason
 
-    def message(self) -> str:
+    def get_message(self) -> str:
         result = self.status.find_condition(ConditionType.READY)
         return "" if result is None else result.message
 

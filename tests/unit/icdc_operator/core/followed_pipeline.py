@@ -31,7 +31,7 @@ VERIFY = Ask(id="q1", mode=RunKind.VERIFY)
 EQUAL = [{"name": name, "equal": True, "documents": 7} for name in TABLES]
 
 
-def seen(**report: Any) -> RunSeen:
+def make_run(**report: Any) -> RunSeen:
     """Return the run that follows tables, with a driver that takes questions."""
     fields: dict[str, Any] = {"tables": [make_caught_up(name) for name in TABLES]}
     fields |= {"takes_questions": True} | report
@@ -39,7 +39,7 @@ def seen(**report: Any) -> RunSeen:
     return RunSeen(RUN.name, RUN.epoch, RunPhase.RUNNING, writer_alive=True, report=reported)
 
 
-def following(ask: Ask | None = None, **spec: Any) -> Observed:
+def make_followed(ask: Ask | None = None, **spec: Any) -> Observed:
     """Return a pipeline whose continuous run follows two tables, and what it is asked."""
     whole = make_spec(*TABLES, **({"changelog": {"trigger": "Continuous"}} | spec))
     status = PipelineStatus(
@@ -51,20 +51,20 @@ def following(ask: Ask | None = None, **spec: Any) -> Observed:
         observed_triggers=ObservedTriggers(),
     )
     world = make_observed(whole, status)
-    return replace(world, ask=ask, runs=(seen(),), spec_hash="same")
+    return replace(world, ask=ask, runs=(make_run(),), spec_hash="same")
 
 
 def resync(mode: str = "Verify", *tables: str, nonce: int = 1, **more: Any) -> Observed:
     """Return the same after somebody has raised the nonce, which is a new generation."""
     asked = {"nonce": nonce, "mode": mode, "tables": list(tables)}
-    return replace(following(resync=asked, **more), generation=2)
+    return replace(make_followed(resync=asked, **more), generation=2)
 
 
-def after(world: Observed, decision: Decision, **more: Any) -> Observed:
+def apply(world: Observed, decision: Decision, **more: Any) -> Observed:
     return replace(world, status=decision.status, **more)
 
 
-def asked_of(decision: Decision) -> RunQuestion | None:
+def get_question(decision: Decision) -> RunQuestion | None:
     """Return the question that the run is asked; nothing else may be done with it."""
     assert [type(action) for action in decision.actions] == [AskRun], decision.actions
     (action,) = decision.actions

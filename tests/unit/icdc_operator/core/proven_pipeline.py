@@ -15,19 +15,19 @@ from .followed_pipeline import LAST
 EVERY: dict[str, Any] = {"verify": {"every": "10h"}}
 
 
-def hours(number: float) -> timedelta:
+def make_hours(number: float) -> timedelta:
     return timedelta(hours=number)
 
 
-def compared(
+def make_compared(
     name: str, age: float, *, equal: bool | None = True, reason: str | None = None, **more: Any
 ) -> TableStatus:
     """Return a table that was compared `age` hours ago."""
-    result = Verification(at=NOW - hours(age), equal=equal, reason=reason)
+    result = Verification(at=NOW - make_hours(age), equal=equal, reason=reason)
     return make_caught_up(name, verification=result, **more)
 
 
-def idle(*tables: TableStatus, head: str = "7", **spec: Any) -> Observed:
+def make_idle(*tables: TableStatus, head: str = "7", **spec: Any) -> Observed:
     """Return a pipeline of which no run is active."""
     names = [table.name for table in tables]
     last = LAST.model_copy(update={"finished_at": NOW - timedelta(minutes=5)})
@@ -42,6 +42,6 @@ def idle(*tables: TableStatus, head: str = "7", **spec: Any) -> Observed:
     return replace(world, heads=dict.fromkeys(names, head), heads_watched=True)
 
 
-def planned(decision: Decision) -> RunKind | None:
+def get_planned_kind(decision: Decision) -> RunKind | None:
     run = decision.status.current_run
     return None if run is None else run.kind

@@ -39,48 +39,48 @@ RESULT: dict[str, Any] = {"tables": [{"name": "shop.orders", "mode": "Idle"}]}
 GOOD = run_record(state=RunState.SUCCEEDED, finished_at=NOW)
 
 
-def run_that_ended(error: errors.IcdcError) -> RunStatus:
+def make_failed_run(error: errors.IcdcError) -> RunStatus:
     failure = Failure.of(error)
     return run_record(state=RunState.FAILED, finished_at=NOW, failure=failure)
 
 
-def world_of(last: RunStatus | None, *, ask: Ask | None = PLAN, **spec: Any) -> Observed:
+def make_world(last: RunStatus | None, *, ask: Ask | None = PLAN, **spec: Any) -> Observed:
     """Return a pipeline at rest after that run, and somebody who asks."""
     fields: dict[str, Any] = {} if last is None else {"last_run": last, "recent_runs": (last,)}
     status = PipelineStatus(observed_generation=1, tables=(make_caught_up(),), **fields)
     return replace(make_observed(make_spec(**spec), status), ask=ask, heads={"shop.orders": "7"})
 
 
-def after(world: Observed, decision: Decision, **more: Any) -> Observed:
+def apply(world: Observed, decision: Decision, **more: Any) -> Observed:
     return replace(world, status=decision.status, **more)
 
 
-def run_as_seen(run: RunStatus, phase: RunPhase, **report: Any) -> RunSeen:
+def make_run_seen(run: RunStatus, phase: RunPhase, **report: Any) -> RunSeen:
     run_report = RunReport(run_id=run.run_id or "", started_at=NOW, updated_at=NOW, **report)
     return RunSeen(run.name, run.epoch, phase, not phase.ended, report=run_report)
 
 
-def answer_of(world: Observed, **report: Any) -> tuple[Observed, PipelineStatus]:
+def play_answer(world: Observed, **report: Any) -> tuple[Observed, PipelineStatus]:
     """Return the pipeline after the run that answers, and its status while that was at work."""
     planned = decide(world, NOW)
-    created = decide(after(world, planned), NOW)
+    created = decide(apply(world, planned), NOW)
     (create,) = created.actions
     assert isinstance(create, CreateRun)
     assert create.ask == world.ask
     assert not create.continuous
     assert create.tables is None
-    live = (run_as_seen(create.run, RunPhase.RUNNING),)
-    begun = decide(after(world, created, runs=live), NOW)
-    working = decide(after(world, begun, runs=live), NOW + timedelta(minutes=5))
+    live = (make_run_seen(create.run, RunPhase.RUNNING),)
+    begun = decide(apply(world, created, runs=live), NOW)
+    working = decide(apply(world, begun, runs=live), NOW + timedelta(minutes=5))
     assert not working.actions
     report = {"finished": True, "result": RESULT} | report
-    over = (run_as_seen(create.run, RunPhase.SUCCEEDED, **report),)
-    last = decide(after(world, working, runs=over), NOW + timedelta(minutes=6))
-    return after(world, last, runs=over), working.status
+    over = (make_run_seen(create.run, RunPhase.SUCCEEDED, **report),)
+    last = decide(apply(world, working, runs=over), NOW + timedelta(minutes=6))
+    return apply(world, last, runs=over), working.status
 
 
-BUG = run_that_ended(errors.Bug("boom"))
-DOWN = run_that_ended(errors.TargetUnavailable("down"))
+BUG = make_failed_run(errors.Bug("boom"))
+DOWN = make_failed_run(errors.TargetUnavailable("down"))
 OUTLASTED = {"consecutive_failures": 8, "next_attempt_time": NOW + timedelta(hours=1)}
 WAITING = {"consecutive_failures": 1, "next_attempt_time": NOW + timedelta(hours=1)}
 
@@ -99,10 +99,10 @@ WAITING = {"consecutive_failures": 1, "next_attempt_time": NOW + timedelta(hours
 def test_a_question_is_answered_and_all_else_stays_as_it_was(
     last: RunStatus, status: dict[str, Any], spec: dict[str, Any]
 ) -> None:
-    world = world_of(last, ask=None, **spec)
+    world = make_world(last, ask=None, **spec)
     world = replace(world, status=world.status.model_copy(update=status))
     before = decide(world, NOW).status
-    world, working = answer_of(replace(world, status=before, ask=PLAN))
+    world, working = play_answer(replace(world, status=before, ask=PLAN))
     asked = world.status.observed_ask
     assert asked is not None
     assert (asked.id, asked.run, asked.finished, asked.failure) == ("q1", "shop-p2-1", True, None)
@@ -120,7 +120,7 @@ def test_a_question_is_answered_and_all_else_stays_as_it_was(
 
 
 def test_an_answer_stays_to_be_read_whatever_the_history_keeps() -> None:
-    world, _ = answer_of(world_of(GOOD, history={"successful": 0, "failed": 0}))
+    world, _ = play_answer(make_world(GOOD, history={"successful": 0, "failed": 0}))
     following = run_record(name="shop-c3-1", sequence=3, state=RunState.SUCCEEDED, epoch=9**9)
     recent = (following, *world.status.recent_runs)
     status = world.status.model_copy(update={"recent_runs": recent, "last_run": following})
@@ -129,10 +129,10 @@ def test_an_answer_stays_to_be_read_whatever_the_history_keeps() -> None:
 
 
 def test_a_question_is_no_attempt_of_a_comparison_that_failed() -> None:
-    compared = run_that_ended(errors.OutOfMemory("heap")).model_copy(
+    compared = make_failed_run(errors.OutOfMemory("heap")).model_copy(
         update={"kind": RunKind.VERIFY}
     )
-    world = world_of(compared, ask=Ask(id="q1", mode=RunKind.VERIFY))
+    world = make_world(compared, ask=Ask(id="q1", mode=RunKind.VERIFY))
     run = decide(world, NOW).status.current_run
     assert run is not None
     assert (run.name, run.attempt) == ("shop-v2-1", 1)
@@ -140,7 +140,7 @@ def test_a_question_is_no_attempt_of_a_comparison_that_failed() -> None:
 
 def test_a_run_that_gives_no_answer_says_why() -> None:
     failure = Failure.of(errors.SourceUnavailable("the catalog does not answer"))
-    world, _ = answer_of(world_of(GOOD), result=None, outcome=failure)
+    world, _ = play_answer(make_world(GOOD), result=None, outcome=failure)
     asked = world.status.observed_ask
     assert asked is not None
     assert (asked.finished, asked.failure) == (True, failure)
@@ -149,59 +149,59 @@ def test_a_run_that_gives_no_answer_says_why() -> None:
 
 
 def test_a_question_between_two_runs_does_not_hide_that_both_were_fenced() -> None:
-    fenced = run_that_ended(errors.Fenced("owned.", epoch=5, run_id="x"))
+    fenced = make_failed_run(errors.Fenced("owned.", epoch=5, run_id="x"))
     question = run_record(name="shop-p3-1", kind=RunKind.PLAN, state=RunState.SUCCEEDED, ask="q1")
     assert retry.count_takeovers([fenced, question, fenced]) == 2
-    lost = run_that_ended(errors.NodeLost("lost"))
+    lost = make_failed_run(errors.NodeLost("lost"))
     assert retry.count_losses([lost, question, lost]) == 2
 
 
-def live(world: Observed, **record: Any) -> Observed:
+def add_live_run(world: Observed, **record: Any) -> Observed:
     """Return the same with a run that follows tables at work."""
     run = run_record(name="shop-c2-1", kind=RunKind.CHANGELOG, sequence=2, epoch=2000, **record)
     status = world.status.model_copy(update={"current_run": run})
     tables = {"tables": (make_caught_up(),)}
-    return replace(world, status=status, runs=(run_as_seen(run, RunPhase.RUNNING, **tables),))
+    return replace(world, status=status, runs=(make_run_seen(run, RunPhase.RUNNING, **tables),))
 
 
 def test_a_run_that_ends_by_itself_is_waited_for() -> None:
-    decision = decide(live(world_of(GOOD)), NOW)
+    decision = decide(add_live_run(make_world(GOOD)), NOW)
     assert not decision.actions
     assert decision.status.observed_ask is None
 
 
 def test_a_continuous_run_makes_room_and_comes_back() -> None:
-    world = live(world_of(GOOD, changelog={"trigger": "Continuous"}))
+    world = add_live_run(make_world(GOOD, changelog={"trigger": "Continuous"}))
     stopping = decide(world, NOW)
     assert stopping.actions == (StopRun("shop-c2-1", graceful=True),)
     (run,) = world.runs
     over = replace(run, phase=RunPhase.SUCCEEDED, writer_alive=False)
-    world, _ = answer_of(after(world, stopping, runs=(over,)))
+    world, _ = play_answer(apply(world, stopping, runs=(over,)))
     again = world.status.current_run
     assert again is not None
     assert (again.kind, again.ask) == (RunKind.CHANGELOG, None)
 
 
 def test_a_question_that_is_withdrawn_ends_its_run() -> None:
-    world = world_of(GOOD)
+    world = make_world(GOOD)
     planned = decide(world, NOW)
     run = planned.status.current_run
     assert run is not None
-    world = after(world, planned, runs=(run_as_seen(run, RunPhase.RUNNING),))
+    world = apply(world, planned, runs=(make_run_seen(run, RunPhase.RUNNING),))
     assert decide(replace(world, ask=None), NOW).actions == (StopRun(run.name, graceful=True),)
 
 
 def test_a_question_is_taken_up_again_after_the_spec_was_changed() -> None:
-    world = world_of(GOOD)
+    world = make_world(GOOD)
     planned = decide(world, NOW)
     run = planned.status.current_run
     assert run is not None
-    live_run = run_as_seen(run, RunPhase.RUNNING)
-    world = after(world, planned, runs=(live_run,), generation=2)
+    live_run = make_run_seen(run, RunPhase.RUNNING)
+    world = apply(world, planned, runs=(live_run,), generation=2)
     stopping = decide(world, NOW)
     assert stopping.actions == (StopRun(run.name, graceful=True),)
     over = replace(live_run, phase=RunPhase.SUCCEEDED, writer_alive=False)
-    again = decide(after(world, stopping, runs=(over,)), NOW).status.current_run
+    again = decide(apply(world, stopping, runs=(over,)), NOW).status.current_run
     assert again is not None
     assert (again.name, again.ask, again.generation) == ("shop-p3-1", "q1", 2)
 
@@ -209,7 +209,7 @@ def test_a_question_is_taken_up_again_after_the_spec_was_changed() -> None:
 @pytest.mark.parametrize("mode", [RunKind.VERIFY, RunKind.REPAIR, RunKind.REPLAY])
 def test_what_reads_all_rows_waits_for_its_turn(mode: AskedKind) -> None:
     location = Queued(60.0, "--max-active-runs", allowed=1, position=1, waiting=1)
-    world = replace(world_of(GOOD, ask=Ask(id="q1", mode=mode)), queued=location)
+    world = replace(make_world(GOOD, ask=Ask(id="q1", mode=mode)), queued=location)
     decision = decide(world, NOW)
     assert decision.status.current_run is None
     assert decision.status.next_attempt_time is None

@@ -55,7 +55,7 @@ def test_credentials_that_go_unencrypted_are_told_of_and_not_refused(
 CLEAR = "http://ann:pw@rest.lake:8181"
 
 
-def catalog(uri: str, *, secret: bool = True) -> dict[str, Any]:
+def make_catalog(uri: str, *, secret: bool = True) -> dict[str, Any]:
     named = {"propertiesFrom": [SECRET]} if secret else {}
     return {"properties": {"type": "rest", "uri": uri}, **named}
 
@@ -63,12 +63,12 @@ def catalog(uri: str, *, secret: bool = True) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("shared", "own", "field"),
     [
-        (catalog(CLEAR), None, "spec.catalog"),
-        (catalog("https://rest.lake"), catalog(CLEAR), "spec.tables[0].catalog"),
-        (catalog(CLEAR, secret=False), None, None),
-        (catalog("https://rest.lake"), None, None),
-        (catalog("http://localhost:8181"), None, None),
-        (catalog("thrift://hive:9083"), None, None),
+        (make_catalog(CLEAR), None, "spec.catalog"),
+        (make_catalog("https://rest.lake"), make_catalog(CLEAR), "spec.tables[0].catalog"),
+        (make_catalog(CLEAR, secret=False), None, None),
+        (make_catalog("https://rest.lake"), None, None),
+        (make_catalog("http://localhost:8181"), None, None),
+        (make_catalog("thrift://hive:9083"), None, None),
     ],
 )
 def test_a_catalog_over_http_that_is_given_a_secret_is_reported(

@@ -33,19 +33,19 @@ REFUSED = Failure.of(errors.Unauthorized("the credentials are not accepted"))
 BROKEN = Failure.of(errors.StateCorrupt("the state document cannot be trusted"))
 
 
-def following() -> DeletedWorld:
+def run_until_following() -> DeletedWorld:
     """Return a pipeline whose first run is at work."""
     world = DeletedWorld()
-    while world.live() is None:
+    while world.find_live_run() is None:
         world.step()
     return world
 
 
-def deleting() -> DeletedWorld:
+def run_until_deleting() -> DeletedWorld:
     """Return a pipeline whose deletion run is at work."""
-    world = following()
+    world = run_until_following()
     world.delete()
-    while world.live() != "shop-d2-1":
+    while world.find_live_run() != "shop-d2-1":
         world.step()
     return world
 
@@ -54,16 +54,16 @@ def test_the_finalizer_comes_before_the_first_run() -> None:
     refused = DeletedWorld()
     for _ in range(3):
         assert refused.step(cut_off=0).actions == (AddFinalizer(),)
-    assert refused.reason(ConditionType.RECONCILING) == "AddingFinalizer"
-    world = following()
-    assert world.reason(ConditionType.RECONCILING) == "Exporting"
+    assert refused.get_reason(ConditionType.RECONCILING) == "AddingFinalizer"
+    world = run_until_following()
+    assert world.get_reason(ConditionType.RECONCILING) == "Exporting"
     kinds = [type(action) for action in world.done]
     assert kinds == [AddFinalizer, CreateRun]
 
 
 def test_only_the_policy_brings_a_finalizer() -> None:
     world = DeletedWorld(deletionPolicy="Retain")
-    while world.live() is None:
+    while world.find_live_run() is None:
         world.step()
     assert [type(action) for action in world.done] == [CreateRun]
     world.edit(deletion_policy=DeletionPolicy.DELETE_INDICES)
@@ -76,10 +76,10 @@ def test_only_the_policy_brings_a_finalizer() -> None:
 
 
 def test_the_live_run_ends_then_the_indices_go_then_the_pipeline() -> None:
-    world = following()
+    world = run_until_following()
     world.delete()
     assert world.step().actions == (StopRun("shop-e1-1", graceful=True),)
-    assert (world.reason(), world.status.phase) == ("Deleting", Phase.DELETING)
+    assert (world.get_reason(), world.status.phase) == ("Deleting", Phase.DELETING)
     assert world.step().status.current_run is not None
     (create,) = world.step().actions
     assert isinstance(create, CreateRun)
@@ -96,7 +96,7 @@ def test_the_live_run_ends_then_the_indices_go_then_the_pipeline() -> None:
 
 
 def test_a_run_that_still_writes_is_waited_for_although_the_indices_are_deleted() -> None:
-    world = deleting()
+    world = run_until_deleting()
     world.end()
     late = RunSeen("shop-e1-1", 1, RunPhase.RUNNING, writer_alive=True)
     world.seen = replace(world.seen, runs=(*world.seen.runs, late))
@@ -120,7 +120,7 @@ def test_a_suspended_or_continuous_pipeline_is_deleted_like_any_other() -> None:
     assert isinstance(last, CreateRun)
     assert (last.run.kind, last.continuous) == (RunKind.DELETION, False)
     world.step()
-    assert world.live() == "shop-d1-1"
+    assert world.find_live_run() == "shop-d1-1"
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_suspended_or_continuous_pipeline_is_deleted_like_any_other() -> None:
 def test_a_deletion_that_fails_is_tried_until_the_time_is_up(
     failure: Failure, stalled: bool
 ) -> None:
-    world = deleting()
+    world = run_until_deleting()
     for attempt in itertools.count(2):
         world.end(failure)
         decision = world.step()
@@ -137,8 +137,8 @@ def test_a_deletion_that_fails_is_tried_until_the_time_is_up(
             break
         if attempt == 2:
             assert world.status.holds(ConditionType.STALLED) == stalled
-            assert "retain-indices=true" in world.message()
-            assert failure.message in world.message()
+            assert "retain-indices=true" in world.get_message()
+            assert failure.message in world.get_message()
         wait = decision.requeue_after
         assert wait is not None
         assert wait <= 660.0, "it goes on, at maxSeconds"
@@ -146,7 +146,7 @@ def test_a_deletion_that_fails_is_tried_until_the_time_is_up(
         if world.missing:
             break
         world.step()
-        assert world.live() == f"shop-d2-{attempt}"
+        assert world.find_live_run() == f"shop-d2-{attempt}"
         assert attempt < 40
     assert world.seen.deleting_since is not None
     late = (world.now - world.seen.deleting_since).total_seconds()
@@ -174,7 +174,7 @@ def _end_namespace(world: DeletedWorld) -> None:
 
 
 @pytest.mark.parametrize("way", [_edit, _annotate, _wait, _end_namespace])
-@pytest.mark.parametrize("made", [deleting, following])
+@pytest.mark.parametrize("made", [run_until_deleting, run_until_following])
 def test_every_way_out_lets_go_at_once_and_leaves_nothing_of_a_deletion_run(
     way: Callable[[DeletedWorld], None], made: Callable[[], DeletedWorld]
 ) -> None:
@@ -185,7 +185,7 @@ def test_every_way_out_lets_go_at_once_and_leaves_nothing_of_a_deletion_run(
     world.step()
     assert world.missing
     assert not [run for run in world.seen.runs if run.live and "-d" in run.name]
-    if made is deleting:
+    if made is run_until_deleting:
         assert StopRun("shop-d2-1", graceful=False) in world.done
         assert ForgetRun("shop-d2-1") in world.done
     assert world.recorded[-1].reason == "IndicesRetained"
@@ -193,22 +193,22 @@ def test_every_way_out_lets_go_at_once_and_leaves_nothing_of_a_deletion_run(
 
 @pytest.mark.parametrize("corrected", [True, False])
 def test_a_wrong_spec_says_what_to_do_and_holds_nothing_for_ever(corrected: bool) -> None:
-    world = following()
+    world = run_until_following()
     spec = world.seen.spec
     world.seen = replace(world.seen, spec=None, problem="spec.tables: wrong", generation=2)
     world.step()
     world.delete()
     world.step()
     world.step()
-    assert world.live() is None
+    assert world.find_live_run() is None
     assert world.status.holds(ConditionType.STALLED)
-    assert "spec.tables: wrong" in world.message()
-    assert "retain-indices=true" in world.message()
+    assert "spec.tables: wrong" in world.get_message()
+    assert "retain-indices=true" in world.get_message()
     if corrected:
         world.seen = replace(world.seen, spec=spec, problem=None, generation=9)
         world.step()
         world.step()
-        assert world.live() == "shop-d2-1"
+        assert world.find_live_run() == "shop-d2-1"
     else:
         wait = world.step().requeue_after
         assert wait is not None
@@ -218,7 +218,7 @@ def test_a_wrong_spec_says_what_to_do_and_holds_nothing_for_ever(corrected: bool
 
 
 def test_a_deletion_run_is_replaced_when_the_spec_changes_and_is_not_taken_for_done() -> None:
-    world = deleting()
+    world = run_until_deleting()
     world.edit(suspend=True)
     (stop,) = world.step(cut_off=0).actions
     assert stop == StopRun("shop-d2-1", graceful=True)
@@ -230,7 +230,7 @@ def test_a_deletion_run_is_replaced_when_the_spec_changes_and_is_not_taken_for_d
     world.step()
     world.step()
     assert not world.missing
-    assert world.live() == "shop-d3-1"
+    assert world.find_live_run() == "shop-d3-1"
 
 
 @pytest.mark.parametrize("cut_off", [0, 1])
@@ -241,9 +241,9 @@ def test_an_operator_that_dies_between_any_two_steps_ends_the_same_way(cut_off: 
         for number in itertools.count():
             assert number < 60
             world.step(cut_off=cut_off if number == death else None)
-            if world.live() == "shop-e1-1" and world.seen.deleting_since is None:
+            if world.find_live_run() == "shop-e1-1" and world.seen.deleting_since is None:
                 world.delete()
-            elif world.live() == "shop-d2-1":
+            elif world.find_live_run() == "shop-d2-1":
                 world.end()
             if world.missing:
                 break

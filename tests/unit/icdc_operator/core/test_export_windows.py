@@ -37,17 +37,17 @@ OPENING = NOW + timedelta(hours=10)
 TEXT = "waiting for the export window 22:00-06:00 UTC"
 
 
-def waiting(name: str = ORDERS, **more: Any) -> TableStatus:
+def make_waiting(name: str = ORDERS, **more: Any) -> TableStatus:
     """Return a table as a run reports it whose export waits."""
     fields = {"state": TableState.EXPORTING, "export_waits": True, "message": TEXT}
     return TableStatus(name=name, index=name, **(fields | more))
 
 
-def pending(name: str = ORDERS) -> TableStatus:
+def make_pending(name: str = ORDERS) -> TableStatus:
     return TableStatus(name=name, index=name)
 
 
-def idle(window: str, *tables: TableStatus, **more: Any) -> Observed:
+def make_idle(window: str, *tables: TableStatus, **more: Any) -> Observed:
     """Return a pipeline whose last run has ended well a minute ago."""
     ended = NOW - timedelta(minutes=1)
     run = run_record(state=RunState.SUCCEEDED, finished_at=ended)
@@ -66,13 +66,18 @@ def idle(window: str, *tables: TableStatus, **more: Any) -> Observed:
 
 @pytest.mark.parametrize(
     "tables",
-    [(), (pending(),), (waiting(), pending(ITEMS)), (waiting(applied_snapshot_id="3"),)],
+    [
+        (),
+        (make_pending(),),
+        (make_waiting(), make_pending(ITEMS)),
+        (make_waiting(applied_snapshot_id="3"),),
+    ],
     ids=["before the first run", "never exported", "under way", "a gap"],
 )
 def test_where_only_exports_are_due_no_run_starts_before_the_window(
     tables: tuple[TableStatus, ...],
 ) -> None:
-    world = idle(CLOSED, *(tables or (pending(),)))
+    world = make_idle(CLOSED, *(tables or (make_pending(),)))
     if not tables:
         world = replace(world, status=PipelineStatus())
     for minutes in (0, 1, 599):
@@ -95,7 +100,7 @@ def test_where_only_exports_are_due_no_run_starts_before_the_window(
 
 
 def test_it_is_said_once_and_in_the_conditions() -> None:
-    world = idle(CLOSED, pending())
+    world = make_idle(CLOSED, make_pending())
     first = decide(world, NOW).status
     assert [event.reason for event in events.derive_events(world.status, first)] == ["ExportWaits"]
     again = decide(replace(world, status=first), NOW + timedelta(minutes=5)).status
@@ -108,11 +113,11 @@ def test_it_is_said_once_and_in_the_conditions() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "reasons"),
     [
-        (pending(), waiting(), []),
-        (waiting(), waiting(export_waits=None), ["ExportStarted"]),
-        (waiting(export_waits=None), waiting(), []),
-        (make_caught_up(), waiting(applied_snapshot_id="7"), []),
-        (make_caught_up(export_waits=True), waiting(export_waits=None), ["Reexporting"]),
+        (make_pending(), make_waiting(), []),
+        (make_waiting(), make_waiting(export_waits=None), ["ExportStarted"]),
+        (make_waiting(export_waits=None), make_waiting(), []),
+        (make_caught_up(), make_waiting(applied_snapshot_id="7"), []),
+        (make_caught_up(export_waits=True), make_waiting(export_waits=None), ["Reexporting"]),
     ],
 )
 def test_an_export_starts_when_it_writes(
@@ -126,7 +131,7 @@ def test_an_export_starts_when_it_writes(
 
 def test_an_export_that_waits_has_no_estimate() -> None:
     progress = ExportProgress(chunks_total=4, chunks_done=1, rows_per_second=9, estimated_end=NOW)
-    running = PipelineStatus(tables=(waiting(export=progress),), current_run=run_record())
+    running = PipelineStatus(tables=(make_waiting(export=progress),), current_run=run_record())
     summary = summarise(running).summary
     assert summary is not None
     assert summary.export == "1/4"
@@ -134,14 +139,14 @@ def test_an_export_that_waits_has_no_estimate() -> None:
 
 def test_a_table_that_is_exported_is_followed_while_another_waits() -> None:
     behind = make_caught_up(applied_snapshot_id="6")
-    run = decide(idle(CLOSED, behind, pending(ITEMS)), NOW).status.current_run
+    run = decide(make_idle(CLOSED, behind, make_pending(ITEMS)), NOW).status.current_run
     assert run is not None
     # It exports nothing.
     assert run.kind is RunKind.CHANGELOG
 
 
 def test_with_nothing_new_the_next_run_is_when_the_window_opens() -> None:
-    world = idle(CLOSED, make_caught_up(), waiting(ITEMS))
+    world = make_idle(CLOSED, make_caught_up(), make_waiting(ITEMS))
     decision = decide(world, NOW)
     assert decision.status.current_run is None
     ready = decision.status.find_condition(ConditionType.EXPORTED)
@@ -152,7 +157,7 @@ def test_with_nothing_new_the_next_run_is_when_the_window_opens() -> None:
 @pytest.mark.parametrize("state", [TableState.STREAMING, TableState.COMPLETE])
 def test_a_re_export_that_waits_is_due_when_the_window_opens(state: TableState) -> None:
     mode = "ExportOnly" if state is TableState.COMPLETE else "ExportAndStream"
-    world = idle(CLOSED, make_caught_up(state=state, export_waits=True), mode=mode)
+    world = make_idle(CLOSED, make_caught_up(state=state, export_waits=True), mode=mode)
     due = schedule.find_next_due(world.status, world, _get_spec(world), now=NOW)
     assert due.at == OPENING
     ready = decide(world, NOW).status.find_condition(ConditionType.READY)
@@ -162,28 +167,30 @@ def test_a_re_export_that_waits_is_due_when_the_window_opens(state: TableState) 
 
 def test_in_the_window_one_that_still_waits_is_polled_and_not_at_once() -> None:
     """Such as by a driver whose clock is behind the operator's."""
-    world = idle(OPEN, waiting(applied_snapshot_id="7"))
+    world = make_idle(OPEN, make_waiting(applied_snapshot_id="7"))
     due = schedule.find_next_due(world.status, world, _get_spec(world), now=NOW)
     assert due.at == NOW - timedelta(minutes=1) + timedelta(seconds=10)
 
 
 @pytest.mark.parametrize("window", ["", OPEN])
 def test_without_a_window_and_in_it_exports_begin(window: str) -> None:
-    assert decide(idle(window, pending()), NOW).status.current_run is not None
+    assert decide(make_idle(window, make_pending()), NOW).status.current_run is not None
 
 
 def test_a_table_that_waits_for_a_person_is_no_reason_to_hold_the_others() -> None:
-    stalled = waiting(ITEMS, state=TableState.STALLED, reason=TableReason.GAP, export_waits=None)
+    stalled = make_waiting(
+        ITEMS, state=TableState.STALLED, reason=TableReason.GAP, export_waits=None
+    )
     behind = make_caught_up(applied_snapshot_id="6")
-    assert decide(idle(CLOSED, behind, stalled), NOW).status.current_run is not None
+    assert decide(make_idle(CLOSED, behind, stalled), NOW).status.current_run is not None
 
 
 @pytest.mark.parametrize(("waits", "stays"), [(True, True), (False, False)])
 def test_no_run_ends_for_a_comparison_that_waits_for_the_window(waits: bool, stays: bool) -> None:
     """Another one would start after each pollInterval, until the window opens."""
     changelog, verify = {"trigger": "Continuous"}, {"nonce": 1, "mode": "Verify"}
-    tables = (make_caught_up(), waiting(ITEMS) if waits else make_caught_up(ITEMS))
-    world = idle(CLOSED, *tables, changelog=changelog, resync=verify)
+    tables = (make_caught_up(), make_waiting(ITEMS) if waits else make_caught_up(ITEMS))
+    world = make_idle(CLOSED, *tables, changelog=changelog, resync=verify)
     run = run_record(state=RunState.PLANNED, kind=RunKind.CHANGELOG)
     asked = ObservedTriggers(resync_nonce=1)
     begun = {"current_run": run, "observed_triggers": asked}

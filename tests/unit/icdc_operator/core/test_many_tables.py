@@ -34,55 +34,55 @@ SPEC = make_spec(*NAMES)
 LEFT = f"; and {MAX_TABLES - MAX_LISTED} more"
 
 
-def message_of(kind: ConditionType, *tables: TableStatus) -> str:
+def build_message(kind: ConditionType, *tables: TableStatus) -> str:
     last = run_record(state=RunState.SUCCEEDED, finished_at=NOW, generation=1)
     status = PipelineStatus(observed_generation=1, tables=tables, last_run=last)
     conditions = summary.build_conditions(status, make_observed(SPEC), now=NOW)
     return next(condition.message for condition in conditions if condition.type == kind)
 
 
-def stalled(name: str, text: str = "m" * MAX_TEXT) -> TableStatus:
+def make_stalled(name: str, text: str = "m" * MAX_TEXT) -> TableStatus:
     fields = {"state": TableState.STALLED, "reason": TableReason.GAP, "message": text}
     return TableStatus(name=name, index=name, **fields)
 
 
-def pending(name: str) -> TableStatus:
+def make_pending(name: str) -> TableStatus:
     return TableStatus(name=name, index=name)
 
 
-def refusing(name: str) -> TableStatus:
+def make_refusing(name: str) -> TableStatus:
     return make_caught_up(name, dead_letters=7)
 
 
-def unpinned(name: str) -> TableStatus:
+def make_unpinned(name: str) -> TableStatus:
     return make_caught_up(name, snapshot_pinned=False, pin_message="m" * MAX_TEXT)
 
 
-def behind(name: str) -> TableStatus:
+def make_behind(name: str) -> TableStatus:
     return make_caught_up(name, snapshots_behind=3)
 
 
-def duplicated(name: str) -> TableStatus:
+def make_duplicated(name: str) -> TableStatus:
     return make_caught_up(name, duplicates=Duplicates(count=9, samples=("i" * 253,) * 20))
 
 
 @pytest.mark.parametrize(
     ("kind", "table"),
     [
-        (ConditionType.STALLED, stalled),
-        (ConditionType.READY, stalled),
-        (ConditionType.READY, duplicated),
-        (ConditionType.EXPORTED, pending),
-        (ConditionType.CAUGHT_UP, behind),
-        (ConditionType.SNAPSHOTS_PINNED, unpinned),
-        (ConditionType.DEAD_LETTERS, refusing),
+        (ConditionType.STALLED, make_stalled),
+        (ConditionType.READY, make_stalled),
+        (ConditionType.READY, make_duplicated),
+        (ConditionType.EXPORTED, make_pending),
+        (ConditionType.CAUGHT_UP, make_behind),
+        (ConditionType.SNAPSHOTS_PINNED, make_unpinned),
+        (ConditionType.DEAD_LETTERS, make_refusing),
     ],
 )
 def test_a_condition_names_some_tables_and_counts_the_others(
     kind: ConditionType, table: object
 ) -> None:
     assert callable(table)
-    message = message_of(kind, *map(table, NAMES))
+    message = build_message(kind, *map(table, NAMES))
     assert len(message) < MAX_TEXT
     assert message.endswith(LEFT)
     assert [name in message for name in NAMES[: MAX_LISTED + 1]] == [True] * MAX_LISTED + [False]
@@ -99,17 +99,17 @@ def test_a_list_is_cut_only_where_it_is_too_long() -> None:
 
 def test_a_table_without_a_message_about_its_pin_has_it_in_the_log() -> None:
     table = make_caught_up(NAMES[0], snapshot_pinned=False)
-    assert message_of(ConditionType.SNAPSHOTS_PINNED, table) == (
+    assert build_message(ConditionType.SNAPSHOTS_PINNED, table) == (
         f"{NAMES[0]}: see the log of the run"
     )
 
 
 def test_what_happens_to_many_tables_at_once_is_one_event_for_each_reason() -> None:
-    before = PipelineStatus(tables=tuple(map(pending, NAMES)))
+    before = PipelineStatus(tables=tuple(map(make_pending, NAMES)))
     changed = (
-        *map(stalled, NAMES[:450]),
-        *map(refusing, NAMES[450:455]),
-        *map(pending, NAMES[455:]),
+        *map(make_stalled, NAMES[:450]),
+        *map(make_refusing, NAMES[450:455]),
+        *map(make_pending, NAMES[455:]),
     )
     events = derive_events(before, PipelineStatus(tables=changed))
     assert [event.reason for event in events] == ["TableStalled", *["DeadLetters"] * 5]

@@ -24,13 +24,13 @@ from icdc_testing.operator.deciding.comparing import (
 )
 from icdc_testing.operator.deciding.pipelines import NOW, make_caught_up, make_spec
 
-from .followed_pipeline import RUN, TABLES, following, seen
-from .proven_pipeline import EVERY, compared, hours, idle, planned
+from .followed_pipeline import RUN, TABLES, make_followed, make_run
+from .proven_pipeline import EVERY, get_planned_kind, make_compared, make_hours, make_idle
 
 pytestmark = pytest.mark.unit
 
 
-def created(world: Observed, decision: Decision) -> CreateRun:
+def decide_creation(world: Observed, decision: Decision) -> CreateRun:
     (action,) = decide(replace(world, status=decision.status), NOW).actions
     assert isinstance(action, CreateRun)
     return action
@@ -49,55 +49,55 @@ def created(world: Observed, decision: Decision) -> CreateRun:
 def test_a_table_is_compared_again_after_eight_tenths_of_the_time(
     age: float, head: str, kind: RunKind | None
 ) -> None:
-    decision = decide(idle(compared(ORDERS, age), head=head), NOW)
-    assert planned(decision) == kind
+    decision = decide(make_idle(make_compared(ORDERS, age), head=head), NOW)
+    assert get_planned_kind(decision) == kind
     if kind is None:
-        assert decision.requeue_after == pytest.approx(hours(8 - age).total_seconds())
+        assert decision.requeue_after == pytest.approx(make_hours(8 - age).total_seconds())
 
 
 @pytest.mark.parametrize(
     ("second", "tables"),
     [
-        (compared(ITEMS, 7.1), (ORDERS, ITEMS)),
-        (compared(ITEMS, 6.9), (ORDERS,)),
+        (make_compared(ITEMS, 7.1), (ORDERS, ITEMS)),
+        (make_compared(ITEMS, 6.9), (ORDERS,)),
         (make_caught_up(ITEMS), (ORDERS, ITEMS)),
-        (compared(ITEMS, 30, state=TableState.EXPORTING), (ORDERS,)),
-        (compared(ITEMS, 30, state=TableState.STALLED), (ORDERS,)),
-        (compared(ITEMS, 0.9, equal=None), (ORDERS, ITEMS)),
-        (compared(ITEMS, 0.9, equal=None, reason="SourceUnavailable"), (ORDERS, ITEMS)),
-        (compared(ITEMS, 6.9, equal=None, reason="Gap"), (ORDERS,)),
-        (compared(ITEMS, 0.0, equal=None), (ORDERS, ITEMS)),
-        (compared(ITEMS, 0.0, equal=False), (ORDERS,)),
+        (make_compared(ITEMS, 30, state=TableState.EXPORTING), (ORDERS,)),
+        (make_compared(ITEMS, 30, state=TableState.STALLED), (ORDERS,)),
+        (make_compared(ITEMS, 0.9, equal=None), (ORDERS, ITEMS)),
+        (make_compared(ITEMS, 0.9, equal=None, reason="SourceUnavailable"), (ORDERS, ITEMS)),
+        (make_compared(ITEMS, 6.9, equal=None, reason="Gap"), (ORDERS,)),
+        (make_compared(ITEMS, 0.0, equal=None), (ORDERS, ITEMS)),
+        (make_compared(ITEMS, 0.0, equal=False), (ORDERS,)),
     ],
 )
 def test_tables_that_are_due_soon_share_a_run_with_one_executor(
     second: TableStatus, tables: tuple[str, ...]
 ) -> None:
-    world = idle(compared(ORDERS, 8), second, verify={"every": "10h", "maxCpu": 2.5})
-    action = created(world, decide(world, NOW))
+    world = make_idle(make_compared(ORDERS, 8), second, verify={"every": "10h", "maxCpu": 2.5})
+    action = decide_creation(world, decide(world, NOW))
     assert (action.tables, action.max_cpu, action.continuous) == (tables, 2.5, False)
 
 
 @pytest.mark.parametrize(
     "world",
     [
-        idle(compared(ORDERS, 30, state=TableState.EXPORTING)),
-        idle(compared(ORDERS, 0.9, equal=None)),
-        idle(compared(ORDERS, 30), verify={"maxCpu": 1}),
-        idle(compared(ORDERS, 30), suspend=True),
+        make_idle(make_compared(ORDERS, 30, state=TableState.EXPORTING)),
+        make_idle(make_compared(ORDERS, 0.9, equal=None)),
+        make_idle(make_compared(ORDERS, 30), verify={"maxCpu": 1}),
+        make_idle(make_compared(ORDERS, 30), suspend=True),
         # Until they are read nobody knows whether replication is due.
-        replace(idle(compared(ORDERS, 8.5)), heads=None),
+        replace(make_idle(make_compared(ORDERS, 8.5)), heads=None),
     ],
     ids=["incomplete", "no result just now", "never", "suspended", "heads unread"],
 )
 def test_no_table_is_compared_that_is_not_due(world: Observed) -> None:
-    assert planned(decide(world, NOW)) is None
+    assert get_planned_kind(decide(world, NOW)) is None
 
 
 def test_a_comparison_that_is_queued_does_not_change_when_replication_is_due() -> None:
-    world = replace(idle(compared(ORDERS, 9)), queued=Queued(poll_after=60.0))
+    world = replace(make_idle(make_compared(ORDERS, 9)), queued=Queued(poll_after=60.0))
     decision = decide(world, NOW)
-    assert (planned(decision), decision.requeue_after) == (None, 60.0)
+    assert (get_planned_kind(decision), decision.requeue_after) == (None, 60.0)
     assert decision.status.next_attempt_time is None
 
 
@@ -107,24 +107,24 @@ def test_a_comparison_that_is_queued_does_not_change_when_replication_is_due() -
         (make_caught_up(ORDERS), "7", 0.0, RunKind.VERIFY),
         (make_caught_up(ORDERS), "8", 8.9, RunKind.CHANGELOG),
         (make_caught_up(ORDERS), "8", 9.0, RunKind.VERIFY),
-        (compared(ORDERS, 8.9, equal=None), "8", 30.0, RunKind.CHANGELOG),
-        (compared(ORDERS, 9.0, equal=None), "8", 30.0, RunKind.VERIFY),
+        (make_compared(ORDERS, 8.9, equal=None), "8", 30.0, RunKind.CHANGELOG),
+        (make_compared(ORDERS, 9.0, equal=None), "8", 30.0, RunKind.VERIFY),
     ],
 )
 def test_replication_comes_first_where_there_is_no_result_too(
     table: TableStatus, head: str, since: float, kind: RunKind
 ) -> None:
     """`since`: for how many hours the condition Verified has been Unknown."""
-    world = idle(table, head=head)
+    world = make_idle(table, head=head)
     verified = Condition(
         type=ConditionType.VERIFIED,
         status=ConditionStatus.UNKNOWN,
         reason="NotVerified",
         message="",
-        last_transition_time=NOW - hours(since),
+        last_transition_time=NOW - make_hours(since),
     )
     status = world.status.model_copy(update={"conditions": (verified,)})
-    assert planned(decide(replace(world, status=status), NOW)) == kind
+    assert get_planned_kind(decide(replace(world, status=status), NOW)) == kind
 
 
 @pytest.mark.parametrize(
@@ -138,10 +138,10 @@ def test_replication_comes_first_where_there_is_no_result_too(
 def test_a_comparison_in_the_future_is_no_proof(
     ahead: int, every: str, reason: str, kind: RunKind | None
 ) -> None:
-    decision = decide(idle(compared(ORDERS, -ahead / 3600), verify={"every": every}), NOW)
+    decision = decide(make_idle(make_compared(ORDERS, -ahead / 3600), verify={"every": every}), NOW)
     verified = decision.status.find_condition(ConditionType.VERIFIED)
     assert verified is not None
-    assert (verified.reason, planned(decision)) == (reason, kind)
+    assert (verified.reason, get_planned_kind(decision)) == (reason, kind)
 
 
 @pytest.mark.parametrize(
@@ -155,24 +155,24 @@ def test_a_comparison_in_the_future_is_no_proof(
 def test_nothing_but_a_failure_goes_before_a_comparison_in_the_end(
     update: dict[str, Any], kind: RunKind
 ) -> None:
-    world = idle(compared(ORDERS, 9), head="8")
+    world = make_idle(make_compared(ORDERS, 9), head="8")
     decision = decide(replace(world, status=world.status.model_copy(update=update)), NOW)
-    assert planned(decision) == kind
+    assert get_planned_kind(decision) == kind
 
 
 def test_a_request_whose_tables_are_not_complete_is_not_answered_by_a_proof() -> None:
     exporting = make_caught_up(ITEMS, state=TableState.EXPORTING)
-    world = idle(compared(ORDERS, 9), exporting, head="8", **make_ask())
+    world = make_idle(make_compared(ORDERS, 9), exporting, head="8", **make_ask())
     triggers = resyncs.record_triggers(world.status, make_spec(**make_ask()), epoch=5)
     status = world.status.model_copy(update={"observed_triggers": triggers})
-    assert planned(decide(replace(world, status=status), NOW)) == RunKind.CHANGELOG
+    assert get_planned_kind(decide(replace(world, status=status), NOW)) == RunKind.CHANGELOG
 
 
 @pytest.mark.parametrize(("age", "ends"), [(8.5, False), (9.0, True)])
 def test_a_run_that_lingers_makes_room_in_the_end(age: float, ends: bool) -> None:
-    world = following(changelog={"lingerSeconds": 60}, **EVERY)
-    tables = tuple(compared(name, age) for name in TABLES)
-    report = seen(takes_questions=False, lingers=True)
+    world = make_followed(changelog={"lingerSeconds": 60}, **EVERY)
+    tables = tuple(make_compared(name, age) for name in TABLES)
+    report = make_run(takes_questions=False, lingers=True)
     world = replace(world, status=world.status.model_copy(update={"tables": tables}))
     decision = decide(replace(world, runs=(report,)), NOW)
     assert (decision.actions == (StopRun(RUN.name, graceful=True),)) == ends
@@ -217,7 +217,7 @@ def test_one_that_fails_holds_up_nothing_and_is_tried_again_after_a_tenth(
     assert (world.status.next_attempt_time, world.status.consecutive_failures) == (None, 0)
     assert world.verified[1] == "NotVerified"
     assert world.status.current_run is None
-    world.now += hours(1)
+    world.now += make_hours(1)
     world.start()
     assert (world.created[-1].run.kind, world.created[-1].tables) == (RunKind.VERIFY, (ITEMS,))
 
@@ -241,16 +241,19 @@ def test_a_fault_of_the_comparison_stalls_no_table_and_counts_as_its_result(
 @pytest.mark.parametrize(
     ("tables", "expected"),
     [
-        ((compared(ORDERS, 10.1), compared(ITEMS, 1)), ("Unknown", "Overdue")),
-        ((compared(ORDERS, 9.9), compared(ITEMS, 1)), ("True", "Equal")),
-        ((compared(ORDERS, 9.9), make_caught_up(ITEMS)), ("Unknown", "NotVerified")),
-        ((compared(ORDERS, 10.1, equal=False), compared(ITEMS, 1)), ("False", "Different")),
+        ((make_compared(ORDERS, 10.1), make_compared(ITEMS, 1)), ("Unknown", "Overdue")),
+        ((make_compared(ORDERS, 9.9), make_compared(ITEMS, 1)), ("True", "Equal")),
+        ((make_compared(ORDERS, 9.9), make_caught_up(ITEMS)), ("Unknown", "NotVerified")),
+        (
+            (make_compared(ORDERS, 10.1, equal=False), make_compared(ITEMS, 1)),
+            ("False", "Different"),
+        ),
     ],
 )
 def test_the_condition_says_that_a_comparison_is_overdue(
     tables: tuple[TableStatus, ...], expected: tuple[str, str]
 ) -> None:
-    verified = decide(idle(*tables), NOW).status.find_condition(ConditionType.VERIFIED)
+    verified = decide(make_idle(*tables), NOW).status.find_condition(ConditionType.VERIFIED)
     assert verified is not None
     assert (verified.status.value, verified.reason) == expected
     if verified.reason == "Overdue":
@@ -258,19 +261,21 @@ def test_the_condition_says_that_a_comparison_is_overdue(
 
 
 def test_the_age_is_measured_beside_its_limit() -> None:
-    world = idle(compared(ORDERS, 5), compared(ITEMS, 3, equal=None))
-    assert progress.find_oldest_proof(world.status) == NOW - hours(5)
+    world = make_idle(make_compared(ORDERS, 5), make_compared(ITEMS, 3, equal=None))
+    assert progress.find_oldest_proof(world.status) == NOW - make_hours(5)
     status = decide(world, NOW).status
     # The table without a result counts from when the condition ceased to hold, which is now.
     assert measure(world, status, None).proof == Used(
-        int((NOW - hours(5)).timestamp()), int(hours(10).total_seconds())
+        int((NOW - make_hours(5)).timestamp()), int(make_hours(10).total_seconds())
     )
     only = status.model_copy(update={"tables": status.tables[1:]})
     assert progress.find_oldest_proof(only) == NOW
     # That it is compared may have been promised only now.
     never = status.model_copy(update={"tables": (make_caught_up(ITEMS),)})
     assert progress.find_oldest_proof(never) is None
-    assert measure(idle(make_caught_up(), suspend=True), PipelineStatus(), None).proof == Used()
+    assert (
+        measure(make_idle(make_caught_up(), suspend=True), PipelineStatus(), None).proof == Used()
+    )
 
 
 def test_a_limit_that_has_no_effect_is_a_caution() -> None:

@@ -15,20 +15,29 @@ from icdc_operator.core.observed import Observed
 from icdc_testing.operator.deciding.comparing import ORDERS
 from icdc_testing.operator.deciding.pipelines import NOW
 
-from .followed_pipeline import EQUAL, RUN, TABLES, VERIFY, asked_of, following, resync, seen
-from .proven_pipeline import EVERY, compared, hours, idle, planned
+from .followed_pipeline import (
+    EQUAL,
+    RUN,
+    TABLES,
+    VERIFY,
+    get_question,
+    make_followed,
+    make_run,
+    resync,
+)
+from .proven_pipeline import EVERY, get_planned_kind, make_compared, make_hours, make_idle
 
 pytestmark = pytest.mark.unit
 
 
-def continuous(age: float, *, started: float = 2, **spec: Any) -> Observed:
+def make_continuous(age: float, *, started: float = 2, **spec: Any) -> Observed:
     """Return a pipeline whose continuous run follows two tables."""
-    return _of_age(following(**(EVERY | spec)), age, started=started)
+    return _set_age(make_followed(**(EVERY | spec)), age, started=started)
 
 
-def _of_age(world: Observed, age: float, *, started: float) -> Observed:
-    run = RUN.model_copy(update={"started_at": NOW - hours(started)})
-    tables = tuple(compared(name, age) for name in TABLES)
+def _set_age(world: Observed, age: float, *, started: float) -> Observed:
+    run = RUN.model_copy(update={"started_at": NOW - make_hours(started)})
+    tables = tuple(make_compared(name, age) for name in TABLES)
     update = {"current_run": run, "tables": tables}
     return replace(world, status=world.status.model_copy(update=update))
 
@@ -37,37 +46,37 @@ def _of_age(world: Observed, age: float, *, started: float) -> Observed:
 def test_a_continuous_run_is_asked_once_it_is_due_and_has_run_for_a_tenth(
     age: float, started: float
 ) -> None:
-    assert decide(continuous(age, started=started), NOW).actions == ()
+    assert decide(make_continuous(age, started=started), NOW).actions == ()
 
 
 def test_with_the_trigger_continuous_no_run_of_its_own_compares() -> None:
-    world = idle(compared(ORDERS, 30), changelog={"trigger": "Continuous"})
+    world = make_idle(make_compared(ORDERS, 30), changelog={"trigger": "Continuous"})
     decision = decide(replace(world, heads=None, heads_watched=False), NOW)
-    assert planned(decision) == RunKind.CHANGELOG
+    assert get_planned_kind(decision) == RunKind.CHANGELOG
 
 
-def begun(world: Observed, question: RunQuestion, *entries: dict[str, Any]) -> Observed:
+def take_up(world: Observed, question: RunQuestion, *entries: dict[str, Any]) -> Observed:
     """Return the same once the driver has taken up the question; complete with an entry."""
     answer = {"question": question.id, "complete": bool(entries), "tables": list(entries)}
-    return replace(world, runs=(seen(result=answer),))
+    return replace(world, runs=(make_run(result=answer),))
 
 
 def test_a_continuous_run_compares_table_after_table_and_each_answer_counts() -> None:
-    world = continuous(8.5, verify={"every": "10h", "onDifference": "Repair"})
-    first = asked_of(decide(world, NOW))
+    world = make_continuous(8.5, verify={"every": "10h", "onDifference": "Repair"})
+    first = get_question(decide(world, NOW))
     assert first is not None
     assert (first.mode, first.tables) == ("repair", TABLES[:1])
     later = NOW + timedelta(minutes=20)
-    assert asked_of(decide(world, later)) == first, "it is the same until it is answered"
+    assert get_question(decide(world, later)) == first, "it is the same until it is answered"
 
-    decision = decide(begun(world, first, EQUAL[0]), later)
-    second = asked_of(decision)
+    decision = decide(take_up(world, first, EQUAL[0]), later)
+    second = get_question(decision)
     assert second is not None
     assert second.tables == TABLES[1:]
     differs = EQUAL[1] | {"equal": False, "missing": {"count": 1, "samples": ["7"]}}
-    world = begun(replace(world, status=decision.status), second, differs)
+    world = take_up(replace(world, status=decision.status), second, differs)
     decision = decide(world, later)
-    assert asked_of(decision) is None
+    assert get_question(decision) is None
     results = [table.verification for table in decision.status.tables]
     assert [(one.equal, one.at, one.nonce) for one in results if one] == [
         (True, later, None),
@@ -81,23 +90,23 @@ def test_a_continuous_run_compares_table_after_table_and_each_answer_counts() ->
 
 
 def test_what_the_driver_has_begun_is_asked_whatever_the_states_of_tables_are() -> None:
-    world = continuous(8.5)
-    question = asked_of(decide(world, NOW))
+    world = make_continuous(8.5)
+    question = get_question(decide(world, NOW))
     assert question is not None
-    world = begun(world, question)
+    world = take_up(world, question)
     stalled = {"state": TableState.STALLED, "reason": TableReason.SOURCE_UNAVAILABLE}
     tables = (world.status.tables[0].model_copy(update=stalled), world.status.tables[1])
     (run,) = world.runs
     assert run.report is not None
     run = replace(run, report=run.report.model_copy(update={"tables": tables}))
-    assert asked_of(decide(replace(world, runs=(run,)), NOW)) == question
+    assert get_question(decide(replace(world, runs=(run,)), NOW)) == question
 
 
 def test_a_person_s_question_goes_before_a_proof_that_was_begun() -> None:
-    world = continuous(8.5)
-    question = asked_of(decide(world, NOW))
+    world = make_continuous(8.5)
+    question = get_question(decide(world, NOW))
     assert question is not None
-    asked = asked_of(decide(replace(begun(world, question), ask=VERIFY), NOW))
+    asked = get_question(decide(replace(take_up(world, question), ask=VERIFY), NOW))
     assert asked is not None
     assert asked.id == VERIFY.id
 
@@ -106,17 +115,17 @@ def test_a_person_s_question_goes_before_a_proof_that_was_begun() -> None:
     "name", ["proof-9-{past}-2000", "proof-0-{past}-1999", "proof-0-9999999999999999-2000", 7]
 )
 def test_what_a_driver_names_that_it_was_not_asked_is_not_recorded(name: Any) -> None:
-    world = continuous(1)
-    past = int((NOW - hours(0.5)).timestamp() * 1000)
+    world = make_continuous(1)
+    past = int((NOW - make_hours(0.5)).timestamp() * 1000)
     name = name.format(past=past) if isinstance(name, str) else name
     answer = {"question": name, "complete": True, "tables": EQUAL}
-    decision = decide(replace(world, runs=(seen(result=answer),)), NOW)
+    decision = decide(replace(world, runs=(make_run(result=answer),)), NOW)
     assert decision.status.tables == world.status.tables
 
 
 def test_what_a_person_requests_comes_before() -> None:
-    world = _of_age(resync(**EVERY), 30, started=30)
+    world = _set_age(resync(**EVERY), 30, started=30)
     adopted = decide(world, NOW)
-    question = asked_of(decide(replace(world, status=adopted.status), NOW))
+    question = get_question(decide(replace(world, status=adopted.status), NOW))
     assert question is not None
     assert question.id.startswith("resync-1-")

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 ORDERS, ITEMS = "shop.orders", "shop.items"
 
 
-def spec_of(**resync: Any) -> Any:
+def build_spec(**resync: Any) -> Any:
     return make_spec(ORDERS, ITEMS, resync=resync)
 
 
@@ -27,10 +27,10 @@ class PlannedPipeline:
         self.status = status or PipelineStatus()
         self.epoch = 1000
 
-    def plans(self, **resync: Any) -> tuple[Reexport | None, RunKind | None]:
+    def plan(self, **resync: Any) -> tuple[Reexport | None, RunKind | None]:
         """Return the re-export that a run of that spec owes, and the comparison that it leaves."""
         self.epoch += 1
-        spec = spec_of(**resync)
+        spec = build_spec(**resync)
         triggers = resyncs.record_triggers(self.status, spec, epoch=self.epoch)
         self.status = self.status.model_copy(update={"observed_triggers": triggers})
         return resyncs.build_reexport(self.status, spec), comparisons.find_requested(
@@ -47,54 +47,54 @@ class PlannedPipeline:
 @pytest.mark.parametrize("mode", ["Verify", "Repair"])
 def test_mode_and_tables_that_are_taken_out_after_a_comparison_ask_for_nothing(mode: str) -> None:
     pipeline = PlannedPipeline()
-    pipeline.plans(nonce=3)
-    assert pipeline.plans(nonce=4, mode=mode, tables=[ORDERS]) == (None, RunKind(mode))
+    pipeline.plan(nonce=3)
+    assert pipeline.plan(nonce=4, mode=mode, tables=[ORDERS]) == (None, RunKind(mode))
     pipeline.is_answered()
     for tidied in ({"nonce": 4, "mode": mode}, {"nonce": 4}, {"nonce": 4, "tables": [ITEMS]}):
-        assert pipeline.plans(**tidied) == (None, None)
+        assert pipeline.plan(**tidied) == (None, None)
 
 
 def test_tables_that_are_taken_out_after_a_reexport_export_no_others() -> None:
     pipeline = PlannedPipeline()
-    pipeline.plans(nonce=0)
+    pipeline.plan(nonce=0)
     owed = Reexport(nonce=1, tables=(ORDERS,), id=1002)
-    assert pipeline.plans(nonce=1, tables=[ORDERS]) == (owed, None)
-    assert pipeline.plans(nonce=1) == (owed, None)
-    assert pipeline.plans(nonce=1, mode="Verify") == (owed, None)
+    assert pipeline.plan(nonce=1, tables=[ORDERS]) == (owed, None)
+    assert pipeline.plan(nonce=1) == (owed, None)
+    assert pipeline.plan(nonce=1, mode="Verify") == (owed, None)
 
 
 def test_what_is_asked_for_before_a_comparison_was_made_is_still_asked_for_as_it_was() -> None:
     pipeline = PlannedPipeline()
-    pipeline.plans(nonce=0)
-    pipeline.plans(nonce=1, mode="Verify", tables=[ITEMS])
-    assert pipeline.plans(nonce=1) == (None, RunKind.VERIFY)
-    assert comparisons.list_table_names(pipeline.status, spec_of(nonce=1)) == (ITEMS,)
+    pipeline.plan(nonce=0)
+    pipeline.plan(nonce=1, mode="Verify", tables=[ITEMS])
+    assert pipeline.plan(nonce=1) == (None, RunKind.VERIFY)
+    assert comparisons.list_table_names(pipeline.status, build_spec(nonce=1)) == (ITEMS,)
 
 
 def test_every_request_differs_from_every_other_one_of_the_same_nonce() -> None:
     one, other = PlannedPipeline(), PlannedPipeline()
     other.epoch = 5000
     for pipeline in (one, other):
-        pipeline.plans(nonce=0)
-    (first, _), (second, _) = one.plans(nonce=1), other.plans(nonce=1)
+        pipeline.plan(nonce=0)
+    (first, _), (second, _) = one.plan(nonce=1), other.plan(nonce=1)
     assert first is not None
     assert second is not None
     assert first.id != second.id
 
 
 def test_a_nonce_that_was_there_before_the_status_is_told_as_such() -> None:
-    assert PlannedPipeline().plans(nonce=4) == (Reexport(nonce=4, id=None), None)
+    assert PlannedPipeline().plan(nonce=4) == (Reexport(nonce=4, id=None), None)
 
 
 def test_a_nonce_that_shrank_counts_from_there_on() -> None:
     """Such as in a file that is run on a host, where no API server refuses it."""
     pipeline = PlannedPipeline()
-    pipeline.plans(nonce=0)
-    owed, _ = pipeline.plans(nonce=5)
-    assert pipeline.plans(nonce=2) == (owed, None)
-    assert pipeline.plans(nonce=3, mode="Verify") == (None, RunKind.VERIFY)
+    pipeline.plan(nonce=0)
+    owed, _ = pipeline.plan(nonce=5)
+    assert pipeline.plan(nonce=2) == (owed, None)
+    assert pipeline.plan(nonce=3, mode="Verify") == (None, RunKind.VERIFY)
     pipeline.is_answered()
-    again, _ = pipeline.plans(nonce=5)
+    again, _ = pipeline.plan(nonce=5)
     assert again is not None
     assert owed is not None
     assert again.id != owed.id
@@ -102,15 +102,15 @@ def test_a_nonce_that_shrank_counts_from_there_on() -> None:
 
 def test_a_comparison_is_made_for_each_request_also_of_the_same_nonce() -> None:
     pipeline = PlannedPipeline()
-    pipeline.plans(nonce=5, mode="Verify")
+    pipeline.plan(nonce=5, mode="Verify")
     pipeline.is_answered()
-    assert pipeline.plans(nonce=2) == (None, None)
-    assert pipeline.plans(nonce=5, mode="Verify") == (None, RunKind.VERIFY)
+    assert pipeline.plan(nonce=2) == (None, None)
+    assert pipeline.plan(nonce=5, mode="Verify") == (None, RunKind.VERIFY)
 
 
 def test_a_comparison_of_a_table_that_was_taken_out_asks_for_nothing() -> None:
     pipeline = PlannedPipeline()
-    pipeline.plans(nonce=1, mode="Verify", tables=[ITEMS])
+    pipeline.plan(nonce=1, mode="Verify", tables=[ITEMS])
     assert (
         comparisons.find_requested(pipeline.status, make_spec(ORDERS, resync={"nonce": 1})) is None
     )
@@ -119,5 +119,5 @@ def test_a_comparison_of_a_table_that_was_taken_out_asks_for_nothing() -> None:
 def test_a_status_of_an_earlier_version_asks_for_nothing_twice() -> None:
     triggers = ObservedTriggers(resync_nonce=4, verified_nonce=4)
     pipeline = PlannedPipeline(PipelineStatus(observed_triggers=triggers))
-    assert pipeline.plans(nonce=4, mode="Verify") == (None, None)
-    assert pipeline.plans(nonce=4) == (None, None)
+    assert pipeline.plan(nonce=4, mode="Verify") == (None, None)
+    assert pipeline.plan(nonce=4) == (None, None)

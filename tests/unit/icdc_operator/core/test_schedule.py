@@ -29,9 +29,9 @@ ORDERS, ITEMS = "shop.orders", "shop.items"
 Heads = Mapping[str, str | None] | None
 
 
-def idle(*tables: TableStatus, heads: Heads = None, finished: datetime = NOW) -> Observed:
+def make_idle(*tables: TableStatus, heads: Heads = None, finished: datetime = NOW) -> Observed:
     """Return a pipeline whose run has ended well; the adapter tells of heads."""
-    tables = tables or (quiet_for(20),)
+    tables = tables or (make_quiet(20),)
     run = run_record(
         state=RunState.SUCCEEDED, finished_at=finished, planned_at=finished - timedelta(seconds=30)
     )
@@ -40,12 +40,12 @@ def idle(*tables: TableStatus, heads: Heads = None, finished: datetime = NOW) ->
     return replace(make_observed(spec, status), heads=heads, heads_watched=True)
 
 
-def quiet_for(seconds: float, name: str = ORDERS) -> TableStatus:
+def make_quiet(seconds: float, name: str = ORDERS) -> TableStatus:
     """Return a table that had been without a change for so long when the run ended."""
     return make_caught_up(name, applied_at=NOW - timedelta(seconds=seconds))
 
 
-def next_run(world: Observed) -> float | None:
+def measure_wait(world: Observed) -> float | None:
     """Seconds until a run is planned, with nothing new until then."""
     now = NOW
     while (now - NOW).total_seconds() < 7200:
@@ -69,13 +69,13 @@ def next_run(world: Observed) -> float | None:
     ],
 )
 def test_heads_that_are_known_decide_alone(heads: Heads, expected: float | None) -> None:
-    assert next_run(idle(heads=heads)) == expected
+    assert measure_wait(make_idle(heads=heads)) == expected
 
 
 def test_no_look_is_needed_for_heads_that_the_adapter_tells_of() -> None:
-    decision = decide(idle(heads={ORDERS: "7"}), NOW)
+    decision = decide(make_idle(heads={ORDERS: "7"}), NOW)
     assert decision.requeue_after == schedule.LOST_SECONDS
-    asked = decide(replace(idle(heads={ORDERS: "7"}), heads_watched=False), NOW)
+    asked = decide(replace(make_idle(heads={ORDERS: "7"}), heads_watched=False), NOW)
     assert asked.requeue_after == 10.0
 
 
@@ -84,7 +84,7 @@ def test_no_look_is_needed_for_heads_that_the_adapter_tells_of() -> None:
 def test_an_idle_pipeline_gets_a_run_when_its_tags_are_to_be_renewed(
     heads: Heads, pinned: bool | None, renewed: bool
 ) -> None:
-    world = idle(make_caught_up(ORDERS, snapshot_pinned=pinned), heads=heads)
+    world = make_idle(make_caught_up(ORDERS, snapshot_pinned=pinned), heads=heads)
     for days, expected in ((9.9, False), (10.1, renewed)):
         decision = decide(world, NOW + timedelta(days=days))
         assert (decision.status.current_run is not None) == expected
@@ -97,13 +97,13 @@ def test_an_idle_pipeline_gets_a_run_when_its_tags_are_to_be_renewed(
 def test_a_table_without_a_head_is_looked_at_the_less_often_the_longer_it_is_quiet(
     quiet: float, expected: float
 ) -> None:
-    assert next_run(idle(quiet_for(quiet), heads={})) == expected
+    assert measure_wait(make_idle(make_quiet(quiet), heads={})) == expected
 
 
 def test_runs_that_find_nothing_double_the_wait_up_to_ten_minutes() -> None:
     waits, finished, applied = [], NOW, NOW - timedelta(seconds=10)
     for _ in range(9):
-        world = idle(make_caught_up(ORDERS, applied_at=applied), heads={}, finished=finished)
+        world = make_idle(make_caught_up(ORDERS, applied_at=applied), heads={}, finished=finished)
         due = schedule.find_next_due(world.status, world, world.spec, now=finished)  # type: ignore[arg-type]
         assert due.at is not None
         waits.append((due.at - finished).total_seconds())
@@ -113,23 +113,23 @@ def test_runs_that_find_nothing_double_the_wait_up_to_ten_minutes() -> None:
 
 def test_a_table_that_was_never_applied_waits_as_long_as_its_runs_go_back() -> None:
     empty = make_caught_up(ORDERS, applied_snapshot_id=None, current_snapshot_id=None)
-    assert next_run(idle(empty, heads={})) == 30.0
+    assert measure_wait(make_idle(empty, heads={})) == 30.0
 
 
 def test_one_table_without_a_head_does_not_hide_the_news_of_another() -> None:
-    tables = (quiet_for(300), make_caught_up(ITEMS))
-    assert next_run(idle(*tables, heads={ITEMS: "7"})) == 300.0
-    assert next_run(idle(*tables, heads={ITEMS: "8"})) == 0.0
+    tables = (make_quiet(300), make_caught_up(ITEMS))
+    assert measure_wait(make_idle(*tables, heads={ITEMS: "7"})) == 300.0
+    assert measure_wait(make_idle(*tables, heads={ITEMS: "8"})) == 0.0
 
 
 def test_a_head_that_the_last_run_did_not_take_in_starts_no_run_after_run() -> None:
-    world = replace(idle(quiet_for(300), heads={ORDERS: "8"}), old_heads={ORDERS})
-    assert next_run(world) == 300.0
+    world = replace(make_idle(make_quiet(300), heads={ORDERS: "8"}), old_heads={ORDERS})
+    assert measure_wait(world) == 300.0
 
 
 def test_an_export_that_a_run_left_unfinished_goes_on_soon() -> None:
-    table = quiet_for(86400).model_copy(update={"state": TableState.EXPORTING})
-    assert next_run(idle(table, heads={})) == 10.0
+    table = make_quiet(86400).model_copy(update={"state": TableState.EXPORTING})
+    assert measure_wait(make_idle(table, heads={})) == 10.0
 
 
 @pytest.mark.parametrize(
@@ -146,21 +146,21 @@ def test_an_export_that_a_run_left_unfinished_goes_on_soon() -> None:
 def test_a_stalled_table_is_looked_at_when_something_new_is_there(
     reason: TableReason, head: str | None, old: bool, expected: float
 ) -> None:
-    world = idle(make_stalled(reason), heads={ORDERS: head})
+    world = make_idle(make_stalled(reason), heads={ORDERS: head})
     world = replace(world, old_heads={ORDERS} if old else frozenset())
-    assert next_run(world) == expected
+    assert measure_wait(world) == expected
 
 
 def test_a_stalled_table_without_a_head_is_looked_at_after_retry_max_seconds() -> None:
-    assert next_run(idle(make_stalled(TableReason.TABLE_NOT_FOUND), heads={})) == 600.0
+    assert measure_wait(make_idle(make_stalled(TableReason.TABLE_NOT_FOUND), heads={})) == 600.0
 
 
 def test_an_adapter_that_cannot_look_at_all_has_a_run_after_each_interval() -> None:
-    assert next_run(replace(idle(), heads_watched=False)) == 10.0
+    assert measure_wait(replace(make_idle(), heads_watched=False)) == 10.0
 
 
 def test_an_idle_pipeline_waits_for_heads() -> None:
-    assert schedule.waits_for_heads(idle())
+    assert schedule.waits_for_heads(make_idle())
 
 
 def fail_run(world: Observed) -> PipelineStatus:
@@ -178,14 +178,14 @@ def fail_run(world: Observed) -> PipelineStatus:
     ],
 )
 def test_another_spec_does_not_wait_for_heads(spec: dict[str, object]) -> None:
-    world = idle()
+    world = make_idle()
     triggers = {"observed_triggers": ObservedTriggers(restart_nonce=0)}
     world = replace(world, status=world.status.model_copy(update=triggers))
     assert not schedule.waits_for_heads(replace(world, spec=make_spec(**spec)))
 
 
 def test_what_runs_failed_or_is_asked_for_does_not_wait_for_heads() -> None:
-    world = idle()
+    world = make_idle()
     live = make_seen(RunPhase.RUNNING)
     running = world.status.model_copy(update={"current_run": run_record()})
     for other in (
@@ -203,6 +203,6 @@ def test_what_runs_failed_or_is_asked_for_does_not_wait_for_heads() -> None:
 
 def test_a_table_that_is_done_needs_no_head() -> None:
     done = make_caught_up().model_copy(update={"state": TableState.COMPLETE})
-    world = replace(idle(done), spec=make_spec(mode="ExportOnly"))
+    world = replace(make_idle(done), spec=make_spec(mode="ExportOnly"))
     assert not schedule.waits_for_heads(world)
-    assert next_run(replace(world, heads={})) is None
+    assert measure_wait(replace(world, heads={})) is None

@@ -34,7 +34,7 @@ from icdc_testing.operator.deciding.pipelines import (
 pytestmark = pytest.mark.unit
 
 
-def kstatus(resource_generation: int, value: PipelineStatus) -> str:
+def judge(resource_generation: int, value: PipelineStatus) -> str:
     """Return the verdict that Helm, Flux and cli-utils come to, from their published rules."""
     if value.observed_generation != resource_generation:
         return "InProgress"
@@ -52,7 +52,7 @@ def summarize_world(world: Observed, **more: Any) -> PipelineStatus:
     return summary.summarise(value)
 
 
-def exporting(name: str = "shop.orders", **more: Any) -> TableStatus:
+def make_exporting(name: str = "shop.orders", **more: Any) -> TableStatus:
     export = ExportProgress(chunks_total=4, chunks_done=1, rows=10)
     return TableStatus(name=name, index=name, state=TableState.EXPORTING, export=export, **more)
 
@@ -71,7 +71,7 @@ LATER = NOW + timedelta(seconds=10)
         ({}, {"tables": (TableStatus(name="a", index="a"),)}, "InProgress", "Pending", "Exporting"),
         (
             {},
-            {"tables": (exporting(),), "current_run": LIVE_RUN},
+            {"tables": (make_exporting(),), "current_run": LIVE_RUN},
             *("InProgress", "Exporting"),
             "Exporting",
         ),
@@ -93,7 +93,7 @@ LATER = NOW + timedelta(seconds=10)
         (
             {},
             {
-                "tables": (exporting(applied_snapshot_id="7"),),
+                "tables": (make_exporting(applied_snapshot_id="7"),),
                 "last_run": GOOD_RUN,
                 "current_run": LIVE_RUN,
             },
@@ -138,7 +138,7 @@ def test_kstatus_phase_and_ready_agree(
     value = summarize_world(make_observed(make_spec(**spec)), **fields)
     condition = value.find_condition(ConditionType.READY)
     assert condition is not None
-    assert (kstatus(1, value), value.phase, condition.reason) == (verdict, Phase(phase), ready)
+    assert (judge(1, value), value.phase, condition.reason) == (verdict, Phase(phase), ready)
 
 
 def test_a_wrong_spec_is_stalled_with_the_message_of_the_check() -> None:
@@ -148,22 +148,22 @@ def test_a_wrong_spec_is_stalled_with_the_message_of_the_check() -> None:
         condition = value.find_condition(kind)
         assert condition is not None
         assert condition.message == "spec.tables: missing"
-    assert kstatus(1, value) == "Failed"
+    assert judge(1, value) == "Failed"
 
 
 def test_a_new_generation_is_reconciling_until_a_run_of_it_has_taken_hold() -> None:
     old = summarize_world(make_observed(make_spec()), tables=(make_caught_up(),), last_run=GOOD_RUN)
-    assert kstatus(1, old) == "Current"
+    assert judge(1, old) == "Current"
     world = replace(make_observed(make_spec(), old), generation=2)
-    assert kstatus(2, old) == "InProgress"
+    assert judge(2, old) == "InProgress"
     planned = summarize_world(world, current_run=run_record(generation=2, state=RunState.PLANNED))
-    assert kstatus(2, planned) == "InProgress"
+    assert judge(2, planned) == "InProgress"
     live = make_seen(RunPhase.RUNNING, report=make_report(make_caught_up()))
     active = replace(world, runs=(live,))
     in_effect = summarize_world(active, current_run=run_record(generation=2))
-    assert kstatus(2, in_effect) == "Current"
+    assert judge(2, in_effect) == "Current"
     lost_report = replace(world, status=in_effect)
-    assert kstatus(2, summarize_world(lost_report)) == "Current"
+    assert judge(2, summarize_world(lost_report)) == "Current"
 
 
 def test_transition_times_change_only_when_a_status_flips() -> None:
@@ -273,7 +273,7 @@ def test_whether_tags_keep_the_snapshots_is_said_for_all_tables(
 def test_a_catalog_that_only_runs_can_look_at_is_told_of_until_it_can_be_looked_at() -> None:
     tables = (make_caught_up("shop.a"), make_caught_up("shop.b"))
 
-    def message(status: PipelineStatus, heads: dict[str, str | None] | None, **spec: Any) -> str:
+    def describe(status: PipelineStatus, heads: dict[str, str | None] | None, **spec: Any) -> str:
         world = replace(make_observed(make_spec("shop.a", "shop.b", **spec), status), heads=heads)
         condition = summarize_world(world, tables=tables, last_run=GOOD_RUN).find_condition(
             ConditionType.CAUGHT_UP
@@ -285,13 +285,13 @@ def test_a_catalog_that_only_runs_can_look_at_is_told_of_until_it_can_be_looked_
     before = summarize_world(
         make_observed(make_spec("shop.a", "shop.b")), tables=tables, last_run=GOOD_RUN
     )
-    assert message(before, None) == ""
-    partly = message(before, {"shop.a": "7"})
+    assert describe(before, None) == ""
+    partly = describe(before, {"shop.a": "7"})
     assert partly.startswith("as of the last run: the operator cannot read the catalog")
     assert partly.endswith(": shop.b")
     blind = replace(make_observed(make_spec("shop.a", "shop.b"), before), heads={})
     blinded = summarize_world(blind, tables=tables, last_run=GOOD_RUN)
     # While a run is at work nobody looks, and nothing is taken back.
-    assert message(blinded, None).endswith(": shop.a; shop.b")
-    assert message(blinded, {"shop.a": "7", "shop.b": "7"}) == ""
-    assert message(blinded, None, changelog={"trigger": "Continuous"}) == ""
+    assert describe(blinded, None).endswith(": shop.a; shop.b")
+    assert describe(blinded, {"shop.a": "7", "shop.b": "7"}) == ""
+    assert describe(blinded, None, changelog={"trigger": "Continuous"}) == ""

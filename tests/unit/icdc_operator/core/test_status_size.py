@@ -24,12 +24,12 @@ NAMES = [(make_long_name(n), make_long_name(n, MAX_INDEX_BYTES)) for n in range(
 SPEC = parse_pipeline(make_longest_names(), source="shop").spec
 
 
-def largest(text: str = "m") -> PipelineStatus:
+def make_largest(text: str = "m") -> PipelineStatus:
     """Return the largest status of SPEC."""
     return make_full_status(make_full_table(name, index, text) for name, index in NAMES)
 
 
-def texts(status: PipelineStatus) -> set[int]:
+def measure_texts(status: PipelineStatus) -> set[int]:
     """Return the lengths of all messages of tables."""
     messages = (
         text or "" for table in status.tables for text in (table.message, table.pin_message)
@@ -37,22 +37,22 @@ def texts(status: PipelineStatus) -> set[int]:
     return set(map(len, messages))
 
 
-def samples(status: PipelineStatus) -> int:
+def count_samples(status: PipelineStatus) -> int:
     """Return the number of sample ids of all tables."""
     parts = (part for table in status.tables for part in (table.duplicates, table.verification))
     return sum(len(part.samples) for part in parts if part is not None)
 
 
-def size_of(status: PipelineStatus) -> int:
+def measure_status(status: PipelineStatus) -> int:
     return measure_sent(status.to_resource())
 
 
 @pytest.mark.parametrize("character", ["m", "\u00e4", "\U0001f40b", "\x01", "<"])
 def test_the_least_room_is_enough_for_every_table_whatever_is_said_of_it(character: str) -> None:
-    status = largest(character)
+    status = make_largest(character)
     least = status_size.compute_least_bytes(SPEC)
     fitted = status_size.fit(status, least)
-    assert size_of(fitted) <= least < size_of(status)
+    assert measure_status(fitted) <= least < measure_status(status)
     assert [table.name for table in fitted.tables] == [name for name, _ in NAMES]
     # Counts, snapshots and reasons are never cut.
     before, after = status.tables[-1], fitted.tables[-1]
@@ -67,16 +67,16 @@ def test_the_least_room_is_enough_for_every_table_whatever_is_said_of_it(charact
 
 
 def test_texts_are_cut_no_more_than_it_takes_and_before_samples() -> None:
-    status = largest()
+    status = make_largest()
     seen = []
-    room = size_of(status)
+    room = measure_status(status)
     for _ in range(6):
         fitted = status_size.fit(status, room)
-        assert size_of(fitted) <= room
+        assert measure_status(fitted) <= room
         assert status_size.fit(fitted, room) is fitted
         cost = fitted.tables[-1].last_batch is not None
-        seen.append((texts(fitted), cost, samples(fitted) > 0, len(fitted.tables)))
-        room = size_of(fitted) - 1
+        seen.append((measure_texts(fitted), cost, count_samples(fitted) > 0, len(fitted.tables)))
+        room = measure_status(fitted) - 1
     assert seen == [
         ({1024}, True, True, MAX_TABLES),
         ({1024}, False, True, MAX_TABLES),
@@ -89,16 +89,16 @@ def test_texts_are_cut_no_more_than_it_takes_and_before_samples() -> None:
 
 
 def test_a_status_is_not_cut_where_nothing_limits_it() -> None:
-    status = largest()
+    status = make_largest()
     assert status_size.fit(status, None) is status
-    assert status_size.fit(status, size_of(status)) is status
+    assert status_size.fit(status, measure_status(status)) is status
 
 
 def test_a_decision_fits_and_a_second_one_changes_nothing() -> None:
-    status = PipelineStatus(observed_generation=1, tables=largest().tables)
+    status = PipelineStatus(observed_generation=1, tables=make_largest().tables)
     room = status_size.compute_least_bytes(SPEC)
     first = decide(Observed("default", "shop", 1, SPEC, status, status_room=room), NOW).status
-    assert size_of(first) <= room
+    assert measure_status(first) <= room
     assert len(first.tables) == MAX_TABLES
     again = decide(Observed("default", "shop", 1, SPEC, first, status_room=room), NOW).status
     assert again.tables == first.tables

@@ -173,17 +173,19 @@ def test_prometheus_is_sent_to_where_the_driver_answers(
 
 def test_the_image_is_the_pipelines_or_else_the_operators(launch: Make) -> None:
     bare = InstallSettings(image="default:1")
-    assert _image(launch(settings=bare)) == {"image": "default:1"}
-    assert _image(launch(settings=bare, spark={"image": "own:2"})) == {"image": "own:2"}
+    assert _build_image_fields(launch(settings=bare)) == {"image": "default:1"}
+    assert _build_image_fields(launch(settings=bare, spark={"image": "own:2"})) == {
+        "image": "own:2"
+    }
     settings = InstallSettings("default:1", "Always", ("one", "two"))
-    assert _image(launch(settings=settings)) == {
+    assert _build_image_fields(launch(settings=settings)) == {
         "image": "default:1",
         "imagePullPolicy": "Always",
         "imagePullSecrets": ["one", "two"],
     }
 
 
-def _image(launch: Launch) -> dict[str, Any]:
+def _build_image_fields(launch: Launch) -> dict[str, Any]:
     spec = build_spark_application(launch)["spec"]
     return {key: value for key, value in spec.items() if key.startswith("image")}
 

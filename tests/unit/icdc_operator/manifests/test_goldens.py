@@ -32,12 +32,12 @@ class _GoldenDumper(yaml.SafeDumper):
         return True
 
 
-def _text(dumper: _GoldenDumper, value: str) -> yaml.ScalarNode:
+def _represent_text(dumper: _GoldenDumper, value: str) -> yaml.ScalarNode:
     style = "|" if "\n" in value else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
-_GoldenDumper.add_representer(str, _text)
+_GoldenDumper.add_representer(str, _represent_text)
 
 
 @pytest.fixture
@@ -55,26 +55,26 @@ def manifests(
     return make
 
 
-def golden(case: str) -> Path:
+def locate_golden(case: str) -> Path:
     return HERE / "golden" / f"{case}.yaml"
 
 
-def application_of(case: str) -> dict[str, Any]:
-    result: dict[str, Any] = list(yaml.safe_load_all(golden(case).read_text()))[1]
+def read_application(case: str) -> dict[str, Any]:
+    result: dict[str, Any] = list(yaml.safe_load_all(locate_golden(case).read_text()))[1]
     return result
 
 
-def leaves(value: Any) -> Iterator[str]:
+def walk_leaves(value: Any) -> Iterator[str]:
     """Yield every text in a manifest that is not the name of a field."""
     if isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
-            yield from leaves(item)
+            yield from walk_leaves(item)
     else:
         yield str(value)
 
 
-def template_of(case: str, role: str) -> dict[str, Any]:
-    result: dict[str, Any] = application_of(case)["spec"][role]["template"]
+def read_template(case: str, role: str) -> dict[str, Any]:
+    result: dict[str, Any] = read_application(case)["spec"][role]["template"]
     return result
 
 
@@ -89,8 +89,8 @@ def test_the_manifests_are_those_of_the_file(
 ) -> None:
     text = yaml.dump_all(manifests(case), Dumper=_GoldenDumper, sort_keys=False, width=100)
     if os.environ.get("ICDC_WRITE_GOLDENS"):
-        golden(case).write_text(text)
-    assert text == golden(case).read_text()
+        locate_golden(case).write_text(text)
+    assert text == locate_golden(case).read_text()
 
 
 def test_every_golden_belongs_to_a_pipeline() -> None:
@@ -111,7 +111,7 @@ def test_the_full_pipeline_sets_every_field(
 
 @pytest.mark.parametrize("case", CASES)
 def test_an_application_holds_nothing_that_a_catalog_or_index_is_opened_with(case: str) -> None:
-    said = list(leaves(application_of(case)))
+    said = list(walk_leaves(read_application(case)))
     spec = yaml.safe_load((HERE / "pipelines" / f"{case}.yaml").read_text())["spec"]
     catalogs = [spec["catalog"], *(table.get("catalog", {}) for table in spec["tables"])]
     values = [value for catalog in catalogs for value in catalog.get("properties", {}).values()]
@@ -121,7 +121,7 @@ def test_an_application_holds_nothing_that_a_catalog_or_index_is_opened_with(cas
 
 @each_template
 def test_pods_fit_the_restricted_profile(case: str, role: str) -> None:
-    pod = template_of(case, role)["spec"]
+    pod = read_template(case, role)["spec"]
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     main = next(
@@ -138,7 +138,7 @@ def test_pods_fit_the_restricted_profile(case: str, role: str) -> None:
 
 @each_template
 def test_every_mount_has_its_volume_and_its_own_place(case: str, role: str) -> None:
-    pod = template_of(case, role)["spec"]
+    pod = read_template(case, role)["spec"]
     volumes = [volume["name"] for volume in pod["volumes"]]
     assert len(volumes) == len(set(volumes))
     for container in pod["containers"]:
@@ -151,4 +151,4 @@ def test_every_mount_has_its_volume_and_its_own_place(case: str, role: str) -> N
 @each_template
 def test_only_the_driver_has_a_token_unless_the_user_says_so(case: str, role: str) -> None:
     expected = role == "driver" or case == "user-templates"
-    assert template_of(case, role)["spec"]["automountServiceAccountToken"] is expected
+    assert read_template(case, role)["spec"]["automountServiceAccountToken"] is expected

@@ -31,7 +31,7 @@ def launch(role: str = "driver", template: dict[str, Any] | None = None) -> Laun
 OURS = {"driver": build_driver_template(launch()), "executor": build_executor_template(launch())}
 
 
-def items(
+def build_items(
     fields: dict[str, st.SearchStrategy[Any]], key: str, least: int = 0
 ) -> st.SearchStrategy[Any]:
     """List as a user writes them: each item named, no name twice."""
@@ -51,7 +51,7 @@ RESERVED_VOLUMES = ["spark-local-dir-1", "icdc-run"]
 RESERVED_PATHS = ["/etc/icdc/run", "/var/run/icdc/x"]
 
 
-def containers(reserved: bool) -> st.SearchStrategy[Any]:
+def build_containers(reserved: bool) -> st.SearchStrategy[Any]:
     """Main containers and sidecars; `reserved`: also with names that belong to us.
 
     Without these they are never empty, since most of what is drawn at random says little.
@@ -68,11 +68,11 @@ def containers(reserved: bool) -> st.SearchStrategy[Any]:
         "name": st.sampled_from(["A", "B", *(["POD_NAME"] if reserved else [])]),
         "value": st.none() | st.just("x"),
     }
-    return items(
+    return build_items(
         {
             "name": st.sampled_from(["main", "other"]),
-            "env": items(variable, "name", least) | st.none(),
-            "volumeMounts": items(mount, "mountPath", least) | st.none(),
+            "env": build_items(variable, "name", least) | st.none(),
+            "volumeMounts": build_items(mount, "mountPath", least) | st.none(),
             "securityContext": st.none() | st.fixed_dictionaries({}, optional=SECURITY),
         },
         "name",
@@ -80,16 +80,18 @@ def containers(reserved: bool) -> st.SearchStrategy[Any]:
     )
 
 
-def templates(role: str, *, reserved: bool) -> st.SearchStrategy[dict[str, Any]]:
+def build_templates(role: str, *, reserved: bool) -> st.SearchStrategy[dict[str, Any]]:
     """Templates as users write them; without `reserved` all of them are accepted."""
     keys = ["team", "prometheus.io/port", *(["icebergcdc.dev/run"] if reserved else [])]
     texts = st.none() | st.dictionaries(st.sampled_from(keys), st.just("x"), max_size=2)
     names = ["data", "spark-local-dir-9", *(RESERVED_VOLUMES if reserved else [])]
     volume = {"name": st.sampled_from(names), "emptyDir": st.just({})}
     spec = {
-        "containers": containers(reserved) | st.none() if reserved else containers(reserved),
-        "initContainers": st.none() | containers(reserved),
-        "volumes": st.none() | items(volume, "name"),
+        "containers": build_containers(reserved) | st.none()
+        if reserved
+        else build_containers(reserved),
+        "initContainers": st.none() | build_containers(reserved),
+        "volumes": st.none() | build_items(volume, "name"),
         "securityContext": st.none() | st.fixed_dictionaries({}, optional=POD_SECURITY),
         "automountServiceAccountToken": FLAGS if reserved else st.just(True),
         "tolerations": st.just([{"operator": "Exists"}]),
@@ -106,10 +108,10 @@ def templates(role: str, *, reserved: bool) -> st.SearchStrategy[dict[str, Any]]
             "spec": st.none() | st.fixed_dictionaries({}, optional=spec),
         },
     )
-    return (whole | parts if reserved else whole).map(lambda made: _of_role(made, role))
+    return (whole | parts if reserved else whole).map(lambda made: _fit_to_role(made, role))
 
 
-def _of_role(template: dict[str, Any], role: str) -> dict[str, Any]:
+def _fit_to_role(template: dict[str, Any], role: str) -> dict[str, Any]:
     """Return the template, its main container called as the role's, and images for the rest."""
     for container in (template.get("spec") or {}).get("containers") or []:
         if container["name"] == "main":
@@ -123,7 +125,7 @@ def _of_role(template: dict[str, Any], role: str) -> dict[str, Any]:
 def draw_role(draw: st.DrawFn, *, reserved: bool) -> tuple[str, dict[str, Any]]:
     """Return a role and what a user says of it."""
     role = draw(st.sampled_from(["driver", "executor"]))
-    return role, draw(templates(role, reserved=reserved))
+    return role, draw(build_templates(role, reserved=reserved))
 
 
 @given(draw_role(reserved=True))
@@ -140,7 +142,7 @@ def test_merging_twice_is_merging_once_and_changes_neither_side(
 @given(draw_role(reserved=True))
 def test_whatever_the_user_says_holds(case: tuple[str, dict[str, Any]]) -> None:
     role, theirs = case
-    assert list(_not_held(merge_values(OURS[role], theirs), theirs)) == []
+    assert list(_find_losses(merge_values(OURS[role], theirs), theirs)) == []
 
 
 @given(draw_role(reserved=False))
@@ -153,7 +155,7 @@ def test_a_template_that_is_accepted_takes_nothing_from_the_run(
     result = build_driver_template(made) if role == "driver" else build_executor_template(made)
     ours = OURS[role]
     assert ours["metadata"]["labels"].items() <= result["metadata"]["labels"].items()
-    main, actual = _name_parts(ours, role), _name_parts(result, role)
+    main, actual = _find_main_container(ours, role), _find_main_container(result, role)
     for field in ("env", "volumeMounts"):
         assert [item for item in main.get(field, []) if item not in actual[field]] == []
     assert [
@@ -198,7 +200,7 @@ def test_lists_and_nulls_are_merged_so(ours: Any, theirs: Any, expected: Any) ->
     assert merge_values(ours, theirs) == expected
 
 
-def _name_parts(template: dict[str, Any], role: str) -> dict[str, Any]:
+def _find_main_container(template: dict[str, Any], role: str) -> dict[str, Any]:
     result: dict[str, Any] = next(
         container
         for container in template["spec"]["containers"]
@@ -207,19 +209,19 @@ def _name_parts(template: dict[str, Any], role: str) -> dict[str, Any]:
     return result
 
 
-def _not_held(result: Any, theirs: Any, field: str = "") -> Iterator[str]:
+def _find_losses(result: Any, theirs: Any, field: str = "") -> Iterator[str]:
     """Paths at which the result does not hold what the user said."""
     if isinstance(theirs, dict) and isinstance(result, dict):
         for name, value in theirs.items():
             if name not in result:
                 yield name
             else:
-                yield from (f"{name}.{path}" for path in _not_held(result[name], value, name))
+                yield from (f"{name}.{path}" for path in _find_losses(result[name], value, name))
     elif isinstance(theirs, list) and field in LIST_KEYS:
         key = LIST_KEYS[field]
         by_key = {item[key]: item for item in result}
         for item in theirs:
-            yield from _not_held(by_key.get(item[key]), item)
+            yield from _find_losses(by_key.get(item[key]), item)
     elif theirs is None and isinstance(result, dict | list):
         return  # says nothing
     elif result != theirs:

@@ -16,30 +16,33 @@ UNREACHABLE = "node.kubernetes.io/unreachable"
 SPOT = {"key": "spot", "operator": "Exists"}
 
 
-def ours(key: str) -> dict[str, Any]:
+def build_ours(key: str) -> dict[str, Any]:
     """Our toleration of that taint."""
     seconds = {"tolerationSeconds": NODE_LOSS_SECONDS}
     return {"key": key, "operator": "Exists", "effect": "NoExecute", **seconds}
 
 
-def conf_of_user(key: str, **more: Any) -> dict[str, Any]:
+def build_toleration(key: str, **more: Any) -> dict[str, Any]:
     """Return a toleration of a user."""
     return {"key": key, "operator": "Exists", **more}
 
 
-BOTH = [ours(NOT_READY), ours(UNREACHABLE)]
+BOTH = [build_ours(NOT_READY), build_ours(UNREACHABLE)]
 CASES: list[tuple[list[dict[str, Any]] | None, list[dict[str, Any]]]] = [
     (None, BOTH),
     ([], BOTH),
     ([SPOT], [SPOT, *BOTH]),
     (
-        [conf_of_user(UNREACHABLE, effect="NoExecute", tolerationSeconds=5)],
-        [conf_of_user(UNREACHABLE, effect="NoExecute", tolerationSeconds=5), ours(NOT_READY)],
+        [build_toleration(UNREACHABLE, effect="NoExecute", tolerationSeconds=5)],
+        [
+            build_toleration(UNREACHABLE, effect="NoExecute", tolerationSeconds=5),
+            build_ours(NOT_READY),
+        ],
     ),
-    ([conf_of_user(NOT_READY)], [conf_of_user(NOT_READY), ours(UNREACHABLE)]),
+    ([build_toleration(NOT_READY)], [build_toleration(NOT_READY), build_ours(UNREACHABLE)]),
     (
-        [conf_of_user(NOT_READY, effect="NoSchedule")],
-        [conf_of_user(NOT_READY, effect="NoSchedule"), *BOTH],
+        [build_toleration(NOT_READY, effect="NoSchedule")],
+        [build_toleration(NOT_READY, effect="NoSchedule"), *BOTH],
     ),
     ([{"operator": "Exists"}], [{"operator": "Exists"}]),
     (

@@ -41,16 +41,16 @@ EXECUTOR = {
 }
 
 
-def _driver(*arguments: str, **more: str) -> commands.Command:
+def _build_driver_command(*arguments: str, **more: str) -> commands.Command:
     return commands.build_command(["driver", *arguments], {**DRIVER, **more})
 
 
-def _option(command: commands.Command, name: str) -> str:
+def _get_option(command: commands.Command, name: str) -> str:
     return command.arguments[command.arguments.index(name) + 1]
 
 
 def test_the_driver_is_python_so_that_it_gets_the_signal_to_stop() -> None:
-    driver = _driver(*PROPERTIES, *RUNNER, *APPLICATION)
+    driver = _build_driver_command(*PROPERTIES, *RUNNER, *APPLICATION)
     assert driver.arguments == (sys.executable, pod_paths.APPLICATION_FILE, pod_paths.REQUEST_FILE)
 
 
@@ -69,12 +69,12 @@ def test_the_driver_is_python_so_that_it_gets_the_signal_to_stop() -> None:
     ],
 )
 def test_the_options_of_spark_submit_reach_the_jvm(options: list[str], option: str) -> None:
-    driver = _driver(*options, *RUNNER, *APPLICATION)
+    driver = _build_driver_command(*options, *RUNNER, *APPLICATION)
     assert driver.environment["PYSPARK_SUBMIT_ARGS"] == option
 
 
 def test_an_argument_of_the_application_is_no_option_of_spark() -> None:
-    driver = _driver(*RUNNER, "/main.py", "--class", "mine")
+    driver = _build_driver_command(*RUNNER, "/main.py", "--class", "mine")
     assert driver.arguments[1:] == ("/main.py", "--class", "mine")
 
 
@@ -89,14 +89,14 @@ def test_an_argument_of_the_application_is_no_option_of_spark() -> None:
 def test_the_driver_runs_the_python_of_its_image_whatever_was_submitted(
     of_spark_operator: dict[str, str],
 ) -> None:
-    command = _driver(*RUNNER, *APPLICATION, **of_spark_operator)
+    command = _build_driver_command(*RUNNER, *APPLICATION, **of_spark_operator)
     assert command.arguments[0] == sys.executable
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         assert command.environment[name] == sys.executable
 
 
 def test_all_other_variables_of_the_driver_stay() -> None:
-    driver = _driver(*RUNNER, *APPLICATION, POD_NAME="shop-driver")
+    driver = _build_driver_command(*RUNNER, *APPLICATION, POD_NAME="shop-driver")
     assert driver.environment.items() >= {**DRIVER, "POD_NAME": "shop-driver"}.items()
 
 
@@ -114,7 +114,7 @@ def test_all_other_variables_of_the_driver_stay() -> None:
 def test_both_jvms_of_the_driver_start_quickly_unless_a_user_says_otherwise(
     variables: dict[str, str], launcher: str, driver: str
 ) -> None:
-    environment = _driver(*RUNNER, *APPLICATION, **variables).environment
+    environment = _build_driver_command(*RUNNER, *APPLICATION, **variables).environment
     assert environment["SPARK_LAUNCHER_OPTS"] == launcher
     assert environment["SPARK_SUBMIT_OPTS"] == driver
 
@@ -155,7 +155,7 @@ def test_the_executor_gets_java_options_in_the_order_of_their_numbers() -> None:
 )
 def test_the_class_path_has_no_empty_part(variables: dict[str, str], class_path: str) -> None:
     executor = commands.build_command(["executor"], {**EXECUTOR, **variables})
-    assert _option(executor, "-cp") == class_path
+    assert _get_option(executor, "-cp") == class_path
 
 
 def test_any_other_program_is_started_as_it_is() -> None:

@@ -29,7 +29,7 @@ decommission.main(pathlib.Path(sys.argv[1]))
 
 
 @contextmanager
-def _process(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
+def _start_process(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
     command = [sys.executable, "-c", ENDS_WHEN_ASKED, *arguments]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
@@ -41,7 +41,7 @@ def _process(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
             process.kill()
 
 
-def _proc_of_container(tmp_path: Path, *processes: "subprocess.Popen[str]") -> Path:
+def _make_proc(tmp_path: Path, *processes: "subprocess.Popen[str]") -> Path:
     """Return a /proc of these processes alone, as in a container of their own."""
     (tmp_path / "cpuinfo").touch()
     for process in processes:
@@ -50,8 +50,8 @@ def _proc_of_container(tmp_path: Path, *processes: "subprocess.Popen[str]") -> P
 
 
 def test_it_ends_when_the_executor_has_ended_and_not_before(tmp_path: Path) -> None:
-    with _process(commands.EXECUTOR) as executor, _process("other") as other:
-        proc = _proc_of_container(tmp_path, executor, other)
+    with _start_process(commands.EXECUTOR) as executor, _start_process("other") as other:
+        proc = _make_proc(tmp_path, executor, other)
         with subprocess.Popen([sys.executable, "-c", HOOK, str(proc)]) as hook:
             assert executor.stdout is not None
             assert executor.stdout.readline() == "asked\n"
@@ -63,8 +63,8 @@ def test_it_ends_when_the_executor_has_ended_and_not_before(tmp_path: Path) -> N
 
 
 def test_without_an_executor_there_is_nothing_to_wait_for(tmp_path: Path) -> None:
-    with _process("other") as other:
-        assert decommission.main(_proc_of_container(tmp_path, other)) == 0
+    with _start_process("other") as other:
+        assert decommission.main(_make_proc(tmp_path, other)) == 0
         assert other.poll() is None
 
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.unit
 
 
 @contextmanager
-def _process(code: str) -> Iterator["subprocess.Popen[bytes]"]:
+def _start_process(code: str) -> Iterator["subprocess.Popen[bytes]"]:
     command = [sys.executable, "-c", code]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
         try:
@@ -24,7 +24,7 @@ def _process(code: str) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def test_what_ends_with_its_input_has_ended_afterwards() -> None:
-    with _process("import sys; sys.stdin.read(); sys.exit(3)") as process:
+    with _start_process("import sys; sys.stdin.read(); sys.exit(3)") as process:
         ending.wait_for(process, 60)
         assert process.returncode == 3
 
@@ -32,14 +32,14 @@ def test_what_ends_with_its_input_has_ended_afterwards() -> None:
 def test_what_does_not_end_is_waited_for_no_longer_than_said(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with _process("import signal; signal.pause()") as process:
+    with _start_process("import signal; signal.pause()") as process:
         ending.wait_for(process, 0.1)
         assert process.poll() is None
         assert "did not end in order" in caplog.text
 
 
 def test_what_has_ended_before_is_no_fault(caplog: pytest.LogCaptureFixture) -> None:
-    with _process("") as process:
+    with _start_process("") as process:
         process.wait(60)
         ending.wait_for(process, 60)
         assert not caplog.records

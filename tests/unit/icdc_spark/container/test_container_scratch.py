@@ -97,13 +97,13 @@ def test_a_program_that_is_no_container_of_spark_has_no_directory(volume: Path) 
     assert scratch.claim({"PATH": "/bin"}) == {"PATH": "/bin"}
 
 
-def _name() -> str:
+def _make_name() -> str:
     return f"icdc-{uuid.uuid4()}"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
 def test_a_directory_of_another_user_stays(start: Start, volume: Path) -> None:
-    foreign = volume / _name()
+    foreign = volume / _make_name()
     foreign.mkdir()
     os.chown(foreign, 12345, 12345)
     start(volume)
@@ -114,7 +114,7 @@ def test_a_link_and_a_pipe_of_such_a_name_stay(start: Start, volume: Path, tmp_p
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "rows").touch()
-    link, pipe = volume / _name(), volume / _name()
+    link, pipe = volume / _make_name(), volume / _make_name()
     link.symlink_to(precious)
     os.mkfifo(pipe)
     start(volume)
@@ -168,12 +168,12 @@ BY_OTHERS = 'for n in 1 2 3 4 5 6 7 8 9 a b c d e f g; do touch "$1/$n"; done 2>
 """Files that are nobody's take all of its inodes."""
 
 
-def _on_full_disk(filled: str, volume: Path, environment: dict[str, str]) -> tuple[str, str]:
+def _run_on_full_disk(filled: str, volume: Path, environment: dict[str, str]) -> tuple[str, str]:
     """Return what a container prints on a disk that only it sees, and what it says."""
     script = f'{DISK}{filled}SPARK_LOCAL_DIRS="$1" exec "$3" -m icdc_spark.container executor'
     alone = ("unshare", "--mount", "--map-root-user", "sh", "-c", script, "sh")
     done = subprocess.run(
-        [*alone, str(volume), _name(), sys.executable],
+        [*alone, str(volume), _make_name(), sys.executable],
         env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -189,7 +189,7 @@ def _on_full_disk(filled: str, volume: Path, environment: dict[str, str]) -> tup
 def test_a_disk_that_a_dead_container_filled_has_room_again(
     volume: Path, environment: dict[str, str]
 ) -> None:
-    own, said = _on_full_disk(BY_DEAD, volume, environment)
+    own, said = _run_on_full_disk(BY_DEAD, volume, environment)
     assert Path(own).parent == volume
     assert f"removed {volume}/icdc-" in said
     assert "No space left" not in said
@@ -198,6 +198,6 @@ def test_a_disk_that_a_dead_container_filled_has_room_again(
 def test_on_a_disk_that_others_filled_spark_starts_and_finds_out_itself(
     volume: Path, environment: dict[str, str]
 ) -> None:
-    own, said = _on_full_disk(BY_OTHERS, volume, environment)
+    own, said = _run_on_full_disk(BY_OTHERS, volume, environment)
     assert own == str(volume)
     assert "cannot be made: No space left on device" in said

@@ -38,7 +38,7 @@ def analyse(schema: Schema, field: str, text: str) -> Analysis:
     return Analysis(kind, frozenset(column.name for column in read))
 
 
-def spec(
+def resolve_entries(
     *entries: Any, columns: dict[str, tuple[int, Any]] = COLUMNS, **wishes: Any
 ) -> DocumentSpec:
     """Return the spec of a table with these columns, by name with id and type."""
@@ -63,7 +63,7 @@ def list_read(made: DocumentSpec) -> list[str]:
 
 
 def test_the_star_takes_what_no_other_entry_names() -> None:
-    made = spec(
+    made = resolve_entries(
         *ALL, take("customer.name", "name"), derive("price", "price"), take("zip", "address.zip")
     )
     assert list_names(made) == ["id", "address", "customer.name", "price", "zip"]
@@ -71,11 +71,14 @@ def test_the_star_takes_what_no_other_entry_names() -> None:
 
 
 def test_only_columns_of_fields_are_read() -> None:
-    assert list_read(spec(take("zip", "address.zip"), derive("p", "price"))) == ["price", "address"]
+    assert list_read(resolve_entries(take("zip", "address.zip"), derive("p", "price"))) == [
+        "price",
+        "address",
+    ]
 
 
 def test_the_mapping_has_objects_for_dots_and_the_types_of_expressions() -> None:
-    made = spec(
+    made = resolve_entries(
         take("customer.id", "id"),
         take("customer.zip.code", "address.zip", mapping={"type": "keyword"}),
         derive("place", "name", mapping={"type": "geo_point"}),
@@ -120,7 +123,7 @@ def test_what_does_not_fit_the_table_is_refused_with_the_name(
     entries: tuple[Any, ...], words: str
 ) -> None:
     with pytest.raises(FieldInvalid) as caught:
-        spec(*entries)
+        resolve_entries(*entries)
     assert caught.value.message.startswith("db.t: fields: ")
     assert words in caught.value.message
 
@@ -128,12 +131,12 @@ def test_what_does_not_fit_the_table_is_refused_with_the_name(
 def test_a_column_without_a_form_is_refused_also_where_an_expression_reads_it() -> None:
     columns = {"id": (1, "long"), "at": (2, "geometry")}
     with pytest.raises(FieldInvalid, match="`x` cannot be made of `at`, which has the type geom"):
-        spec(derive("x", "at"), columns=columns)
+        resolve_entries(derive("x", "at"), columns=columns)
 
 
 def test_fields_that_are_plain_columns_are_stored_as_columns_are() -> None:
     columns = {name: COLUMNS[name] for name in ("id", "name")}
-    assert spec("*", columns=columns).stored == spec(columns=columns).stored
+    assert resolve_entries("*", columns=columns).stored == resolve_entries(columns=columns).stored
 
 
 BASE = (take("i", "id"), derive("p", "price"))
@@ -176,12 +179,12 @@ CHANGED: list[tuple[tuple[Any, ...], tuple[Any, ...], str | None]] = [
 def test_which_fields_make_documents_differ(
     before: tuple[Any, ...], after: tuple[Any, ...], reason: str | None
 ) -> None:
-    stored = json.loads(json.dumps(spec(*before).stored))
-    wanted = spec(*after)
+    stored = json.loads(json.dumps(resolve_entries(*before).stored))
+    wanted = resolve_entries(*after)
     verdict = wanted.compare_with_stored(stored)
     assert (reason or "") in (verdict.reason or "")
     assert (verdict.reason is None) == (reason is None)
-    assert (wanted.hash == spec(*before).hash) == (reason is None)
+    assert (wanted.hash == resolve_entries(*before).hash) == (reason is None)
     assert not verdict.is_meta_old
 
 
@@ -217,7 +220,9 @@ def test_which_changes_of_the_table_make_documents_differ(
     reason: str | None,
 ) -> None:
     # By its own identifier: that is a field id, whatever the column is called.
-    verdict = spec(*after, columns=columns).compare_with_stored(spec(*before).stored)
+    verdict = resolve_entries(*after, columns=columns).compare_with_stored(
+        resolve_entries(*before).stored
+    )
     assert (reason or "") in (verdict.reason or "")
     assert (verdict.reason is None) == (reason is None)
     if "added" in columns:
@@ -256,22 +261,22 @@ def test_what_is_left_out_is_stored_before_more_rows_are_written(
     columns: dict[str, tuple[int, Any]],
     after: tuple[Any, ...],
 ) -> None:
-    made = spec(*between, columns=columns)
+    made = resolve_entries(*between, columns=columns)
     older = {name: value for name, value in made.stored.items() if name != "allColumns"}
-    verdict = made.compare_with_stored(spec(*before).stored if before else older)
+    verdict = made.compare_with_stored(resolve_entries(*before).stored if before else older)
     assert (verdict.reason, verdict.added, verdict.is_meta_old) == (None, (), True)
-    assert spec(*after, columns=columns).compare_with_stored(made.stored).reason
+    assert resolve_entries(*after, columns=columns).compare_with_stored(made.stored).reason
 
 
 def test_an_expression_on_a_dropped_column_names_it() -> None:
     with pytest.raises(FieldInvalid, match="`n` is from `name`, which is not a column"):
-        spec(take("n", "name"), columns=change(name=None))
+        resolve_entries(take("n", "name"), columns=change(name=None))
 
 
 def test_widening_columns_is_a_change_too() -> None:
-    wide = spec(columns=change(**{"dotted.name": None}))
+    wide = resolve_entries(columns=change(**{"dotted.name": None}))
     one, two = (
-        resolve_spec("db.t", _schema_of(wide), DocumentWishes(columns=names))
+        resolve_spec("db.t", _make_schema(wide), DocumentWishes(columns=names))
         for names in (("id",), ("id", "name"))
     )
     assert "`name` was added" in (two.compare_with_stored(one.stored).reason or "")
@@ -279,5 +284,5 @@ def test_widening_columns_is_a_change_too() -> None:
     assert one.compare_with_stored(one.stored).reason is None
 
 
-def _schema_of(made: DocumentSpec) -> Schema:
+def _make_schema(made: DocumentSpec) -> Schema:
     return Schema(id=3, fields=made.columns, identifier_ids=(1,))

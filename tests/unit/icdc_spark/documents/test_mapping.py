@@ -65,7 +65,7 @@ MAPPINGS: list[tuple[object, dict[str, Any]]] = [
 ]
 
 
-def mapping_of(
+def build_mapping(
     kind: object, *, strings: Strings = Strings.KEYWORD_AND_TEXT, **overrides: Any
 ) -> dict[str, Any]:
     """Return the whole mapping of a table with a key and a column `c`."""
@@ -84,27 +84,27 @@ def mapping_of(
 
 @pytest.mark.parametrize(("kind", "expected"), MAPPINGS)
 def test_each_type_has_its_mapping(kind: object, expected: dict[str, Any]) -> None:
-    assert mapping_of(kind)["properties"] == {"id": {"type": "long"}, "c": expected}
+    assert build_mapping(kind)["properties"] == {"id": {"type": "long"}, "c": expected}
 
 
 @pytest.mark.parametrize("kind", [*(kind for kind, _ in MAPPINGS), TEXTS])
 @pytest.mark.parametrize("strings", Strings)
 def test_strings_alone_are_mapped_as_it_is_asked_for(kind: object, strings: Strings) -> None:
     """Wherever they stand, and nothing else is mapped in another way."""
-    text = json.dumps(mapping_of(kind)["properties"])
+    text = json.dumps(build_mapping(kind)["properties"])
     expected = text.replace(json.dumps(KEYWORD), json.dumps(STRINGS[strings]))
-    assert mapping_of(kind, strings=strings)["properties"] == json.loads(expected)
+    assert build_mapping(kind, strings=strings)["properties"] == json.loads(expected)
 
 
 def test_a_mapping_of_ones_own_comes_before_that_of_all_strings() -> None:
     own = {"type": "keyword", "doc_values": False}
-    assert mapping_of("string", strings=Strings.TEXT, c=own)["properties"]["c"] == own
-    words = mapping_of("string", strings=Strings.TEXT, c={"type": "text", "analyzer": "dutch"})
+    assert build_mapping("string", strings=Strings.TEXT, c=own)["properties"]["c"] == own
+    words = build_mapping("string", strings=Strings.TEXT, c={"type": "text", "analyzer": "dutch"})
     assert words["properties"]["c"] == {"type": "text", "analyzer": "dutch"}
 
 
 def test_a_mapping_is_strict_and_tells_where_it_comes_from() -> None:
-    made = mapping_of(INNER)
+    made = build_mapping(INNER)
     meta = made["_meta"]
     assert made["dynamic"] == "strict"
     assert (meta["tableUuid"], meta["schemaId"], meta["contractVersion"]) == ("u-1", 4, 1)
@@ -125,12 +125,12 @@ def test_a_mapping_is_strict_and_tells_where_it_comes_from() -> None:
 def test_an_override_replaces_the_type_or_adds_parameters(
     kind: object, override: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    assert mapping_of(kind, c=override)["properties"]["c"] == expected
+    assert build_mapping(kind, c=override)["properties"]["c"] == expected
 
 
 def test_an_override_reaches_nested_fields() -> None:
     nested: dict[str, Any] = {"c.x": {"type": "short"}}
-    made = mapping_of(INNER, **nested)
+    made = build_mapping(INNER, **nested)
     assert made["properties"]["c"] == {"properties": {"x": {"type": "short"}}}
 
 

@@ -37,23 +37,26 @@ ALIAS_REASON = (
 GUARD = {"status": 404, "error": {"type": "index_not_found_exception", "reason": ALIAS_REASON}}
 
 
-def answer(*items: dict[str, object], guard: dict[str, object] | None = None) -> str:
+def build_answer(*items: dict[str, object], guard: dict[str, object] | None = None) -> str:
     all_items = [{"update": guard or GUARD}, *({"index": item} for item in items)]
     return json.dumps({"errors": True, "items": all_items}, separators=(",", ":"))
 
 
-def failure_of(status: int, kind: str, reason: str = "") -> dict[str, object]:
+def build_failure(status: int, kind: str, reason: str = "") -> dict[str, object]:
     return {"status": status, "error": {"type": kind, "reason": reason}}
 
 
 def test_a_clean_answer_is_its_statuses() -> None:
-    got = read(answer({"status": 201}, {"status": 200}, {"status": 404}), 3)
+    got = read(build_answer({"status": 201}, {"status": 200}, {"status": 404}), 3)
     assert (got.statuses.tolist(), got.failed) == ([201, 200, 404], {})
 
 
 def test_failed_items_keep_their_type_and_reason() -> None:
     got = read(
-        answer({"status": 201}, failure_of(400, "mapper_parsing_exception", '"status":201')), 2
+        build_answer(
+            {"status": 201}, build_failure(400, "mapper_parsing_exception", '"status":201')
+        ),
+        2,
     )
     assert got.statuses.tolist() == [201, 400]
     assert got.failed == {1: ItemAnswer(400, "mapper_parsing_exception", '"status":201')}
@@ -61,12 +64,12 @@ def test_failed_items_keep_their_type_and_reason() -> None:
 
 def test_more_than_was_asked_for_is_read_as_well() -> None:
     noisy: dict[str, object] = {"_index": "i", "_id": '"error":{"status":500', "status": 201}
-    assert read(answer(noisy), 1).statuses.tolist() == [201]
+    assert read(build_answer(noisy), 1).statuses.tolist() == [201]
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "<html>", "[]", "{}", '{"items":[]}', '{"items":[1]}', answer({"status": 201})],
+    ["", "<html>", "[]", "{}", '{"items":[]}', '{"items":[1]}', build_answer({"status": 201})],
 )
 def test_what_does_not_answer_the_request_is_unreadable(text: str) -> None:
     with pytest.raises(UnreadableAnswerError):
@@ -77,15 +80,15 @@ def test_what_does_not_answer_the_request_is_unreadable(text: str) -> None:
     "guard",
     [
         {"status": 200},
-        failure_of(404, "document_missing_exception", "[icdc-guard]: document missing"),
-        failure_of(400, "routing_missing_exception", "routing is required for [i]/[icdc-guard]"),
-        failure_of(403, "security_exception", "no permissions for [indices:data/write/update]"),
+        build_failure(404, "document_missing_exception", "[icdc-guard]: document missing"),
+        build_failure(400, "routing_missing_exception", "routing is required for [i]/[icdc-guard]"),
+        build_failure(403, "security_exception", "no permissions for [indices:data/write/update]"),
     ],
 )
 def test_a_guard_that_reached_an_alias_is_a_gap(guard: dict[str, object]) -> None:
-    for items in ([{"status": 201}], [failure_of(400, "mapper_parsing_exception")]):
+    for items in ([{"status": 201}], [build_failure(400, "mapper_parsing_exception")]):
         with pytest.raises(Gap, match="is an alias now"):
-            read(answer(*items, guard=guard), 1)
+            read(build_answer(*items, guard=guard), 1)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +219,7 @@ def test_backoff_ends_before_its_deadline_and_obeys_the_server() -> None:
 def test_only_passing_errors_are_repeated() -> None:
     calls: list[float] = []
 
-    def fails_twice() -> int:
+    def fail_twice() -> int:
         calls.append(time.monotonic())
         if len(calls) < 3:
             raise TargetUnavailable("not yet")
@@ -226,15 +229,15 @@ def test_only_passing_errors_are_repeated() -> None:
         calls.append(0.0)
         raise Fenced("for good")
 
-    assert retry_passing(fails_twice, seconds=10.0) == 3
+    assert retry_passing(fail_twice, seconds=10.0) == 3
     with pytest.raises(Fenced):
         retry_passing(fail)
     assert len(calls) == 4
     with pytest.raises(TargetUnavailable):
-        retry_passing(lambda: retry_passing(_unavailable, seconds=0.05), seconds=0.05)
+        retry_passing(lambda: retry_passing(_fail_unavailable, seconds=0.05), seconds=0.05)
 
 
-def _unavailable() -> int:
+def _fail_unavailable() -> int:
     raise TargetUnavailable("down")
 
 

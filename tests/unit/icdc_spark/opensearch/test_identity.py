@@ -12,37 +12,37 @@ INDEX = "orders-000001"
 RECORDED = Shards(histories="ab", max_seq_nos=[17, 12])
 
 
-def identity_of(*numbers: int, uuid: str = "u", histories: str = "ab") -> Identity:
+def make_identity(*numbers: int, uuid: str = "u", histories: str = "ab") -> Identity:
     return Identity(uuid, Shards(histories=histories, max_seq_nos=list(numbers)), "s")
 
 
 CASES: dict[str, tuple[Identity | None, Shards | None, str | None]] = {
-    "nothing was written": (identity_of(17, 12), RECORDED, None),
-    "somebody wrote": (identity_of(20, 12), RECORDED, None),
-    "an older version recorded no shards": (identity_of(0, 0, histories="xy"), None, None),
+    "nothing was written": (make_identity(17, 12), RECORDED, None),
+    "somebody wrote": (make_identity(20, 12), RECORDED, None),
+    "an older version recorded no shards": (make_identity(0, 0, histories="xy"), None, None),
     "the last shard had no copy when it was recorded": (
-        identity_of(17, 12, 5, histories="abc"),
+        make_identity(17, 12, 5, histories="abc"),
         RECORDED,
         None,
     ),
     "it is gone": (None, RECORDED, f"the index {INDEX} no longer exists"),
     "it is another one": (
-        identity_of(17, 12, uuid="v"),
+        make_identity(17, 12, uuid="v"),
         None,
         f"the index {INDEX} was re-created (its UUID changed)",
     ),
     "a history is new, however far it has come": (
-        identity_of(99, 99, histories="ac"),
+        make_identity(99, 99, histories="ac"),
         RECORDED,
         f"the index {INDEX} was restored, or shards of it were allocated by force",
     ),
     "a translog was lost": (
-        identity_of(17, 11),
+        make_identity(17, 11),
         RECORDED,
         f"shard 1 of the index {INDEX} lost writes that it had acknowledged",
     ),
     "a shard is empty": (
-        identity_of(-1, 12),
+        make_identity(-1, 12),
         RECORDED,
         f"shard 0 of the index {INDEX} lost writes that it had acknowledged",
     ),
@@ -75,4 +75,4 @@ def test_lost_writes_are_those_that_took_no_number(
 
 def test_an_answer_of_part_of_the_shards_is_no_loss() -> None:
     with pytest.raises(TargetUnavailable, match="primary shards that are not started"):
-        find_loss(INDEX, identity_of(17, histories="a"), "u", RECORDED)
+        find_loss(INDEX, make_identity(17, histories="a"), "u", RECORDED)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.unit
 rows = st.lists(st.tuples(st.binary(min_size=1, max_size=40), st.sampled_from("cud")), max_size=40)
 
 
-def batch(lines: list[tuple[bytes, str]], *, wide: bool = False) -> pa.RecordBatch:
+def make_batch(lines: list[tuple[bytes, str]], *, wide: bool = False) -> pa.RecordBatch:
     binary, text = (pa.large_binary(), pa.large_string()) if wide else (pa.binary(), pa.string())
     return pa.record_batch(
         {
@@ -28,7 +28,7 @@ def batch(lines: list[tuple[bytes, str]], *, wide: bool = False) -> pa.RecordBat
     )
 
 
-def entries(made: list[Operations]) -> list[tuple[bytes, str]]:
+def list_entries(made: list[Operations]) -> list[tuple[bytes, str]]:
     return [
         (bulk.get_entry(n), bulk.expects[n : n + 1].decode())
         for bulk in made
@@ -55,12 +55,12 @@ def test_requests_hold_every_row_once_and_in_order_within_their_bounds(
     made: list[Operations] = []
     for lines in batches:
         # A slice shares the buffers of its parent: its offsets do not start at 0.
-        made += assembler.add(batch(lines, wide=wide).slice(cut))
+        made += assembler.add(make_batch(lines, wide=wide).slice(cut))
     made += assembler.take_rest()
-    assert entries(made) == [line for lines in batches for line in lines[cut:]]
+    assert list_entries(made) == [line for lines in batches for line in lines[cut:]]
     assert all(0 < len(bulk) <= max_operations for bulk in made)
     assert all(len(bulk.body) <= max_bytes or len(bulk) == 1 for bulk in made)
-    assert all(bulk.body == b"".join(line for line, _ in entries([bulk])) for bulk in made)
+    assert all(bulk.body == b"".join(line for line, _ in list_entries([bulk])) for bulk in made)
     assert list(assembler.take_rest()) == []
 
 
@@ -68,17 +68,17 @@ def test_requests_hold_every_row_once_and_in_order_within_their_bounds(
 def test_parts_halves_and_picks_are_the_rows_they_name(
     lines: list[tuple[bytes, str]], start: int
 ) -> None:
-    whole = _whole(lines)
+    whole = _assemble(lines)
     start %= len(lines)
-    assert entries([whole.pick_range(start, len(lines))]) == lines[start:]
-    assert entries(list(whole.split_in_half())) == lines
-    assert entries([whole.pick_range(start, len(lines)).pick([0])]) == [lines[start]]
-    assert entries([whole.pick_range(start, len(lines)).pick_range(0, 1)]) == [lines[start]]
+    assert list_entries([whole.pick_range(start, len(lines))]) == lines[start:]
+    assert list_entries(list(whole.split_in_half())) == lines
+    assert list_entries([whole.pick_range(start, len(lines)).pick([0])]) == [lines[start]]
+    assert list_entries([whole.pick_range(start, len(lines)).pick_range(0, 1)]) == [lines[start]]
 
 
-def _whole(lines: list[tuple[bytes, str]]) -> Operations:
+def _assemble(lines: list[tuple[bytes, str]]) -> Operations:
     assembler = Assembler(10_000)
-    assert list(assembler.add(batch(lines))) == []
+    assert list(assembler.add(make_batch(lines))) == []
     (whole,) = assembler.take_rest()
     return whole
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.unit
 SECONDS = 60.0
 
 
-def late() -> float:
+def compute_late_moment() -> float:
     """Return a moment after the deadline of every call that has begun."""
     return time.monotonic() + SECONDS + 1
 
@@ -25,8 +25,8 @@ def test_a_call_that_takes_too_long_is_reported_once_and_fails_when_it_ends() ->
     call.enter_context(watch.call("db.a", lambda: reported.append("db.a")))
     watch.report_overdue(time.monotonic())
     assert not reported
-    watch.report_overdue(late())
-    watch.report_overdue(late())
+    watch.report_overdue(compute_late_moment())
+    watch.report_overdue(compute_late_moment())
     assert reported == ["db.a"]
     with pytest.raises(SourceUnavailable, match=r"^db\.a: the catalog has accepted a request"):
         call.close()
@@ -43,7 +43,7 @@ def test_a_call_that_ends_while_another_is_reported_is_not_reported_any_more() -
 
     first.enter_context(watch.call("first", report_first))
     second.enter_context(watch.call("second", lambda: reported.append("second")))
-    watch.report_overdue(late())
+    watch.report_overdue(compute_late_moment())
     assert reported == ["first"]
     with pytest.raises(SourceUnavailable, match="first"):
         first.close()
@@ -69,7 +69,7 @@ def test_a_call_ends_only_when_its_report_is_complete() -> None:
     caller = threading.Thread(target=call)
     caller.start()
     while not begun.is_set():
-        watch.report_overdue(late())
+        watch.report_overdue(compute_late_moment())
     caller.join(SECONDS)
     assert order == ["reported", "ended"]
 

@@ -14,7 +14,7 @@ from icdc_testing.operator.deciding.pipelines import make_spec
 pytestmark = pytest.mark.unit
 
 
-def _catalog(secret: str | None) -> dict[str, Any]:
+def _make_catalog(secret: str | None) -> dict[str, Any]:
     tls = {"tls": {"caFrom": {"secretRef": {"name": secret}}}} if secret else {}
     return {"properties": {"type": "rest", "uri": "https://c"}, **tls}
 
@@ -30,7 +30,7 @@ def test_the_authorities_of_all_catalogs_are_trusted_but_those_that_cannot_be_re
     (tmp_path / "empty").mkdir()
     names = (None, "empty", "one", "two", "one", "missing")
     tables = [
-        {"name": f"db.t{number}", "identifierColumns": ["id"], "catalog": _catalog(name)}
+        {"name": f"db.t{number}", "identifierColumns": ["id"], "catalog": _make_catalog(name)}
         for number, name in enumerate(names)
     ]
     request = RunRequest.model_validate(

@@ -73,14 +73,14 @@ def test_every_time_of_a_state_document_is_read(text: str, microseconds: int) ->
     assert parse_instant(text) == WRITTEN + timedelta(microseconds=microseconds)
 
 
-def with_absent() -> StateDocument:
+def make_state_with_absent() -> StateDocument:
     """Return a batch is open, and a node left the cluster meanwhile."""
     begun = make_state_after_export().with_intent(make_changelog(), now=NOW)
     return begun.with_nodes({"c": 3, "b": 2}, {"a": 1}, now=NOW)
 
 
 def test_the_nodes_of_an_open_batch_are_recorded_in_order() -> None:
-    document = with_absent()
+    document = make_state_with_absent()
     assert document.intent is not None
     assert (document.intent.nodes, document.absent_nodes) == ({"b": 2, "c": 3}, [ABSENT])
     assert StateDocument.parse("orders", document.to_source()) == document
@@ -93,23 +93,25 @@ def test_nodes_are_recorded_of_an_open_batch_alone() -> None:
 
 def test_the_same_batch_on_other_nodes_is_the_same_work() -> None:
     again = make_changelog().model_copy(update={"nodes": {"z": 9}})
-    assert with_absent().with_intent(again, now=NOW) == with_absent()
+    assert make_state_with_absent().with_intent(again, now=NOW) == make_state_with_absent()
 
 
 def test_a_node_that_leaves_twice_is_recorded_once_with_its_later_batch() -> None:
     later = AbsentNode(node="a", process=4, left_at=LATER)
-    assert with_absent().with_nodes({"b": 2}, {"a": 4}, now=LATER).absent_nodes == [later]
+    assert make_state_with_absent().with_nodes({"b": 2}, {"a": 4}, now=LATER).absent_nodes == [
+        later
+    ]
 
 
 def test_of_too_many_nodes_the_newest_are_remembered_and_the_document_stays_small() -> None:
     crowd = {f"{number:064}": 1_770_000_000_000 for number in range(3 * MAX_NODES)}
-    document = with_absent().with_nodes(crowd, crowd, now=NOW)
+    document = make_state_with_absent().with_nodes(crowd, crowd, now=NOW)
     assert [absent.node for absent in document.absent_nodes] == list(crowd)[-MAX_NODES:]
     assert document.to_source()
 
 
 def test_absent_nodes_are_remembered_from_batch_to_batch_until_an_export_begins() -> None:
-    advanced = with_absent().advance(make_applied(2, "78"), now=NOW)
+    advanced = make_state_with_absent().advance(make_applied(2, "78"), now=NOW)
     assert advanced.with_intent(make_changelog(3, "78", "79"), now=NOW).absent_nodes == [ABSENT]
     anew = advanced.with_intent(make_export(3, "orders-000002"), now=NOW)
     assert anew.absent_nodes == []
@@ -122,4 +124,4 @@ def test_a_node_that_left_during_an_export_is_remembered_for_the_index_that_it_m
 
 
 def test_what_is_known_of_absent_nodes_is_replaced() -> None:
-    assert with_absent().with_absent([RETURNED], now=NOW).absent_nodes == [RETURNED]
+    assert make_state_with_absent().with_absent([RETURNED], now=NOW).absent_nodes == [RETURNED]

@@ -32,7 +32,7 @@ def wait(reason: str) -> Step:
     return Step(kind=StepKind.WAIT, reason=reason, export_waits=True)
 
 
-def begun(chunks_done: int) -> StateDocument:
+def begin_export(chunks_done: int) -> StateDocument:
     """Return the state of an export of three chunks."""
     intent = make_exporting().model_copy(update={"chunks_total": 3})
     document = make_fresh().with_intent(intent, now=NOW)
@@ -41,12 +41,12 @@ def begun(chunks_done: int) -> StateDocument:
     return document
 
 
-def replay_of(document: StateDocument) -> Step:
+def replay_export(document: StateDocument) -> Step:
     assert document.intent is not None
     return replay(document.intent, "an export was under way")
 
 
-def owing(step: Step) -> Step:
+def owe_export(step: Step) -> Step:
     return replace(step, export_waits=True)
 
 
@@ -69,14 +69,14 @@ CASES = {
         replay(make_batch(), "a batch was under way"),
     ),
     "an open export waits": (
-        make_view(begun(2)),
+        make_view(begin_export(2)),
         REBUILDING,
         wait("an export was under way"),
     ),
     "a complete one is served": (
-        make_view(begun(3)),
+        make_view(begin_export(3)),
         REBUILDING,
-        replay_of(begun(3)),
+        replay_export(begin_export(3)),
     ),
     "a gap waits": (
         make_view(make_state("7"), **EXPIRED),
@@ -86,12 +86,12 @@ CASES = {
     "a re-export that was asked for waits, and changes are applied": (
         make_view(make_state("7")),
         RESYNC,
-        owing(CHANGES),
+        owe_export(CHANGES),
     ),
     "and nothing is done where nothing was committed": (
         make_view(make_state("9")),
         RESYNC,
-        owing(IDLE),
+        owe_export(IDLE),
     ),
     "and a gap waits although it would stop the table": (
         make_view(make_state("7"), **EXPIRED),

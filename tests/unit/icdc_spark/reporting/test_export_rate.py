@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def done(chunks: int, rows: int) -> ExportProgress:
+def make_progress(chunks: int, rows: int) -> ExportProgress:
     """Return an export of 10 chunks and 1,000 rows by its metadata."""
     return ExportProgress(chunks_total=10, chunks_done=chunks, rows=rows, rows_total=1000)
 
@@ -37,9 +37,9 @@ def test_the_rate_is_that_of_the_present_run(
     seconds: float, chunks: int, rows: int, rate: int | None, left: float | None
 ) -> None:
     clock = ManualClock(100)
-    measured = ExportRate(done(4, 200), clock=clock)
+    measured = ExportRate(make_progress(4, 200), clock=clock)
     clock.seconds += seconds
-    progress = measured.measure(done(chunks, rows), now=NOW)
+    progress = measured.measure(make_progress(chunks, rows), now=NOW)
     assert (progress.chunks_done, progress.rows, progress.rows_total) == (chunks, rows, 1000)
     end = None if left is None else NOW + timedelta(seconds=left)
     assert (progress.rows_per_second, progress.estimated_end) == (rate, end)
@@ -47,7 +47,7 @@ def test_the_rate_is_that_of_the_present_run(
 
 def test_an_end_that_is_further_away_than_a_year_is_not_estimated() -> None:
     clock = ManualClock()
-    measured = ExportRate(done(0, 0), clock=clock)
+    measured = ExportRate(make_progress(0, 0), clock=clock)
     clock.seconds += MAX_LEFT_SECONDS
-    progress = measured.measure(done(1, MAX_LEFT_SECONDS), now=NOW)
+    progress = measured.measure(make_progress(1, MAX_LEFT_SECONDS), now=NOW)
     assert (progress.rows_per_second, progress.estimated_end) == (1, None)

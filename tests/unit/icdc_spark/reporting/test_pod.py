@@ -29,7 +29,7 @@ NEVER = 3600.0
 SLOW = Intervals(interval=NEVER, urgent_interval=NEVER, retry=0.01)
 
 
-def report(number: int, *, finished: bool = False) -> RunReport:
+def make_report(number: int, *, finished: bool = False) -> RunReport:
     """Return the report number `number` of a run."""
     moment = NOW + timedelta(seconds=number)
     return RunReport(run_id="r", started_at=NOW, updated_at=moment, finished=finished)
@@ -71,23 +71,23 @@ def message(tmp_path: Path) -> Path:
 
 
 def has_arrived(api: Api, *numbers: int) -> Callable[[], bool]:
-    return lambda: api.received == [report(number) for number in numbers]
+    return lambda: api.received == [make_report(number) for number in numbers]
 
 
 def test_the_first_report_is_sent_at_once(api: Api, message: Path) -> None:
     sink = PodSink(api.annotate, message, intervals=SLOW)
-    sink.offer(report(1), urgent=False)
+    sink.offer(make_report(1), urgent=False)
     wait_until(has_arrived(api, 1), "the first report arrives")
     assert not message.exists()
 
 
 def test_within_the_interval_only_the_last_report_is_sent(api: Api, message: Path) -> None:
     sink = PodSink(api.annotate, message, intervals=SLOW)
-    sink.offer(report(1), urgent=False)
+    sink.offer(make_report(1), urgent=False)
     wait_until(has_arrived(api, 1), "the first report arrives")
     for number in (2, 3, 4):
-        sink.offer(report(number), urgent=False)
-    sink.deliver(report(5))
+        sink.offer(make_report(number), urgent=False)
+    sink.deliver(make_report(5))
     assert has_arrived(api, 1, 5)()
 
 
@@ -95,18 +95,18 @@ def test_after_the_interval_the_newest_report_is_sent_without_another_offer(
     api: Api, message: Path
 ) -> None:
     sink = PodSink(api.annotate, message, intervals=Intervals(interval=0.3, urgent_interval=NEVER))
-    sink.offer(report(1), urgent=False)
+    sink.offer(make_report(1), urgent=False)
     wait_until(has_arrived(api, 1), "the first report arrives")
     for number in (2, 3):
-        sink.offer(report(number), urgent=False)
-    wait_until(lambda: api.received[-1] == report(3), "the newest report arrives")
+        sink.offer(make_report(number), urgent=False)
+    wait_until(lambda: api.received[-1] == make_report(3), "the newest report arrives")
 
 
 def test_an_urgent_report_does_not_wait_for_the_interval(api: Api, message: Path) -> None:
     sink = PodSink(api.annotate, message, intervals=Intervals(interval=NEVER, urgent_interval=0.0))
-    sink.offer(report(1), urgent=False)
+    sink.offer(make_report(1), urgent=False)
     wait_until(has_arrived(api, 1), "the first report arrives")
-    sink.offer(report(2), urgent=True)
+    sink.offer(make_report(2), urgent=True)
     wait_until(has_arrived(api, 1, 2), "the urgent report arrives")
 
 
@@ -114,24 +114,26 @@ def test_what_follows_an_urgent_report_within_its_pause_is_urgent_too(
     api: Api, message: Path
 ) -> None:
     sink = PodSink(api.annotate, message, intervals=Intervals(interval=NEVER, urgent_interval=0.3))
-    sink.offer(report(1), urgent=False)
+    sink.offer(make_report(1), urgent=False)
     wait_until(has_arrived(api, 1), "the first report arrives")
-    sink.offer(report(2), urgent=True)
-    sink.offer(report(3), urgent=False)
-    wait_until(lambda: api.received[-1] == report(3), "it arrives as soon as the urgent one may")
+    sink.offer(make_report(2), urgent=True)
+    sink.offer(make_report(3), urgent=False)
+    wait_until(
+        lambda: api.received[-1] == make_report(3), "it arrives as soon as the urgent one may"
+    )
 
 
 def test_a_slow_server_holds_up_nobody_and_gets_the_newest_report(api: Api, message: Path) -> None:
     api.open.clear()
     sink = PodSink(api.annotate, message, intervals=Intervals(interval=0.0))
-    sink.offer(report(1), urgent=True)
+    sink.offer(make_report(1), urgent=True)
     wait_until(lambda: api.tries == 1, "the first patch is under way")
     for number in range(2, 200):
-        sink.offer(report(number), urgent=True)
+        sink.offer(make_report(number), urgent=True)
     assert api.received == []
     api.open.set()
-    sink.deliver(report(200, finished=True))
-    assert api.received[-1] == report(200, finished=True)
+    sink.deliver(make_report(200, finished=True))
+    assert api.received[-1] == make_report(200, finished=True)
     assert len(api.received) <= 3
 
 
@@ -141,7 +143,7 @@ def test_a_report_that_was_not_sent_is_sent_with_the_next(
     caplog.set_level(logging.INFO)
     api.problem = "403 Forbidden"
     sink = PodSink(api.annotate, message, intervals=Intervals(interval=0.0))
-    sink.offer(report(1), urgent=False)
+    sink.offer(make_report(1), urgent=False)
     wait_until(lambda: api.tries >= 3, "it is tried again without another offer")
     api.problem = None
     wait_until(has_arrived(api, 1), "the report arrives")
@@ -162,9 +164,9 @@ def test_the_last_report_is_tried_until_it_arrives(api: Api, message: Path) -> N
 
     healer = threading.Thread(target=heal)
     healer.start()
-    sink.deliver(report(9, finished=True))
+    sink.deliver(make_report(9, finished=True))
     healer.join()
-    assert api.received == [report(9, finished=True)]
+    assert api.received == [make_report(9, finished=True)]
 
 
 def test_the_last_report_is_given_up_in_time_and_the_message_is_there(
@@ -172,7 +174,7 @@ def test_the_last_report_is_given_up_in_time_and_the_message_is_there(
 ) -> None:
     api.problem = "500 out of order"
     sink = PodSink(api.annotate, message, intervals=Intervals(retry=0.01, last=0.2))
-    sink.deliver(report(9, finished=True))
+    sink.deliver(make_report(9, finished=True))
     assert "the last report is not in the pod's annotation: 500 out of order" in caplog.text
     ending, _ = report_text.from_termination_message(message.read_text(encoding="utf-8"))
     assert ending is not None
@@ -184,19 +186,19 @@ def test_a_server_that_does_not_answer_delays_the_end_for_a_bounded_time(
 ) -> None:
     api.open.clear()
     sink = PodSink(api.annotate, message, intervals=Intervals(last=0.1))
-    sink.offer(report(1), urgent=False)
-    sink.deliver(report(2, finished=True))
+    sink.offer(make_report(1), urgent=False)
+    sink.deliver(make_report(2, finished=True))
     assert api.received == []
     assert message.exists()
 
 
 def test_a_second_last_report_is_delivered_too(api: Api, message: Path) -> None:
     sink = PodSink(api.annotate, message, intervals=SLOW)
-    sink.deliver(report(1, finished=True))
-    failed = report(2, finished=True).model_copy(
+    sink.deliver(make_report(1, finished=True))
+    failed = make_report(2, finished=True).model_copy(
         update={"outcome": Failure.of(Throttled("the queue is full"))}
     )
-    sink.offer(report(2), urgent=True)
+    sink.offer(make_report(2), urgent=True)
     sink.deliver(failed)
     assert api.received[-1] == failed
     ending, _ = report_text.from_termination_message(message.read_text(encoding="utf-8"))
@@ -208,9 +210,9 @@ def test_a_message_that_cannot_be_written_is_logged(
     api: Api, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     sink = PodSink(api.annotate, tmp_path / "none" / "termination-log", intervals=SLOW)
-    sink.deliver(report(1, finished=True))
+    sink.deliver(make_report(1, finished=True))
     assert "the termination message cannot be written" in caplog.text
-    assert api.received == [report(1, finished=True)]
+    assert api.received == [make_report(1, finished=True)]
 
 
 @pytest.mark.parametrize(
@@ -233,8 +235,8 @@ def test_a_pod_without_a_token_still_writes_its_message(
     }
     sink = pod_report.build_sink(environment, tmp_path / "token")
     assert sink is not None
-    sink.offer(report(1), urgent=True)
-    sink.deliver(report(2, finished=True))
+    sink.offer(make_report(1), urgent=True)
+    sink.deliver(make_report(2, finished=True))
     assert message.exists()
     assert "no token" in caplog.text
 

@@ -54,7 +54,7 @@ class OneAnswerServer:
         self.http.daemon_threads = True
         self.http.block_on_close = False
 
-    def pod(self) -> OwnPod:
+    def make_pod(self) -> OwnPod:
         host = f"http://127.0.0.1:{self.http.server_port}"
         return OwnPod("lake", "shop-c1-1-driver", lambda: Configuration(host=host))
 
@@ -72,7 +72,7 @@ def server() -> Iterator[OneAnswerServer]:
 
 
 def test_a_report_is_one_merge_patch_of_the_own_pod(server: OneAnswerServer) -> None:
-    own = server.pod()
+    own = server.make_pod()
     assert own.annotate(TEXT, SECONDS) is None
     assert own.annotate("other", SECONDS) is None
     path = "/api/v1/namespaces/lake/pods/shop-c1-1-driver"
@@ -99,7 +99,7 @@ def test_an_answer_that_is_no_success_is_one_short_line_after_one_request(
     status: int, body: str, problem: str, server: OneAnswerServer
 ) -> None:
     server.answer = (status, body)
-    reason = server.pod().annotate(TEXT, SECONDS)
+    reason = server.make_pod().annotate(TEXT, SECONDS)
     assert reason is not None
     assert reason.startswith(problem)
     assert "\n" not in reason
@@ -109,7 +109,7 @@ def test_an_answer_that_is_no_success_is_one_short_line_after_one_request(
 
 def test_a_server_that_says_nothing_is_left_after_the_time_given(server: OneAnswerServer) -> None:
     server.answer = None
-    reason = server.pod().annotate(TEXT, 0.2)
+    reason = server.make_pod().annotate(TEXT, 0.2)
     assert reason is not None
     assert "timed out" in reason
     # The server may not have read it yet when it is given up.

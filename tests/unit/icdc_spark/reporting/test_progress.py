@@ -23,7 +23,7 @@ def reporter(path: Path) -> Reporter:
     return Reporter(request, [TableStatus(name="a.b", index="b")])
 
 
-def table(path: Path) -> TableStatus:
+def read_table(path: Path) -> TableStatus:
     (table_report,) = RunReport.read(path).tables
     return table_report
 
@@ -36,7 +36,7 @@ def test_a_report_is_there_before_anything_happened(reporter: Reporter, path: Pa
 
 def test_a_change_of_state_is_written_at_once(reporter: Reporter, path: Path) -> None:
     reporter.get_table_reporter("a.b").mark_working(TableState.EXPORTING)
-    assert table(path).state is TableState.EXPORTING
+    assert read_table(path).state is TableState.EXPORTING
 
 
 def test_what_a_quick_change_left_unwritten_is_in_the_last_report(
@@ -44,7 +44,7 @@ def test_what_a_quick_change_left_unwritten_is_in_the_last_report(
 ) -> None:
     reporter.get_table_reporter("a.b").set(rows_upserted=7)
     reporter.finish(outcome=None)
-    assert table(path).rows_upserted == 7
+    assert read_table(path).rows_upserted == 7
     assert RunReport.read(path).finished
 
 
@@ -59,7 +59,7 @@ def test_a_report_on_a_full_disk_is_written_once_there_is_room(
     path.rmdir()
     reporter.flush()
     assert RunReport.read(path).result == {"question": "a"}
-    assert table(path).state is TableState.EXPORTING
+    assert read_table(path).state is TableState.EXPORTING
 
 
 def test_a_report_names_the_tables_whose_session_is_open(reporter: Reporter, path: Path) -> None:
@@ -77,12 +77,12 @@ def test_a_change_within_the_interval_is_written_by_a_later_equal_one(
     reporter.get_table_reporter("a.b").set(rows_upserted=7)
     monkeypatch.setattr("icdc_spark.reporting.reporter.MIN_INTERVAL_SECONDS", 0.0)
     reporter.get_table_reporter("a.b").set(rows_upserted=7)
-    assert table(path).rows_upserted == 7
+    assert read_table(path).rows_upserted == 7
 
 
 def test_a_table_error_stalls_the_table_with_its_reason(reporter: Reporter, path: Path) -> None:
     reporter.get_table_reporter("a.b").fail(AliasTaken("taken"))
-    table_report = table(path)
+    table_report = read_table(path)
     assert (table_report.state, table_report.reason) == (
         TableState.STALLED,
         TableReason.ALIAS_TAKEN,
@@ -95,7 +95,7 @@ def test_a_passing_error_keeps_the_state_and_names_its_reason(
 ) -> None:
     reporter.get_table_reporter("a.b").mark_working(TableState.STREAMING)
     reporter.get_table_reporter("a.b").fail(TargetUnavailable("down"))
-    table_report = table(path)
+    table_report = read_table(path)
     assert (table_report.state, table_report.reason) == (
         TableState.STREAMING,
         TableReason.TARGET_UNAVAILABLE,
@@ -110,18 +110,18 @@ class CollectingSink:
         self.delivered: list[RunReport] = []
 
     def offer(self, report: RunReport, *, urgent: bool) -> None:
-        self.offered.append((as_read(report), urgent))
+        self.offered.append((read_back(report), urgent))
 
     def deliver(self, report: RunReport) -> None:
-        self.delivered.append(as_read(report))
+        self.delivered.append(read_back(report))
 
 
-def as_read(report: RunReport) -> RunReport:
+def read_back(report: RunReport) -> RunReport:
     """Return the report as a file of it is read: its times are cut to milliseconds."""
     return RunReport.model_validate(report.to_resource())
 
 
-def reporter_with(sink: CollectingSink, path: Path) -> Reporter:
+def make_reporter(sink: CollectingSink, path: Path) -> Reporter:
     request = RunRequest(run_id="r", pipeline={}, owner="default/p", epoch=1, report_path=str(path))
     return Reporter(request, [TableStatus(name="a.b", index="b")], sink)
 
@@ -130,7 +130,7 @@ def test_a_sink_is_handed_every_report_that_is_written(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sink = CollectingSink()
-    reporter = reporter_with(sink, path)
+    reporter = make_reporter(sink, path)
     assert sink.offered == [(RunReport.read(path), True)]
     reporter.get_table_reporter("a.b").set(rows_upserted=1)
     assert len(sink.offered) == 1
@@ -144,7 +144,7 @@ def test_a_sink_is_handed_every_report_that_is_written(
 
 def test_a_sink_learns_that_a_table_has_turned(path: Path) -> None:
     sink = CollectingSink()
-    reporter = reporter_with(sink, path)
+    reporter = make_reporter(sink, path)
     reporter.get_table_reporter("a.b").mark_working(TableState.EXPORTING)
     reporter.get_table_reporter("a.b").fail(TargetUnavailable("down"))
     assert [urgent for _, urgent in sink.offered] == [True, True, True]
@@ -152,7 +152,7 @@ def test_a_sink_learns_that_a_table_has_turned(path: Path) -> None:
 
 def test_a_sink_delivers_the_last_report_alone(path: Path) -> None:
     sink = CollectingSink()
-    reporter = reporter_with(sink, path)
+    reporter = make_reporter(sink, path)
     reporter.finish(outcome=AliasTaken("taken"))
     assert sink.delivered == [RunReport.read(path)]
     assert sink.delivered[0].finished

@@ -34,6 +34,6 @@ def audit() -> Iterator[list[Event]]:
 _hooked: list[bool] = []
 
 
-def ports(events: list[Event]) -> set[int]:
+def list_ports(events: list[Event]) -> set[int]:
     """Return the ports that were connected to."""
     return {arguments[1][1] for event, arguments in events if event == "socket.connect"}

@@ -43,7 +43,7 @@ def closed() -> Iterator[str]:
     port.release()
 
 
-def heads(example: Example, service: str, closed: str, folder: Path) -> Heads:
+def read_heads(example: Example, service: str, closed: str, folder: Path) -> Heads:
     """Return the head of the table, or why it could not be read."""
     properties = example.localize(service, closed, folder)
     properties.pop("dynamodb.endpoint", None)
@@ -63,7 +63,7 @@ def test_the_service_of_an_example_is_asked_for_the_table(
     label: str, service: CatalogService, tmp_path: Path
 ) -> None:
     with pytest.raises(TableNotFound):
-        heads(EXAMPLES[label], service.url, "", tmp_path)
+        read_heads(EXAMPLES[label], service.url, "", tmp_path)
     # That the table of DynamoDB is there is no concern of who only reads.
     wanted = [request for request in ASKED[label] if "DescribeTable" not in request]
     # pyiceberg asks for a token twice.
@@ -75,22 +75,22 @@ def test_a_service_that_does_not_answer_is_a_passing_fault(
     label: str, closed: str, tmp_path: Path
 ) -> None:
     with pytest.raises(SourceUnavailable, match=UNSERVED[label]):
-        heads(EXAMPLES[label], "", closed, tmp_path)
+        read_heads(EXAMPLES[label], "", closed, tmp_path)
 
 
 @pytest.mark.parametrize("label", OUT_OF_SIGHT)
 def test_the_page_says_which_catalogs_only_a_run_can_look_at(label: str, tmp_path: Path) -> None:
     with pytest.raises(OutOfSight, match="pyiceberg cannot read catalogs of this type"):
-        heads(EXAMPLES[label], "http://127.0.0.1:1", "127.0.0.1:1", tmp_path)
+        read_heads(EXAMPLES[label], "http://127.0.0.1:1", "127.0.0.1:1", tmp_path)
     by_runs = re.findall(r"^\|(.*)\|.*\| by runs \|$", PAGE.read_text(encoding="utf-8"), re.M)
     assert any("Hadoop" in line and "Nessie's own API" in line for line in by_runs)
 
 
-def position(lake: HeadLake) -> str:
+def build_metadata_location(lake: HeadLake) -> str:
     return f"file://{lake.find_metadata_file()}"
 
 
-def row_of_dynamodb(service: CatalogService, location: str) -> None:
+def point_in_dynamodb(service: CatalogService, location: str) -> None:
     # As Iceberg's Java library writes it.
     service.item = {
         "identifier": {"S": f"{NAMESPACE}.{TABLE}"},
@@ -103,13 +103,13 @@ def row_of_dynamodb(service: CatalogService, location: str) -> None:
     }
 
 
-def table_of_glue(service: CatalogService, location: str) -> None:
+def point_in_glue(service: CatalogService, location: str) -> None:
     parameters = {"table_type": "ICEBERG", "metadata_location": location}
     service.glue = {"DatabaseName": NAMESPACE, "Name": TABLE, "Parameters": parameters}
 
 
 @pytest.mark.parametrize(
-    ("label", "point"), [("dynamodb", row_of_dynamodb), ("glue", table_of_glue)]
+    ("label", "point"), [("dynamodb", point_in_dynamodb), ("glue", point_in_glue)]
 )
 def test_a_pointer_leads_to_a_snapshot_and_its_file_is_read_once(
     label: str,
@@ -123,14 +123,14 @@ def test_a_pointer_leads_to_a_snapshot_and_its_file_is_read_once(
     properties = EXAMPLES[label].localize(service.url, "", tmp_path)
     properties.pop("dynamodb.endpoint", None)
     catalog = open_catalog(properties, EXAMPLES[label].name, settings=ON_AWS)
-    point(service, position(lake))
+    point(service, build_metadata_location(lake))
     assert catalog.read_heads((NAMESPACE, TABLE)) == {"main": int(first)}
     lake.find_metadata_file().unlink()
     assert catalog.read_heads((NAMESPACE, TABLE)) == {"main": int(first)}
     lake.drop()
     lake.create()
     second = lake.commit()
-    point(service, position(lake))
+    point(service, build_metadata_location(lake))
     assert catalog.read_heads((NAMESPACE, TABLE)) == {"main": int(second)}
     catalog.close()
     lake.close()

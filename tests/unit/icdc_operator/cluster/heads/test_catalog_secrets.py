@@ -46,47 +46,47 @@ class SecretsWorld:
         path = kinds.SECRET.build_path("default", name)
         self.server.add(path, {"metadata": {"name": name}, "data": data})
 
-    def properties(self, catalog: Catalog = CATALOG) -> dict[str, str]:
+    def read_properties(self, catalog: Catalog = CATALOG) -> dict[str, str]:
         return asyncio.run(self.secrets.read_properties("default", catalog))
 
-    def refused(self) -> IcdcError:
+    def catch_refusal(self) -> IcdcError:
         with pytest.raises(IcdcError) as raised:
-            self.properties()
+            self.read_properties()
         assert "swordfish" not in str(raised.value)
         return raised.value
 
 
 def test_a_later_secret_wins_over_an_earlier_one_and_both_over_the_spec() -> None:
     expected = {"type": "rest", "uri": "http://last", "token": "swordfish"}
-    assert SecretsWorld().properties() == expected
+    assert SecretsWorld().read_properties() == expected
 
 
 def test_without_the_flag_no_secret_is_asked_for() -> None:
     world = SecretsWorld(allowed=False)
-    error = world.refused()
+    error = world.catch_refusal()
     assert isinstance(error, OutOfSight)
     assert "--read-catalog-secrets" in error.message
-    assert world.properties(PLAIN) == {"type": "rest"}
+    assert world.read_properties(PLAIN) == {"type": "rest"}
     assert world.server.requests == []
 
 
 def test_a_secret_is_read_again_only_after_some_minutes() -> None:
     world = SecretsWorld()
-    world.properties()
+    world.read_properties()
     world.put("lake", token=b"rotated")
     world.seconds = CACHE_SECONDS - 1
-    assert world.properties()["token"] == "swordfish"
+    assert world.read_properties()["token"] == "swordfish"
     assert len(world.server.requests) == 2
     world.seconds = CACHE_SECONDS
-    assert world.properties()["token"] == "rotated"
+    assert world.read_properties()["token"] == "rotated"
 
 
 def test_a_refusal_of_the_catalog_has_its_secrets_read_anew() -> None:
     world = SecretsWorld()
-    world.properties()
+    world.read_properties()
     world.put("lake", token=b"rotated")
     world.secrets.forget("default", CATALOG)
-    assert world.properties()["token"] == "rotated"
+    assert world.read_properties()["token"] == "rotated"
 
 
 def test_the_authority_of_a_catalog_is_read_where_secrets_are_and_again_once_it_is_refused(
@@ -96,7 +96,7 @@ def test_the_authority_of_a_catalog_is_read_where_secrets_are_and_again_once_it_
     catalog = Catalog.model_validate({"properties": {"type": "rest"}, "tls": source})
     closed = SecretsWorld(allowed=False)
     with pytest.raises(OutOfSight, match=r"its catalog has tls\.caFrom"):
-        closed.properties(catalog)
+        closed.read_properties(catalog)
     world = SecretsWorld()
 
     def read() -> str | None:
@@ -119,11 +119,11 @@ def test_the_authority_of_a_catalog_is_read_where_secrets_are_and_again_once_it_
 def test_a_secret_that_cannot_be_read_is_said_without_its_values() -> None:
     world = SecretsWorld()
     world.put("lake", token=b"swordfish\xff")
-    assert isinstance(world.refused(), Unauthorized)
+    assert isinstance(world.catch_refusal(), Unauthorized)
     world.server.fault = make_fault("GET", "secrets", refuse(403, "secrets is forbidden"))
-    assert isinstance(world.refused(), Denied)
+    assert isinstance(world.catch_refusal(), Denied)
     world.server.fault = make_fault("GET", "secrets", refuse(503, "later"))
-    assert isinstance(world.refused(), Unavailable)
+    assert isinstance(world.catch_refusal(), Unavailable)
     world.server.fault = lambda method, path: None
     del world.server.objects[PATH]
-    assert "no Secret 'lake'" in world.refused().message
+    assert "no Secret 'lake'" in world.catch_refusal().message

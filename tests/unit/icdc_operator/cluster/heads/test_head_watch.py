@@ -47,7 +47,7 @@ class WatchWorld:
         return {table.name: self.tables[table.name] for table in tables}
 
     def follow(self, *, after: int = 1, spec: PipelineSpec | None = None) -> KnownHeads:
-        return self.watch.follow(SHOP, spec or spec_of(), after=after)
+        return self.watch.follow(SHOP, spec or build_spec(), after=after)
 
     async def begin(self, *, after: int = 1, spec: PipelineSpec | None = None) -> KnownHeads:
         """Follow until the first answer: what is known then."""
@@ -80,31 +80,31 @@ class WatchWorld:
         self.seconds += seconds
 
 
-def spec_of(*tables: str, seconds: int = 10) -> PipelineSpec:
+def build_spec(*tables: str, seconds: int = 10) -> PipelineSpec:
     return make_spec(*tables, changelog={"pollIntervalSeconds": seconds})
 
 
 def run(story: Callable[[WatchWorld], Awaitable[None]]) -> None:
-    async def whole() -> None:
+    async def play_and_close() -> None:
         world = WatchWorld()
         await story(world)
         await world.watch.close()
         assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
 
-    asyncio.run(whole())
+    asyncio.run(play_and_close())
 
 
 def test_nothing_is_known_before_the_first_answer_which_asks_for_a_look() -> None:
-    async def story(world: WatchWorld) -> None:
+    async def play(world: WatchWorld) -> None:
         assert world.follow() == KnownHeads(None)
         assert await world.begin() == KnownHeads({ORDERS: "7"})
         assert world.woken == [SHOP]
 
-    run(story)
+    run(play)
 
 
 def test_a_look_is_asked_for_only_when_something_changed() -> None:
-    async def story(world: WatchWorld) -> None:
+    async def play(world: WatchWorld) -> None:
         await world.begin()
         assert [await world.turn() for _ in range(3)] == [0, 0, 0]
         assert world.pauses == [10.0] * 4
@@ -114,32 +114,32 @@ def test_a_look_is_asked_for_only_when_something_changed() -> None:
             assert await world.turn() == 0
         assert world.follow() == KnownHeads({ORDERS: None})
 
-    run(story)
+    run(play)
 
 
 def test_a_look_at_a_pipeline_that_is_followed_reads_nothing() -> None:
-    async def story(world: WatchWorld) -> None:
+    async def play(world: WatchWorld) -> None:
         await world.begin()
         for _ in range(5):
             world.follow()
         assert world.reads == 1
 
-    run(story)
+    run(play)
 
 
 def test_what_was_read_before_a_run_says_nothing_after_it() -> None:
-    async def story(world: WatchWorld) -> None:
+    async def play(world: WatchWorld) -> None:
         await world.begin(after=1)
         world.watch.leave(SHOP)
         assert world.follow(after=2) == KnownHeads(None)
 
-    run(story)
+    run(play)
 
 
 def test_a_head_that_the_last_run_could_have_taken_in_is_old() -> None:
-    async def story(world: WatchWorld) -> None:
+    async def play(world: WatchWorld) -> None:
         world.tables["shop.items"] = Head("1")
-        spec = spec_of(ORDERS, "shop.items")
+        spec = build_spec(ORDERS, "shop.items")
         assert (await world.begin(after=1, spec=spec)).old == set()
         world.watch.leave(SHOP)
         world.tables[ORDERS] = Head("8")
@@ -152,11 +152,11 @@ def test_a_head_that_the_last_run_could_have_taken_in_is_old() -> None:
         await world.turn()
         assert world.follow(after=2, spec=spec).old == set()
 
-    run(story)
+    run(play)
 
 
 def test_a_short_run_does_not_make_the_reads_more_frequent() -> None:
-    async def story(world: WatchWorld) -> None:
+    async def play(world: WatchWorld) -> None:
         await world.begin(after=1)
         world.watch.leave(SHOP)
         world.seconds += 4.0
@@ -164,20 +164,20 @@ def test_a_short_run_does_not_make_the_reads_more_frequent() -> None:
         await wait_until(lambda: len(world.pauses) == 2, "it pauses before it reads")
         assert (world.pauses[-1], world.reads) == (6.0, 1)
 
-    run(story)
+    run(play)
 
 
 def test_another_spec_is_read_anew() -> None:
-    async def story(world: WatchWorld) -> None:
+    async def play(world: WatchWorld) -> None:
         world.tables["shop.items"] = Head("1")
         await world.begin()
-        assert world.follow(spec=spec_of(ORDERS, "shop.items")) == KnownHeads(None)
+        assert world.follow(spec=build_spec(ORDERS, "shop.items")) == KnownHeads(None)
 
-    run(story)
+    run(play)
 
 
 def test_a_pipeline_of_which_nothing_can_be_read_is_read_less_often() -> None:
-    async def story(world: WatchWorld) -> None:
+    async def play(world: WatchWorld) -> None:
         world.tables[ORDERS] = AWAY
         assert await world.begin() == KnownHeads({})
         for _ in range(6):
@@ -188,16 +188,16 @@ def test_a_pipeline_of_which_nothing_can_be_read_is_read_less_often() -> None:
         assert await world.turn() == 1
         assert world.pauses[-1] == 10.0
 
-    run(story)
+    run(play)
 
 
 def test_what_cannot_be_looked_at_is_said_once_and_shown(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def story(world: WatchWorld) -> None:
+    async def play(world: WatchWorld) -> None:
         names = [f"shop.t{number}" for number in range(5)]
         world.tables.update(dict.fromkeys(names, AWAY))
-        spec = spec_of(ORDERS, *names)
+        spec = build_spec(ORDERS, *names)
         await world.begin(spec=spec)
         for _ in range(3):
             await world.turn()
@@ -209,7 +209,7 @@ def test_what_cannot_be_looked_at_is_said_once_and_shown(
         assert world.count_unseen() is None
 
     with caplog.at_level(logging.INFO):
-        run(story)
+        run(play)
     warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(warned) == 1
     assert "shop.t0, shop.t1, shop.t2 and 2 more cannot be read: the catalog" in warned[0]
@@ -221,7 +221,7 @@ def test_a_watch_that_broke_asks_for_a_look_which_begins_it_anew(
 ) -> None:
     monkeypatch.setattr(head_watch, "BROKEN_SECONDS", 0.0)
 
-    async def story(world: WatchWorld) -> None:
+    async def play(world: WatchWorld) -> None:
         world.error = ZeroDivisionError()
         world.follow()
         broken = "icdc_unexpected_errors_total"
@@ -230,5 +230,5 @@ def test_a_watch_that_broke_asks_for_a_look_which_begins_it_anew(
         world.error = None
         assert await world.begin() == KnownHeads({ORDERS: "7"})
 
-    run(story)
+    run(play)
     assert "please report it" in caplog.text

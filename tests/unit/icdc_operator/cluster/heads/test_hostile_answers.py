@@ -37,12 +37,12 @@ class HostileSite:
     def elsewhere(self) -> str:
         return f"http://127.0.0.1:{self.other.port}"
 
-    def answers(self, what: str, properties: Any, status: int = 200) -> None:
+    def answer_config(self, what: str, properties: Any, status: int = 200) -> None:
         """To GET /v1/config."""
         both = {"defaults": {}, "overrides": {}, what: properties}
         self.catalog.answers["/v1/config"] = (status, both)
 
-    def heads(self, **own: str) -> object:
+    def read_heads(self, **own: str) -> object:
         """Return the heads of `shop.orders` or the error; assert that nothing else was touched."""
         outcome: object
         with interpreter_audit.audit() as events:
@@ -55,7 +55,7 @@ class HostileSite:
         assert not names & interpreter_audit.STARTS
         assert str(self.secret) not in {str(event[1][0]) for event in events if event[0] == "open"}
         assert "no_such_module" not in {event[1][0] for event in events if event[0] == "import"}
-        assert interpreter_audit.ports(events) == {self.catalog.port}
+        assert interpreter_audit.list_ports(events) == {self.catalog.port}
         assert not self.marker.exists()
         assert self.other.requests == []
         return outcome
@@ -68,7 +68,7 @@ def site(tmp_path: Path) -> Iterator[HostileSite]:
         yield HostileSite(stack.enter_context(running()), stack.enter_context(running()), tmp_path)
 
 
-def hostile(site: HostileSite) -> dict[str, dict[str, Any]]:
+def list_hostile_properties(site: HostileSite) -> dict[str, dict[str, Any]]:
     """Return hostile properties by what they are after."""
     command = {"args": ["touch", str(site.marker)]}
     secret, elsewhere = str(site.secret), site.elsewhere
@@ -118,9 +118,9 @@ CASES = (
 def test_an_answer_chooses_no_code_no_file_and_no_server(
     site: HostileSite, what: str, case: str
 ) -> None:
-    assert sorted(CASES) == sorted(hostile(site))
-    site.answers(what, hostile(site)[case])
-    assert site.heads() == {"main": 7}
+    assert sorted(CASES) == sorted(list_hostile_properties(site))
+    site.answer_config(what, list_hostile_properties(site)[case])
+    assert site.read_heads() == {"main": 7}
 
 
 @pytest.mark.parametrize("what", ["defaults", "overrides"])
@@ -138,9 +138,9 @@ def test_an_answer_chooses_no_code_no_file_and_no_server(
 def test_no_status_and_no_spelling_of_its_address_lets_an_answer_choose(
     site: HostileSite, what: str, case: str, status: int, below: str, asked: str
 ) -> None:
-    site.answers(what, hostile(site)[case], status)
+    site.answer_config(what, list_hostile_properties(site)[case], status)
     site.catalog.answers = {asked + path: answer for path, answer in site.catalog.answers.items()}
-    assert site.heads(uri=site.catalog.properties["uri"] + below) == {"main": 7}
+    assert site.read_heads(uri=site.catalog.properties["uri"] + below) == {"main": 7}
 
 
 @pytest.mark.parametrize("what", ["defaults", "overrides"])
@@ -148,18 +148,18 @@ def test_no_status_and_no_spelling_of_its_address_lets_an_answer_choose(
 def test_an_answer_chooses_nothing_after_a_redirect_within_the_catalog(
     site: HostileSite, what: str, case: str
 ) -> None:
-    site.answers(what, hostile(site)[case])
+    site.answer_config(what, list_hostile_properties(site)[case])
     site.catalog.answers["/v1/moved"] = site.catalog.answers.pop("/v1/config")
     site.catalog.redirects["/v1/config"] = "/v1/moved"
-    assert site.heads() == {"main": 7}
+    assert site.read_heads() == {"main": 7}
 
 
 @pytest.mark.parametrize("what", ["defaults", "overrides"])
 def test_a_catalog_does_not_move_its_readers_to_another_server(
     site: HostileSite, what: str
 ) -> None:
-    site.answers(what, {"uri": site.elsewhere})
-    outcome = site.heads()
+    site.answer_config(what, {"uri": site.elsewhere})
+    outcome = site.read_heads()
     # What the pipeline says goes before defaults, and after overrides.
     expected = {"defaults": dict, "overrides": OutOfSight}[what]
     assert isinstance(outcome, expected)
@@ -167,8 +167,8 @@ def test_a_catalog_does_not_move_its_readers_to_another_server(
 
 def test_an_address_that_libraries_read_differently_moves_no_reader(site: HostileSite) -> None:
     own = site.catalog.properties["uri"].removeprefix("http://")
-    site.answers("overrides", {"uri": f"{site.elsewhere}\\@{own}"})
-    assert isinstance(site.heads(), SourceUnavailable)
+    site.answer_config("overrides", {"uri": f"{site.elsewhere}\\@{own}"})
+    assert isinstance(site.read_heads(), SourceUnavailable)
 
 
 @pytest.mark.parametrize("key", ["prefix", "namespace-separator", "uri"])
@@ -176,8 +176,8 @@ def test_an_address_that_libraries_read_differently_moves_no_reader(site: Hostil
 def test_values_that_are_no_text_end_as_unreadable(
     site: HostileSite, key: str, value: object
 ) -> None:
-    site.answers("overrides", {key: value})
-    assert isinstance(site.heads(), SourceUnavailable)
+    site.answer_config("overrides", {key: value})
+    assert isinstance(site.read_heads(), SourceUnavailable)
 
 
 @pytest.mark.parametrize("what", ["defaults", "overrides"])
@@ -185,16 +185,18 @@ def test_values_that_are_no_text_end_as_unreadable(
 def test_an_answer_that_is_no_map_is_unreadable_or_empty(
     site: HostileSite, what: str, properties: object
 ) -> None:
-    site.answers(what, properties)
-    outcome = site.heads()
+    site.answer_config(what, properties)
+    outcome = site.read_heads()
     assert outcome == {"main": 7} or isinstance(outcome, SourceUnavailable)
 
 
 def test_parts_of_paths_are_taken_over(site: HostileSite) -> None:
-    site.answers("overrides", {"prefix": "lakes/one", "uri": f"{site.catalog.properties['uri']}/"})
+    site.answer_config(
+        "overrides", {"prefix": "lakes/one", "uri": f"{site.catalog.properties['uri']}/"}
+    )
     answer = site.catalog.answers.pop("/v1/namespaces/shop/tables/orders")
     site.catalog.answers["/v1/lakes/one/namespaces/shop/tables/orders"] = answer
-    assert site.heads() == {"main": 7}
+    assert site.read_heads() == {"main": 7}
 
 
 @pytest.mark.parametrize(
@@ -203,7 +205,7 @@ def test_parts_of_paths_are_taken_over(site: HostileSite) -> None:
 def test_no_redirect_to_another_server_is_followed(site: HostileSite, path: str) -> None:
     site.catalog.redirects[path] = f"{site.elsewhere}/v1/anything"
     token = {"credential": "a:b", "oauth2-server-uri": f"{site.catalog.properties['uri']}{path}"}
-    outcome = site.heads(**(token if "oauth" in path else {}))
+    outcome = site.read_heads(**(token if "oauth" in path else {}))
     assert isinstance(outcome, OutOfSight)
     assert "redirects" in outcome.message
 
@@ -211,7 +213,7 @@ def test_no_redirect_to_another_server_is_followed(site: HostileSite, path: str)
 def test_a_redirect_within_the_catalog_is_followed(site: HostileSite) -> None:
     site.catalog.redirects["/v1/config"] = "/v1/moved"
     site.catalog.answers["/v1/moved"] = (200, {"defaults": {}, "overrides": {}})
-    assert site.heads() == {"main": 7}
+    assert site.read_heads() == {"main": 7}
 
 
 def test_credentials_that_an_answer_has_for_files_are_not_used(site: HostileSite) -> None:
@@ -220,7 +222,7 @@ def test_credentials_that_an_answer_has_for_files_are_not_used(site: HostileSite
     config = {"s3.endpoint": site.elsewhere, "py-io-impl": "no_such_module.Trap", "token": {}}
     metadata = {**METADATA, "properties": {"py-io-impl": "no_such_module.Trap"}}
     site.catalog.answers[path] = (status, {**answer, "config": config, "metadata": metadata})
-    assert site.heads() == {"main": 7}
+    assert site.read_heads() == {"main": 7}
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ class FakeConnection:
         self._readers.closed += 1
 
 
-async def seven(table: Sequence[str]) -> int | None:
+async def return_seven(table: Sequence[str]) -> int | None:
     return 7
 
 
@@ -70,7 +70,7 @@ class ReaderWorld:
         self.metrics = Metrics()
         self._readers, self._seconds, self._max = readers, seconds, max_catalogs
 
-    def reader(self) -> HeadReader:
+    def make_reader(self) -> HeadReader:
         return HeadReader(
             CatalogSecrets(FakeServer().make_api(), allowed=False),
             self.metrics,
@@ -83,22 +83,22 @@ class ReaderWorld:
     def read(self, *specs: PipelineSpec) -> dict[str, Head | Unseen]:
         """Read the specs one after the other by one reader; return the last result."""
 
-        async def story() -> dict[str, Head | Unseen]:
-            reader = self.reader()
+        async def play() -> dict[str, Head | Unseen]:
+            reader = self.make_reader()
             for spec in specs:
                 by_table = await reader.read("default", heads.list_branches(spec))
             reader.close()
             return by_table
 
-        return asyncio.run(story())
+        return asyncio.run(play())
 
 
-def spec_of(*tables: str, **properties: str) -> PipelineSpec:
+def build_spec(*tables: str, **properties: str) -> PipelineSpec:
     given = {"type": "rest", "uri": "http://c", **properties}
     return make_spec(*tables, catalog={"properties": given})
 
 
-def reason(head: Head | Unseen) -> str:
+def get_reason(head: Head | Unseen) -> str:
     assert isinstance(head, Unseen)
     return head.reason
 
@@ -135,10 +135,10 @@ def test_each_table_has_its_head_or_a_reason_of_its_own(lake: HeadLake) -> None:
     assert by_table["shop.orders"] == Head(head)
     assert by_table["shop.empty"] == Head(None)
     assert by_table["shop.branched"] == Head(audited)
-    assert "no such table" in reason(by_table["shop.missing"])
-    assert "no branch 'gone'" in reason(by_table["`shop`.`orders`"])
-    assert "pyiceberg cannot read" in reason(by_table["shop.hadoop"])
-    assert "--read-catalog-secrets" in reason(by_table["shop.secret"])
+    assert "no such table" in get_reason(by_table["shop.missing"])
+    assert "no branch 'gone'" in get_reason(by_table["`shop`.`orders`"])
+    assert "pyiceberg cannot read" in get_reason(by_table["shop.hadoop"])
+    assert "--read-catalog-secrets" in get_reason(by_table["shop.secret"])
 
 
 def test_a_catalog_that_goes_away_is_a_reason_and_one_that_comes_back_is_read(
@@ -149,46 +149,46 @@ def test_a_catalog_that_goes_away_is_a_reason_and_one_that_comes_back_is_read(
     spec = make_spec(catalog={"properties": lake.properties})
     away = lake.database.with_suffix(".away")
 
-    async def story() -> None:
-        reader = ReaderWorld().reader()
+    async def play() -> None:
+        reader = ReaderWorld().make_reader()
         tables = heads.list_branches(spec)
         assert await reader.read("default", tables) == {"shop.orders": Head(head)}
         lake.database.rename(away)
         reader.close()  # a database that is open stays open, wherever it goes
         by_table = await reader.read("default", tables)
-        assert "cannot be read" in reason(by_table["shop.orders"])
+        assert "cannot be read" in get_reason(by_table["shop.orders"])
         away.rename(lake.database)
         assert await reader.read("default", tables) == {"shop.orders": Head(head)}
         reader.close()
 
-    asyncio.run(story())
+    asyncio.run(play())
 
 
 def test_pipelines_with_the_same_properties_share_one_connection() -> None:
-    readers = FakeReaders(seven)
+    readers = FakeReaders(return_seven)
     world = ReaderWorld(readers)
-    world.read(spec_of("a.b", "c.d"), spec_of("e.f"), spec_of("a.b"))
+    world.read(build_spec("a.b", "c.d"), build_spec("e.f"), build_spec("a.b"))
     assert len(readers.connections) == 1
-    world.read(spec_of("a.b"), spec_of("a.b", token="t"))
+    world.read(build_spec("a.b"), build_spec("a.b", token="t"))
     assert len(readers.connections) == 3
 
 
 def test_namespaces_share_no_reader() -> None:
-    readers = FakeReaders(seven)
+    readers = FakeReaders(return_seven)
 
-    async def story() -> None:
-        reader = ReaderWorld(readers).reader()
+    async def play() -> None:
+        reader = ReaderWorld(readers).make_reader()
         for namespace in ("one", "two", "one"):
-            await reader.read(namespace, heads.list_branches(spec_of("a.b")))
+            await reader.read(namespace, heads.list_branches(build_spec("a.b")))
         reader.close()
 
-    asyncio.run(story())
+    asyncio.run(play())
     assert len(readers.connections) == 2
 
 
 def test_connections_are_bounded_and_the_one_not_used_for_longest_goes() -> None:
-    readers = FakeReaders(seven)
-    one, two, three = (spec_of("a.b", warehouse=name) for name in "xyz")
+    readers = FakeReaders(return_seven)
+    one, two, three = (build_spec("a.b", warehouse=name) for name in "xyz")
     ReaderWorld(readers, max_catalogs=2).read(one, two, one, three, one, two)
     used = [connection.properties["warehouse"] for connection in readers.connections]
     assert used == ["x", "y", "z", "y"]
@@ -196,18 +196,18 @@ def test_connections_are_bounded_and_the_one_not_used_for_longest_goes() -> None
 
 @pytest.mark.parametrize(("most", "retained"), [(4, 3), (64, heads.CATALOGS_OF_NAMESPACE)])
 def test_a_namespace_with_many_catalogs_pushes_out_its_own(most: int, retained: int) -> None:
-    readers = FakeReaders(seven)
+    readers = FakeReaders(return_seven)
 
-    async def story() -> None:
-        reader = ReaderWorld(readers, max_catalogs=most).reader()
-        await reader.read("small", heads.list_branches(spec_of("a.b", warehouse="small")))
+    async def play() -> None:
+        reader = ReaderWorld(readers, max_catalogs=most).make_reader()
+        await reader.read("small", heads.list_branches(build_spec("a.b", warehouse="small")))
         for name in "abcdefghij":
-            await reader.read("large", heads.list_branches(spec_of("a.b", warehouse=name)))
-        await reader.read("small", heads.list_branches(spec_of("a.b", warehouse="small")))
+            await reader.read("large", heads.list_branches(build_spec("a.b", warehouse=name)))
+        await reader.read("small", heads.list_branches(build_spec("a.b", warehouse="small")))
         assert len(readers.connections) - readers.closed == 1 + retained
         reader.close()
 
-    asyncio.run(story())
+    asyncio.run(play())
     used = [connection.properties["warehouse"] for connection in readers.connections]
     assert used == ["small", *"abcdefghij"]
 
@@ -217,7 +217,7 @@ def test_a_connection_that_failed_is_made_anew() -> None:
         raise SourceUnavailable("broken")
 
     readers = FakeReaders(act)
-    ReaderWorld(readers).read(spec_of("a.b"), spec_of("a.b"))
+    ReaderWorld(readers).read(build_spec("a.b"), build_spec("a.b"))
     assert (len(readers.connections), readers.closed) == (2, 2)
 
 
@@ -229,24 +229,24 @@ def test_a_catalog_that_hangs_holds_up_nobody_else() -> None:
 
     readers = FakeReaders(act)
 
-    async def story() -> None:
-        reader = ReaderWorld(readers, seconds=0.2).reader()
-        hanging, healthy = spec_of("hangs.x", "fine.x"), spec_of("fine.y", warehouse="w")
+    async def play() -> None:
+        reader = ReaderWorld(readers, seconds=0.2).make_reader()
+        hanging, healthy = build_spec("hangs.x", "fine.x"), build_spec("fine.y", warehouse="w")
         first, second = await asyncio.gather(
             reader.read("default", heads.list_branches(hanging)),
             reader.read("default", heads.list_branches(healthy)),
         )
-        assert "within 0.2 s" in reason(first["hangs.x"])
+        assert "within 0.2 s" in get_reason(first["hangs.x"])
         # For it, too, as long again would be spent.
-        assert "earlier request" in reason(first["fine.x"])
+        assert "earlier request" in get_reason(first["fine.x"])
         assert second == {"fine.y": Head("7")}
         assert (reader.overdue, readers.closed) == (1, 1)
-        again = await reader.read("default", heads.list_branches(spec_of("fine.x")))
+        again = await reader.read("default", heads.list_branches(build_spec("fine.x")))
         assert again == {"fine.x": Head("7")}
         assert reader.overdue == 0
         reader.close()
 
-    asyncio.run(story())
+    asyncio.run(play())
 
 
 def test_refused_credentials_have_the_secret_read_anew() -> None:
@@ -268,15 +268,15 @@ def test_refused_credentials_have_the_secret_read_anew() -> None:
     given = {"properties": {"type": "rest", "uri": "http://c"}}
     spec = make_spec(catalog={**given, "propertiesFrom": [{"secretRef": {"name": "lake"}}]})
 
-    async def story() -> None:
+    async def play() -> None:
         secrets = CatalogSecrets(server.make_api(), allowed=True)
         reader = HeadReader(secrets, Metrics(), readers)
         for _ in range(2):
             by_table = await reader.read("default", heads.list_branches(spec))
-            assert reason(by_table["shop.orders"]) == "the catalog refuses"
+            assert get_reason(by_table["shop.orders"]) == "the catalog refuses"
 
     put("first")
-    asyncio.run(story())
+    asyncio.run(play())
     assert tokens == ["first", "rotated"]
 
 
@@ -285,6 +285,6 @@ def test_an_error_that_nobody_foresaw_is_counted() -> None:
         raise Bug("internal error (UnknownError)")
 
     world = ReaderWorld(FakeReaders(act))
-    by_table = world.read(spec_of("a.b"))
-    assert reason(by_table["a.b"]) == "internal error (UnknownError)"
+    by_table = world.read(build_spec("a.b"))
+    assert get_reason(by_table["a.b"]) == "internal error (UnknownError)"
     assert world.metrics.registry.get_sample_value("icdc_unexpected_errors_total") == 1

@@ -13,7 +13,7 @@ from icdc_operator.cluster.kube import connect
 pytestmark = pytest.mark.unit
 
 
-def _kubeconfig(path: Path, server: str = "https://127.0.0.1:1") -> Path:
+def _write_kubeconfig(path: Path, server: str = "https://127.0.0.1:1") -> Path:
     config = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -27,7 +27,7 @@ def _kubeconfig(path: Path, server: str = "https://127.0.0.1:1") -> Path:
     return path
 
 
-def _configuration(env: dict[str, str], **more: Any) -> Any:
+def _load_configuration(env: dict[str, str], **more: Any) -> Any:
     return asyncio.run(connect.load_configuration(env, **more))
 
 
@@ -35,11 +35,11 @@ def test_a_kubeconfig_that_is_named_goes_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    _kubeconfig(tmp_path / ".kube" / "config", "https://127.0.0.1:2")
-    named = _kubeconfig(tmp_path / "named")
+    _write_kubeconfig(tmp_path / ".kube" / "config", "https://127.0.0.1:2")
+    named = _write_kubeconfig(tmp_path / "named")
     env = {connect.KUBECONFIG: str(named), connect.IN_CLUSTER: "10.0.0.1"}
-    assert _configuration(env).host == "https://127.0.0.1:1"
-    assert _configuration({}).host == "https://127.0.0.1:2"
+    assert _load_configuration(env).host == "https://127.0.0.1:1"
+    assert _load_configuration({}).host == "https://127.0.0.1:2"
 
 
 @pytest.mark.parametrize(
@@ -60,13 +60,13 @@ def test_a_kubeconfig_that_is_of_no_use_is_said(
 ) -> None:
     path = tmp_path / "config"
     if text == "valid":
-        _kubeconfig(path)
+        _write_kubeconfig(path)
     elif text is not None:
         path.write_text(text)
     with pytest.raises(BadSpec):
-        _configuration({connect.KUBECONFIG: str(path)}, context=context)
+        _load_configuration({connect.KUBECONFIG: str(path)}, context=context)
 
 
 def test_a_pod_without_a_token_is_said() -> None:
     with pytest.raises(BadSpec, match="the configuration of the cluster"):
-        _configuration({connect.IN_CLUSTER: "10.0.0.1"})
+        _load_configuration({connect.IN_CLUSTER: "10.0.0.1"})

@@ -14,7 +14,7 @@ from icdc_operator.cluster.kube import errors
 pytestmark = pytest.mark.unit
 
 
-def _answer(details: dict[str, object] | None = None) -> bytes:
+def _build_answer(details: dict[str, object] | None = None) -> bytes:
     return json.dumps({"kind": "Status", "message": "told", "details": details or {}}).encode()
 
 
@@ -37,7 +37,7 @@ def _answer(details: dict[str, object] | None = None) -> bytes:
     ],
 )
 def test_every_answer_has_an_error(status: int, kind: type[errors.ClusterError]) -> None:
-    error = errors.of_answer(status, _answer(), {}, what="get pods")
+    error = errors.of_answer(status, _build_answer(), {}, what="get pods")
     assert type(error) is kind
     assert error.message == f"get pods: told (status {status})"
 
@@ -54,7 +54,7 @@ def test_every_answer_has_an_error(status: int, kind: type[errors.ClusterError])
 def test_how_long_to_wait_is_what_the_server_says(
     headers: dict[str, str], details: dict[str, object], seconds: float | None
 ) -> None:
-    error = errors.of_answer(429, _answer(details), headers, what="get pods")
+    error = errors.of_answer(429, _build_answer(details), headers, what="get pods")
     assert isinstance(error, errors.Unavailable)
     assert error.retry_after == seconds
 
@@ -94,12 +94,12 @@ def test_our_own_errors_pass_as_they_are() -> None:
     assert caught.value is own
 
 
-def _all_below(kind: type[errors.ClusterError]) -> list[type[errors.ClusterError]]:
-    return [error for child in kind.__subclasses__() for error in (child, *_all_below(child))]
+def _list_all_below(kind: type[errors.ClusterError]) -> list[type[errors.ClusterError]]:
+    return [error for child in kind.__subclasses__() for error in (child, *_list_all_below(child))]
 
 
 def test_every_error_that_may_pass_says_so() -> None:
-    passing = {error for error in _all_below(errors.ClusterError) if error.retryable}
+    passing = {error for error in _list_all_below(errors.ClusterError) if error.retryable}
     assert passing == {errors.Conflict, errors.Expired, errors.Unavailable}
 
 

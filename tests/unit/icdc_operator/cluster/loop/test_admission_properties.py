@@ -25,40 +25,40 @@ class AdmissionMachine(RuleBasedStateMachine):
             self.site.pipelines[key] = ClusterPipeline(HOSTS[number % len(HOSTS)])
 
     @rule(key=st.sampled_from(KEYS), wants=st.sampled_from([True, True, True, False]))
-    def a_run_is_due_or_not(self, key: PipelineKey, wants: bool) -> None:
+    def change_whether_due(self, key: PipelineKey, wants: bool) -> None:
         self.site.pipelines[key].wants = wants
         self.site.reconcile(key)
 
     @rule(key=st.sampled_from(KEYS))
-    def somebody_reconciles(self, key: PipelineKey) -> None:
+    def reconcile_any(self, key: PipelineKey) -> None:
         self.site.reconcile(key)
 
     @rule(key=st.sampled_from(KEYS), refused=st.booleans())
-    def a_plan_is_not_written(self, key: PipelineKey, refused: bool) -> None:
+    def lose_plan(self, key: PipelineKey, refused: bool) -> None:
         self.site.reconcile(key, saved=False)
         if refused:
             self.site.admission.note_refused(key)
 
     @precondition(lambda self: self.site.woken)
     @rule(polls=st.booleans())
-    def who_is_woken_is_reconciled_or_not(self, polls: bool) -> None:
+    def wake(self, polls: bool) -> None:
         key = self.site.woken.pop(0)
         if polls:
             self.site.reconcile(key)
 
     @precondition(lambda self: self.site.running)
     @rule(data=st.data(), again=st.booleans())
-    def a_run_ends(self, data: st.DataObject, again: bool) -> None:
+    def end_run(self, data: st.DataObject, again: bool) -> None:
         key = data.draw(st.sampled_from(sorted(self.site.running)))
         self.site.pipelines[key].wants = again
         self.site.end(key)
 
     @rule(seconds=st.integers(1, 100))
-    def time_passes(self, seconds: int) -> None:
+    def pass_time(self, seconds: int) -> None:
         self.site.seconds += seconds
 
     @rule(lost=st.sets(st.sampled_from(KEYS), max_size=3))
-    def the_operator_starts_anew(self, lost: set[PipelineKey]) -> None:
+    def restart_operator(self, lost: set[PipelineKey]) -> None:
         self.site.restart()
         self.site.admission.note_listed(KEYS)
         for key in KEYS:
@@ -83,7 +83,7 @@ class AdmissionMachine(RuleBasedStateMachine):
         assert self.site.admission.active >= len(self.site.running)
 
     @rule()
-    def everybody_gets_a_turn_when_reconciles_come_and_runs_end(self) -> None:
+    def give_everybody_a_turn(self) -> None:
         site = self.site
         before = {key: site.pipelines[key].turns for key in KEYS}
         for key in KEYS:  # what was never asked for, or asked in vain, is asked again

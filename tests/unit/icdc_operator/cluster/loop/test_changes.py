@@ -34,7 +34,7 @@ def status() -> PipelineStatus:
     return decide(make_observed(make_spec(), pipeline_status), NOW).status
 
 
-def with_table(status: PipelineStatus, **changes: Any) -> PipelineStatus:
+def change_table(status: PipelineStatus, **changes: Any) -> PipelineStatus:
     table = status.tables[0].model_copy(update=changes)
     return status.model_copy(update={"tables": (table,)})
 
@@ -51,7 +51,7 @@ def with_table(status: PipelineStatus, **changes: Any) -> PipelineStatus:
     ],
 )
 def test_how_far_a_table_is_may_wait(status: PipelineStatus, changes: dict[str, Any]) -> None:
-    assert is_progress_only(status, with_table(status, **changes))
+    assert is_progress_only(status, change_table(status, **changes))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_how_far_a_table_is_may_wait(status: PipelineStatus, changes: dict[str, 
 def test_where_a_table_stands_is_written_at_once(
     status: PipelineStatus, changes: dict[str, Any]
 ) -> None:
-    assert not is_progress_only(status, with_table(status, **changes))
+    assert not is_progress_only(status, change_table(status, **changes))
 
 
 @pytest.mark.parametrize(

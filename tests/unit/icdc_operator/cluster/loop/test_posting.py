@@ -38,7 +38,7 @@ class EventStore:
         self.events[name] = (reason, message, warning)
 
 
-def observation(version: str = "7") -> Observation:
+def make_observation(version: str = "7") -> Observation:
     metadata = {"namespace": "default", "name": "shop", "uid": "u", "resourceVersion": version}
     return Observation({"metadata": metadata}, make_observed(make_spec()))
 
@@ -50,7 +50,7 @@ def count_events(metrics: Metrics, result: str) -> float:
 
 def test_events_are_posted_with_their_words() -> None:
     store, metrics = EventStore(), Metrics()
-    asyncio.run(Poster(store, metrics).post(observation(), [STARTED, FAILED]))
+    asyncio.run(Poster(store, metrics).post(make_observation(), [STARTED, FAILED]))
     assert list(store.events.values()) == [
         ("RunStarted", "shop-e1-1", False),
         ("RunFailed", "shop-e1-1: NodeLost: gone", True),
@@ -62,33 +62,33 @@ def test_events_are_posted_with_their_words() -> None:
 def test_the_same_change_told_twice_is_one_event_and_another_change_another() -> None:
     store, metrics = EventStore(), Metrics()
     for version in ("7", "7", "8"):
-        asyncio.run(Poster(store, metrics).post(observation(version), [STARTED]))
+        asyncio.run(Poster(store, metrics).post(make_observation(version), [STARTED]))
     assert len(store.events) == 2
     assert count_events(metrics, "dropped") == 0
 
 
 def test_equal_events_of_one_change_are_each_told() -> None:
     store = EventStore()
-    asyncio.run(Poster(store, Metrics()).post(observation(), [STARTED, STARTED]))
+    asyncio.run(Poster(store, Metrics()).post(make_observation(), [STARTED, STARTED]))
     assert len(store.events) == 2
 
 
 def test_a_refusal_is_counted_and_not_raised() -> None:
     metrics = Metrics()
     poster = Poster(EventStore(Denied("events is forbidden")), metrics)
-    asyncio.run(poster.post(observation(), [STARTED, FAILED]))
+    asyncio.run(poster.post(make_observation(), [STARTED, FAILED]))
     assert count_events(metrics, "dropped") == 2
 
 
 def test_a_slow_server_holds_nothing_up_for_long() -> None:
     metrics = Metrics()
     poster = Poster(EventStore(hangs=True), metrics, limit_seconds=0.01)
-    asyncio.run(poster.post(observation(), [STARTED]))
+    asyncio.run(poster.post(make_observation(), [STARTED]))
     assert count_events(metrics, "dropped") == 1
 
 
 def test_a_flood_is_cut() -> None:
     store, metrics = EventStore(), Metrics()
-    asyncio.run(Poster(store, metrics).post(observation(), [STARTED] * 100))
+    asyncio.run(Poster(store, metrics).post(make_observation(), [STARTED] * 100))
     assert len(store.events) == MAX_EVENTS
     assert count_events(metrics, "dropped") == 100 - MAX_EVENTS

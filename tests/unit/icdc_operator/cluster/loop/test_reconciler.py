@@ -58,11 +58,11 @@ def test_a_run_that_works_is_looked_at_less_often_than_one_that_starts(
 def test_a_conflict_is_looked_at_again_at_once(fresh: MemoryCluster) -> None:
     writes = iter(range(1))
 
-    def somebody_writes(what: str) -> None:
+    def write_meanwhile(what: str) -> None:
         if what == "save" and next(writes, None) is not None:
             fresh.touch()
 
-    fresh.before = somebody_writes
+    fresh.before = write_meanwhile
     metrics = Metrics()
     assert asyncio.run(fresh.make_reconciler(metrics).reconcile(SHOP)) == 0.0
     assert len(fresh.take_steps("save")) == 1
@@ -74,12 +74,12 @@ def test_one_who_keeps_writing_makes_the_look_fail_and_no_action_happens(
 ) -> None:
     polls = []
 
-    def somebody_writes(what: str) -> None:
+    def write_meanwhile(what: str) -> None:
         if what == "save":
             fresh.touch()
         polls.append(what)
 
-    fresh.before = somebody_writes
+    fresh.before = write_meanwhile
     with pytest.raises(Conflict):
         asyncio.run(fresh.make_reconciler().reconcile(SHOP))
     assert polls == ["observe", "save"] * TRIES
@@ -94,12 +94,12 @@ def test_a_run_without_a_record_is_stopped_only_if_there_is_still_none() -> None
     assert [step.detail for step in cluster.take_steps("act")] == [stop]
     asked: list[str] = []
 
-    def another_operator_records_it(what: str) -> None:
+    def record_meanwhile(what: str) -> None:
         if what == "confirm" and what not in asked:
             cluster.touch()
         asked.append(what)
 
-    cluster.before = another_operator_records_it
+    cluster.before = record_meanwhile
     asyncio.run(cluster.make_reconciler().reconcile(SHOP))
     assert asked == ["observe", "confirm", "observe", "confirm", "act"]
     assert [step.detail for step in cluster.take_steps()] == [stop]
@@ -183,7 +183,7 @@ def test_a_look_that_failed_is_not_remembered(fresh: MemoryCluster) -> None:
 
 
 def test_a_crash_between_any_two_steps_leaves_what_the_next_operator_goes_on_with() -> None:
-    def story(crash_at: int) -> tuple[list[str], int]:
+    def play(crash_at: int) -> tuple[list[str], int]:
         cluster = MemoryCluster(make_observed(make_spec()))
         asked: list[str] = []
 
@@ -203,6 +203,6 @@ def test_a_crash_between_any_two_steps_leaves_what_the_next_operator_goes_on_wit
         assert {type(step.detail) for step in created} == {CreateRun}
         return [run.name for run in cluster.observed.runs], len(asked)
 
-    undisturbed, asked = story(0)
+    undisturbed, asked = play(0)
     for position in range(1, asked + 1):
-        assert story(position)[0] == undisturbed == ["shop-e1-1"], position
+        assert play(position)[0] == undisturbed == ["shop-e1-1"], position

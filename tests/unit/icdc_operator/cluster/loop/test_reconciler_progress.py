@@ -61,12 +61,12 @@ def test_a_run_is_asked_by_no_pipeline_that_was_written_since_while_progress_is_
     asyncio.run(reconciler.reconcile(SHOP))
     working.see(report=make_report(make_behind(7), takes_questions=True, result=held))
 
-    def somebody_writes(what: str) -> None:
+    def write_meanwhile(what: str) -> None:
         requests.append(what)
         if requests == ["observe", "confirm"]:
             working.touch()
 
-    working.before = somebody_writes
+    working.before = write_meanwhile
     asyncio.run(reconciler.reconcile(SHOP))
     assert requests == ["observe", "confirm", "observe", "confirm", "act"]
 

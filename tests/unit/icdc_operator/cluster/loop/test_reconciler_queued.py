@@ -60,7 +60,7 @@ class WaitingLine:
         assert self.cluster.observed is not None
         return self.cluster.observed.status
 
-    def condition(self, kind: ConditionType) -> tuple[str, str, str]:
+    def summarize_condition(self, kind: ConditionType) -> tuple[str, str, str]:
         condition = self.status.find_condition(kind)
         assert condition is not None
         return condition.status.value, condition.reason, condition.message
@@ -71,16 +71,20 @@ def line() -> WaitingLine:
     return WaitingLine(MemoryCluster(make_observed(make_spec())))
 
 
-def location(position: int, waiting: int) -> str:
+def describe_position(position: int, waiting: int) -> str:
     return f"queue position {position} of {waiting}: the limit --max-active-runs (1) is reached"
 
 
 def test_no_run_is_planned_and_the_place_is_told_until_the_turn_comes(line: WaitingLine) -> None:
     assert line.poll() == POSITION_SECONDS
     assert line.status.current_run is None
-    assert line.condition(ConditionType.RUN_ACTIVE) == ("False", "Queued", location(1, 1))
-    exporting = f"the first export is not finished: {location(1, 1)}"
-    assert line.condition(ConditionType.RECONCILING) == ("True", "Exporting", exporting)
+    assert line.summarize_condition(ConditionType.RUN_ACTIVE) == (
+        "False",
+        "Queued",
+        describe_position(1, 1),
+    )
+    exporting = f"the first export is not finished: {describe_position(1, 1)}"
+    assert line.summarize_condition(ConditionType.RECONCILING) == ("True", "Exporting", exporting)
     assert line.status.next_attempt_time == line.cluster.now
     assert [step.what for step in line.cluster.take_steps()] == ["save", "events"]
     line.admission.forget(FIRST)
@@ -96,7 +100,7 @@ def test_a_changed_place_is_written_at_most_once_a_minute(line: WaitingLine) -> 
     line.want(NEXT)
     line.cluster.pass_time(1)
     line.poll()
-    assert line.condition(ConditionType.RUN_ACTIVE)[2] == location(2, 2)
+    assert line.summarize_condition(ConditionType.RUN_ACTIVE)[2] == describe_position(2, 2)
     line.cluster.take_steps()
     line.admission.forget(NEXT)
     line.cluster.pass_time(10)
@@ -104,7 +108,7 @@ def test_a_changed_place_is_written_at_most_once_a_minute(line: WaitingLine) -> 
     assert line.cluster.take_steps() == []
     line.cluster.pass_time(POSITION_SECONDS - 10)
     line.poll()
-    assert line.condition(ConditionType.RUN_ACTIVE)[2] == location(1, 1)
+    assert line.summarize_condition(ConditionType.RUN_ACTIVE)[2] == describe_position(1, 1)
     assert line.cluster.take_steps("events") == []
 
 
@@ -116,15 +120,23 @@ def test_what_is_ready_stays_ready_while_its_next_run_waits() -> None:
     world = replace(make_observed(make_spec(), status), heads={"shop.orders": "7"})
     line = WaitingLine(MemoryCluster(world))
     line.poll()
-    before = line.condition(ConditionType.READY), line.status.phase
+    before = line.summarize_condition(ConditionType.READY), line.status.phase
     assert before[0] == ("True", "Streaming", "")
     assert line.cluster.observed is not None
     line.cluster.observed = replace(line.cluster.observed, heads={"shop.orders": "8"})
     line.cluster.pass_time(60)
     line.poll()
-    assert line.condition(ConditionType.READY) == ("True", "Streaming", location(1, 1))
+    assert line.summarize_condition(ConditionType.READY) == (
+        "True",
+        "Streaming",
+        describe_position(1, 1),
+    )
     assert line.status.phase == before[1]
-    assert line.condition(ConditionType.RUN_ACTIVE) == ("False", "Queued", location(1, 1))
+    assert line.summarize_condition(ConditionType.RUN_ACTIVE) == (
+        "False",
+        "Queued",
+        describe_position(1, 1),
+    )
     # It has been due since then, whatever is known of the heads later.
     line.cluster.observed = replace(line.cluster.observed, heads=None)
     line.admission.forget(FIRST)
@@ -167,7 +179,7 @@ def test_a_run_that_nothing_records_holds_a_slot_while_it_may_write(line: Waitin
     line.cluster.observed = replace(line.cluster.observed, runs=(stray,))
     line.poll()
     assert line.admission.active == 1
-    assert line.want(NEXT) == location(1, 1)
+    assert line.want(NEXT) == describe_position(1, 1)
 
 
 def test_one_who_has_no_place_yet_says_what_it_waits_for() -> None:
@@ -176,7 +188,7 @@ def test_one_who_has_no_place_yet_says_what_it_waits_for() -> None:
     line.reconciler = line.cluster.make_reconciler(admission=line.admission)
     line.poll()
     text = "active runs are being counted first"
-    assert line.condition(ConditionType.RUN_ACTIVE) == ("False", "Queued", text)
+    assert line.summarize_condition(ConditionType.RUN_ACTIVE) == ("False", "Queued", text)
 
 
 @pytest.mark.parametrize(
@@ -208,14 +220,14 @@ def test_a_suspended_pipeline_leaves_the_line(line: WaitingLine) -> None:
     )
     line.poll()
     assert line.admission.waiting == 0
-    assert line.condition(ConditionType.RUN_ACTIVE) == ("False", "NoRun", "")
+    assert line.summarize_condition(ConditionType.RUN_ACTIVE) == ("False", "NoRun", "")
     assert line.status.next_attempt_time is None
 
 
 def test_a_pipeline_that_is_gone_gives_its_slot_to_the_next(line: WaitingLine) -> None:
     line.admission.forget(FIRST)
     line.poll()
-    assert line.want(NEXT) == location(1, 1)
+    assert line.want(NEXT) == describe_position(1, 1)
     line.cluster.observed = None
     line.poll()
     assert line.woken == [NEXT]

@@ -49,7 +49,7 @@ class ListingCluster:
             if namespace in (None, key.namespace)
         ]
 
-    def due(self) -> set[PipelineKey]:
+    def take_due(self) -> set[PipelineKey]:
         keys: set[PipelineKey] = set()
         while (key := self.queue.take()) is not None:
             keys.add(key)
@@ -57,16 +57,16 @@ class ListingCluster:
         return keys
 
 
-def keys(count: int, namespace: str = "default") -> list[PipelineKey]:
+def make_keys(count: int, namespace: str = "default") -> list[PipelineKey]:
     return [PipelineKey(namespace, f"pipeline-{number}") for number in range(count)]
 
 
 def test_all_pipelines_are_due_when_none_was_looked_at() -> None:
     cluster = ListingCluster()
-    cluster.versions = dict.fromkeys(keys(50), "1")
+    cluster.versions = dict.fromkeys(make_keys(50), "1")
     asyncio.run(cluster.relist.list_once())
-    assert cluster.listings == [(set(keys(50)), 0)]
-    assert cluster.due() == set(keys(50))
+    assert cluster.listings == [(set(make_keys(50)), 0)]
+    assert cluster.take_due() == set(make_keys(50))
     assert cluster.relist.done.is_set()
 
 
@@ -75,28 +75,28 @@ def test_only_the_namespaces_of_the_scope_are_listed() -> None:
     for namespace in "abc":
         cluster.versions[PipelineKey(namespace, "shop")] = "1"
     asyncio.run(cluster.relist.list_once())
-    assert cluster.due() == {PipelineKey("a", "shop"), PipelineKey("b", "shop")}
+    assert cluster.take_due() == {PipelineKey("a", "shop"), PipelineKey("b", "shop")}
 
 
 def test_what_changed_or_went_unseen_is_due_at_once() -> None:
     cluster = ListingCluster()
-    same, changed, missing, new = keys(4)
+    same, changed, missing, new = make_keys(4)
     cluster.reconciled = {same: "1", changed: "2", missing: "3"}
     cluster.versions = {same: "1", changed: "9", new: "4"}
     asyncio.run(cluster.relist.list_once())
-    assert cluster.due() - {same} == {changed, missing, new}
+    assert cluster.take_due() - {same} == {changed, missing, new}
 
 
 def test_within_a_number_of_lists_each_unchanged_pipeline_is_looked_at_once() -> None:
     cluster = ListingCluster()
-    cluster.versions = dict.fromkeys(keys(200), "1")
+    cluster.versions = dict.fromkeys(make_keys(200), "1")
     cluster.reconciled = dict(cluster.versions)
     rounds: list[set[PipelineKey]] = []
     for _ in range(ROUNDS):
         asyncio.run(cluster.relist.list_once())
         cluster.now += 1e6
-        rounds.append(cluster.due())
-    assert set().union(*rounds) == set(keys(200))
+        rounds.append(cluster.take_due())
+    assert set().union(*rounds) == set(make_keys(200))
     assert sum(map(len, rounds)) == 200
     assert max(map(len, rounds)) < 200 / ROUNDS * 3
 
@@ -111,7 +111,7 @@ def test_a_list_that_fails_changes_nothing_and_is_no_end() -> None:
 
 def test_a_dead_watch_is_found_by_a_list() -> None:
     cluster = ListingCluster()
-    (shop,) = keys(1)
+    (shop,) = make_keys(1)
     cluster.watch_age.note_event(shop, "1", deleted=False)
     cluster.versions = {shop: "2"}
     asyncio.run(cluster.relist.list_once())
@@ -123,10 +123,10 @@ def test_lists_are_repeated_after_a_fault() -> None:
     cluster = ListingCluster()
     cluster.faults = [Unavailable("no answer"), Unavailable("no answer")]
 
-    async def story() -> Any:
+    async def play() -> Any:
         lists = asyncio.create_task(cluster.relist.run())
         await asyncio.wait_for(cluster.relist.done.wait(), timeout=60)
         lists.cancel()
         return await asyncio.gather(lists, return_exceptions=True)
 
-    assert isinstance(asyncio.run(story())[0], asyncio.CancelledError)
+    assert isinstance(asyncio.run(play())[0], asyncio.CancelledError)

@@ -49,7 +49,7 @@ class WatchedCluster:
             raise self.ends.pop()
         await asyncio.Event().wait()
 
-    async def until(self, holds: Callable[[], bool], metrics: Metrics) -> None:
+    async def watch_until(self, holds: Callable[[], bool], metrics: Metrics) -> None:
         """Watch until `holds`."""
         watching = Watching(
             self, self, scope=Scope(), watch_age=WatchAge(lambda: 0.0), metrics=metrics, pace=PACE
@@ -63,32 +63,32 @@ class WatchedCluster:
         await asyncio.gather(task, return_exceptions=True)
 
 
-def restarts(metrics: Metrics) -> float | None:
+def count_restarts(metrics: Metrics) -> float | None:
     return metrics.registry.get_sample_value("icdc_watch_restarts_total")
 
 
 def test_a_watch_that_ends_is_started_anew_and_counted() -> None:
-    async def story() -> None:
+    async def play() -> None:
         cluster, metrics = WatchedCluster(kinds.PIPELINE, kinds.APPLICATION), Metrics()
         cluster.ends = [WatchError("410"), Unavailable("no answer")]
-        await cluster.until(lambda: len(cluster.watches) == 3, metrics)
-        assert restarts(metrics) == 2
+        await cluster.watch_until(lambda: len(cluster.watches) == 3, metrics)
+        assert count_restarts(metrics) == 2
         assert cluster.watches == [True] * 3
 
-    asyncio.run(story())
+    asyncio.run(play())
 
 
 def test_pipelines_are_watched_even_without_spark_operator() -> None:
-    async def story() -> None:
+    async def play() -> None:
         cluster = WatchedCluster(kinds.PIPELINE)
-        await cluster.until(lambda: bool(cluster.watches), Metrics())
+        await cluster.watch_until(lambda: bool(cluster.watches), Metrics())
         assert cluster.watches == [False]
 
-    asyncio.run(story())
+    asyncio.run(play())
 
 
 def test_spark_applications_are_watched_once_the_cluster_knows_them() -> None:
-    async def story() -> None:
+    async def play() -> None:
         cluster, metrics = WatchedCluster(kinds.PIPELINE), Metrics()
 
         def install(asked: int) -> None:
@@ -96,17 +96,17 @@ def test_spark_applications_are_watched_once_the_cluster_knows_them() -> None:
                 cluster.known.add(kinds.APPLICATION)
 
         cluster.when_asked = install
-        await cluster.until(lambda: len(cluster.watches) == 2, metrics)
+        await cluster.watch_until(lambda: len(cluster.watches) == 2, metrics)
         assert cluster.watches == [False, True]
-        assert restarts(metrics) == 0
+        assert count_restarts(metrics) == 0
 
-    asyncio.run(story())
+    asyncio.run(play())
 
 
 def test_nothing_is_watched_until_the_cluster_knows_pipelines(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def story() -> None:
+    async def play() -> None:
         cluster = WatchedCluster(kinds.APPLICATION)
 
         def install(asked: int) -> None:
@@ -115,8 +115,8 @@ def test_nothing_is_watched_until_the_cluster_knows_pipelines(
                 cluster.known.add(kinds.PIPELINE)
 
         cluster.when_asked = install
-        await cluster.until(lambda: bool(cluster.watches), Metrics())
+        await cluster.watch_until(lambda: bool(cluster.watches), Metrics())
 
-    asyncio.run(story())
+    asyncio.run(play())
     messages = [record.message for record in caplog.records]
     assert sum("install the CRD" in message for message in messages) == 1

@@ -36,7 +36,7 @@ class WorkerBench:
             self.moments.append(time.monotonic())
             return await poll(key)
 
-        async def story() -> None:
+        async def play() -> None:
             for key in keys:
                 self.queue.add(key)
             workers = Workers(self.queue, note, self.metrics, reconcile_seconds=reconcile_seconds)
@@ -44,9 +44,11 @@ class WorkerBench:
             await asyncio.wait_for(workers.run(count), timeout=60)
             assert workers.last_finished > began
 
-        asyncio.run(story())
+        asyncio.run(play())
 
-    def fails_once(self, error: Exception) -> Callable[[PipelineKey], Awaitable[float | None]]:
+    def build_failing_poll(
+        self, error: Exception
+    ) -> Callable[[PipelineKey], Awaitable[float | None]]:
         faults = [error]
 
         async def poll(_: PipelineKey) -> float | None:
@@ -84,12 +86,12 @@ def bench() -> WorkerBench:
 def test_a_look_that_fails_is_counted_and_repeated(
     bench: WorkerBench, error: Exception, result: str
 ) -> None:
-    bench.work(bench.fails_once(error), SHOP)
+    bench.work(bench.build_failing_poll(error), SHOP)
     assert bench.results == {result: 1.0, "done": 1.0}
 
 
 def test_an_error_that_nobody_foresaw_is_counted_apart(bench: WorkerBench) -> None:
-    bench.work(bench.fails_once(ZeroDivisionError("a bug")), SHOP)
+    bench.work(bench.build_failing_poll(ZeroDivisionError("a bug")), SHOP)
     assert bench.metrics.registry.get_sample_value("icdc_unexpected_errors_total") == 1.0
 
 
@@ -115,7 +117,7 @@ def test_the_next_look_comes_when_the_last_one_asked_for_it(bench: WorkerBench) 
 
 
 def test_the_time_a_server_asks_for_is_waited(bench: WorkerBench) -> None:
-    bench.work(bench.fails_once(Unavailable("too many requests", 0.05)), SHOP)
+    bench.work(bench.build_failing_poll(Unavailable("too many requests", 0.05)), SHOP)
     assert bench.moments[1] - bench.moments[0] >= 0.05
 
 

@@ -212,11 +212,11 @@ def test_a_newer_run_of_the_name_is_left_alone_by_an_operator_that_is_behind(
 def test_times_are_those_of_the_given_clock(world: FakeWorld) -> None:
     world.server.add(APPLICATION, make_application(creationTimestamp=go_back(0)))
     assert world.run().failure is None
-    world.now = _later(world.now)
+    world.now = _add_five_minutes(world.now)
     failure = world.run().failure
     assert failure is not None
     assert failure.reason == "SparkOperatorNotWatching"
 
 
-def _later(moment: datetime) -> datetime:
+def _add_five_minutes(moment: datetime) -> datetime:
     return moment + timedelta(seconds=300)

@@ -23,17 +23,17 @@ def world() -> FakeWorld:
     return FakeWorld(run=None)
 
 
-def metadata(world: FakeWorld) -> dict[str, Any]:
+def get_metadata(world: FakeWorld) -> dict[str, Any]:
     metadata_of_pipeline: dict[str, Any] = world.server.objects[PIPELINE]["metadata"]
     return metadata_of_pipeline
 
 
 def delete(world: FakeWorld) -> None:
-    metadata(world)["deletionTimestamp"] = go_back(1)
+    get_metadata(world)["deletionTimestamp"] = go_back(1)
 
 
 def test_only_our_finalizer_comes_and_goes(world: FakeWorld) -> None:
-    metadata(world)["finalizers"] = [OTHERS]
+    get_metadata(world)["finalizers"] = [OTHERS]
     steps: list[tuple[Action, list[str]]] = [
         (AddFinalizer(), [OTHERS, naming.FINALIZER]),
         (AddFinalizer(), [OTHERS, naming.FINALIZER]),
@@ -42,9 +42,9 @@ def test_only_our_finalizer_comes_and_goes(world: FakeWorld) -> None:
     ]
     for action, expected in steps:
         asyncio.run(world.adapter.act(world.observe(), action))
-        assert metadata(world)["finalizers"] == expected
+        assert get_metadata(world)["finalizers"] == expected
     seen = world.observe()
-    metadata(world)["resourceVersion"] = "99"
+    get_metadata(world)["resourceVersion"] = "99"
     with pytest.raises(errors.Conflict):
         asyncio.run(world.adapter.act(seen, AddFinalizer()))
     del world.server.objects[PIPELINE]
@@ -53,7 +53,7 @@ def test_only_our_finalizer_comes_and_goes(world: FakeWorld) -> None:
 
 @pytest.mark.parametrize(("value", "asked"), [("true", True), ("false", False), ("", False)])
 def test_the_annotation_says_true(value: str, asked: bool, world: FakeWorld) -> None:
-    metadata(world)["annotations"] = {naming.ANNOTATION_RETAIN: value}
+    get_metadata(world)["annotations"] = {naming.ANNOTATION_RETAIN: value}
     assert world.observe().observed.retain_asked is asked
 
 
@@ -74,7 +74,7 @@ def test_a_namespace_that_ends_is_known_before_a_run_is_tried(
     if answer is not None:
         world.server.fault = make_fault("POST", "configmaps", answer)
     assert not world.observe().observed.namespace_ends, "nothing is asked without our finalizer"
-    metadata(world)["finalizers"] = [naming.FINALIZER]
+    get_metadata(world)["finalizers"] = [naming.FINALIZER]
     observed = world.observe().observed
     assert (observed.finalizer, observed.namespace_ends) == (True, ends)
     assert not [path for path in world.server.objects if "configmaps" in path]

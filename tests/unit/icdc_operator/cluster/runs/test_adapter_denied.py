@@ -22,7 +22,7 @@ NO = refuse(403, 'User "u" cannot do resource "things"')
 SUBMITTED = run_record(state=RunState.SUBMITTED, started_at=None)
 
 
-def conditions_of(decision: Decision) -> dict[str, tuple[str, str]]:
+def list_conditions(decision: Decision) -> dict[str, tuple[str, str]]:
     return {
         condition.type.value: (condition.status.value, condition.reason)
         for condition in decision.status.conditions
@@ -39,7 +39,7 @@ def test_runs_that_may_not_be_looked_at_are_left_alone(kind: str) -> None:
         assert decision.actions == ()
         assert decision.status.current_run == SUBMITTED
         assert decision.requeue_after == decide.DENIED_SECONDS
-    conditions = conditions_of(decision)
+    conditions = list_conditions(decision)
     assert conditions["Stalled"] == ("True", "Denied")
     assert conditions["Ready"] == ("False", "Denied")
     assert conditions["Reconciling"] == ("False", "Stalled")
@@ -57,7 +57,7 @@ def test_a_run_that_may_not_be_ended_is_told_of_until_it_is_ended() -> None:
         with pytest.raises(errors.Denied):
             world.act(stop)
         assert (
-            conditions_of(decide.decide(world.observe().observed, world.now))["Stalled"][0]
+            list_conditions(decide.decide(world.observe().observed, world.now))["Stalled"][0]
             == "True"
         )
     world.server.fault = lambda method, path: None

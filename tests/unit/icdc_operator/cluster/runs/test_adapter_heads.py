@@ -80,7 +80,7 @@ class IdleWorld:
 
 
 def test_an_idle_pipeline_is_told_its_heads_and_plans_a_run_only_for_news() -> None:
-    async def story() -> None:
+    async def play() -> None:
         world = IdleWorld()
         first = await world.poll()
         assert (first.heads, first.heads_watched, world.reads) == (None, True, 0)
@@ -93,11 +93,11 @@ def test_an_idle_pipeline_is_told_its_heads_and_plans_a_run_only_for_news() -> N
         assert (await world.poll()).heads is None
         await world.watch.close()
 
-    asyncio.run(story())
+    asyncio.run(play())
 
 
 def test_news_make_a_run_and_show_in_the_status() -> None:
-    async def story() -> None:
+    async def play() -> None:
         world = IdleWorld()
         world.head = Head("8")
         seen = await world.reconcile_when_woken()
@@ -107,11 +107,11 @@ def test_news_make_a_run_and_show_in_the_status() -> None:
         assert (table.current_snapshot_id, table.snapshots_behind) == ("8", 1)
         await world.watch.close()
 
-    asyncio.run(story())
+    asyncio.run(play())
 
 
 def test_what_was_new_before_a_comparison_is_new_after_it() -> None:
-    async def story() -> None:
+    async def play() -> None:
         world = IdleWorld()
         world.head = Head("8")
         await world.reconcile_when_woken()
@@ -123,17 +123,17 @@ def test_what_was_new_before_a_comparison_is_new_after_it() -> None:
         assert decide(after, NOW).status.current_run is not None
         await world.watch.close()
 
-    asyncio.run(story())
+    asyncio.run(play())
 
 
 def test_a_table_that_cannot_be_looked_at_is_left_out() -> None:
-    async def story() -> None:
+    async def play() -> None:
         world = IdleWorld()
         world.head = Unseen("away")
         assert (await world.reconcile_when_woken()).heads == {}
         await world.watch.close()
 
-    asyncio.run(story())
+    asyncio.run(play())
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_table_that_cannot_be_looked_at_is_left_out() -> None:
 def test_no_catalog_is_asked_for_a_pipeline_that_heads_do_not_matter_to(
     spec: dict[str, Any],
 ) -> None:
-    async def story() -> None:
+    async def play() -> None:
         world = IdleWorld()
         world.put(**spec)
         observed = await world.poll()
@@ -151,15 +151,15 @@ def test_no_catalog_is_asked_for_a_pipeline_that_heads_do_not_matter_to(
         assert len(asyncio.all_tasks()) == 1
         assert world.reads == 0
 
-    asyncio.run(story())
+    asyncio.run(play())
 
 
 def test_a_pipeline_that_is_gone_is_not_followed_any_more() -> None:
-    async def story() -> None:
+    async def play() -> None:
         world = IdleWorld()
         await world.reconcile_when_woken()
         del world.server.objects[PIPELINE]
         assert await world.adapter.observe("default", "shop") is None
         await wait_until(lambda: len(asyncio.all_tasks()) == 1, "nothing follows it")
 
-    asyncio.run(story())
+    asyncio.run(play())

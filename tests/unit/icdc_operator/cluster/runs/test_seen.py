@@ -26,7 +26,7 @@ from icdc_testing.operator.adapter.objects import (
 pytestmark = pytest.mark.unit
 
 
-def report(*, finished: bool = False, run_id: str = RUN_ID, **more: Any) -> RunReport:
+def make_report(*, finished: bool = False, run_id: str = RUN_ID, **more: Any) -> RunReport:
     return RunReport(run_id=run_id, started_at=NOW, updated_at=NOW, finished=finished, **more)
 
 
@@ -69,20 +69,20 @@ def test_a_pod_goes_before_what_spark_operator_says(
 
 
 def test_a_driver_without_its_application_is_a_run() -> None:
-    run = build_only_run(make_pod("Running", state=make_running(), report=report()))
+    run = build_only_run(make_pod("Running", state=make_running(), report=make_report()))
     assert run.live
-    assert run.report == report()
-    assert run.report_bytes == len(report_text.to_annotation(report()))
+    assert run.report == make_report()
+    assert run.report_bytes == len(report_text.to_annotation(make_report()))
 
 
 def test_a_report_that_is_finished_goes_before_an_exit_code() -> None:
-    good = make_pod("Failed", state=make_termination(143), report=report(finished=True))
+    good = make_pod("Failed", state=make_termination(143), report=make_report(finished=True))
     run = build_only_run(
         make_application("FAILED", "driver container failed with ExitCode: 143"), good
     )
     assert (run.phase, run.failure) == (RunPhase.SUCCEEDED, None)
     outcome = Failure.of(SourceUnavailable("down"))
-    finished = report(finished=True, outcome=outcome)
+    finished = make_report(finished=True, outcome=outcome)
     run = build_only_run(make_pod("Succeeded", state=make_termination(0), report=finished))
     assert (run.phase, run.report) == (RunPhase.FAILED, finished)
 
@@ -90,22 +90,22 @@ def test_a_report_that_is_finished_goes_before_an_exit_code() -> None:
 def test_a_driver_pod_that_is_gone_may_have_succeeded() -> None:
     lost = make_application("FAILED", "driver pod not found")
     assert build_only_run(lost).phase == RunPhase.MISSING
-    last = make_pod("Succeeded", state=make_termination(0), report=report(finished=True))
+    last = make_pod("Succeeded", state=make_termination(0), report=make_report(finished=True))
     assert build_only_run(lost, remembered=last).phase == RunPhase.SUCCEEDED
 
 
 def test_a_termination_message_finishes_a_report_that_was_not_updated() -> None:
-    message = report_text.to_termination_message(report(finished=True))
+    message = report_text.to_termination_message(make_report(finished=True))
     run = build_only_run(
-        make_pod("Succeeded", state=make_termination(0, message=message), report=report())
+        make_pod("Succeeded", state=make_termination(0, message=message), report=make_report())
     )
-    assert run.report == report(finished=True)
+    assert run.report == make_report(finished=True)
     run = build_only_run(make_pod("Succeeded", state=make_termination(0, message=message)))
     assert (run.phase, run.failure) == (RunPhase.SUCCEEDED, None)
 
 
 def test_words_of_another_attempt_do_not_count() -> None:
-    other = report(finished=True, run_id="shop-e1-1.999")
+    other = make_report(finished=True, run_id="shop-e1-1.999")
     message = report_text.to_termination_message(other)
     run = build_only_run(
         make_pod("Failed", state=make_termination(1, message=message), report=other)
@@ -128,7 +128,7 @@ def test_a_driver_that_cannot_know_why_it_failed_is_told_by_its_pod(seen_as: Fai
     pod = make_pod(
         "Failed",
         state=make_termination(137, "OOMKilled"),
-        report=report(finished=True, outcome=blind),
+        report=make_report(finished=True, outcome=blind),
     )
     run = build_only_run(pod)
     assert run.report is not None

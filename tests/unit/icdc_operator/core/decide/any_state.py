@@ -46,7 +46,7 @@ def _build(
     return st.fixed_dictionaries(fields).map(lambda values: target(**values))
 
 
-def tables(name: str) -> st.SearchStrategy[TableStatus]:
+def build_tables(name: str) -> st.SearchStrategy[TableStatus]:
     """Return a table in any state; its index may be another's."""
     return _build(
         TableStatus,
@@ -78,7 +78,7 @@ run_records = _build(
     failure=st.none() | failures,
 )
 
-_some_tables = st.tuples(*(tables(name) for name in TABLES)).flatmap(
+_some_tables = st.tuples(*(build_tables(name) for name in TABLES)).flatmap(
     lambda both: st.sampled_from([both, both[:1], both[::-1], ()])
 )
 
@@ -106,7 +106,7 @@ reports = _build(
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> tuple[RunSeen, ...]:
+def draw_runs(draw: st.DrawFn) -> tuple[RunSeen, ...]:
     """Up to three runs that left a trace, each name and epoch once."""
     keys: list[Any] = draw(
         st.lists(

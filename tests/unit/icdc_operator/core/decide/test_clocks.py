@@ -43,7 +43,7 @@ def test_a_clock_that_is_set_changes_nothing_of_what_a_pipeline_comes_to(
     assert world.created_epochs == sorted(set(world.created_epochs))
 
 
-def seconds_until_a_run(spec: PipelineSpec, status: PipelineStatus) -> float:
+def measure_wait(spec: PipelineSpec, status: PipelineStatus) -> float:
     """By a level-based operator: what it writes is what it reads the next time."""
     now = NOW
     for _ in range(100):
@@ -67,7 +67,7 @@ def test_an_attempt_that_a_wrong_clock_put_off_is_made_as_late_as_any() -> None:
         next_attempt_time=YEAR_2099,
     )
     spec = make_spec(retry={"maxSeconds": 600})
-    assert seconds_until_a_run(spec, status) <= 600 * 1.1
+    assert measure_wait(spec, status) <= 600 * 1.1
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_poll_that_a_wrong_clock_put_off_is_made_as_late_as_any(
         observed_generation=1, last_run=ended, recent_runs=(ended,), tables=(make_caught_up(),)
     )
     spec = make_spec(changelog={"trigger": "Continuous", "pollIntervalSeconds": poll})
-    assert seconds_until_a_run(spec, status) <= poll
+    assert measure_wait(spec, status) <= poll
 
 
 NO_IMAGE = Failure.of(errors.ImagePull("pod/x: ErrImagePull"))

@@ -49,7 +49,7 @@ observations = st.builds(
     spec=st.sampled_from(SPECS),
     status=any_state.statuses,
     problem=st.just("spec.tables: empty"),
-    runs=any_state.runs(),
+    runs=any_state.draw_runs(),
     heads=heads,
     old_heads=st.sets(st.sampled_from(TABLES)),
     heads_watched=st.booleans(),
@@ -80,7 +80,7 @@ def test_looking_again_at_the_same_world_comes_to_rest(observed: Observed) -> No
 
 
 @limit_seconds(20)
-@given(any_state.statuses, any_state.runs(), st.booleans())
+@given(any_state.statuses, any_state.draw_runs(), st.booleans())
 def test_from_any_state_a_calm_world_becomes_well(
     status: PipelineStatus, runs: tuple[RunSeen, ...], heads_known: bool
 ) -> None:

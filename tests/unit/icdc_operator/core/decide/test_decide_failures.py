@@ -157,7 +157,7 @@ def test_a_thousand_pipelines_that_met_one_outage_do_not_come_back_in_one_second
 FENCED = Failure.of(errors.Fenced("owned by laptop.", epoch=YEAR_2099, run_id="laptop"))
 
 
-def failure_by_fence(minutes_ago: float) -> RunStatus:
+def make_failure_by_fence(minutes_ago: float) -> RunStatus:
     finished = NOW - timedelta(minutes=minutes_ago)
     return run_record(state=RunState.FAILED, failure=FENCED, finished_at=finished)
 
@@ -197,7 +197,7 @@ def test_a_rival_that_takes_over_again_and_again_is_alive_and_is_told(
     world = make_active(
         spec, make_seen(RunPhase.FAILED, report=make_report(finished=True, outcome=FENCED))
     )
-    recent = tuple(failure_by_fence(minutes) for minutes in minutes_ago)
+    recent = tuple(make_failure_by_fence(minutes) for minutes in minutes_ago)
     status = world.status.model_copy(update={"recent_runs": recent})
     decision = decide(replace(world, status=status), NOW)
     assert decision.status.holds(ConditionType.STALLED) == stalled

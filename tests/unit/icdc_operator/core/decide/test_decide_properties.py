@@ -43,11 +43,11 @@ class DecideMachine(RuleBasedStateMachine):
         crash=st.sampled_from(["", "", "", "before status", "before actions"]),
         queued=st.sampled_from([None, None, QUEUED]),
     )
-    def operator_reconciles(self, crash: str, queued: Queued | None) -> None:
+    def reconcile(self, crash: str, queued: Queued | None) -> None:
         self.world.step(crash=crash, queued=queued)
 
     @rule(seconds=st.integers(1, 700))
-    def time_passes(self, seconds: int) -> None:
+    def pass_time(self, seconds: int) -> None:
         self.world.now += timedelta(seconds=seconds)
 
     # With the clock set back, the status lost and no trace left, nobody knows the last epoch but
@@ -55,38 +55,38 @@ class DecideMachine(RuleBasedStateMachine):
     # where others removed a run unseen, and the record that it is planned is dropped.
     @precondition(lambda self: self.world.remembers_last_epoch)
     @rule(seconds=st.integers(1, 3600))
-    def the_clock_is_set_back(self, seconds: int) -> None:
+    def set_clock_back(self, seconds: int) -> None:
         self.clock_is_right = False
         self.world.now -= timedelta(seconds=seconds)
         self.older.clear()  # which of two reports is the newer one is not to be told then
 
     @rule(table=st.sampled_from(TABLES))
-    def somebody_commits(self, table: str) -> None:
+    def commit(self, table: str) -> None:
         self.world.heads[table] += 1
 
     @rule(suspend=st.booleans())
-    def spec_is_edited(self, suspend: bool) -> None:
+    def edit_spec(self, suspend: bool) -> None:
         self.world.spec = self.world.spec.model_copy(update={"suspend": suspend})
         self.world.generation += 1
 
     @rule(mode=st.sampled_from(ResyncMode))
-    def resync_is_asked_for(self, mode: ResyncMode) -> None:
+    def ask_for_resync(self, mode: ResyncMode) -> None:
         nonce = self.world.spec.resync.nonce + 1
         resync = self.world.spec.resync.model_copy(update={"nonce": nonce, "mode": mode})
         self.world.spec = self.world.spec.model_copy(update={"resync": resync})
         self.world.generation += 1
 
     @rule(mode=st.sampled_from([kind for kind in RunKind if kind.inspects]))
-    def somebody_asks(self, mode: Any) -> None:
+    def ask(self, mode: Any) -> None:
         self.questions += 1
         self.world.ask = Ask(id=f"q{self.questions}", mode=mode)
 
     @rule()
-    def the_question_is_withdrawn(self) -> None:
+    def withdraw_question(self) -> None:
         self.world.ask = None
 
     @rule(which=st.sampled_from(["restart_nonce", "trigger"]))
-    def something_is_asked_for(self, which: str) -> None:
+    def change_trigger(self, which: str) -> None:
         spec = self.world.spec
         changes: dict[str, object] = {
             "restart_nonce": spec.restart_nonce + 1,
@@ -102,11 +102,11 @@ class DecideMachine(RuleBasedStateMachine):
         return self.world.spec.changelog.trigger == Trigger.CONTINUOUS
 
     @rule(heads_known=st.booleans())
-    def tables_can_be_read_or_not(self, heads_known: bool) -> None:
+    def change_whether_heads_are_read(self, heads_known: bool) -> None:
         self.world.heads_known = heads_known
 
     @rule()
-    def a_right_is_missing_for_one_poll(self) -> None:
+    def poll_without_a_right(self) -> None:
         self.world.blind = True
         self.world.step()
         assert self.world.status.holds(ConditionType.STALLED)
@@ -114,7 +114,7 @@ class DecideMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.world.live)
     @rule(report=st.sampled_from(["lost", "late"]))
-    def a_report_is_not_the_newest(self, report: str) -> None:
+    def show_older_report(self, report: str) -> None:
         """Let one poll see what the run had said before, or nothing, and the next one again."""
         run = self.world.live[0]
         older = self.older.get(run.name) if report == "late" else None
@@ -125,7 +125,7 @@ class DecideMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.world.live)
     @rule()
-    def run_works(self) -> None:
+    def work(self) -> None:
         run = self.world.live[0]
         if run.report is not None and run.report.updated_at <= self.world.now:
             self.older[run.name] = run.report
@@ -133,17 +133,17 @@ class DecideMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.clock_is_right)
     @rule()
-    def what_ended_runs_left_is_removed_by_others(self) -> None:
+    def remove_ended_runs(self) -> None:
         self.world.runs = {run.name: run for run in self.world.live}
 
     @precondition(lambda self: self.world.live)
     @rule(error=st.sampled_from((None, *FAILURES)))
-    def run_ends(self, error: errors.IcdcError | None) -> None:
+    def end_run(self, error: errors.IcdcError | None) -> None:
         self.world.end(self.world.live[0].name, finished=True, error=error)
 
     @precondition(lambda self: self.world.live)
     @rule(lingers=st.booleans())
-    def run_is_killed(self, lingers: bool) -> None:
+    def kill_run(self, lingers: bool) -> None:
         run = self.world.live[0]
         missing = replace(run, phase=RunPhase.MISSING, writer_alive=lingers)
         self.world.runs[run.name] = missing
@@ -151,7 +151,7 @@ class DecideMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.world.status.current_run is None and not self.world.live)
     @precondition(lambda self: self.clock_is_right)
     @rule()
-    def status_is_lost(self) -> None:
+    def lose_status(self) -> None:
         self.world.status = PipelineStatus()
         self.seen_applied = dict.fromkeys(TABLES, 0)
 
@@ -193,7 +193,7 @@ class DecideMachine(RuleBasedStateMachine):
         assert len(self.world.status.recent_runs) <= 10
 
     @rule()
-    def it_converges_when_the_world_is_kind(self) -> None:
+    def converge(self) -> None:
         world = self.world
         world.spec = world.spec.model_copy(update={"suspend": False})
         world.generation += 1

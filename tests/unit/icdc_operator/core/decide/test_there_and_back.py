@@ -33,11 +33,11 @@ POLLS = (0, 1, 3)
 CHANGEABLE = [field for field in list_fields() if not field.only_grows]
 
 
-def phases(chance: random.Random) -> list[str]:
+def choose_phases(chance: random.Random) -> list[str]:
     return list(PHASES) if SOAK else chance.sample([*PHASES], PHASES_EACH)
 
 
-def pairs(chance: random.Random) -> list[tuple[SpecField, SpecField]]:
+def choose_pairs(chance: random.Random) -> list[tuple[SpecField, SpecField]]:
     everything = list(itertools.combinations(CHANGEABLE, 2))
     return everything if SOAK else chance.sample(everything, PAIRS)
 
@@ -73,7 +73,7 @@ def check_that_it_is_heeded(phase: str, *changed: SpecField) -> None:
 @pytest.mark.parametrize("field", CHANGEABLE, ids=str)
 def test_a_field_that_is_changed_back_leaves_nothing_behind(field: SpecField) -> None:
     _, chance = choose_seed(f"there and back {field}")
-    for phase in phases(chance):
+    for phase in choose_phases(chance):
         for polls in POLLS if SOAK else (chance.choice(POLLS),):
             check_that_nothing_is_left(phase, field, polls=polls)
 
@@ -81,19 +81,19 @@ def test_a_field_that_is_changed_back_leaves_nothing_behind(field: SpecField) ->
 @pytest.mark.parametrize("field", list_fields(), ids=str)
 def test_no_change_of_a_field_is_ignored(field: SpecField) -> None:
     _, chance = choose_seed(f"heeded {field}")
-    for phase in phases(chance):
+    for phase in choose_phases(chance):
         check_that_it_is_heeded(phase, field)
 
 
 def test_two_fields_that_are_changed_back_leave_nothing_behind() -> None:
     _, chance = choose_seed("there and back in pairs")
-    for pair in pairs(chance):
+    for pair in choose_pairs(chance):
         check_that_nothing_is_left(chance.choice([*PHASES]), *pair, polls=chance.choice(POLLS))
 
 
 def test_no_change_of_two_fields_is_ignored_and_what_excludes_another_is_refused() -> None:
     _, chance = choose_seed("heeded in pairs")
-    for pair in pairs(chance):
+    for pair in choose_pairs(chance):
         check_that_it_is_heeded(chance.choice([*PHASES]), *pair)
 
 

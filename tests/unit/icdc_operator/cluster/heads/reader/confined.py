@@ -31,11 +31,11 @@ def try_in_confinement(folder: Path, *names: str, allow: tuple[str, ...] = ()) -
     return outcomes
 
 
-def _attempts(folder: Path) -> dict[str, Callable[[], object]]:
+def _build_attempts(folder: Path) -> dict[str, Callable[[], object]]:
     libc = ctypes.CDLL(None, use_errno=True)
     execute, kill = libc.execv, libc.kill  # found later, both would be refused by Python
 
-    def by_c(*arguments: bytes) -> None:
+    def execute_by_c(*arguments: bytes) -> None:
         if execute(arguments[0], (ctypes.c_char_p * 2)(arguments[0], None)) < 0:
             raise OSError(ctypes.get_errno(), "refused")
 
@@ -55,7 +55,7 @@ def _attempts(folder: Path) -> dict[str, Callable[[], object]]:
         "write a file": lambda: (folder / "written").write_text("x", encoding="utf-8"),
         "write beside the code": lambda: Path(__file__).open("a", encoding="utf-8"),
         "start a process": lambda: subprocess.run(["true"], check=True),
-        "start a process by C": lambda: by_c(b"/bin/true"),
+        "start a process by C": lambda: execute_by_c(b"/bin/true"),
         "load a library": lambda: ctypes.CDLL("libm.so.6"),
         "find a function of C": lambda: libc.system,
         "signal its parent by C": signal_parent,
@@ -81,7 +81,7 @@ def _attempts(folder: Path) -> dict[str, Callable[[], object]]:
 def main() -> None:
     """Confine this process, then tries."""
     folder, allow, names = Path(sys.argv[1]), tuple(json.loads(sys.argv[2])), sys.argv[3:]
-    attempts = _attempts(folder)
+    attempts = _build_attempts(folder)
     retained = confinement.build_environment(os.environ, cloud_role=False)
     os.environ.clear()
     os.environ.update(retained)

@@ -12,57 +12,57 @@ _CONFIG = b'{"defaults": {}, "overrides": {}}'
 _MEGABYTE = 2**20
 
 
-def _endless() -> Iterator[bytes]:
+def _repeat_forever() -> Iterator[bytes]:
     return itertools.repeat(b" " * _MEGABYTE)
 
 
-def _dripping() -> Iterator[bytes]:
+def _drip() -> Iterator[bytes]:
     while True:
         yield b" "
         time.sleep(0.05)
 
 
-def _silent() -> Iterator[bytes]:
+def _stay_silent() -> Iterator[bytes]:
     threading.Event().wait()
     yield b""
 
 
-def _brackets() -> Iterator[bytes]:
+def _repeat_brackets() -> Iterator[bytes]:
     """Below the limit of bytes, far beyond that of memory once it is understood."""
     yield b'{"metadata": {"format-version": 2, "x": [[]'
     yield from itertools.repeat(b",[]" * (_MEGABYTE // 3), 60)
     yield b"]}}"
 
 
-def _deep() -> Iterator[bytes]:
+def _nest_deeply() -> Iterator[bytes]:
     yield b'{"metadata": {"format-version": 2, "x": ' + b"[" * _MEGABYTE
 
 
-def _branches() -> Iterator[bytes]:
+def _list_branches() -> Iterator[bytes]:
     yield b'{"metadata": {"format-version": 2, "refs": {"b": {"snapshot-id": 1, "type": "branch"}'
     for number in range(20_000):
         yield b',"b%d": {"snapshot-id": 1, "type": "branch"}' % number
     yield b"}}}"
 
 
-def _bomb() -> Iterator[bytes]:
+def _compress_much() -> Iterator[bytes]:
     """Yield a megabyte that becomes a gigabyte."""
     yield gzip.compress(b" " * (1024 * _MEGABYTE), 1)
 
 
 BODIES = {
-    "endless": _endless,
-    "dripping": _dripping,
-    "silent": _silent,
-    "brackets": _brackets,
-    "deep": _deep,
-    "branches": _branches,
-    "bomb": _bomb,
+    "endless": _repeat_forever,
+    "dripping": _drip,
+    "silent": _stay_silent,
+    "brackets": _repeat_brackets,
+    "deep": _nest_deeply,
+    "branches": _list_branches,
+    "bomb": _compress_much,
 }
 
 
 @contextmanager
-def running(kind: str) -> Iterator[str]:
+def run_server(kind: str) -> Iterator[str]:
     """Serve one on loopback; its address."""
 
     class HostileHandler(BaseHTTPRequestHandler):

@@ -56,7 +56,9 @@ def readers() -> Iterator[OfOwnProcess]:
     made.close()
 
 
-async def head(readers: Readers, properties: dict[str, str], seconds: float = LONG) -> int | None:
+async def read_head(
+    readers: Readers, properties: dict[str, str], seconds: float = LONG
+) -> int | None:
     """Return the head by a connection of its own."""
     connection = await readers.connect(translate("lake", properties))
     try:
@@ -65,7 +67,7 @@ async def head(readers: Readers, properties: dict[str, str], seconds: float = LO
         connection.close()
 
 
-def children(pid: int) -> list[int]:
+def list_children(pid: int) -> list[int]:
     try:
         pids = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
     except OSError:
@@ -73,7 +75,7 @@ def children(pid: int) -> list[int]:
     return [int(pid) for pid in pids.split()]
 
 
-def peak_bytes(pid: int) -> int:
+def read_peak_bytes(pid: int) -> int:
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
             if line.startswith("VmHWM"):
@@ -81,16 +83,16 @@ def peak_bytes(pid: int) -> int:
     return 0
 
 
-def pid_of(readers: OfOwnProcess) -> int:
+def get_pid(readers: OfOwnProcess) -> int:
     assert readers._process is not None
     return readers._process.pid
 
 
-def one(properties: dict[str, str]) -> PipelineSpec:
+def make_spec_of_one(properties: dict[str, str]) -> PipelineSpec:
     return make_spec("shop.orders", catalog={"properties": properties})
 
 
-def many(uri: str) -> PipelineSpec:
+def make_spec_of_many(uri: str) -> PipelineSpec:
     tables = [
         {
             "name": f"shop.t{number}",
@@ -105,13 +107,13 @@ def many(uri: str) -> PipelineSpec:
 def test_an_answer_without_measure_ends_as_unreadable_in_bounded_memory(
     kind: str, healthy: dict[str, str], readers: OfOwnProcess
 ) -> None:
-    async def story(uri: str) -> None:
+    async def play(uri: str) -> None:
         other = await readers.connect(translate("lake", healthy))
         assert await other.read_head(ORDERS, "main", LONG) == 7
-        shared, most = peak_bytes(pid_of(readers)), 0
-        asked = asyncio.create_task(head(readers, {"type": "rest", "uri": uri}))
+        shared, most = read_peak_bytes(get_pid(readers)), 0
+        asked = asyncio.create_task(read_head(readers, {"type": "rest", "uri": uri}))
         while not asked.done():
-            most = max([most, *map(peak_bytes, children(pid_of(readers)))])
+            most = max([most, *map(read_peak_bytes, list_children(get_pid(readers)))])
             await asyncio.sleep(0.01)
         with pytest.raises(SourceUnavailable):
             await asked
@@ -120,66 +122,66 @@ def test_an_answer_without_measure_ends_as_unreadable_in_bounded_memory(
         assert await other.read_head(ORDERS, "main", LONG) == 7
         other.close()
 
-    with hostile_server.running(kind) as uri:
-        asyncio.run(story(uri))
+    with hostile_server.run_server(kind) as uri:
+        asyncio.run(play(uri))
 
 
 @pytest.mark.parametrize("kind", ["dripping", "silent"])
 def test_a_reader_whose_catalog_takes_its_time_is_ended_in_time(
     kind: str, readers: OfOwnProcess
 ) -> None:
-    async def story(uri: str) -> None:
+    async def play(uri: str) -> None:
         connection = await readers.connect(translate("lake", {"type": "rest", "uri": uri}))
         # Nobody closes the connection here: the reader ends by itself.
         with pytest.raises(SourceUnavailable, match="ended before its answer"):
             await connection.read_head(ORDERS, "main", 0.1)
         connection.close()
-        await wait_until(lambda: not children(pid_of(readers)), "no child is left")
+        await wait_until(lambda: not list_children(get_pid(readers)), "no child is left")
 
-    with hostile_server.running(kind) as uri:
-        asyncio.run(story(uri))
+    with hostile_server.run_server(kind) as uri:
+        asyncio.run(play(uri))
 
 
 def test_a_reader_that_nobody_waits_for_any_more_is_ended_at_once(readers: OfOwnProcess) -> None:
-    async def story(uri: str) -> None:
-        asked = asyncio.create_task(head(readers, {"type": "rest", "uri": uri}))
-        await wait_until(lambda: bool(children(pid_of(readers))), "it reads", seconds=LONG)
+    async def play(uri: str) -> None:
+        asked = asyncio.create_task(read_head(readers, {"type": "rest", "uri": uri}))
+        await wait_until(lambda: bool(list_children(get_pid(readers))), "it reads", seconds=LONG)
         asked.cancel()
-        await wait_until(lambda: not children(pid_of(readers)), "no child is left")
+        await wait_until(lambda: not list_children(get_pid(readers)), "no child is left")
 
-    with hostile_server.running("silent") as uri:
-        asyncio.run(story(uri))
+    with hostile_server.run_server("silent") as uri:
+        asyncio.run(play(uri))
 
 
 def test_catalogs_of_one_namespace_that_hang_do_not_blind_another(
     healthy: dict[str, str],
 ) -> None:
-    async def story(uri: str) -> None:
+    async def play(uri: str) -> None:
         secrets = CatalogSecrets(FakeServer().make_api(), allowed=False)
         readers = OfOwnProcess(ON_LOOPBACK)
         reader = HeadReader(secrets, Metrics(), readers)
-        assert await reader.read("healthy", list_branches(one(healthy))) == {
+        assert await reader.read("healthy", list_branches(make_spec_of_one(healthy))) == {
             "shop.orders": Head("7")
         }
-        hostile = asyncio.create_task(reader.read("hostile", list_branches(many(uri))))
+        hostile = asyncio.create_task(reader.read("hostile", list_branches(make_spec_of_many(uri))))
         await wait_until(
-            lambda: len(children(pid_of(readers))) > 2, "two of its catalogs are asked"
+            lambda: len(list_children(get_pid(readers))) > 2, "two of its catalogs are asked"
         )
         # Its pace is kept, although each of the other's forty tables takes its whole time.
         async with asyncio.timeout(TABLE_SECONDS - 1):
             for _ in range(20):
-                answer = await reader.read("healthy", list_branches(one(healthy)))
+                answer = await reader.read("healthy", list_branches(make_spec_of_one(healthy)))
                 assert answer == {"shop.orders": Head("7")}
         assert not hostile.done()
         hostile.cancel()
         reader.close()
 
-    with hostile_server.running("silent") as uri:
-        asyncio.run(story(uri))
+    with hostile_server.run_server("silent") as uri:
+        asyncio.run(play(uri))
 
 
 @contextmanager
-def listening(path: Path, *flags: str) -> Iterator["subprocess.Popen[bytes]"]:
+def start_process(path: Path, *flags: str) -> Iterator["subprocess.Popen[bytes]"]:
     """Start the process of another container."""
     module = "icdc_operator.cluster.heads.reader.process"
     command = [sys.executable, "-m", module, "--socket", str(path), *flags]
@@ -195,12 +197,12 @@ def test_a_process_of_another_container_may_come_late_and_come_again(
 ) -> None:
     path = tmp_path / "heads.sock"
 
-    async def story() -> None:
+    async def play() -> None:
         readers = OfAnotherContainer(path)
-        waiting = asyncio.create_task(head(readers, healthy))
+        waiting = asyncio.create_task(read_head(readers, healthy))
         await asyncio.sleep(0)
         for _ in range(2):
-            with listening(path, *ON_LOOPBACK.flags) as process:
+            with start_process(path, *ON_LOOPBACK.flags) as process:
                 assert await waiting == 7
                 assert path.stat().st_mode & 0o777 == 0o600
                 left = await readers.connect(translate("lake", healthy))
@@ -209,32 +211,32 @@ def test_a_process_of_another_container_may_come_late_and_come_again(
                 process.wait()
                 with pytest.raises(SourceUnavailable):
                     await left.read_head(ORDERS, "main", LONG)
-                waiting = asyncio.create_task(head(readers, healthy))
+                waiting = asyncio.create_task(read_head(readers, healthy))
         waiting.cancel()
 
-    asyncio.run(story())
+    asyncio.run(play())
 
 
 def test_a_process_ends_in_order_when_it_is_asked_to(tmp_path: Path) -> None:
     path = tmp_path / "heads.sock"
 
-    async def story() -> None:
-        with listening(path) as process:
+    async def play() -> None:
+        with start_process(path) as process:
             await wait_until(path.exists, "it listens", seconds=LONG)
             process.send_signal(signal.SIGTERM)
             assert process.wait(LONG) == 0
 
-    asyncio.run(story())
+    asyncio.run(play())
 
 
 def test_readers_end_with_the_operator_however_that_ends(healthy: dict[str, str]) -> None:
-    async def story() -> None:
+    async def play() -> None:
         readers = OfOwnProcess(ON_LOOPBACK)
-        await head(readers, healthy)
+        await read_head(readers, healthy)
         open_one = await readers.connect(translate("lake", healthy))
         assert await open_one.read_head(ORDERS, "main", LONG) == 7
-        pid = pid_of(readers)
-        (child,) = children(pid)
+        pid = get_pid(readers)
+        (child,) = list_children(pid)
         assert readers._control is not None
         readers._control.close()  # as the kernel does for a process that is killed
         assert readers._process is not None
@@ -242,26 +244,26 @@ def test_readers_end_with_the_operator_however_that_ends(healthy: dict[str, str]
         await wait_until(lambda: not Path(f"/proc/{child}").exists(), "its child has ended")
         open_one.close()
 
-    asyncio.run(story())
+    asyncio.run(play())
 
 
 def test_a_process_that_ended_is_started_again(healthy: dict[str, str]) -> None:
-    async def story() -> None:
+    async def play() -> None:
         readers = OfOwnProcess(ON_LOOPBACK)
-        assert await head(readers, healthy) == 7
-        os.kill(pid_of(readers), signal.SIGKILL)
+        assert await read_head(readers, healthy) == 7
+        os.kill(get_pid(readers), signal.SIGKILL)
         assert readers._process is not None
         readers._process.wait(LONG)
-        assert await head(readers, healthy) == 7
+        assert await read_head(readers, healthy) == 7
         readers.close()
 
-    asyncio.run(story())
+    asyncio.run(play())
 
 
 def test_failures_keep_their_class_and_their_words(
     healthy: dict[str, str], readers: OfOwnProcess
 ) -> None:
-    async def story() -> None:
+    async def play() -> None:
         connection = await readers.connect(translate("lake", healthy))
         with pytest.raises(TableNotFound, match=r"shop\.missing"):
             await connection.read_head(("shop", "missing"), "main", LONG)
@@ -269,9 +271,9 @@ def test_failures_keep_their_class_and_their_words(
         assert await connection.read_head(ORDERS, "main", LONG) == 7
         connection.close()
         with pytest.raises(OutOfSight, match=r"heads\.useCloudRole"):
-            await head(readers, {"type": "glue", "client.region": "r"})
+            await read_head(readers, {"type": "glue", "client.region": "r"})
 
-    asyncio.run(story())
+    asyncio.run(play())
 
 
 def test_by_default_no_catalog_is_on_this_host(tmp_path: Path, healthy: dict[str, str]) -> None:
@@ -286,12 +288,12 @@ def test_by_default_no_catalog_is_on_this_host(tmp_path: Path, healthy: dict[str
         (lake.properties, "heads.localFiles"),
     ]
 
-    async def story() -> None:
+    async def play() -> None:
         readers = OfOwnProcess(ReaderSettings())
         for properties, value in refused:
             with pytest.raises(OutOfSight, match=value):
-                await head(readers, properties)
+                await read_head(readers, properties)
         readers.close()
 
-    asyncio.run(story())
+    asyncio.run(play())
     lake.close()
