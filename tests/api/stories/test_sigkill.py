@@ -87,7 +87,7 @@ class ProcessTrial(Trial):
 
 
 def _clear_caught_up_message(ending: Ending) -> Ending:
-    """Without whose look CaughtUp tells of: a process asks a catalog, where nobody answers here.
+    """Empty the message of CaughtUp: a process asks a catalog, where nobody answers here.
 
     It may or may not have given up before the end; the operators of a trial ask none.
     """

@@ -70,7 +70,7 @@ class LatencyWatch:
     def wait_for_searches(self) -> dict[int, float]:
         """Wait until a search finds every committed row; return the time of each by its id."""
 
-        def complete() -> bool:
+        def is_complete() -> bool:
             if self._found.keys() == self.committed.keys():
                 return True
             assert not self._work.done(), f"the search ended: {self._work.exception()}"
@@ -78,7 +78,7 @@ class LatencyWatch:
 
         try:
             wait.wait_until(
-                complete, "a search finds every row that was committed", seconds=RUN_SECONDS
+                is_complete, "a search finds every row that was committed", seconds=RUN_SECONDS
             )
         except AssertionError as error:
             raise AssertionError(f"{error}; searches refused: {self._refused[-3:]}") from error

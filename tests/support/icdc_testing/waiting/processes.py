@@ -47,7 +47,7 @@ def list_python_workers(root: int | None = None) -> list[int]:
 def find_connected(pids: list[int], port: int) -> list[int]:
     """Return the processes that have a connection to a local port: they are at work there."""
     sockets = set(list_sockets_to(port))
-    return [pid for pid in pids if sockets & set(_open_sockets(pid))]
+    return [pid for pid in pids if sockets & set(_list_open_sockets(pid))]
 
 
 def _is_pyspark_daemon(pid: int) -> bool:
@@ -86,7 +86,7 @@ def list_sockets_to(port: int) -> Iterator[str]:
                 yield words[9]
 
 
-def _open_sockets(pid: int) -> Iterator[str]:
+def _list_open_sockets(pid: int) -> Iterator[str]:
     try:
         entries = list((PROC / str(pid) / "fd").iterdir())
     except OSError:
