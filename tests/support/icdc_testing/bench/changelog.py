@@ -89,6 +89,8 @@ class Ways:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
+        # As the application has them: resolved once for each schema of a table.
+        self._specs: dict[tuple[str, ...], DocumentSpec] = {}
 
     def plan(self, where: Range) -> ChangePlan:
         """Plan which files the changelog has to read."""
@@ -165,9 +167,13 @@ class Ways:
     def _plan(
         self, table: IcebergTable, where: Range, fields: tuple[FieldEntry, ...] = ()
     ) -> tuple[DocumentSpec, ChangePlan]:
-        wishes = DocumentWishes(identifier_columns=("id",), fields=fields)
-        analyse = build_analyser(self._spark, where.table)
-        spec = resolve_spec(where.table, table.read_schema(where.until), wishes, analyse)
+        key = (where.table, *map(str, fields))
+        if key not in self._specs:
+            wishes = DocumentWishes(identifier_columns=("id",), fields=fields)
+            analyse = build_analyser(self._spark, where.table)
+            schema = table.read_schema(where.until)
+            self._specs[key] = resolve_spec(where.table, schema, wishes, analyse)
+        spec = self._specs[key]
         return spec, choose_planner(spec)(table, where.since, where.until)
 
 
