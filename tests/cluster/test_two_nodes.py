@@ -236,7 +236,9 @@ def test_a_run_goes_on_elsewhere_when_its_node_is_lost(
 def find_message(status: Resource, kind: str) -> str:
     """Return the message of the condition of that type; empty where there is none."""
     conditions = status.get("conditions", [])
-    return "".join(str(each.get("message")) for each in conditions if each["type"] == kind)
+    return "".join(
+        str(condition.get("message")) for condition in conditions if condition["type"] == kind
+    )
 
 
 def list_drivers() -> list[int]:

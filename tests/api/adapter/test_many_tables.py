@@ -137,9 +137,9 @@ def test_the_largest_status_fits_beside_the_largest_spec_and_is_read_as_written(
     assert read_stored_size(cluster.pipelines) < ETCD_BYTES
     # Who wrote which field of which table is not stored beside it.
     (fields,) = (
-        each["fieldsV1"]
-        for each in after.pipeline["metadata"]["managedFields"]
-        if each.get("subresource") == "status"
+        entry["fieldsV1"]
+        for entry in after.pipeline["metadata"]["managedFields"]
+        if entry.get("subresource") == "status"
     )
     assert fields["f:status"]["f:tables"] == {}
 

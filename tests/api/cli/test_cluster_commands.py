@@ -206,8 +206,8 @@ def test_the_doctor_examines_a_real_cluster(
     assert main.main(command) == 1
     printed = capsys.readouterr().out
     assert "hunter2" not in printed
-    found = {one["check"]: one for one in json.loads(printed)["findings"]}
-    results = {check: one["result"] for check, one in found.items()}
+    findings = {one["check"]: one for one in json.loads(printed)["findings"]}
+    results = {check: one["result"] for check, one in findings.items()}
     secret = "Secret search (spec.sink.opensearch.credentialsFrom of shop)"
     account = f"permissions of {pipelines.namespace}:icdc-spark"
     assert results == {
@@ -222,5 +222,5 @@ def test_the_doctor_examines_a_real_cluster(
         secret: "Ok",
         "service account icdc-spark of shop": "Ok",
     }
-    assert "deletecollection persistentvolumeclaims" in found[account]["found"]
+    assert "deletecollection persistentvolumeclaims" in findings[account]["found"]
     assert main.main(["doctor", "nothing", "-n", pipelines.namespace]) == 2

@@ -51,12 +51,12 @@ def write_report(cluster: SteppedCluster, **more: Any) -> None:
 
 def read_question(cluster: SteppedCluster) -> RunQuestion | None:
     """Return the question in the ConfigMap that the driver has mounted."""
-    found = [
+    questions = [
         map_ for map_ in cluster.list_objects("configmap") if map_["metadata"]["name"] == QUESTION
     ]
-    if not found:
+    if not questions:
         return None
-    (question,) = found
+    (question,) = questions
     assert not question.get("immutable"), "the kubelet would not see the next one"
     return RunQuestion.model_validate_json(question["data"][pod_paths.QUESTION_KEY])
 
@@ -84,8 +84,8 @@ def operator(cluster: SteppedCluster, start: Start) -> OperatorProcess:
 
 
 def read_annotations(cluster: SteppedCluster) -> dict[str, str]:
-    found: dict[str, str] = cluster.pipelines.get("shop")["metadata"].get("annotations") or {}
-    return found
+    annotations: dict[str, str] = cluster.pipelines.get("shop")["metadata"].get("annotations") or {}
+    return annotations
 
 
 def assert_undisturbed(cluster: SteppedCluster) -> None:

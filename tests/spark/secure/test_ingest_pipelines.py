@@ -60,8 +60,8 @@ def test_what_a_pipeline_adds_is_indexed_for_changed_rows_and_left_out_of_compar
     )
     site.run_ok()
     assert site.count_dead_letters() == 1, site.reports[-1].tables
-    found = read_sources(site)
-    assert found["1"] | {"price": 0} == {
+    sources = read_sources(site)
+    assert sources["1"] | {"price": 0} == {
         "id": 1,
         "name": "one",
         "price": 0,
@@ -69,7 +69,7 @@ def test_what_a_pipeline_adds_is_indexed_for_changed_rows_and_left_out_of_compar
         "length": 3,
         "vector": [0.5, 1],
     }
-    assert sorted(found) == ["1", "2", "4"]
+    assert sorted(sources) == ["1", "2", "4"]
     assert site.run_ok(RunMode.VERIFY)["equal"]
     assert count_runs(site) == before + 4
 

@@ -180,9 +180,9 @@ def examine(site: SecureSite) -> dict[str, Finding]:
 def test_the_doctor_names_each_missing_permission_and_changes_nothing(site: SecureSite) -> None:
     indices = "/_cat/indices/orders*,icdc-state*?format=json&h=index,uuid&s=index"
     before = site.node.call("GET", indices).json
-    found = examine(site)
-    assert not [one for one in found.values() if one.result is Result.PROBLEM]
-    assert found["permissions in OpenSearch"].result is Result.NOT_CHECKED  # three of shards
+    examined = examine(site)
+    assert not [one for one in examined.values() if one.result is Result.PROBLEM]
+    assert examined["permissions in OpenSearch"].result is Result.NOT_CHECKED  # three of shards
     assert site.node.call("GET", indices).json == before
     site.node.give_role(site.role, {"cluster_permissions": []})
     problems = {name for name, one in examine(site).items() if one.result is Result.PROBLEM}

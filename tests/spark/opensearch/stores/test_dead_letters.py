@@ -79,8 +79,8 @@ def test_a_later_write_of_the_key_resolves_the_letter(
     assert letter_ids == {"a", "b"}
     # A document of its id that somebody else wrote says nothing about the row.
     stray = sink.delete("a", 2)
-    known = {"known_dead_letter_ids": letter_ids, "settles_dead_letters": False}
-    assert sink.write(clean_indices, [stray], 2, **known).resolved == 0
+    spared = {"known_dead_letter_ids": letter_ids, "settles_dead_letters": False}
+    assert sink.write(clean_indices, [stray], 2, **spared).resolved == 0
     result = sink.write(clean_indices, [line], 3, known_dead_letter_ids=letter_ids)
     assert (result.error, result.resolved) == (None, 1)
     assert list(read_documents(clean_indices, DEAD_LETTERS)) == ["b"]

@@ -100,13 +100,13 @@ def test_a_planned_comparison_finishes_first_what_it_finds_under_way(
     # As the batch writes it: the document is right as before the batch, and as after it.
     here = f"{clean_indices}/things-000001/_doc"
     oracle.request(f"{here}/1", "PUT", {"id": 1, "name": "x"})
-    found = harness.inspect(RunMode.VERIFY)
-    assert (found["equal"], found["underWay"], found["rows"]) == (True, True, 3)
+    answer = harness.inspect(RunMode.VERIFY)
+    assert (answer["equal"], answer["underWay"], answer["rows"]) == (True, True, 3)
     oracle.request(f"{here}/2", "PUT", {"id": 2, "name": "edited"})
-    found = harness.inspect(RunMode.REPAIR)
-    assert (found["equal"], found["reason"], found["repaired"]) == (None, "BatchUnderWay", None)
-    assert found["message"].startswith("not settled: the pipeline wrote meanwhile (1 documents)")
-    assert "different" not in found
+    answer = harness.inspect(RunMode.REPAIR)
+    assert (answer["equal"], answer["reason"], answer["repaired"]) == (None, "BatchUnderWay", None)
+    assert answer["message"].startswith("not settled: the pipeline wrote meanwhile (1 documents)")
+    assert "different" not in answer
     oracle.request(f"{here}/2", "PUT", {"id": 2, "name": "b"})
 
     stop = threading.Event()

@@ -116,8 +116,8 @@ def test_what_the_pipeline_writes_meanwhile_is_no_difference(
         spark.sql(f"delete from lake.{table} where id = 2")
         applied = followed.sync().applied_snapshot_id
         held.release()
-        found = comparison.result()
-    assert (found["equal"], found["snapshotId"], found["documents"]) == (True, applied, 3)
+        answer = comparison.result()
+    assert (answer["equal"], answer["snapshotId"], answer["documents"]) == (True, applied, 3)
 
 
 def test_a_document_that_somebody_edited_is_overwritten_by_the_next_change_of_its_row(

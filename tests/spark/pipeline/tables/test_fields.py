@@ -35,12 +35,12 @@ NEAR = {"geo_distance": {"distance": "10km", "place": {"lat": 52.4, "lon": 4.9}}
 INSIDE = {"nested": {"path": "lines", "query": {"term": {"lines.tag": "x"}}}}
 
 
-def make_document(number: int, name: str, each: float) -> dict[str, Any]:
+def make_document(number: int, name: str, unit_price: float) -> dict[str, Any]:
     """Return the document of a row, worked out by hand."""
     return {
         "id": number,
         "customer": {"name": name},
-        "each": each,
+        "each": unit_price,
         "place": {"lat": 52.37, "lon": 4.89},
         "lines": [{"tag": "x"}, {"tag": "y"}],
     }
@@ -81,8 +81,8 @@ def test_a_shaped_index_is_exported_followed_refused_proven_repaired_and_replaye
     expected = {"1": make_document(1, "c1", 6.0), "2": make_document(2, "c2", 3.0)}
     oracle.assert_equal(oracle.read_index(clean_indices, ALIAS), expected)
     for query in (NEAR, INSIDE):
-        found = oracle.request(f"{clean_indices}/{ALIAS}/_search", "POST", {"query": query})
-        assert found["hits"]["total"]["value"] == 2, query
+        answer = oracle.request(f"{clean_indices}/{ALIAS}/_search", "POST", {"query": query})
+        assert answer["hits"]["total"]["value"] == 2, query
     shown = {one["_id"]: one for one in previewed["documents"]}
     assert {key: shown[key]["_source"] for key in expected} == expected
     assert (shown["0"]["failed"], shown["0"]["_source"]["price"]) == ("each", 6)
@@ -283,10 +283,10 @@ def test_a_document_that_somebody_wrote_with_another_routing_is_found_and_delete
     oracle.request(f"{url}/acme%7C4?routing={far}", "PUT", {"n": 7})
     oracle.request(f"{url}/acme%7C99?routing={far}", "PUT", {"n": 7})
     oracle.request(f"{url}/acme%7C5?routing=acme", "DELETE")
-    found = routed.inspect(RunMode.REPAIR)
-    assert found["extra"]["samples"] == ["acme|3", "acme|4", "acme|99"]
+    repaired = routed.inspect(RunMode.REPAIR)
+    assert repaired["extra"]["samples"] == ["acme|3", "acme|4", "acme|99"]
     # The first has replaced ours, the second lies beside it.
-    assert found["missing"]["samples"] == ["acme|3", "acme|5"]
+    assert repaired["missing"]["samples"] == ["acme|3", "acme|5"]
     check_addresses(clean_indices, *range(8))
     assert routed.inspect(RunMode.VERIFY)["equal"] is True
     with pytest.raises(HTTPError, match="400"):

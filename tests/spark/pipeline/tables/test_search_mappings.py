@@ -48,8 +48,8 @@ def test_each_mapping_finds_the_document_by_a_real_search_and_again_when_its_row
         status = harness.sync()
         assert (status.reason, status.dead_letters) == (None, 0), status
         oracle.request(f"{clean_indices}/{ALIAS}/_refresh", "POST")
-        found = {case.name: find_ids(clean_indices, case, word) for case in CASES}
-        assert found == {case.name: ["1"] for case in CASES}
+        ids = {case.name: find_ids(clean_indices, case, word) for case in CASES}
+        assert ids == {case.name: ["1"] for case in CASES}
         (suggestion,) = find(clean_indices, search_cases.suggest(word[:3]))["suggest"]["words"]
         assert [option["_id"] for option in suggestion["options"]] == ["1"]
         assert harness.inspect(RunMode.VERIFY)["equal"] is True

@@ -89,11 +89,11 @@ def test_rows_are_sent_again_once_the_cause_was_mended(
     }
     assert set(oracle.read_index(clean_indices, "things")) == {"1", "4"}
     for mode in (RunMode.VERIFY, RunMode.REPAIR):
-        found = ask(harness, mode)
-        assert (found["equal"], found["refused"], found["repaired"]) == (True, 2, None), mode
+        entry = ask(harness, mode)
+        assert (entry["equal"], entry["refused"], entry["repaired"]) == (True, 2, None), mode
     oracle.request(f"{clean_indices}/things-000001/_doc/4", "DELETE")
-    found = ask(harness, RunMode.REPAIR)
-    assert (found["missing"]["samples"], found["refused"], found["repaired"]) == (["4"], 2, 1)
+    entry = ask(harness, RunMode.REPAIR)
+    assert (entry["missing"]["samples"], entry["refused"], entry["repaired"]) == (["4"], 2, 1)
 
     mend(clean_indices, "things-000001")
     proxy.clear()

@@ -167,8 +167,8 @@ class Growth:
         answer = node_calls.call(
             self._url, "POST", "/icdc-state/_mget", {"ids": self._tables.indices}
         ).json
-        found: Any = answer.get("docs", [])
-        return {one["_id"]: one.get("_source", {}) for one in found}
+        stored: Any = answer.get("docs", [])
+        return {one["_id"]: one.get("_source", {}) for one in stored}
 
     def _measure_stored(self) -> StoredSizes:
         documents: Any = node_calls.call(self._url, "GET", "/icdc-state/_stats/docs").json

@@ -96,12 +96,12 @@ class ApiStub:
             message = f'jane cannot list resource "{naming.PLURAL}" in API group "{naming.GROUP}"'
             return _make_failure(403, message)
         pairs = [pair.split("=") for pair in query.get("labelSelector", "").split(",") if pair]
-        found = [
+        listed = [
             pipeline
             for (ns, _), pipeline in sorted(self.pipelines.items())
             if namespace in (ns, "*") and _has(pipeline, dict(pairs))
         ]
-        return 200, {"items": found, "metadata": {}}
+        return 200, {"items": listed, "metadata": {}}
 
     def find_document(self, method: str, target: str) -> tuple[int, Any] | None:
         """Return an answer for a kind without a place above; None if there is none."""
@@ -170,8 +170,8 @@ def serve_stub(stub: ApiStub) -> Iterator[None]:
             self._answer(json.loads(self.rfile.read(int(self.headers["content-length"]))))
 
         def _answer(self, body: Object | None) -> None:
-            found = stub.find_document(self.command, self.path)
-            status, answer = found or stub.answer(self.command, self.path, body)
+            document = stub.find_document(self.command, self.path)
+            status, answer = document or stub.answer(self.command, self.path, body)
             lines = isinstance(answer, list)
             text = "".join(answer) if lines else json.dumps(answer)
             data = text.encode()
@@ -198,8 +198,8 @@ def serve_stub(stub: ApiStub) -> Iterator[None]:
         thread.join()
 
 
-def _has(found: Object, labels: Mapping[str, str]) -> bool:
-    own = found["metadata"].get("labels") or {}
+def _has(labelled: Object, labels: Mapping[str, str]) -> bool:
+    own = labelled["metadata"].get("labels") or {}
     return all(own.get(key) == value for key, value in labels.items())
 
 

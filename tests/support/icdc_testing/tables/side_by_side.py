@@ -193,8 +193,8 @@ class SideBySide:
             answer = node_calls.call(
                 self._proxy.upstream, "POST", "/icdc-state/_mget", {"ids": [*wanted]}
             ).json
-            found: Any = answer.get("docs", [])
-            states = {one["_id"]: one.get("_source", {}).get("applied") for one in found}
+            stored: Any = answer.get("docs", [])
+            states = {one["_id"]: one.get("_source", {}).get("applied") for one in stored}
             return all(
                 str((states.get(index) or {}).get("snapshotId")) == snapshot
                 for index, snapshot in wanted.items()

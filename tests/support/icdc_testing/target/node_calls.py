@@ -78,22 +78,22 @@ def read_documents(url: str, index: str) -> dict[str, tuple[int, object]]:
     A node that is short of memory or has no copy of a shard yet is asked again from the start:
     part of a scroll says nothing about the rest. Any other refusal is an AssertionError.
     """
-    found: dict[str, tuple[int, object]] = {}
+    documents: dict[str, tuple[int, object]] = {}
     refusals: list[bytes] = []
 
     def is_read() -> bool:
-        found.clear()
-        return all(_add_page(answer, found, refusals) for answer in _scroll_pages(url, index))
+        documents.clear()
+        return all(_add_page(answer, documents, refusals) for answer in _scroll_pages(url, index))
 
     try:
         wait.wait_until(is_read, f"the documents of {index}")
     except AssertionError as error:
         raise AssertionError(f"{error}; last answer: {refusals[-1:]}") from error
-    return found
+    return documents
 
 
 def _add_page(
-    answer: NodeAnswer, found: dict[str, tuple[int, object]], refusals: list[bytes]
+    answer: NodeAnswer, documents: dict[str, tuple[int, object]], refusals: list[bytes]
 ) -> bool:
     """Add the documents of a page; False, and its body with the refusals, where it is not whole."""
     assert answer.status in (200, *_PASSING), (answer.status, answer.body)
@@ -101,7 +101,7 @@ def _add_page(
     if answer.status != 200 or page["timed_out"] or page["_shards"]["failed"]:
         refusals.append(answer.body[:1000])
         return False
-    found |= {hit["_id"]: (hit["_version"], hit["_source"]) for hit in page["hits"]["hits"]}
+    documents |= {hit["_id"]: (hit["_version"], hit["_source"]) for hit in page["hits"]["hits"]}
     return True
 
 

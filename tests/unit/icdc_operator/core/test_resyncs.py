@@ -37,7 +37,7 @@ class PlannedPipeline:
             self.status, spec
         )
 
-    def is_answered(self) -> None:
+    def record_answer(self) -> None:
         triggers = self.status.observed_triggers
         assert triggers is not None
         answered = triggers.model_copy(update={"verified_nonce": triggers.resync_nonce})
@@ -49,7 +49,7 @@ def test_mode_and_tables_that_are_taken_out_after_a_comparison_ask_for_nothing(m
     pipeline = PlannedPipeline()
     pipeline.plan(nonce=3)
     assert pipeline.plan(nonce=4, mode=mode, tables=[ORDERS]) == (None, RunKind(mode))
-    pipeline.is_answered()
+    pipeline.record_answer()
     for tidied in ({"nonce": 4, "mode": mode}, {"nonce": 4}, {"nonce": 4, "tables": [ITEMS]}):
         assert pipeline.plan(**tidied) == (None, None)
 
@@ -93,7 +93,7 @@ def test_a_nonce_that_shrank_counts_from_there_on() -> None:
     owed, _ = pipeline.plan(nonce=5)
     assert pipeline.plan(nonce=2) == (owed, None)
     assert pipeline.plan(nonce=3, mode="Verify") == (None, RunKind.VERIFY)
-    pipeline.is_answered()
+    pipeline.record_answer()
     again, _ = pipeline.plan(nonce=5)
     assert again is not None
     assert owed is not None
@@ -103,7 +103,7 @@ def test_a_nonce_that_shrank_counts_from_there_on() -> None:
 def test_a_comparison_is_made_for_each_request_also_of_the_same_nonce() -> None:
     pipeline = PlannedPipeline()
     pipeline.plan(nonce=5, mode="Verify")
-    pipeline.is_answered()
+    pipeline.record_answer()
     assert pipeline.plan(nonce=2) == (None, None)
     assert pipeline.plan(nonce=5, mode="Verify") == (None, RunKind.VERIFY)
 
