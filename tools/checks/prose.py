@@ -49,6 +49,7 @@ class Anchor(NamedTuple):
     """The figures of another project, measured in November 2026 with the same definitions."""
 
     name: str
+    """The project."""
     # From here on in the order of `LABELS`, as `Figures.list_rows` has them.
     questions: float
     """Docstrings that open a question, in percent of those of functions."""

@@ -42,7 +42,9 @@ class VersionRow(NamedTuple):
     """One row of a table."""
 
     what: str
+    """The other program, or a part of it."""
     version: str
+    """Its version, as written in the table."""
     tests: tuple[str, ...] = ()
     """Tests as `tests/….py::test_…`; none where it is not tested."""
     remark: str = ""

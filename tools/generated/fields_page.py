@@ -61,7 +61,9 @@ class FieldsPage(NamedTuple):
     field: str
     """The field of the resource, and the name of the page."""
     top: str
+    """What stands above the table."""
     has_defaults: bool
+    """Whether its fields have defaults: those of the spec do."""
 
     @property
     def path(self) -> Path:

@@ -61,10 +61,13 @@ class AlertRule(NamedTuple):
     """An alert as it is installed."""
 
     name: str
+    """The name of the alert."""
     expression: str
+    """Its expression in PromQL."""
     duration: str
     """How long the expression must be true; empty for no time."""
     severity: str
+    """Its label `severity`."""
 
 
 def render_page() -> str:

@@ -25,9 +25,13 @@ class Result(StrEnum):
     """The outcome of a check, see the module."""
 
     OK = "Ok"
+    """As it should be."""
     WARNING = "Warning"
+    """It works today, or for others only."""
     PROBLEM = "Problem"
+    """A pipeline does not work, or will not."""
     NOT_CHECKED = "NotChecked"
+    """It could not be read."""
 
 
 @dataclass(frozen=True)

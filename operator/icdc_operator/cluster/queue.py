@@ -27,7 +27,9 @@ class PipelineKey(NamedTuple):
     """Namespace and name of one pipeline."""
 
     namespace: str
+    """Its namespace."""
     name: str
+    """Its name in that namespace."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"

@@ -29,10 +29,15 @@ class Tone(StrEnum):
     """How a state is coloured, beside its word and its mark: classes of the style sheet."""
 
     GOOD = "good"
+    """Nothing to do."""
     BUSY = "busy"
+    """Work goes on, such as an export."""
     WARN = "warn"
+    """It may pass by itself."""
     BAD = "bad"
+    """A person must act."""
     CALM = "calm"
+    """Nothing happens, as was asked for, such as while it is suspended."""
 
 
 PHASES: Mapping[Phase, Tone] = {
@@ -96,6 +101,7 @@ class Frame:
     base: str
     """Path of the first page, with the token: begins and ends with a slash."""
     now: datetime
+    """The moment from which ages are counted, in UTC."""
     path: str = ""
     """Path of this page below `base`, without a slash in front."""
     paused: bool = False
@@ -120,7 +126,9 @@ class PageColumn:
     """One column of a table."""
 
     head: str
+    """The name in the first row."""
     is_number: bool = False
+    """Whether its cells are set to the right."""
 
 
 def build_table(

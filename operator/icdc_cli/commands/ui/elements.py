@@ -29,8 +29,11 @@ class Element:
     """One element. `tag` and the names of attributes are ours, and only the values are foreign."""
 
     tag: str
+    """Its name, such as `td`."""
     attributes: tuple[tuple[str, str], ...]
+    """Names and values, unquoted."""
     children: tuple["Child", ...]
+    """Elements and texts, unquoted; None is left out."""
 
 
 Child = Element | str | None

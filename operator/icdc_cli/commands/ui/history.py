@@ -54,7 +54,9 @@ class SeenBatch:
     """One batch of one table."""
 
     table: str
+    """The name of the table."""
     batch: LastBatch
+    """What it took, by the status."""
 
     @property
     def millis(self) -> int:

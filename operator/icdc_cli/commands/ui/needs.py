@@ -50,7 +50,9 @@ class Need:
     subject: str
     """Where it stands, such as `table shop.orders`."""
     message: str
+    """What the status says of it."""
     explanations: tuple[Explanation, ...]
+    """The meanings of the word, with who acts and the cure."""
     values: Mapping[str, str] = field(default_factory=dict)
     """What the placeholders of the cure stand for."""
 

@@ -40,7 +40,9 @@ class Proof:
     """What the comparisons of tables with their indices have shown, in a few words."""
 
     word: str
+    """The summary, such as `equal`."""
     tone: Tone
+    """Its colour."""
     at: datetime | None = None
     """When the oldest of them was made."""
 

@@ -40,11 +40,15 @@ class SeenPipeline:
     """One pipeline as it was read."""
 
     namespace: str
+    """Its namespace; that of the file for a local run."""
     name: str
+    """Its name."""
     resource: Resource
+    """The resource as it was read, its status too."""
     status: PipelineStatus
     """An empty one where `problem` says why it could not be read."""
     problem: str = ""
+    """Why its status could not be read; empty if it could be."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,9 @@ class ReadRefusal:
     scope: str
     """What is not shown, such as `namespace lake`."""
     message: str
+    """Why not."""
     who_acts: str
+    """Who can change that, as `WhoActs` names them."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,9 @@ class PageReading:
     at: datetime
     """When it was read, or when a local run has saved it."""
     pipelines: tuple[SeenPipeline, ...]
+    """Those that could be read."""
     refusals: tuple[ReadRefusal, ...] = ()
+    """What could not be read."""
     local: bool = False
     """Whether it is a run on this host, which no command about a cluster reaches."""
 
@@ -83,6 +91,7 @@ class ClusterReader:
     """Pipelines of a cluster, read as kubectl reads them."""
 
     env: Mapping[str, str]
+    """The variables by which a kubeconfig is found."""
     context: str | None
     """Context of the kubeconfig; None in a pod."""
     namespaces: tuple[str, ...] | None
@@ -171,6 +180,7 @@ class LocalReader:
     """The pipeline of one state directory."""
 
     root: Path
+    """The state directory."""
 
     def read(self) -> PageReading:
         """See `PipelineReader`."""

@@ -55,6 +55,7 @@ class PyCatalog:
     """A catalog in the terms of pyiceberg."""
 
     kind: CatalogKind
+    """Which class of pyiceberg reads it."""
     name: str
     """Name of the catalog; a JDBC catalog finds its rows by it."""
     properties: Mapping[str, Any] = field(repr=False)

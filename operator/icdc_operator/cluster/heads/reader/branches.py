@@ -47,6 +47,7 @@ class _Answer(BaseModel):
     """A table as a REST catalog sends it."""
 
     metadata: _TableMetadata
+    """The parts of the metadata that name snapshots."""
 
 
 def parse_file(content: bytes) -> Heads:
