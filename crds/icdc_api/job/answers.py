@@ -62,7 +62,8 @@ class PlanEntry(TableEntry, total=False):
     bytes: int
     """Size of the files that would be read."""
     tableBytes: int | None
-    """Size of the files that an export would read instead; None where changes are not applied."""
+    """Size of the files that an export would read instead; None where changes are not applied, or
+    the writer of the snapshot did not state it."""
     strategy: str | None
     """How rows would be compared; None where none are."""
 

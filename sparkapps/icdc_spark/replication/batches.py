@@ -75,23 +75,30 @@ def find_end_of_batch(
 
 
 def find_reason_to_rebuild(
-    table: IcebergTable, from_id: int | None, to_id: int, *, above: float, plan: Planner
+    table: IcebergTable,
+    from_id: int,
+    to_id: int,
+    *,
+    above: float,
+    plan: Planner,
+    note_progress: Callable[[], None],
 ) -> str | None:
     """Return why an export of `to_id` is preferred to its changes, as a clause; None if it is not.
 
-    `above` is the share of the table's bytes that the changes may read; 0 prefers none.
+    `above` is the share of the table's bytes that the changes may read. Where the writer of the
+    snapshot did not state the table's bytes, changes are preferred. `note_progress` is called after
+    the plan.
 
         above 0.5, table 1.0 GB    3 of 10 files rewritten     0.3 + 0.3 GB read    an export
         above 0.5, table 1.0 GB    1 of 10 files rewritten     0.1 + 0.1 GB read    the changes
         above 0.5, empty table     all files deleted                                the changes
     """
-    if not above:
-        return None
     whole = table.read_bytes(to_id)
-    if whole is None:
-        whole = plan(table, None, to_id).bytes
+    if not whole:
+        return None
     changed = plan(table, from_id, to_id).bytes
-    if not whole or changed <= above * whole:
+    note_progress()
+    if changed <= above * whole:
         return None
     return (
         f"the changes are in files with {changed / 1e6:.1f} MB, the table has {whole / 1e6:.1f} MB,"

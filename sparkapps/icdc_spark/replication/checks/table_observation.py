@@ -158,14 +158,18 @@ class TableObserver:
         above = context.spec.changelog.rebuild_above
         # StreamOnly wants no rows from before its start, which an export would write.
         is_followed = context.spec.mode is Mode.EXPORT_AND_STREAM
-        if not above or not is_followed or step.kind is not StepKind.CHANGELOG or not step.to_id:
+        if not above or not is_followed or step.kind is not StepKind.CHANGELOG:
+            return observation
+        # What follows an empty table is all new: an export would write the same.
+        if step.from_id is None or step.to_id is None:
             return observation
         reason = batches.find_reason_to_rebuild(
             observation.table,
-            int(step.from_id) if step.from_id else None,
+            int(step.from_id),
             int(step.to_id),
             above=above,
             plan=choose_planner(observation.documents),
+            note_progress=context.note_progress,
         )
         if reason is None:
             return observation
