@@ -39,8 +39,8 @@ from icdc_testing.bench.changelog_ranges import (
     make_two_commits,
     make_upserts,
 )
-from icdc_testing.bench.dear_function import NAME, DearFunction
 from icdc_testing.bench.machine import describe_machine
+from icdc_testing.bench.slow_function import NAME, SlowFunction
 from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ
 from icdc_testing.tables.fields import derive, parse_fields
 
@@ -57,7 +57,7 @@ TWENTY_EXPRESSIONS = parse_fields(
     *(derive(f"d{at}", f"round(d{at} * 1.21, 2)") for at in range(NUMBERS)),
     *(derive(f"i{at}", f"coalesce(i{at}, 0) + 1") for at in range(COUNTS)),
 )
-DEAR_EXPRESSION = parse_fields("*", derive("s0", f"{NAME}(s0)"))
+SLOW_EXPRESSION = parse_fields("*", derive("s0", f"{NAME}(s0)"))
 
 Way = Callable[[Range], tuple[int, int]]
 Choose = Callable[[Ways, ChangePlan], dict[str, Way]]
@@ -87,7 +87,7 @@ def main() -> int:
         }
         spark = start_session(Path(name), memory=options.memory, more=more)
         try:
-            measured = _measure(spark, DearFunction(spark, classes), options)
+            measured = _measure(spark, SlowFunction(spark, classes), options)
         finally:
             spark.stop()
     result = {**describe_machine("pyspark"), "rounds": options.rounds, "ranges": measured}
@@ -98,9 +98,9 @@ def main() -> int:
 
 
 def _measure(
-    spark: SparkSession, dear: DearFunction, options: argparse.Namespace
+    spark: SparkSession, slow: SlowFunction, options: argparse.Namespace
 ) -> dict[str, Any]:
-    ways, meter = Ways(spark), Meter(spark, dear.count_calls)
+    ways, meter = Ways(spark), Meter(spark, slow.count_calls)
     choose = _list_contenders_of_fields if options.fields else _list_contenders
     _warm(spark, ways, meter, choose)
     by_strategy = {}
@@ -192,7 +192,7 @@ def _list_contenders_of_fields(ways: Ways, plan: ChangePlan) -> dict[str, Way]:
         for name, shaped in (
             ("columns", ()),
             ("twenty expressions", TWENTY_EXPRESSIONS),
-            ("a dear expression", DEAR_EXPRESSION),
+            ("a slow expression", SLOW_EXPRESSION),
         )
     }
 
@@ -226,7 +226,7 @@ def _format_markdown(name: str, measured: Mapping[str, Any]) -> str:
     lines = [
         f"### {name}, {measured['rows']:,} rows, made in {measured['making_seconds']} s",
         f"Chosen: {measured['chosen']}.",
-        "| way | CPU s | of which tasks | wall s | shuffled MB | lines | MB written | dear calls |",
+        "| way | CPU s | of which tasks | wall s | shuffled MB | lines | MB written | slow calls |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for way, cost in measured["ways"].items():

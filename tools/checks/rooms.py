@@ -106,6 +106,9 @@ def build_graph(root: Path) -> grimp.ImportGraph:
     paths = [path for name in PACKAGES for path in root.glob(f"*/{name}")]
     # Before what is installed, or another commit would not be seen.
     sys.path[:0] = [str(path.parent) for path in paths]
+    # What this script has imported itself would be taken from where it is installed.
+    for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
+        del sys.modules[name]
     # Half a second; a cache in the checkout would be one more thing that git has to ignore.
     return grimp.build_graph(*(path.name for path in paths), cache_dir=None)
 

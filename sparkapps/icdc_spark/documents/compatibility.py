@@ -10,7 +10,8 @@ For an index whose documents were written with `id` and `name`:
 | `age` was added with a default | differ: old rows show it as well | a new export |
 | `name` was renamed or dropped | differ | a new export |
 
-An expression may tell an int from a long, so what it reads is compared by exact types. Pure.
+An expression may give another result for an int than for a long, so what it reads is compared by
+exact types. Pure.
 """
 
 from collections.abc import Iterator, Mapping, Set

@@ -246,7 +246,8 @@ def _refuse_added(table: str, columns: tuple[Field, ...], pipeline: IngestPipeli
 def _store_expression(made: DocumentField, expression: Expression) -> list[Any]:
     """Return name, text, forms of what is made, and ids and types of what is read.
 
-    The types are exact: an expression may tell an int from a long, which have one form.
+    The types are exact: an expression may give another result for an int than for a long, which
+    have one form.
     """
     return [
         made.entry.name,

@@ -1,1 +1,1 @@
-"""How a run lives: the program, its tables side by side, threads, time limits, and its end."""
+"""The process of a run: its start, its tables side by side, threads, time limits, and its end."""

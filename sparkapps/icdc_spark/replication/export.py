@@ -129,7 +129,7 @@ def _is_cut_otherwise(intent: Intent, planned: ExportPlan) -> bool:
 
 def only_begins(step: Step) -> bool:
     """Return whether the step makes an index and exports nothing into it (StreamOnly)."""
-    # Of an open one only the missing chunks tell; the export of an empty table has none either.
+    # An open one is recognised by its missing chunks; the export of an empty table has none either.
     begun = step.intent is not None and not step.intent.chunks_total
     return begun or step.kind is StepKind.BEGIN
 

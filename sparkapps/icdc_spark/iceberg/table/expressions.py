@@ -10,7 +10,7 @@ document would change without a commit.
     prize * n           refused: no such column; Spark names the nearest
 
 An expression may fail on a row, as 1 / n does where n is 0. `evaluate` gives null there, and a
-struct everywhere else: a plain null is a value, and so is told from a failure.
+struct everywhere else: a plain null is a value, and so differs from a failure.
 """
 
 from pyspark.sql import Column, DataFrame, SparkSession

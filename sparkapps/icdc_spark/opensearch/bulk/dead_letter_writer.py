@@ -112,8 +112,8 @@ class DeadLetterWriter:
 
     def remove(self, ids: Sequence[str], result: PartitionResult) -> None:
         """Remove the dead letters of keys that this batch wrote or deleted, and count them."""
-        # With the batch's own version, one above that of letters: also a letter that an earlier
-        # attempt of this batch stored is removed, once its row is taken.
+        # With the batch's own version, one above that of dead letters: one that an earlier attempt
+        # of this batch stored is removed too, once its row is accepted.
         entries = [build_delete_entry(document_id, self._target.version) for document_id in ids]
         try:
             removed = self._repeat(

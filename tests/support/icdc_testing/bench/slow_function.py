@@ -1,4 +1,4 @@
-"""A function of Spark that takes a millisecond and counts its calls: a dear expression of `fields`.
+"""A function of Spark that takes a millisecond and counts its calls: a slow expression of `fields`.
 
 No function of Spark does both, so a class of Java is compiled in the JVM by the compiler that Spark
 has for its own queries, into a folder that is on the class path since the start. Tasks run in the
@@ -13,11 +13,11 @@ from pyspark.sql import types as T  # noqa: N812
 
 from icdc_spark.iceberg.jvm.bridge import Bridge
 
-NAME = "dear"
+NAME = "slow"
 MILLISECONDS = 1
 """What one call takes."""
 
-_CLASS = "Dear"
+_CLASS = "Slow"
 _SOURCE = f"""
 public class {_CLASS} implements org.apache.spark.sql.api.java.UDF1 {{
   static final java.util.concurrent.atomic.LongAdder calls =
@@ -32,8 +32,8 @@ public class {_CLASS} implements org.apache.spark.sql.api.java.UDF1 {{
 """
 
 
-class DearFunction:
-    """The function `dear(text)`, which returns its argument."""
+class SlowFunction:
+    """The function `slow(text)`, which returns its argument."""
 
     def __init__(self, spark: SparkSession, classes: Path) -> None:
         """Compile and register it; `classes` is a folder on the class path of the JVM."""
