@@ -1,5 +1,9 @@
 """Rooms and floors of graphs that can be drawn by hand."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 import rooms
@@ -44,3 +48,24 @@ def test_the_floors_of_a_package_are_drawn_from_the_top_down() -> None:
         ["1", "diff", "->", "opensearch"],
         ["0", "opensearch"],
     ]
+
+
+def test_the_graph_is_that_of_the_tree_and_not_of_what_is_imported(tmp_path: Path) -> None:
+    package = tmp_path / "crds" / "icdc_api"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "only_there.py").write_text("import icdc_api", encoding="utf-8")
+    # In a process of its own: it forgets what is imported.
+    code = (
+        "import sys, icdc_api.errors, rooms; from pathlib import Path; "
+        "print(sorted(rooms.build_graph(Path(sys.argv[1])).modules))"
+    )
+    tools = Path(rooms.__file__).parent
+    path = [str(tools), *sys.path]
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:0] = {path!r}; {code}", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["['icdc_api',", "'icdc_api.only_there']"]
