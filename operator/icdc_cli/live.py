@@ -1,4 +1,4 @@
-"""What `icdc run` shows while it works: a live table on a terminal, one line per event elsewhere.
+"""Show an `icdc run` while it works: a live table on a terminal, one line per event elsewhere.
 
 Why two views: a table that is redrawn in place is the quickest to read for a person, and useless in
 the log of a scheduler, where each redrawing would be another page. What a log needs is one line

@@ -67,8 +67,10 @@ def read_jar(artifact: str, lock: str = "operator/icdc_cli/embedded/jars.lock") 
 
 
 def _find(pattern: str, file: str) -> str:
+    # As text: locks, go.mod, a chart and a Dockerfile have no parser in common.
     match = re.search(pattern, (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
     if match is None:
+        # Not an empty version, which stands for any version in the table.
         raise LookupError(f"{file} has nothing like {pattern}")
     return match[1]
 

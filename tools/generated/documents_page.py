@@ -75,6 +75,7 @@ def resolve_example(example: ValueExample, *, as_key: bool) -> DocumentSpec:
 
     UnsupportedType where the type cannot be part of an id.
     """
+    # With a second column, which can be the key where the type cannot.
     schema = build_schema([example.kind, "int"])
     return resolve_spec(
         "example", schema, DocumentWishes(identifier_columns=("c0" if as_key else "c1",))

@@ -8,7 +8,7 @@ says of a field in one text stands in columns here:
     | `maxSeconds` | whole number, 1 to 86400 | 600 | Seconds between two attempts, at most. |
 
 The default is read from the description, as fields that are newer than the first version have none
-in the CRD. Objects that are the same in several shown_at are shown once.
+in the CRD. Objects that are the same in several places are shown once.
 
 `--check` fails where a page differs, `--write` writes both (`pages`).
 """
@@ -48,6 +48,7 @@ What the operator knows about a pipeline, as `kubectl get icdc NAME -o yaml` and
 `icdc status NAME -o json` print it. A field without a value is left out. What the values of
 `reason`, `class` and `type` mean: [all words](../words.md).
 """
+# Up to a full stop that ends the sentence: a default such as 0.5 has a point in it.
 _DEFAULT = re.compile(r"(?:^|(?<=\. ))Default:? (.+?)\.(?= |$) ?")
 _REQUIRED = re.compile(r"(?:^|(?<=\. ))Required\. ?")
 _KINDS = {"string": "text", "integer": "whole number", "boolean": "true or false"}
@@ -83,6 +84,7 @@ def render_page(page: FieldsPage) -> str:
     top = root["properties"][page.field]
     shown_at: dict[str, str] = {}
     for path, node in _list_objects(top, page.field):
+        # The first path shows the fields, and rows of later ones lead there.
         shown_at.setdefault(_describe_form(node), path)
     parts = (
         part
@@ -193,6 +195,7 @@ def _describe_type(node: Schema) -> str:
 def _describe_bounds(node: Schema, least: str, most: str) -> str:
     """Return the bounds as text; empty where they say nothing."""
     low, high = node.get(least), node.get(most)
+    # MAX_COUNT bounds every count for the sake of JSON readers: no news about this one.
     if high is not None and high < MAX_COUNT:
         return f"{low} to {high}" if low else f"at most {high}"
     return f"at least {low}" if low is not None and low > 0 else ""

@@ -63,6 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return 1
     for guard in LISTED:
+        # Raises where the product no longer has the text of a guard; nothing is written.
         edit_sources(ROOT, guard.edits)
     return 0
 

@@ -96,6 +96,7 @@ def read_rules() -> Iterator[AlertRule]:
     """Yield the alerts of the chart."""
     values = yaml.safe_load((_CHART / "values.yaml").read_text(encoding="utf-8"))
     text = (_CHART / "templates" / "alerts.yaml").read_text(encoding="utf-8")
+    # As text: the expressions of Helm in it are no YAML.
     for part in re.split(r"- alert: ", text)[1:]:
         fields = dict(re.findall(r"^ *(expr|for|labels): (.*)$", part, re.MULTILINE))
         expression = _fill_in(fields["expr"], values["metrics"]["prometheusRule"])

@@ -1,4 +1,4 @@
-"""What the tools that make pages of documentation have in common: the command line, and escapes."""
+"""Common parts of the tools that make pages of documentation: the command line, and escapes."""
 
 import argparse
 import sys

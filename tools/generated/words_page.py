@@ -71,6 +71,7 @@ def _render_section(entry: Explanation, metric: str) -> str:
 
 def _render_row(entry: Explanation) -> str:
     commands = (f"`{command}`" for command in entry.cure)
+    # A cell of a Markdown table is one line, so only HTML can break it.
     cure = "<br>".join((*((entry.advice,) if entry.advice else ()), *commands))
     cells = (f"`{entry.word}`", entry.meaning, entry.who_acts, cure)
     return f"| {' | '.join(map(escape_bars, cells))} |\n"

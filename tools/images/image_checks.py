@@ -1,4 +1,4 @@
-"""What must hold in a built image: who runs, what is there, and what is not.
+"""Check what must hold in a built image: who runs, what is there, and what is not.
 
 The Dockerfile deletes much of what packages bring. What a user gains by that: images of 239 and
 1,167 MB in place of 410 and 1,466. A line of it that goes too far, or a new version

@@ -1,4 +1,4 @@
-"""What an image is made of: the files that .dockerignore lets through, and what is said of them.
+"""The sources of an image: the files that .dockerignore lets through, and what is said of them.
 
 So that a build can be left out when nothing of it changed, and an image says of which state of the
 sources it is. One list for both, which builders read as well: a file that is named elsewhere could

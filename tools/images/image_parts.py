@@ -1,4 +1,4 @@
-"""What the bytes of an image are for: the files of its archive, summed up by part.
+"""Show what the bytes of an image are for: the files of its archive, summed up by part.
 
     opt/spark/jars/hadoop-client-api-3.4.2.jar    20 MB    Hadoop's client, for file systems
     opt/venv/…/site-packages/pandas/…             39 MB    pandas
@@ -92,4 +92,5 @@ def measure_parts(archive: Path) -> Mapping[str, int]:
 
 
 def _find_part(path: str) -> str:
+    # There is always one: the last expression fits every path.
     return next(part for part, pattern in PARTS.items() if re.match(pattern, path))

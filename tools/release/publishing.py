@@ -53,6 +53,7 @@ def publish(
 
     Submission: a program is missing, the registry refuses, or it has other bytes of this version.
     """
+    # All before the first push: other bytes of one reference must leave the others unpushed.
     present = {
         reference: _is_present(reference, digest, plain_http)
         for reference, digest in _list_references(release, images, charts).items()
@@ -108,6 +109,7 @@ def _is_present(reference: str, digest: str, plain_http: bool) -> bool:
             return False
         raise
     digests = {layer["digest"] for layer in json.loads(manifest).get("layers", ())}
+    # crane prints a manifest as the registry has it, so that its hash is the digest of the image.
     digests.add(f"sha256:{hashlib.sha256(manifest.encode()).hexdigest()}")
     if digest not in digests:
         raise Submission(

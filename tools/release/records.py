@@ -1,4 +1,4 @@
-"""What a stranger checks a release by: checksums of all files, and where they come from.
+"""Records by which a stranger checks a release: checksums of all files, and where they come from.
 
 The statement has the form of in-toto, with the predicate of SLSA: which commit and which locks the
 files were made of, what to build again and to compare. By itself it proves nothing against somebody

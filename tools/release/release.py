@@ -55,6 +55,7 @@ def read_release(options: argparse.Namespace, root: Path = image_context.ROOT) -
     wanted.check_version(options.version, source.version)
     wanted.check_registry(options.registry)
     state = checkout.read_checkout(root)
+    # A dry run may be made of any state: nobody else gets it under this version.
     if options.registry:
         wanted.check_checkout(state)
     if options.sign_key:
@@ -77,11 +78,13 @@ def make_release(release: WantedRelease, built: Path) -> list[ReleasedImage]:
     """
     final = release.folder
     part = final.with_name(f"{final.name}.part")
+    # There from a release that failed halfway.
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     _fill(replace(release, folder=part), built)
     shutil.rmtree(final, ignore_errors=True)
     part.rename(final)
+    # Read anew: the images of `_fill` name archives in the folder before its rename.
     return [
         released_image.read_image(final / f"{target}-{release.version}.oci.tar", target)
         for target in image_context.TARGETS
@@ -101,6 +104,7 @@ def _fill(release: WantedRelease, built: Path) -> None:
     notes = folder / NOTES
     notes.write_text(render_notes(release, images), encoding="utf-8")
     records.write_provenance(release, [*files, notes], images)
+    # Last, because the checksums cover all other files, the provenance among them.
     records.write_sums(folder)
 
 
@@ -108,6 +112,7 @@ def build_wheel(release: WantedRelease) -> Path:
     """Build the wheel of command line, operator and application; return its path."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
     with tempfile.TemporaryDirectory() as scratch:
+        # From a copy: hatchling would pack files of these folders that are in no commit as well.
         checkout.copy_tracked(image_context.ROOT, Path(scratch), *_WHEEL_SOURCES)
         programs.run_program(
             [*command, "--directory", str(release.folder.absolute())],
@@ -116,6 +121,7 @@ def build_wheel(release: WantedRelease) -> Path:
             folder=Path(scratch),
             env={**os.environ, "SOURCE_DATE_EPOCH": str(release.epoch)},
         )
+    # hatchling chooses its name, and the folder was empty before: there is this one alone.
     (wheel,) = release.folder.glob("*.whl")
     return wheel
 
@@ -180,6 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
+    # At once, also into a pipe: what comes next may be the push of an image, which takes minutes.
     sys.stdout.flush()
 
 

@@ -38,6 +38,7 @@ def pack_charts(release: WantedRelease, images: Sequence[ReleasedImage]) -> list
         for name in CHARTS:
             chart = Path(scratch) / "charts" / name
             checkout.copy_tracked(image_context.ROOT, Path(scratch), f"charts/{name}")
+            # The other chart names no image: its pipelines run with those of the operator.
             if name == CHARTS[0]:
                 _name_images(chart, release, images)
             # Helm packs files with their dates; so the same chart gives the same archive.

@@ -33,6 +33,7 @@ BILLS = {
 }
 """Paths of the bills of materials in both images, by how their files end in a release."""
 _COMPRESSED = "application/vnd.oci.image.layer.v1.tar+gzip"
+# That of `oci_archive`, which measures by it what a registry will hold.
 _GZIP_LEVEL = 6
 
 
@@ -142,6 +143,7 @@ def _open_blob(tar: tarfile.TarFile, digest: str) -> IO[bytes]:
 def _open_member(tar: tarfile.TarFile, member: str | tarfile.TarInfo) -> IO[bytes]:
     file = tar.extractfile(member)
     if file is None:
+        # As tarfile says that an archive is broken: `release` reports both alike.
         raise tarfile.ReadError(f"{member} is not a file")
     return file
 

@@ -1,4 +1,4 @@
-"""What is to be released, and whether it may be: version, registry, state of the checkout, notes.
+"""The wanted release, and whether it may be made: version, registry, state of the checkout, notes.
 
 A version that was released once means the same bytes for ever, so everything that would make a
 release of the wrong thing is refused before anything is made. Pure: reads no file and asks nobody.

@@ -29,6 +29,7 @@ _FOREIGN = re.compile(
 
 def install_tools() -> Path:
     """Return the Python of an environment with what the lock has; installed first if need be."""
+    # With the version of Python: packages that were built for another one may not load.
     key = hashlib.sha256(LOCK.read_bytes() + sys.version.encode()).hexdigest()[:16]
     folder = jars.choose_cache_dir() / "site" / key
     python = folder / "bin" / "python"
@@ -38,6 +39,7 @@ def install_tools() -> Path:
             venv.create(folder, with_pip=True, clear=True)
             pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
             subprocess.run([python, *pip, "--require-hashes", "-r", LOCK], check=True)
+            # Last: an installation that was cut off is begun anew the next time.
             complete.touch()
     return python
 

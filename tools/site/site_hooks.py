@@ -1,4 +1,4 @@
-"""What MkDocs calls while it builds the site: it adds pages and converts the text of all.
+"""Hooks that MkDocs calls while it builds the site: they add pages and convert the text of all.
 
 ICDC_SITE_SOURCE is the address below which a git host shows the files of the repository.
 """

@@ -33,6 +33,7 @@ PAGES = {
 
 _CODE = r"(?P<code>(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))"
 _LINK = r"(?P<image>!?)\[(?P<text>(?:[^\[\]`]|`[^`]*`|\[\])*)\]\((?P<target>[^)\s]+)\)"
+# Code comes first, so that a link that it shows stays as it is.
 _CODE_OR_LINK = re.compile(f"{_CODE}|{_LINK}", re.DOTALL)
 _FENCE = re.compile(r"^ *(```+)", re.MULTILINE)
 _ITEM = re.compile(r" *(?:[-*]|\d+\.) ")
@@ -68,6 +69,7 @@ def _split_fences(text: str) -> Iterator[tuple[str, bool]]:
     fences = iter(_FENCE.finditer(text))
     for opening in fences:
         yield text[start : opening.start()], False
+        # A block between longer fences may show shorter ones: only its own length closes it.
         closing = next((one for one in fences if one[1] == opening[1]), None)
         end = text.find("\n", closing.end()) if closing else -1
         start = len(text) if end < 0 else end + 1

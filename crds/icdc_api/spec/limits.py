@@ -1,4 +1,4 @@
-"""How much a pipeline may hold as a whole: limits that no single field can keep.
+"""Limits of what a pipeline may hold as a whole, which no single field can keep.
 
 A request that does not fit into its ConfigMap, or a pod with too many volumes, would only be
 refused when a run is created. So both are refused with the spec, whoever reads it.

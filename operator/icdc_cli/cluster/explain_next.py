@@ -1,4 +1,4 @@
-"""What the operator does next with a pipeline by itself, or who must act first: one line of text.
+"""Say in one line what the operator does next by itself with a pipeline, or who must act first.
 
 `icdc plan NAME` opens with it: what a run would find out is of little use to a person who does not
 see that no run will start, because the pipeline is suspended, queued or stalled.

@@ -1,4 +1,4 @@
-"""What `-o` of `icdc status` takes, which is what users of `kubectl get` expect.
+"""The formats that `-o` of `icdc status` takes, as users of `kubectl get` expect them.
 
     -o text, wide     the columns of kubectl get, wide with more of them
     -o name           icebergcdcpipeline.icebergcdc.dev/shop

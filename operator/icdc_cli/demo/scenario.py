@@ -1,4 +1,4 @@
-"""What the demo's tables are and what happens to them. Pure data: SQL and words.
+"""The demo's tables and what happens to them. Pure data: SQL and words.
 
 The tables stand for the three ways in which Iceberg tables change: `orders` rewrites its files
 (copy-on-write), `customers` writes delete files beside them (merge-on-read), `events` only grows.

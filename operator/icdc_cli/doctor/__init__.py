@@ -1,1 +1,1 @@
-"""What `icdc doctor` and `icdc report` read of a host or a cluster, and what they make of it."""
+"""The facts of a host or cluster for `icdc doctor` and `icdc report`, and the verdicts on them."""

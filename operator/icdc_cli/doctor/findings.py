@@ -1,4 +1,4 @@
-"""What a check found, and the exit code and the text of many of them. Pure.
+"""The findings of checks, and the exit code and the text of many of them. Pure.
 
 A check is a function from what was read to findings. It reads nothing itself, so that each way in
 which an installation breaks is a value in a test. One that cannot be judged is a finding too: a

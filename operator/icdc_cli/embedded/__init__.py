@@ -1,4 +1,4 @@
-"""What a run on one host needs that Python does not bring: a JDK, jars, an OpenSearch node.
+"""Provide what Python does not bring for a run on one host: a JDK, jars, an OpenSearch node.
 
 The promise of `icdc run` and `icdc demo` is a Python package and a JDK, and nothing else to install
 or configure. What else is needed is found or fetched here, once, and cached for all checkouts:

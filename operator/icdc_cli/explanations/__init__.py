@@ -1,4 +1,4 @@
-"""What each word of statuses, conditions, Events, alerts and metrics means, who acts, and the cure.
+"""Explain each word of statuses, conditions, Events, alerts and metrics: meaning, who acts, cure.
 
     docstrings of enums, errors and metrics  +  cures and texts here  ->  lookup  ->  icdc explain
                                                                                   ->  docs/words.md

@@ -1,4 +1,4 @@
-"""How the Spark application is started on this host: its file, its JDK, its jars, its settings.
+"""The start of the Spark application on this host: its file, its JDK, its jars, its settings.
 
 In a cluster the image fixes all of this and spark-operator calls spark-submit. A host has whatever
 its owner installed: another Spark in SPARK_HOME, a JDK that is too new, no jars at all. So

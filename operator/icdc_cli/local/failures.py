@@ -1,4 +1,4 @@
-"""Why a child process ended without an outcome of its own, by the evidence that it left.
+"""Explain why a child process ended without an outcome of its own, by the evidence that it left.
 
 A driver that ends in order says in its report why. This is for the others: killed by the kernel for
 memory, without a JVM, ended by a person. The class decides whether the runner tries again at once,

@@ -1,4 +1,4 @@
-"""What a command on this host needs around a pipeline: state directory, Secrets, a node.
+"""Provide what a command on this host needs around a pipeline: state directory, Secrets, a node.
 
 `run`, `plan`, `verify` and `dead-letters` take these in the same order, and each for as long as it
 works: directory and Secrets are checked before a node is started, which takes seconds and memory.

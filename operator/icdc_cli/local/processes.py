@@ -1,4 +1,4 @@
-"""Which processes belong to a run, and how to end them.
+"""Find the processes that belong to a run, and end them.
 
 A run is a tree: the driver, the JVM that it starts, and Python workers that send to OpenSearch.
 The workers leave the driver's process group, and an orphan outlives its parent, so neither the

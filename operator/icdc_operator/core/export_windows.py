@@ -1,4 +1,4 @@
-"""What waits for the time of the day in which exports may write, and until when. Pure.
+"""Find what waits for the time of the day in which exports may write, and until when. Pure.
 
 A run that is active knows the window by itself: tables that are exported are followed, the others
 wait. So outside of the window a run starts only if it would do more than wait.

@@ -1,4 +1,4 @@
-"""How much of each limit a pipeline has used, from what is observed anyway. Pure.
+"""Measure how much of each limit a pipeline has used, from what is observed anyway. Pure.
 
 Each limit is held where the state is written: a spec is refused, a status and a report are cut, a
 table with too many dead letters is stalled. This module only measures, so that a person can see a

@@ -28,6 +28,7 @@ from icdc_spark.iceberg.scan.planning import FileGroup, PlannedFile, list_append
 from icdc_spark.iceberg.table.row_lineage import find_lineage_start
 from icdc_spark.iceberg.table.tables import IcebergTable
 
+# A `replace` is a compaction: it moves rows to other files and changes none.
 _APPENDING = frozenset({"append", "replace"})
 
 
@@ -100,6 +101,7 @@ def plan_changes(
     ids of the fields by which an equality delete names the deleted documents; none where it cannot.
     """
     listed = list_changed(table, from_id, to_id, keys=keys)
+    # Before the comparison, which takes a compacted row for a removed and an added one.
     files = take_out_compactions(table, from_id, to_id, listed)
     plan = compare_files(table, from_id, to_id, files)
     return replace(plan, lineage_since=find_lineage_start(table, from_id, to_id))
@@ -194,6 +196,7 @@ def _require_appends(table: IcebergTable, from_id: int, to_id: int) -> None:
 
 
 def _exclude(files: Sequence[PlannedFile], other: dict[str, PlannedFile]) -> list[PlannedFile]:
+    # Iceberg reads manifests in parallel, so its order is another one in each planning.
     return sorted((file for file in files if file.location not in other), key=_get_location)
 
 

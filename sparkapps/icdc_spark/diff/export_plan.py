@@ -83,6 +83,7 @@ class ExportPlan:
         self.bytes = 0
         """Their size as stored, without the delete files."""
         for window in scan.windows:
+            # A copy: the cutter goes on through the files of the window.
             self._begins.append(replace(cutter))
             for file in scan.read_sizes(window):
                 cutter.take(file)
@@ -114,6 +115,7 @@ class ExportPlan:
             cutter = replace(begun)
             for part in self._scan.list_files(window):
                 for number, files in groupby(part.files, key=cutter.take):
+                    # The window may begin with chunks that are written already.
                     if number >= first:
                         yield number, self._scan.group(part, list(files))
 
@@ -121,6 +123,7 @@ class ExportPlan:
         if len(groups) == 1:
             return Chunk(number=number, group=groups[0])
         chunk = Chunk(number=number, group=merge_groups(self._table, groups))
+        # The merged group has a list of its own; those of its parts would stay in the JVM.
         release_groups(self._table, groups)
         return chunk
 

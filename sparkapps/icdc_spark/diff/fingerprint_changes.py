@@ -96,6 +96,7 @@ def _group_old_rows(row_sets: RowSets, spec: DocumentSpec) -> DataFrame:
         .groupBy(F.col(ID).alias(OLD_ID))
         .agg(
             F.max(FINGERPRINT).alias(_OLD_FINGERPRINT),
+            # The maximum skips nulls: it hides that one of several old rows is unknown.
             F.bool_or(F.col(FINGERPRINT).isNull()).alias(_OLD_UNKNOWN),
         )
     )
@@ -125,12 +126,14 @@ def compare_in_two_reads(
         return select_cells(candidates, spec, salt=row_sets.salt)
 
     rows = row_sets.combine_new(select)
+    # By fingerprint too: of several new rows of an id, the one that was compared is fetched.
     same = (F.col(ID) == F.col(OLD_ID)) & (F.col(FINGERPRINT) == F.col(_OLD_FINGERPRINT))
     fetched = rows.join(F.broadcast(wanted) if is_few else wanted, on=same, how="inner")
     if total is not None and (total["most"] or 0) > 1:
         # Duplicates of equal fingerprint are equal documents: any of them will do.
         fetched = fetched.dropDuplicates([ID])
     deletes = add_expect(differing.where("new_rows = 0").select(ID), Expect.DELETED)
+    # Deletes have ids alone: OpenSearch needs no more of them, and no cell of them is read.
     return fetched.unionByName(deletes, allowMissingColumns=True)
 
 

@@ -46,6 +46,7 @@ def look_up_ids(
             on=F.col(ID) == F.col(_WANTED),
             how="left",
         )
+        # Not CREATED, whose answer may call for a lookup: this is that lookup.
         expect = F.when(F.col(ID).isNull(), Expect.DELETED).otherwise(Expect.UPDATED)
         operations = add_expect(joined, expect).withColumn(ID, F.col(_WANTED))
         return serialise_operations(operations, spec, version=version)

@@ -93,6 +93,7 @@ def can_compare_keys(
     reader: SnapshotReader, added: FileGroup, row_sets: RowSets, spec: DocumentSpec
 ) -> bool:
     """Return whether bitmaps are worth a try, as far as the table's metadata says."""
+    # Bitmaps need the age of every row, and files of both snapshots are read without it.
     only_files = row_sets.deleted_rows is None and row_sets.undeleted_rows is None
     if not only_files or row_sets.added_rows is None or row_sets.removed_rows is None:
         return False
@@ -122,7 +123,9 @@ def compare_keys(
     if sums.words > MAX_WORDS or sums.rows != sums.keys:
         return None
     removed = row_sets.combine((row_sets.removed_rows, select_bits))
+    # Persisted: summed here, and read again for the keys that changed.
     fates = reader.persist(_find_fates(removed, words, spec))
+    # The cases 2 and 3 of the module: other carried rows were removed than were added.
     if _sum_carried(fates) != (sums.carried, sums.hash):
         return None
     changed = fates.where(F.col("fate").isin(_WRITTEN, _DELETED))

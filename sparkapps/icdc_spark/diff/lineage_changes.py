@@ -115,6 +115,7 @@ def _build_from_keys(
     rows = _read_candidates(row_sets, spec, since, upserts=upserts, irregular=irregular)
     fetched = rows.join(F.broadcast(wanted), on=F.col(ID) == F.col(OLD_ID), how="inner")
     deletes = add_expect(ids.where("new_rows = 0").select(ID), Expect.DELETED)
+    # A regular id has one new row: nothing has to be shuffled and sorted for a choice.
     upserted = pick_row_per_id(fetched) if irregular else fetched
     return upserted.unionByName(deletes, allowMissingColumns=True)
 

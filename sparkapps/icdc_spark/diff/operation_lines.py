@@ -95,6 +95,7 @@ def serialise_operations(
     # A delete has no document in which a number could be lost; its cells may come from a join.
     lost = F.when(is_delete, F.lit(0)).otherwise(non_finite)
     lines = operations.select(line.alias("line"), expect, lost.alias("non_finite"))
+    # Counted on the way to the sink: counts need no pass over the lines of their own.
     written = Observation()
     counted = lines.observe(
         written, F.count(F.lit(1)).alias("lines"), F.sum("non_finite").alias("non_finite")

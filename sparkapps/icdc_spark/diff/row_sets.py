@@ -64,6 +64,7 @@ class RowSets:
     max_rows: int | None
     """Upper limit of the added and removed rows, from the plan. None if there are deleted or
     undeleted rows as well."""
+    # 63 bits: a `bigint` of Spark has one more, for the sign.
     salt: int = field(default_factory=lambda: secrets.randbits(63))
     """Goes into the hashes by which rows are compared. A new random one for each batch: nobody can
     choose values whose hashes collide with it."""
@@ -139,6 +140,7 @@ def _read_rows_with_values(reader: SnapshotReader, deletes: ValueDeletes) -> Dat
         read_cell(rows, (entry,)).eqNullSafe(values[f"v{number}"])
         for number, entry in enumerate(deletes.fields)
     )
+    # A semi join: several delete files may name one value, and its rows are deleted once.
     return rows.join(values, on=reduce(Column.__and__, same), how="left_semi")
 
 

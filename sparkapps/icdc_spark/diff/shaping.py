@@ -105,6 +105,7 @@ def _read_field(
 
 def _choose_free_names(taken: list[str]) -> tuple[str, str]:
     """Return names for id and `expect` that no column has, in any case."""
+    # Longer than every name, and so equal to none, however Spark compares upper and lower case.
     length = max((len(name) for name in taken), default=0) + 1
     return "i" * length, "e" * length
 

@@ -160,6 +160,7 @@ def list_changed_ids(reader: SnapshotReader, plan: ChangePlan, spec: DocumentSpe
     """
     with translate_source_errors(reader.table_name):
         if spec.append_only:
+            # There are no other rows: `plan_appends` plans added files alone.
             return select_ids(reader.read(plan.added, metadata=ROW_POSITION), spec).distinct()
         sets = read_row_sets(reader, plan)
         select = _select_ids_of(spec)

@@ -127,6 +127,7 @@ def _find_difference(earlier: list[tuple[str, str]], later: list[tuple[str, str]
 
 def _is_new_in_table(number: int, before: Stored) -> bool:
     """Return whether documents of before would have had the column, had it been there."""
+    # Both are stored only where they say something, see `DocumentSpec.stored`.
     return before.get("allColumns", True) and number not in before.get("excluded", ())
 
 

@@ -262,4 +262,5 @@ def _store_expression(made: DocumentField, expression: Expression) -> list[Any]:
 
 
 def _dump_canonical(value: Any) -> str:
+    # One text for equal values: its hash is compared with the one in the state document.
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

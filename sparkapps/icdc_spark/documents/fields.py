@@ -149,6 +149,7 @@ def _resolve_entry(
     name = entry.name or ""
     if entry.expression is not None:
         kind, names = analyse(schema, name, entry.expression)
+        # The names are a set: in the order of the schema they are stored alike by every run.
         reads = tuple(column for column in schema.fields if column.name in names)
         return DocumentField(Field(id=0, name=name, type=kind), Expression(entry.expression, reads))
     wanted = entry.from_ or ""
@@ -180,6 +181,7 @@ def _refuse_form(table: str, field: DocumentField) -> None:
         shown = bad[0] if is_own else name + bad[0][1:]
         cure = "exclude it, or give it another name by from" if is_own else "rename it"
         raise FieldInvalid(f"{table}: fields: `{shown}` cannot be a field: {bad[1]}; {cure}")
+    # What is read needs a form too, since rows are compared by whole columns.
     for entry in (*list_columns_read(field), field.entry):
         without = find_undocumentable(entry)
         if without:

@@ -68,6 +68,7 @@ def join_key(parts: Sequence[tuple[Column, Field]], routing: Sequence[int] = ())
     `routing` are the positions of those by which the document is routed.
     """
     texts = [_escape(value, entry) for value, entry in parts]
+    # `concat_ws` leaves nulls out, by which two keys could share an id: `_escape` gives none.
     joined = F.concat_ws(_BAR, *texts)
     if len(parts) == 1:
         # Of several parts at least the bar remains.

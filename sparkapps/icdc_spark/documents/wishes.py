@@ -1,6 +1,6 @@
-"""What a pipeline asks of the documents of a table, before the table is known.
+"""The wishes of a pipeline for the documents of a table, before the table is known.
 
-`document_spec` checks it against the table's schema. Plain data.
+`document_spec` checks them against the table's schema. Plain data.
 """
 
 from collections.abc import Mapping

@@ -22,6 +22,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+# Bounds like these hold the document below `MAX_BYTES` of `stored_fields`, whatever the table.
 MAX_SAMPLES = 20
 MAX_NODES = 100
 """Nodes of the cluster that are recorded; of a larger cluster not all are."""

@@ -52,6 +52,7 @@ class ArrowReader(BaseReader):
     @property
     def can_read_lineage(self) -> bool:
         """See `SnapshotReader.can_read_lineage`."""
+        # `parquet_files` makes no column of row lineage.
         return False
 
     def read(self, group: FileGroup, *, metadata: Sequence[str] = ()) -> DataFrame:
@@ -150,6 +151,7 @@ def pack_tasks(tasks: Sequence[FileTask], target: int, least: int) -> list[list[
             parts.append([])
             filled = 0
         if task.bytes > target:
+            # In place of the part that was begun above, which is still empty.
             parts[-1:] = ([piece] for piece in _cut(task, target))
         else:
             parts[-1].append(task)

@@ -91,6 +91,7 @@ def _project(kind: I.IcebergType, own: I.IcebergType, cells: pa.Array) -> pa.Arr
         case I.StructType(), I.StructType():
             return _project_struct(kind, own, cells)
         case I.ListType(), I.ListType():
+            # Not `flatten()`, which omits values below null lists: the offsets count them.
             values = _project(kind.element_type, own.element_type, cells.values)
             # Those of a large list have 64 bits, and the plain list that is returned takes 32.
             offsets = cells.offsets.cast(pa.int32())
@@ -142,6 +143,7 @@ def _project_primitive(kind: I.IcebergType, cells: pa.Array) -> pa.Array:
 
 def _format_nanoseconds(cells: pa.Array) -> pa.Array:
     """Return nanoseconds as text with nine digits; a moment with a zone is written in UTC."""
+    # The second cast takes the zone away, which leaves the moment in UTC.
     plain = cells.cast(pa.timestamp("ns", cells.type.tz)).cast(pa.timestamp("ns"))
     return pc.replace_substring(plain.cast(pa.string()), " ", "T", max_replacements=1)
 

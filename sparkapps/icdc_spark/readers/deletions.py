@@ -128,6 +128,7 @@ class _DeletedKeys:
         """Return the number of each key, -1 for a key that is not deleted; `learn` numbers them."""
         numbers = np.zeros(len(columns[0]), dtype=np.int64)
         for depth, (column, values) in enumerate(zip(columns, self._values, strict=True)):
+            # `index_in` finds a null too where the values have one: nulls are equal here.
             indices = pc.fill_null(pc.index_in(column, values), -1)
             own = np.asarray(indices.to_numpy(), dtype=np.int64)
             # Renumbered at each column, numbers stay below the count of keys: no overflow.
@@ -135,6 +136,7 @@ class _DeletedKeys:
             if learn:
                 self._pairs.append(np.unique(pairs))
             known_pairs = self._pairs[depth]
+            # Beyond the greatest pair `searchsorted` gives the length, which is no index.
             candidates = np.minimum(np.searchsorted(known_pairs, pairs), len(known_pairs) - 1)
             numbers = np.where(known_pairs[candidates] == pairs, candidates, -1)
         return numbers
@@ -182,6 +184,7 @@ def _read_vector(io: FileIO, delete: DeleteFile, location: str) -> Sequence[Posi
 
 def _read_position_deletes(io: FileIO, delete: DeleteFile, location: str) -> Sequence[Positions]:
     with io.new_input(delete.location).open() as stream:
+        # Neither ahead nor with threads, for the reasons that `parquet_files` gives.
         file = pq.ParquetFile(stream, buffer_size=STREAM_BYTES, pre_buffer=False)
         batches = file.iter_batches(columns=["file_path", "pos"], use_threads=False)
         return [

@@ -49,6 +49,7 @@ def _write_bundle(certificates: str) -> str:
     usual = ssl.get_default_verify_paths().cafile
     texts = [Path(usual).read_text(encoding="utf-8")] if usual else []
     descriptor = os.memfd_create("authorities")
+    # Left open: the path below leads to the descriptor, and nothing else holds the file.
     with os.fdopen(descriptor, "w", encoding="utf-8", closefd=False) as bundle:
         bundle.write("\n".join([*texts, certificates, ""]))
     return f"/proc/self/fd/{descriptor}"

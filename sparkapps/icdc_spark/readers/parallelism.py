@@ -110,6 +110,7 @@ def compute_task_count(cores: int, conf: Mapping[str, str]) -> int:
     if conf.get(_DYNAMIC, "false").lower() != "true":
         return cores
     most = conf.get(_MOST_EXECUTORS, "")
+    # On Kubernetes an executor has one core by the default of Spark.
     limit = int(most) * int(conf.get(_CORES, "1")) if most else GROWTH * cores
     # Never fewer than the cores that are there, also where a limit was lowered under them.
     return max(cores, min(GROWTH * cores, limit))

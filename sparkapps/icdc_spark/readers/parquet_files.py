@@ -29,6 +29,7 @@ MAX_ROWS = 10_000
 """Rows in a batch at most, as in Spark's own Arrow batches."""
 
 _FIELD_ID = b"PARQUET:field_id"
+# That of the schema which pyiceberg makes: below 3 it refuses timestamps in nanoseconds.
 _FORMAT_VERSION: Literal[3] = 3
 
 

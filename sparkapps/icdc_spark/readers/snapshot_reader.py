@@ -117,6 +117,7 @@ class BaseReader:
         cause = (
             translate_error(self._table.name, error) if isinstance(error, FOREIGN_ERRORS) else error
         )
+        # A damaged file shows itself as one of these; after any other error no file need be opened.
         if not isinstance(cause, Bug | FileUnreadable | SourceUnavailable):
             return None
         # Spark's error seldom names the file, so the files read are checked, one after the other.

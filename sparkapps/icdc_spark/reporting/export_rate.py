@@ -37,6 +37,7 @@ class ExportRate:
         """Return `done` with the rate and the end; counting and the swap come after that."""
         seconds = self._clock() - self._started
         chunks = done.chunks_done - self._before.chunks_done
+        # Before the first chunk of this run is written, nothing is measured that could be divided.
         if chunks <= 0 or seconds <= 0:
             return done
         rows = max(0, done.rows - self._before.rows)

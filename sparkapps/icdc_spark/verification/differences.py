@@ -56,6 +56,7 @@ def read_table(reader: SnapshotReader, spec: DocumentSpec, *, has_duplicates: bo
     """Return id, routing and digest of each document that the snapshot gives."""
     with translate_source_errors(reader.table_name):
         everything = Chunk(number=0, group=reader.list_all_files())
+        # Version 0 below: digests leave the action of a line out, so any version would do.
         if has_duplicates:
             # One document for each key: `build_export_lines` gives one for each row.
             ids = duplicates.select_all_ids(reader, spec)

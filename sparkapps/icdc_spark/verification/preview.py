@@ -59,6 +59,7 @@ def _preview(context: TableContext) -> PreviewEntry:
                 # One for each group: it holds what it has read until it is closed.
                 with open_reader(observer.session, table, current.id, documents) as reader:
                     shown += _read_documents(reader, group, documents, rows - len(shown))
+                # With a filter many files may be read: their tasks must not pile up in the JVM.
                 release_groups(table, [group])
                 if len(shown) == rows:
                     break

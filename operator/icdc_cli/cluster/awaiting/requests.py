@@ -1,4 +1,4 @@
-"""What was requested, and what one status says of its end.
+"""A request that is waited for, and what one status says of its end.
 
 Pure: neither clock nor cluster, nor the spec but for what was in it when the request was made. A
 run that has succeeded is no proof of an export: one that was asked to end has succeeded as well.

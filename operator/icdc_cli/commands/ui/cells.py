@@ -1,4 +1,4 @@
-"""What all pages share: the frame, links, states by word and colour, tables, times and numbers.
+"""Parts of all pages: the frame, links, states by word and colour, tables, times and numbers.
 
 A table is read by columns on a wide screen and as one card for each row on a narrow one, for which
 each cell has the head of its column. Pure.

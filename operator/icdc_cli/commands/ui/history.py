@@ -1,4 +1,4 @@
-"""What a pipeline has done: its last runs, and the batches seen since the page was started.
+"""The past of a pipeline: its last runs, and the batches seen since the page was started.
 
 A status has the last batch of each table and no earlier one, so the page remembers what it read:
 

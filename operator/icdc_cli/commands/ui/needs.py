@@ -1,4 +1,4 @@
-"""What of a pipeline needs somebody, or has failed: its word, message, meaning, who acts, the cure.
+"""List what needs somebody in a pipeline, or has failed: word, message, meaning, who acts, cure.
 
 One entry for one cause, in the order in which a person should read them: the spec, what waits for a
 person, what is retried. The texts are those of `icdc explain`.

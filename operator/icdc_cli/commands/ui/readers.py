@@ -1,4 +1,4 @@
-"""Where the page has its pipelines from: a cluster, by the rights of this person, or a local run.
+"""Readers of the pipelines of the page: a cluster, by the rights of this person, or a local run.
 
     -n a -n b      one list for each namespace
     -A             one list of all; if that is denied, one for each namespace that can be listed

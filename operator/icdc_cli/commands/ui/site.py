@@ -1,4 +1,4 @@
-"""Which page an address stands for, and what it is made of: a reading that all pages share.
+"""Find the page that an address stands for, and make it of a reading that all pages share.
 
     <base>                            every pipeline
     <base>pipelines/NAMESPACE/NAME    one pipeline

@@ -1,4 +1,4 @@
-"""What `icdc doctor` reads of a cluster. Each part may be an error of the API server instead: a
+"""Read a cluster for `icdc doctor`. Each part may be an error of the API server instead: a
 person rarely may read everything, and what he may must be judged nevertheless.
 """
 

@@ -1,4 +1,4 @@
-"""What runs need of OpenSearch: the right server, a login, a role, healthy disks. Pure.
+"""Check what runs need of OpenSearch: the right server, a login, a role, healthy disks. Pure.
 
 Everything comes as `target_facts` read it. A right is judged by the answer to a harmless request:
 the security plugin refuses before it executes, and names the permission that is missing.

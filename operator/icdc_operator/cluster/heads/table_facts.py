@@ -1,4 +1,4 @@
-"""What `icdc doctor` reads of a table, apart from the reader: judging it needs no pyiceberg."""
+"""The facts of a table for `icdc doctor`, apart from the reader: judging needs no pyiceberg."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a continuous run is asked beside following its tables, such as to compare one. Pure.
+"""Questions to a continuous run beside following its tables, such as to compare one. Pure.
 
 Such a run never ends by itself, and a run of its own for each question would keep all tables
 waiting for minutes. So the running driver is asked, if it takes questions: each table answers

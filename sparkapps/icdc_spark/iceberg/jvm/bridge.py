@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 
 from icdc_api.errors import Bug
 
-# Iceberg's paths, names and JSON hold no control characters; `texts` checks that.
+# Iceberg's paths, names and JSON hold no control characters; `read_texts` checks that.
 _SEPARATOR = "\x01"
 _GUAVA = "org.apache.iceberg.relocated.com.google.common."
 _FUNCTION = _GUAVA + "base.Function"

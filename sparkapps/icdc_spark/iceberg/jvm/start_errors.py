@@ -1,4 +1,4 @@
-"""Why Spark does not start: a value of `spec.spark.conf`, or an API server that does not help.
+"""Explain why Spark does not start: a value of `spec.spark.conf`, or an API server without help.
 
 On Kubernetes Spark asks the API server for the driver's own pod before it does anything else. That
 it does not answer passes; without a class of its own it would end the pipeline until an edit. Part

@@ -70,6 +70,7 @@ class TableJobs:
         gateway: Any = self._application.sparkContext._gateway
         arrays = Statics("java.util.Arrays", gateway._gateway_client)
         jobs = set(json.loads(arrays.toString(tracker.getJobIdsForTag(tag))))
+        # Of the whole application: the tracker does not list active jobs by their tag.
         active = set(json.loads(arrays.toString(tracker.getActiveJobIds())))
         running: list[str] = []
         metrics: list[str] = []

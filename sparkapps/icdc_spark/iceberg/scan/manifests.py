@@ -58,6 +58,7 @@ class Manifests:
         counts = zip(
             self._read_texts("addedFilesCount"), self._read_texts("existingFilesCount"), strict=True
         )
+        # As text a null of Java is this word.
         return [None if "null" in pair else sum(map(int, pair)) for pair in counts]
 
     @property

@@ -146,6 +146,7 @@ def slice_files(
         yield files
         return
     start, count = 0, limit
+    # A full list does not say whether more follows; one that is not full is the last.
     while count == limit:
         with translate_source_errors(table.name):
             files = bridge.slice(open_files(), start, limit)

@@ -1,4 +1,4 @@
-"""What became of operations that were handed to the bulk client: plain data.
+"""The fate of operations that were handed to the bulk client: plain data.
 
 It must not know how requests are sent, nor what is done about refused operations.
 """

@@ -1,1 +1,1 @@
-"""What is stored in OpenSearch: indices, aliases, state documents and dead letters."""
+"""The stores in OpenSearch: indices, aliases, state documents and dead letters."""

@@ -79,6 +79,7 @@ def _get(client: Client, index: str, document_id: str, routing: str | None) -> A
     try:
         return client.get(index=index, id=document_id, params=params)
     except NotFoundError as error:
+        # Any other 404 is about the index, and says nothing about the document.
         if isinstance(error.info, dict) and error.info.get("found") is False:
             return None
         raise
@@ -87,6 +88,7 @@ def _get(client: Client, index: str, document_id: str, routing: str | None) -> A
 @repeats
 def _find_shown(client: Client, index: str, document_id: str) -> bool:
     """Return whether a search of all shards finds a document of this id."""
+    # A search finds refreshed documents only, and this one was written just now.
     client.indices.refresh(index=index)
     query = {"query": {"ids": {"values": [document_id]}}, "size": 0}
     return int(client.search(index=index, body=query)["hits"]["total"]["value"]) > 0

@@ -90,6 +90,7 @@ def judge(
     status, kind = answer.status, answer.kind
     if _is_of_the_target(answer):
         raise _build_target_invalid(answer)
+    # A delete of what is not there is answered with 404 and no error: it was deleted before.
     if status < 300 or (status == 404 and expect == DELETE and not kind):
         return ItemOutcome.APPLIED
     if kind == "index_not_found_exception":

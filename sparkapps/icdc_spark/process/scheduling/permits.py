@@ -1,4 +1,4 @@
-"""How many tables of a run work at the same time, and which of those that wait comes first.
+"""Choose how many tables of a run work at the same time, and which waiting one comes first.
 
     driver                    permits
     1 core, 1g (default)      8

@@ -1,1 +1,1 @@
-"""What is read and compared before a step of one table: table, state document, index and alias."""
+"""Read and compare table, state document, index and alias before a step of one table."""
