@@ -184,8 +184,11 @@ def _read_vector(io: FileIO, delete: DeleteFile, location: str) -> Sequence[Posi
 
 def _read_position_deletes(io: FileIO, delete: DeleteFile, location: str) -> Sequence[Positions]:
     with io.new_input(delete.location).open() as stream:
-        # Neither ahead nor with threads, for the reasons that `parquet_files` gives.
-        file = pq.ParquetFile(stream, buffer_size=STREAM_BYTES, pre_buffer=False)
+        # Neither ahead nor with threads, and with checksums, for the reasons that `parquet_files`
+        # gives: a flipped bit in a position would delete another row.
+        file = pq.ParquetFile(
+            stream, buffer_size=STREAM_BYTES, pre_buffer=False, page_checksum_verification=True
+        )
         batches = file.iter_batches(columns=["file_path", "pos"], use_threads=False)
         return [
             np.asarray(
