@@ -142,6 +142,7 @@ async def _suspend(target: Target, wanted: bool) -> bool:
     pipeline = await target.read_pipeline()
     if bool(_get_spec(pipeline).get("suspend", False)) is wanted:
         return False
+    # Whatever its version: unlike a nonce, a flag that two people set is set.
     await _patch(target, {"spec": {"suspend": wanted}})
     return True
 
@@ -193,6 +194,7 @@ async def _resync(target: Target, arguments: argparse.Namespace) -> Exit:
         nonce,
         arguments.mode,
         tuple(wanted),
+        # Shown before the resync, so no news of it.
         before={table["name"]: table.get("message") for table in tables},
         policy=_read_retry(_get_spec(pipeline)),
     )

@@ -113,6 +113,7 @@ def _parse_parts(
 
 
 def _parse_path(text: str) -> tuple[Step, ...]:
+    # Root and current value are one here: a path begins at the value that it is given.
     rest = text.removeprefix("$").removeprefix("@")
     if rest in ("", "."):
         return ()
@@ -166,6 +167,7 @@ def _get_item(items: list[Any], index: int) -> list[Any]:
 def _format(value: Any) -> str:
     if isinstance(value, str):
         return value
+    # kubectl writes whole objects as JSON without blanks, too.
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -35,5 +35,6 @@ async def copy_secrets(target: Target, spec: PipelineSpec, directory: Path) -> N
         (directory / name).mkdir(exist_ok=True)
         for key, encoded in (secret.get("data") or {}).items():
             path = directory / name / key
+            # Before the value is in it: nobody else may read it, not even for a moment.
             path.touch(PRIVATE_MODE)
             path.write_bytes(base64.b64decode(encoded))

@@ -116,6 +116,7 @@ async def _show_list(api: ClusterApi, namespace: str, arguments: argparse.Namesp
     if view == StatusView.NAME:
         sys.stdout.write("".join(f"{views.name_resource(pipeline)}\n" for pipeline in pipelines))
         return Exit.DONE
+    # The kind in which kubectl writes several objects.
     views.write({"apiVersion": "v1", "kind": "List", "items": pipelines}, view)
     if not pipelines and view in FOR_PEOPLE:
         where = "any namespace" if everywhere else f"the namespace {namespace}"

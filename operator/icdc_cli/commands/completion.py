@@ -158,6 +158,7 @@ def _read_words(parser: argparse.ArgumentParser, words: Sequence[str]) -> TypedW
             option = _find_option(typed.parser, name)
             if option is not None and equals:
                 typed.values[option.dest] = value
+            # A switch has nargs 0: the word behind it is no value.
             elif option is not None and option.nargs != 0:
                 typed.pending = option
         elif (commands := _find_commands(typed.parser)) and word in commands.choices:

@@ -87,6 +87,7 @@ def _ask(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return what the cluster says; nothing where none is configured."""
     env = session.choose_environment(arguments)
     context = kubeconfig.choose_context(env, arguments.context)
+    # A host without a cluster is no fault: `icdc run` needs none.
     if context.name is None and not kubeconfig.is_in_pod(env):
         return {}
     return session.run_in_namespace(_read_versions, arguments)
@@ -96,6 +97,8 @@ async def _read_versions(api: ClusterApi, namespace: str) -> dict[str, Any]:
     versions: dict[str, Any] = {"namespace": namespace}
     try:
         pipelines = await api.list_objects(kinds.PIPELINE, namespace)
+        # By what it has written here: who has pipelines may seldom read the operator's own
+        # namespace.
         written = {(pipeline.get("status") or {}).get("operatorVersion") for pipeline in pipelines}
         versions["operators"] = sorted(version for version in written if version)
     except (errors.Denied, errors.NotFound) as error:

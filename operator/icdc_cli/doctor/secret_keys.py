@@ -12,6 +12,7 @@ def describe_missing_keys(where: str, keys: frozenset[str]) -> str:
     spec.catalog.propertiesFrom[0]         nothing           key at all
     """
     if where.endswith(".credentialsFrom"):
+        # Either is enough: a user with a password, or a region, with which requests are signed.
         if has_credentials(keys):
             return ""
         missing = [key for key in ("username", "password") if key not in keys]

@@ -25,6 +25,7 @@ from icdc_operator.manifests.launch import InstallSettings
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
+# An empty variable is no error, see `_Adder.add_value`.
 _FALSE = frozenset({"", "0", "false", "no", "off"})
 
 
@@ -68,8 +69,10 @@ def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None =
     given = parser.parse_args(argv)
     if given.all_namespaces and given.namespace:
         parser.error("--all-namespaces and --namespace exclude each other")
+    # No default: what the operator may watch depends on the Role that it was given.
     if not given.all_namespaces and not given.namespace:
         parser.error("say which pipelines: --namespace NS (repeatable) or --all-namespaces")
+    # Not by `required=True`, with which argparse would refuse ICDC_IMAGE without the flag.
     if not given.image:
         parser.error("--image (or ICDC_IMAGE) is needed: the image of pipelines that name none")
     return Options(
@@ -191,10 +194,15 @@ class _Adder:
 
     def add_switch(self, name: str, text: str) -> None:
         given = self._environ.get(_name_variable(name), "").lower()
+        # Here, because argparse checks no default of a switch.
         if given not in _TRUE | _FALSE:
             self._parser.error(f"{_name_variable(name)} is true or false, not {given!r}")
         self._parser.add_argument(
-            f"--{name}", action=argparse.BooleanOptionalAction, default=given in _TRUE, help=text
+            # It adds --no-…, by which a command line takes back what a variable says.
+            f"--{name}",
+            action=argparse.BooleanOptionalAction,
+            default=given in _TRUE,
+            help=text,
         )
 
 
@@ -242,6 +250,7 @@ def _parse_limit(text: str) -> int:
 
 
 def _build_choice(allowed: Sequence[str]) -> Any:
+    # Not by `choices`, for which argparse checks no default, and so no variable.
     def convert(text: str) -> str:
         if text not in allowed:
             raise argparse.ArgumentTypeError(f"one of {', '.join(allowed)}, not {text!r}")

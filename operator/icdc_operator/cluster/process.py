@@ -186,12 +186,14 @@ class Operator:
     async def _lead(self, stop: asyncio.Event, *more: Coroutine[Any, Any, Any]) -> None:
         """Reconcile pipelines until `stop`; `more` runs until the last reconcile has ended."""
         self._leads = True
+        # Without leader election too: the alert about a missing operator is about this gauge.
         self._metrics.leader.set(1)
         try:
             await together.run_until_first(self._work(stop), *more)
         finally:
             self._leads = False
             self._metrics.leader.set(0)
+            # The watch first: its tasks ask the reader.
             await self._head_watch.close()
             self._head_reader.close()
         _log.info("ended")
@@ -219,6 +221,8 @@ class Operator:
         """Turn an event of a watch into a key of the queue."""
         self._metrics.watch_events.labels(event.kind).inc()
         if event.kind == kinds.PIPELINE.plural:
+            # Before a version of our own is passed over: lists show it, and would take it for
+            # missed.
             self._watch_age.note_event(event.key, event.version, deleted=event.deleted)
             if not event.deleted and self._reconciler.knows(event.key, event.version):
                 # Most often our own write: without this each reconcile would cause another one.

@@ -33,6 +33,7 @@ class RunPhase(StrEnum):
     @property
     def ended(self) -> bool:
         """True if the adapter expects nothing more of the run."""
+        # Missing too: the next run finds out what it has done.
         return self in (RunPhase.SUCCEEDED, RunPhase.FAILED, RunPhase.MISSING)
 
 
@@ -66,11 +67,14 @@ class RunSeen:
     @property
     def takes_questions(self) -> bool:
         """True if the run can be asked something while it goes on."""
+        # Only a report says so: the image of a pipeline may be older than questions.
         return self.report is not None and self.report.takes_questions and not self.deaf
 
     @property
     def live(self) -> bool:
         """True if the run is active or something of it may still write."""
+        # Either is enough: a SparkApplication may fail beside a live driver, or wait for its first
+        # one.
         return self.writer_alive or not self.phase.ended
 
 
@@ -158,6 +162,7 @@ class Observed:
         """Return this attempt of `run` as it was read; None where nothing of it exists."""
         if run is None:
             return None
+        # By both: a name returns after a lost status, and every attempt has an epoch of its own.
         attempt = (run.name, run.epoch)
         return next((seen for seen in self.runs if (seen.name, seen.epoch) == attempt), None)
 

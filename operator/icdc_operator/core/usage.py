@@ -57,6 +57,7 @@ def measure(observed: Observed, status: PipelineStatus, run: RunSeen | None) -> 
             max((table.dead_letters for table in status.tables), default=0),
             _get_dead_letters_limit(spec),
         ),
+        # None: no run has tried yet.
         pinned_tables=sum(table.snapshot_pinned is True for table in status.tables),
         proof=_measure_proof(spec, status),
     )
@@ -71,6 +72,7 @@ def _measure_proof(spec: PipelineSpec | None, status: PipelineStatus) -> Used:
 
 
 def _get_dead_letters_limit(spec: PipelineSpec | None) -> int | None:
+    # With any other policy the first refused row stalls its table.
     if spec is None or spec.sink.opensearch.dead_letters.policy is not DeadLetterPolicy.INDEX:
         return None
     return spec.sink.opensearch.dead_letters.max_rows

@@ -19,6 +19,7 @@ def build_labels(launch: Launch) -> dict[str, str]:
     return {
         naming.LABEL_MANAGED_BY: naming.MANAGED_BY,
         naming.LABEL_PIPELINE: launch.owner.name,
+        # Short enough for a label, by the limit of a pipeline's name in `naming`.
         naming.LABEL_RUN: launch.run.name,
     }
 

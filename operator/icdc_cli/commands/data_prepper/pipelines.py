@@ -72,6 +72,7 @@ def convert(document: dict[str, Any], *, source: str, wanted: str | None = None)
 
 
 def _choose_pipeline(document: dict[str, Any], source: str, wanted: str | None) -> str:
+    # First: a file of ours, given by mistake, would be refused for the source that it lacks.
     if document.get("kind") is not None or document.get("apiVersion") is not None:
         raise BadSpec(f"{source}: is a resource of Kubernetes, not a file of Data Prepper")
     sources = {
@@ -112,8 +113,10 @@ def _describe_sources(document: dict[str, Any], sources: dict[str, Any]) -> str:
 
 def _name_pipeline(key: str) -> str:
     name = re.sub(r"[^a-z0-9]+", "-", key.lower()).strip("-")
+    # Runs are named after it, and spark-operator refuses a name that begins with a digit.
     if not name[:1].isalpha():
         name = f"p-{name}".strip("-")
+    # The cut may fall behind a dash, with which no name may end.
     return name[: naming.MAX_PIPELINE_NAME].strip("-")
 
 
@@ -145,6 +148,7 @@ def _convert_source(iceberg: Section, name: str, sink: ConvertedSink) -> dict[st
         raise iceberg.refuse("tables", listed, "a list of tables")
     sections = [iceberg.open(f"tables[{n}]", entry) for n, entry in enumerate(listed)]
     catalog = iceberg.take("catalog")
+    # Before the tables are converted: that closes a section, which notes what is left in it.
     skipped = [section.take_flag("disable_export") for section in sections]
     tables = [_convert_table(section, name, sink, alone=len(sections) == 1) for section in sections]
     # Without one at the top, each table has its own, and that of the first serves as the shared.
@@ -183,6 +187,7 @@ def _convert_table(
         raise section.refuse("table_name", None, "namespace.table")
     catalog = section.take("catalog")
     if catalog:
+        # The digits alone, as the name of a Secret takes no brackets.
         position = re.sub(r"\D", "", section.path.rpartition("tables")[2])
         table["catalog"] = _convert_catalog(section, catalog, f"{name}-catalog-{position}")
     columns = [str(column) for column in section.take_list("identifier_columns")]
@@ -216,6 +221,7 @@ def _convert_catalog(section: Section, given: Any, secret: str) -> dict[str, Any
         raise section.refuse("catalog", given, "a mapping of properties")
     plain, hidden = {}, []
     for key, value in given.items():
+        # As YAML has it; `str` would write True.
         text = str(value).lower() if isinstance(value, bool) else str(value)
         # A reference to AWS Secrets Manager is resolved by Data Prepper alone.
         if _is_secret(str(key)) or "${{" in text:
@@ -245,4 +251,5 @@ def _parse_seconds(section: Section, value: Any) -> int:
         seconds = sum(part * unit for part, unit in zip(parts, (86400, 3600, 60, 1), strict=True))
     else:
         raise section.refuse("polling_interval", value, "a duration such as PT30S or 30s")
+    # The bounds of `pollIntervalSeconds` in the CRD.
     return min(max(1, math.ceil(seconds)), 86400)

@@ -74,6 +74,7 @@ class Section:
     def close(self, remarks: Mapping[str, str]) -> None:
         """Note each option that was not taken."""
         for name in self._left:
+            # What was asked for is known as well, whether the file has it or not.
             near = options.suggest_name(name, [*remarks, *self._taken])
             unknown = f"this option is not known and was left out{near}"
             self.note(name, remarks.get(name, unknown))

@@ -9,7 +9,9 @@ from icdc_cli.commands.data_prepper import remarks
 from icdc_cli.commands.data_prepper.sections import Section
 
 MEBIBYTE = 1 << 20
+# OpenSearch refuses longer requests by default (http.max_content_length).
 MAX_BULK_BYTES = 100 * MEBIBYTE
+# Data Prepper's own, for a file that names none.
 DEFAULT_REGION = "us-east-1"
 
 _ID = re.compile(r'\$\{\s*getMetadata\(\s*\\?"document_id\\?"\s*\)\s*\}')
@@ -63,6 +65,7 @@ def convert(section: Section, name: str) -> ConvertedSink:
 
 def _convert_access(section: Section, name: str, opensearch: dict[str, Any]) -> None:
     """Convert credentials and TLS. Values of credentials are not read further, not even noted."""
+    # Taken even where `aws` wins, or `close` would note them as unknown options.
     user, password = section.take("username"), section.take("password")
     given = section.take("aws")
     service = "aoss" if section.take_flag("serverless") else "es"
@@ -103,8 +106,10 @@ def _convert_bulk_size(section: Section, opensearch: dict[str, Any]) -> None:
     size = section.take("bulk_size")
     if size is None:
         return
+    # To Python, YAML's `true` is an int.
     if isinstance(size, bool) or not isinstance(size, int):
         raise section.refuse("bulk_size", size, "a whole number of MiB")
+    # Below 0 is no limit in Data Prepper; here there always is one.
     if 0 < size <= MAX_BULK_BYTES // MEBIBYTE:
         opensearch["bulk"] = {"maxBytes": size * MEBIBYTE}
     else:

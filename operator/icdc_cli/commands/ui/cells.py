@@ -81,12 +81,14 @@ _DESIRED: Mapping[ConditionType, ConditionStatus] = {
     ConditionType.DEAD_LETTERS: ConditionStatus.FALSE,
 }
 """The status that is good; of other types neither is."""
+# For these a person must act; what the others say may pass by itself, as a lag does.
 _SEVERE = (ConditionType.STALLED, ConditionType.SPEC_VALID, ConditionType.VERIFIED)
 
 
 def choose_condition_tone(condition: Condition) -> Tone:
     """Return whether the condition is as desired, and how bad it is if not."""
     desired = _DESIRED.get(condition.type)
+    # Unknown is no verdict: Verified is Unknown before the first comparison.
     if desired is None or condition.status == ConditionStatus.UNKNOWN:
         return Tone.CALM
     if condition.status == desired:
@@ -113,6 +115,7 @@ class Frame:
 
     def link(self, *parts: str) -> str:
         """Return the address of the page below `base`, each part quoted."""
+        # A name may hold half of a surrogate pair, which is legal in JSON, and `quote` would raise.
         return self.base + "/".join(quote(part, safe="", errors="replace") for part in parts)
 
     def link_here(self, *, paused: bool, every: bool) -> str:
@@ -215,6 +218,7 @@ def build_section(title: str, *children: Child, name: str) -> Element:
 
 def build_advice(entry: Explanation, cure: Sequence[str]) -> tuple[Element | None, ...]:
     """Return who acts on an explained word, and `cure`: its commands, as they are to be shown."""
+    # The page of a pipeline has filled in most of them, so the legend has only the rest.
     left = {word for word in PLACEHOLDERS if any(word in re.findall(r"\w+", line) for line in cure)}
     legend = "; ".join(f"{word}: {PLACEHOLDERS[word]}" for word in PLACEHOLDERS if word in left)
     return (
@@ -242,8 +246,11 @@ def build_page(frame: Frame, title: str, *body: Child, read: Child) -> Element:
         ),
         make(
             "body",
+            # For who goes by keyboard or hears the page: every page begins with the same
+            # navigation.
             make("a", "Skip to the content", class_="skip", href="#content"),
             make("header", _build_navigation(frame), make("p", read, class_="read")),
+            # The index lets the link above move the focus, and not the view alone.
             make("main", *body, id="content", tabindex="-1"),
             make("footer", make("p", "Read-only, with your own permissions, on this host alone.")),
         ),

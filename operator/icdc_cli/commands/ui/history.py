@@ -82,6 +82,7 @@ class BatchMemory:
                 batch = SeenBatch(table.name, table.last_batch)
                 if batch not in batches:
                     batches.append(batch)
+            # A reading has its tables in the order of the spec.
             batches.sort(key=lambda entry: entry.batch.at)
             seen[key] = tuple(batches[-MAX_BATCHES:])
         # A pipeline that could not be read this time loses its batches: they are an extra, and what
@@ -173,6 +174,7 @@ def build_runs(frame: Frame, status: PipelineStatus) -> Element | None:
         return None
     timed = [(run, seconds) for run in reversed(ended) if (seconds := _measure(run)) is not None]
     figure = None
+    # One bar compares nothing, as above.
     if len(timed) > 1:
         bars = [
             Bar(seconds, f"{run.name}: {text_tables.format_duration(seconds)}", _choose_tone(run))
@@ -195,6 +197,7 @@ def build_runs(frame: Frame, status: PipelineStatus) -> Element | None:
 
 def _choose_tone(run: RunStatus) -> Tone:
     retried = run.failure is not None and run.failure.retryable
+    # What is retried may pass by itself.
     return Tone.WARN if retried and run.state == RunState.FAILED else cells.RUNS[run.state]
 
 
@@ -202,6 +205,7 @@ def _measure(run: RunStatus) -> int | None:
     """Return the seconds from a run's start to its end; None of one that never started."""
     if run.started_at is None or run.finished_at is None:
         return None
+    # The clocks of two hosts: a run starts by the kubelet's, and ends by the operator's.
     return max(0, int((run.finished_at - run.started_at).total_seconds()))
 
 

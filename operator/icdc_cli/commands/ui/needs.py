@@ -82,6 +82,7 @@ def list_needs(pipeline: SeenPipeline) -> list[Need]:
     needs = [*_list_table_needs(status, values), *_list_run_needs(status, values)]
     words = {need.word for need in needs}
     needs += _list_condition_needs(status, words, values)
+    # Stable: among causes of one tone, tables stay before runs and conditions.
     return sorted(needs, key=lambda need: need.tone != Tone.BAD)
 
 

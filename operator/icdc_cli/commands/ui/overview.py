@@ -13,6 +13,7 @@ from icdc_cli.commands.ui.readers import PageReading, ReadRefusal, SeenPipeline
 from icdc_operator.core.asked import verification
 from icdc_operator.core.asked.verification import ComparisonResult
 
+# Not the order of the enum, which is that of a pipeline's life.
 _ORDER = (
     Phase.STALLED,
     Phase.RETRYING,
@@ -132,6 +133,7 @@ def build_proof(frame: Frame, tables: tuple[TableStatus, ...]) -> Element:
 
 
 def _rank(pipeline: SeenPipeline) -> tuple[int, str, str]:
+    # Before all others: what is wrong with it cannot even be seen.
     need = -1 if pipeline.problem else _ORDER.index(pipeline.status.phase)
     return need, pipeline.namespace, pipeline.name
 
@@ -154,6 +156,7 @@ def _count(pipelines: list[SeenPipeline]) -> str:
 
 def _count_dead_letters(pipeline: SeenPipeline) -> int | None:
     tables = pipeline.status.tables
+    # Without tables no run has reported, which is not the same as none.
     return sum(table.dead_letters for table in tables) if tables else None
 
 

@@ -77,6 +77,8 @@ def _build_facts(frame: Frame, reading: PageReading, pipeline: SeenPipeline) -> 
         ("Last proof", overview.build_proof(frame, status.tables)),
         ("Run", _describe_run(run) if run else "none"),
     ]
+    # Of a pipeline that no operator reconciles, or whose status is unknown, nothing can be
+    # foretold.
     step = "" if reading.local or pipeline.problem else _explain_next_step(frame, pipeline)
     facts += [("Next", step)] if step else []
     return make(
@@ -135,6 +137,7 @@ def _build_exports(frame: Frame, tables: Sequence[TableStatus]) -> Element | Non
     entries = [
         make("li", *_build_export(table, frame))
         for table in tables
+        # A table that has stalled amid its export has one too, of which nothing is under way.
         if table.export is not None and table.state == TableState.EXPORTING
     ]
     if not entries:

@@ -109,6 +109,7 @@ class ClusterReader:
         try:
             resources, refusals = thin_client.run(self._list, self.env, context=self.context)
         except BadSpec as error:
+            # Shown and not raised: a kubeconfig is corrected while the page stays open.
             resources, refusals = [], [ReadRefusal(where, error.message, READER)]
         pipelines = tuple(parse_resource(resource) for resource in resources)
         return PageReading(scope, datetime.now(UTC), pipelines, tuple(refusals))
@@ -187,6 +188,7 @@ class LocalReader:
         state, scope, now = StateDir(self.root), f"state directory {self.root}", datetime.now(UTC)
         try:
             resource = state.load()
+            # By the file, as a status does not say when it was written.
             saved = state.resource_path.stat().st_mtime if resource else 0.0
         except (IcdcError, OSError) as error:
             return PageReading(

@@ -57,6 +57,7 @@ class PageSite:
         frame = Frame(
             self._base, datetime.now(UTC), path, paused="pause" in choices, every="all" in choices
         )
+        # Divided before it is unquoted: a slash within a name is %2F, see `Frame.link`.
         match [unquote(part) for part in path.split("/")]:
             case [""]:
                 return self._build_overview(frame)
@@ -79,6 +80,7 @@ class PageSite:
 
     def _build_overview(self, frame: Frame) -> Page:
         reading = self._read()
+        # A part of the pipelines is a page; without any, the server behind this one has failed.
         failed = bool(reading.refusals) and not reading.pipelines
         return Page(
             502 if failed else 200, render_document(overview.build_overview(frame, reading))

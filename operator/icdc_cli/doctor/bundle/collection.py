@@ -74,6 +74,7 @@ class Collector:
                 names.append(pipeline.name)
                 self._objects[f"pipelines/{pipeline.name}.yaml"] = pipeline.resource
                 await self._collect_runs(pipeline.name)
+        # After the objects that name the Secrets.
         await self._learn_secrets()
         await self._collect_events(names)
         await self._collect_operators()
@@ -117,10 +118,12 @@ class Collector:
             await self._collect_log(f"{folder}/{name}.log", pod, Role.DRIVER.container)
 
     async def _collect_events(self, pipelines: list[str]) -> None:
+        # All of them: a field selector takes one name, and Events are of runs and pods as well.
         listed = await self._try(
             "events", self._api.list_objects(kinds.EVENT, self._facts.namespace)
         )
         lines = [line for event in listed or () for line in format_event(event, pipelines)]
+        # A line begins with its time, so sorted texts are in the order in which things happened.
         self._texts["events.txt"] = "\n".join(sorted(lines))
 
     async def _collect_operators(self) -> None:
@@ -145,6 +148,7 @@ class Collector:
     async def _try(self, what: str, reading: Awaitable[Value]) -> Value | None:
         try:
             return await reading
+        # One thing that may not be read must not cost the whole bundle.
         except ClusterError as error:
             self._missing.append(f"{what}: {error.message}")
             return None
@@ -200,8 +204,10 @@ def format_event(event: Resource, pipelines: list[str]) -> Iterator[str]:
     """Yield an Event as a line, if it is about one of the pipelines or an object of its runs."""
     about = event.get("regarding") or {}
     name = str(about.get("name", ""))
+    # Runs and their pods are named after their pipeline.
     if not any(name == pipeline or name.startswith(f"{pipeline}-") for pipeline in pipelines):
         return
+    # Events that are written by the older API, as the kubelet's are, have no eventTime.
     at = event.get("eventTime") or event.get("deprecatedLastTimestamp") or ""
     note = " ".join(str(event.get("note") or "").split())
     yield f"{at} {event.get('type')} {event.get('reason')} {about.get('kind')}/{name}: {note}"

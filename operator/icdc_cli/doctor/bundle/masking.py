@@ -80,6 +80,7 @@ class Masker:
             return {
                 key: self._mask_field(key, inner)
                 for key, inner in value.items()
+                # It repeats the names of fields, and holds no value.
                 if key != "managedFields"
             }
         if isinstance(value, list):
@@ -118,6 +119,7 @@ class Masker:
         if key in _OPAQUE or (
             _SECRET_NAME.search(key)
             and not _NAME_OF_SECRET.search(key)
+            # An object is masked by its own fields, and a switch is no secret.
             and not isinstance(value, dict | bool)
         ):
             return self._hide(value)
@@ -128,6 +130,7 @@ class Masker:
             return self._hide(value)
         address, mark, query = value.partition("?")
         if query:
+            # Drivers of databases separate options by & or by a semicolon.
             self._hide(list(re.split(r"[&=;]", query)))
         login = re.search(r"(?<=://)([^/\s@]+)@", address)
         if login is not None:
@@ -150,8 +153,10 @@ class Masker:
         return MASK
 
     def _learn(self, value: str) -> None:
+        # A log may quote one line of a key or certificate.
         lines: Iterable[str] = {value, *value.splitlines()}
         for line in lines:
+            # A flag such as `true` would be taken out of every line of every file.
             if len(line) >= _LEAST and line not in ("true", "false"):
                 self._values |= set(_list_forms(line))
 

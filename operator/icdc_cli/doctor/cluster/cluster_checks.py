@@ -31,6 +31,7 @@ Check = Callable[[ClusterFacts], Iterator[Finding]]
 
 def report_unread(check: str, error: ClusterError) -> Finding:
     """Return the finding for what could not be read: a problem only if the server is away."""
+    # A person rarely may read everything: that says nothing about the installation.
     if isinstance(error, Denied):
         return skip(check, error.message, "ask for the permission, or let an administrator call")
     return blame(check, error.message, "kubectl get --raw /readyz", unreachable=error.retryable)
@@ -56,6 +57,7 @@ def check_crd(facts: ClusterFacts) -> Iterator[Finding]:
     version = _find_version(crd, naming.VERSION)
     if version is None or not version.get("served"):
         yield blame(check, f"does not serve {naming.VERSION}", APPLY_CRD)
+    # A CRD is stored before it is accepted: one whose names another CRD has is never served.
     elif not _is_established(crd):
         yield blame(check, "is not established", f"kubectl describe crd {naming.CRD_NAME}")
     elif not _has_our_schema(version):
@@ -69,6 +71,7 @@ def check_crd(facts: ClusterFacts) -> Iterator[Finding]:
 
 
 def _has_our_schema(version: Resource) -> bool:
+    # Not by its name, which is v1alpha1 in every release, whatever fields it has.
     return bool(version.get("schema") == _build_schema())
 
 
@@ -99,6 +102,7 @@ def check_operator(facts: ClusterFacts) -> Iterator[Finding]:
         return
     for deployment in facts.operators.items:
         yield from _judge_operator(deployment, facts)
+    # Once for all of them: several operators may share a cluster, each with its own namespaces.
     if not any(watches(one, facts.namespace) for one in facts.operators.items):
         add = cures.set_value(f"'watchNamespaces={{...,{facts.namespace}}}'")
         yield blame(check, f"none watches the namespace {facts.namespace}", add)
@@ -121,8 +125,10 @@ def _judge_operator(deployment: Resource, facts: ClusterFacts) -> Iterator[Findi
 
 def describe_readiness(deployment: Resource) -> str | None:
     """Return why no pod of a Deployment is available; None if one is."""
+    # Before the count of ready pods, which is 0 then too: no pod exists whose events would say why.
     if deployment.get("spec", {}).get("replicas") == 0:
         return "is scaled to 0 replicas"
+    # One is enough: of several replicas only the one that holds the Lease works.
     ready = (deployment.get("status") or {}).get("availableReplicas") or 0
     return None if ready else "has no pod that is ready"
 
@@ -130,6 +136,7 @@ def describe_readiness(deployment: Resource) -> str | None:
 def watches(deployment: Resource, namespace: str) -> bool:
     """Return whether this operator reconciles pipelines of the namespace, by its arguments."""
     arguments = list_arguments(deployment)
+    # Whole words, since the chart writes each flag and its value as one argument.
     return "--all-namespaces" in arguments or f"--namespace={namespace}" in arguments
 
 
@@ -173,6 +180,7 @@ def judge_pods(pods: Listed, facts: ClusterFacts) -> Iterator[Finding]:
 
 def check_spark_operator(facts: ClusterFacts) -> Iterator[Finding]:
     """Judge spark-operator: its CRD, its controller, and the namespaces that it watches."""
+    # Both are judged: Helm never deletes a CRD, so it may be left of an operator that was removed.
     check, crd = f"CRD {SPARK_CRD}", facts.spark_crd
     if isinstance(crd, ClusterError):
         yield report_unread(check, crd)
@@ -244,7 +252,9 @@ def check_caller(facts: ClusterFacts) -> Iterator[Finding]:
     for access in missing:
         bind = f"kubectl create rolebinding icdc-edit -n {facts.namespace} --clusterrole=edit"
         text = f"{access} is missing in {facts.namespace}, for {rights.COMMANDS[access]}"
+        # Only a warning: pipelines run without the permissions of who calls.
         yield warn(check, text, f"{bind} --user=YOU  # by an administrator")
+    # Without a review no permission is missing either, and nothing was shown.
     if facts.caller and not missing:
         yield confirm(check, f"enough for every command in {facts.namespace}")
 
@@ -254,6 +264,7 @@ def check_accounts(facts: ClusterFacts) -> Iterator[Finding]:
     for account, grants in facts.grants.items():
         check = f"permissions of {account}"
         if isinstance(grants, ClusterError):
+            # The usual case: only administrators may review the access of other accounts.
             ask = f"kubectl auth can-i --list -n {facts.namespace} --as system:serviceaccount:"
             yield skip(check, grants.message, f"{ask}{account}")
         elif missing := rights.list_missing(grants):

@@ -12,6 +12,7 @@ from icdc_cli.doctor.cluster.rights import Grants
 from icdc_operator.cluster.kube.errors import ClusterError
 from icdc_operator.cluster.kube.kinds import Kind, Resource
 
+# Here and not in `kinds`, since the operator reads none of them.
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 STORAGE_CLASS = Kind("storage.k8s.io/v1", "StorageClass", "storageclasses")
 PRIORITY_CLASS = Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses")

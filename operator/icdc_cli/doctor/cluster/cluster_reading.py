@@ -39,6 +39,7 @@ async def read_cluster(target: Target) -> ClusterFacts:
         now=datetime.now(UTC),
         version=await _try(api.ask("GET", "/version")),
     )
+    # Each further request would wait for its own time-out.
     if isinstance(facts.version, Unavailable):
         return facts
     crd = await _try(api.get(kinds.CRD, None, naming.CRD_NAME))
@@ -116,6 +117,7 @@ async def _read_needs(api: ClusterApi, facts: ClusterFacts) -> ClusterFacts:
     namespace = facts.namespace
     secrets = {need.name for spec in specs for need in pod_needs.list_secrets(spec)}
     accounts = sorted({spec.spark.driver.service_account for spec in specs})
+    # Asked only where needed: classes belong to no namespace, and most people may not list them.
     has_storage = any(any(pod_needs.list_storage_classes(spec)) for spec in specs)
     has_priority = any(any(pod_needs.list_priority_classes(spec)) for spec in specs)
     return replace(
@@ -183,7 +185,9 @@ async def _review_accounts(
     operators = facts.operators.items if isinstance(facts.operators, Listed) else ()
     for deployment in operators:
         if watches(deployment, facts.namespace):
+            # Kubernetes gives a pod that names no account the one called `default`.
             name = deployment["spec"]["template"]["spec"].get("serviceAccountName", "default")
+            # Only with this flag the chart grants the account any Secret.
             reads = "--read-catalog-secrets" in list_arguments(deployment)
             more = rights.CATALOG_SECRETS if reads else ()
             wanted[f"{deployment['metadata']['namespace']}:{name}"] = (*rights.OPERATOR, *more)
@@ -202,6 +206,7 @@ async def _review(
         review = rights.build_review(access, namespace, account)
         path = f"/apis/{rights.AUTHORIZATION}/{review['kind'].lower()}s"
         answer = await _try(api.ask("POST", path, review))
+        # Who may not ask for one access may ask for none of the others either.
         if isinstance(answer, ClusterError):
             return answer
         grants[access] = bool((answer.get("status") or {}).get("allowed"))

@@ -45,6 +45,7 @@ def _judge_status(pipeline: PipelineFacts, namespace: str) -> Finding:
     try:
         current = status.parse_status_of(pipeline.resource)
     except BadSpec as error:
+        # No problem of the pipeline: the operator that wrote the status can read it.
         return warn(check, error.message, "install the icdc of the operator's version")
     if current.observed_generation is None:
         return blame(check, "no operator has seen it", "see the finding about the operator")
@@ -103,6 +104,7 @@ def check_account(
     elif exists:
         yield confirm(check)
     else:
+        # Not `kubectl create`: the chart makes the account together with its Role.
         add = cures.set_value(f"'jobNamespaces={{...,{facts.namespace}}}'")
         yield blame(check, f"does not exist in {facts.namespace}", add)
 
@@ -116,6 +118,7 @@ def check_storage_classes(
         classes = facts.storage_classes
         if isinstance(classes, ClusterError):
             yield report_unread(check, classes)
+        # Kubernetes reports no error then: the claim, and with it the pod, just stays Pending.
         elif name is None and not any(classes.values()):
             yield blame(check, "the cluster has no default class", _edit(pipeline, facts, where))
         elif name is not None and name not in classes:

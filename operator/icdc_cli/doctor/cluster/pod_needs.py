@@ -40,6 +40,7 @@ def list_secrets(spec: PipelineSpec) -> Iterator[SecretNeed]:
                 yield SecretNeed(f"{where}.imagePullSecrets", str(one.get("name")))
             for field, key in _REFERENCES:
                 ref = node.get(field)
+                # A pod starts without a Secret that is marked as optional.
                 if isinstance(ref, dict) and ref.get(key) and not ref.get("optional"):
                     wanted = str(ref.get("key", "")) if field == "secretKeyRef" else ""
                     yield SecretNeed(where, str(ref[key]), wanted)

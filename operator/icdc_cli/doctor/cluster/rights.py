@@ -35,10 +35,14 @@ Grants = Mapping[NeededAccess, bool]
 """Whether an account has each access that it needs."""
 
 _PODS = "pods"
+# Spark deletes what it has made by label, in one request: deletecollection.
 _OF_DRIVER = {
+    # patch: for labels of executors, and for the report on the driver's own pod.
     _PODS: "get list watch create patch delete deletecollection",
     "configmaps": "list create delete deletecollection",
+    # spark-operator creates the driver's Service, and the driver deletes it at its end.
     "services": "list delete deletecollection",
+    # For claims that spec.spark.conf makes Spark create; Kubernetes creates those of localVolumes.
     "persistentvolumeclaims": "list create delete deletecollection",
 }
 _OF_PERSON = {(naming.GROUP, naming.PLURAL): "get list patch", ("", _PODS): "list"}
@@ -54,10 +58,13 @@ def _expand(rules: Mapping[tuple[str, str], str]) -> tuple[NeededAccess, ...]:
 
 OPERATOR = _expand(
     {
+        # patch: of metadata alone, for the finalizer of deletionPolicy DeleteIndices.
         (naming.GROUP, naming.PLURAL): "get list watch patch",
         (naming.GROUP, f"{naming.PLURAL}/status"): "patch",
         ("sparkoperator.k8s.io", "sparkapplications"): "get list watch create delete",
+        # A run has its request in one.
         ("", "configmaps"): "get create delete",
+        # delete: so a driver is asked to end.
         ("", _PODS): "get list watch delete",
         ("events.k8s.io", "events"): "create",
     }
@@ -87,6 +94,7 @@ COMMANDS: Mapping[NeededAccess, str] = {
 
 def build_review(access: NeededAccess, namespace: str, account: str | None) -> Resource:
     """Return the question whether an account (`namespace:name`) has the access; None: oneself."""
+    # A review has the subresource in a field of its own, the rules of a Role behind a slash.
     resource, _, below = access.resource.partition("/")
     attributes: dict[str, Any] = {
         "namespace": namespace,
@@ -100,6 +108,8 @@ def build_review(access: NeededAccess, namespace: str, account: str | None) -> R
     if account is not None:
         kind = "SubjectAccessReview"
         own = account.partition(":")[0]
+        # A review takes the groups as given, and what is granted to all accounts is granted by
+        # them.
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{own}", "system:authenticated")
         spec |= {"user": f"system:serviceaccount:{account}", "groups": list(groups)}
     return {"apiVersion": AUTHORIZATION, "kind": kind, "spec": spec}

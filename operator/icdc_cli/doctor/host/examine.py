@@ -17,6 +17,7 @@ def examine_host(path: Path, secrets_dir: Path | None) -> list[Finding]:
     directory = None if secrets_dir is None else secrets_dir.resolve()
     facts = host_facts.read_host(path, directory)
     findings = list(host_checks.list_findings(facts))
+    # A spec that is refused names no OpenSearch that could be asked.
     if not isinstance(facts.spec, BadSpec):
         findings += target_checks.list_findings(target_facts.read_target(facts.spec, directory))
     return findings

@@ -91,6 +91,7 @@ def check_spec(facts: HostFacts) -> Iterator[Finding]:
         yield blame("spec", facts.spec.message, f"edit {facts.source} as the message says")
         return
     yield confirm("spec", f"{len(facts.spec.tables)} tables")
+    # A caution is about what is allowed but hardly wanted, so runs start.
     for caution in find_cautions(facts.spec):
         yield warn("spec", caution, f"edit {facts.source}")
 
@@ -135,6 +136,7 @@ def _judge_unread(table: Table, error: IcdcError, facts: HostFacts) -> Finding:
 
 def _judge_table(table: Table, read: TableFacts, facts: HostFacts) -> Finding:
     check, edit = f"table {table.name}", f"edit {facts.source}: spec.tables[]"
+    # A table has no `main` before its first commit, and a pipeline may be there before that.
     if table.branch not in read.branches and table.branch != "main":
         text = f"has no branch {table.branch!r}; it has {', '.join(read.branches) or 'none'}"
         return blame(check, text, f"{edit}.branch, one of these branches")

@@ -83,6 +83,7 @@ def _read_all_tables(
     by_catalog: dict[str, tuple[Catalog, list[str]]] = {}
     for table in spec.tables:
         catalog = spec.get_catalog(table)
+        # By its text, since a catalog holds mappings and cannot be a key.
         by_catalog.setdefault(catalog.model_dump_json(), (catalog, []))[1].append(table.name)
     facts: dict[str, TableFacts | IcdcError] = {}
     for catalog, names in by_catalog.values():

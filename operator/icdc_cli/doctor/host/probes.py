@@ -41,6 +41,7 @@ _BULK = '{{"index":{{"_index":"{index}","_id":"x","require_alias":true}}}}\n{{}}
 _CLUSTER: tuple[tuple[str, str, str, Any], ...] = (
     ("cluster:monitor/health", "GET", "/_cluster/health?timeout=1s", None),
     ("cluster:monitor/nodes/info", "GET", "/_nodes/_local?filter_path=nodes.*.name", None),
+    # No task has such an action, so the answer is small however busy the cluster is.
     ("cluster:monitor/tasks/lists", "GET", "/_tasks?actions=icdc-doctor", None),
     ("indices:data/read/scroll", "POST", "/_search/scroll", {"scroll_id": "none"}),
     ("indices:data/read/scroll/clear", "DELETE", "/_search/scroll", {"scroll_id": ["none"]}),
@@ -53,6 +54,7 @@ _COMMON: tuple[tuple[str, str, str, Any], ...] = (
     (
         "indices:data/write/delete",
         "DELETE",
+        # A primary term counts the failovers of a shard, and none has had so many.
         "/{index}/_doc/x?if_seq_no=0&if_primary_term=999999",
         None,
     ),

@@ -24,6 +24,7 @@ ROLE = "docs/opensearch-role.md"
 _LOW_PERCENT, _FLOOD_PERCENT = 85, 95
 """OpenSearch's defaults of the low and the flood-stage watermark: above the first it puts
 no shard on a node, above the second it makes the indices there read-only."""
+# OpenSearch itself sets read_only_allow_delete, once a disk passes the flood stage.
 _BLOCKS = re.compile(r"\bblocks\.(read_only|read_only_allow_delete|write|metadata|create_index)$")
 
 
@@ -86,6 +87,7 @@ Check = Callable[[TargetFacts], Iterator[Finding]]
 def check_kind(facts: TargetFacts) -> Iterator[Finding]:
     """Judge whether it answers, and what it is. Yields nothing but problems, or one Ok."""
     where = f"OpenSearch at {', '.join(facts.hosts)}"
+    # Before any answer: no version, login or permission would make it a target.
     if is_serverless(facts):
         yield blame(
             where,
@@ -107,6 +109,7 @@ def check_kind(facts: TargetFacts) -> Iterator[Finding]:
         yield skip(where, "the version may not be read (403)", "ask for cluster:monitor/main")
     elif facts.root.status != 200:
         cure = f"curl {facts.hosts[0]}"
+        # The node starts, or a proxy before it fails; 4xx is the same when it is asked again.
         unreachable = facts.root.status >= 500
         yield blame(where, f"answered {facts.root.status}", cure, unreachable=unreachable)
     else:
@@ -131,11 +134,13 @@ def _judge_silence(where: str, error: IcdcError | None) -> Finding:
 
 def _judge_version(where: str, version: Mapping[str, Any]) -> Finding:
     number = str(version.get("number", ""))
+    # Elasticsearch has no such field.
     if version.get("distribution") != "opensearch":
         text = f"is not OpenSearch, but says version {number or 'unknown'}: Elasticsearch?"
         return blame(where, text, "edit spec.sink.opensearch.hosts: OpenSearch 2.19 or newer")
     product = f"OpenSearch {number}"
     release = tuple(int(part) for part in re.findall(r"\d+", number)[:2])
+    # With compatibility.override_main_response_version the root says 7.10.2 in every release.
     if release >= (7, 10):
         text = f"{product}: it disguises itself as Elasticsearch"
         cure = "PUT _cluster/settings {persistent: {compatibility.override_main_response_version: "
@@ -214,6 +219,7 @@ def check_disks(facts: TargetFacts) -> Iterator[Finding]:
         command = f"curl {facts.hosts[0]}/_cat/allocation"
         yield skip(check, f"may not be read ({facts.disks.status})", command)
         return
+    # The row of unassigned shards has no disk, so no percentage.
     used = {
         str(row.get("node")): int(percent)
         for row in facts.disks.body
@@ -221,6 +227,7 @@ def check_disks(facts: TargetFacts) -> Iterator[Finding]:
     }
     full = {node: percent for node, percent in used.items() if percent >= _LOW_PERCENT}
     for node, percent in sorted(full.items()):
+        # Between the two marks only new shards find no room on the node.
         judge = blame if percent >= _FLOOD_PERCENT else warn
         text = f"{percent} % are used: above {_FLOOD_PERCENT} % indices are made read-only"
         yield judge(f"disk of the node {node}", text, "free or add disk space on the node")
@@ -255,6 +262,7 @@ def check_blocks(facts: TargetFacts) -> Iterator[Finding]:
 
 def list_blocks(settings: Mapping[str, Any]) -> Sequence[str]:
     """Return the names of the blocks that are set, from flat settings."""
+    # Settings come back as texts, whatever type they were set with.
     return [name for name, on in settings.items() if _BLOCKS.search(name) and str(on) == "true"]
 
 

@@ -62,6 +62,7 @@ def _ask_all(client: "Client", facts: TargetFacts, indices: list[str]) -> Target
     if not isinstance(root, RawReply) or root.status not in (200, 403) or is_serverless(facts):
         return facts
     patterns = ",".join([naming.STATE_INDEX, *(f"{i},{i}-*" for i in indices[:MAX_INDICES])])
+    # An index that is not there yet must not fail the question about the others.
     query = "flat_settings=true&ignore_unavailable=true&allow_no_indices=true"
     facts = replace(
         facts,

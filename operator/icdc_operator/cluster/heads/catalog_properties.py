@@ -124,6 +124,7 @@ def translate(name: str, properties: Mapping[str, str]) -> PyCatalog:
     """Return the catalog in pyiceberg's terms. Raises OutOfSight where pyiceberg cannot read it."""
     kind = _find_kind(properties)
     given = {_OTHER_NAMES.get(key, key): value for key, value in properties.items()}
+    # These two are found by their region.
     if kind not in (CatalogKind.GLUE, CatalogKind.DYNAMODB) and not given.get("uri"):
         raise OutOfSight("the catalog has no property uri")
     match kind:
@@ -169,6 +170,7 @@ def _translate_rest(given: Mapping[str, str]) -> dict[str, Any]:
         case "oauth2":
             pass
         case "none":
+            # With either of them pyiceberg logs in all the same.
             result = {k: v for k, v in result.items() if k not in ("credential", "token")}
         case "sigv4":
             result["rest.sigv4-enabled"] = "true"

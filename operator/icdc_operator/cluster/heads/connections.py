@@ -88,6 +88,7 @@ class OfAnotherContainer:
     async def connect(self, catalog: PyCatalog) -> OpenConnection:
         """See `Readers`. Waits until the process listens; the caller sets a time-out."""
         while True:
+            # Not there yet, or left behind by a process that has ended.
             with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
                 streams = await asyncio.open_unix_connection(self._path)
                 return _ReaderConnection(*streams, catalog, await self._learn())
@@ -113,6 +114,7 @@ class OfOwnProcess:
             control = self.start()
         ours, theirs = socket.socketpair()
         with theirs:
+            # At least one byte has to go with a descriptor (unix(7)).
             socket.send_fds(control, [b"c"], [theirs.fileno()])
         streams = await asyncio.open_unix_connection(sock=ours)
         return _ReaderConnection(*streams, catalog, await self._learn())
@@ -124,6 +126,7 @@ class OfOwnProcess:
             self._control = None
         if self._process is not None:
             self._process.kill()
+            # Or it stays a zombie for as long as this process lives.
             self._process.wait()
             self._process = None
 
@@ -131,6 +134,8 @@ class OfOwnProcess:
         """Start the process, in place of an earlier one; return where it takes connections."""
         self.close()
         self._control, theirs = socket.socketpair()
+        # Our copy is closed: as long as it is open, the end of the process does not end the
+        # connection.
         with theirs:
             number = str(theirs.fileno())
             # -P: no module of the working directory stands in for an installed one.
@@ -173,6 +178,8 @@ class _ReaderConnection:
         try:
             await self._writer.drain()
             answer = HeadAnswer.model_validate_json(await self._reader.readline())
+        # At its end `readline` gives nothing, which is no JSON; ValueError is a line of endless
+        # length.
         except (OSError, ValidationError, ValueError):
             raise SourceUnavailable(
                 "the process that reads this catalog ended before its answer, most often because "
@@ -180,6 +187,7 @@ class _ReaderConnection:
             ) from None
         if answer.failure is None:
             return answer.head
+        # Cut here too: the process has read a stranger's answers, and may be in his hands.
         text = answer.text[: wire.MAX_TEXT]
         failure = wire.FAILURES.get(answer.failure, Bug)
         if failure is Bug:

@@ -119,6 +119,7 @@ class HeadWatch:
             tables,
             poll,
         )
+        # A task that has ended met an unforeseen error, see `_note_end`.
         if watch is None or not same or (watch.task is not None and watch.task.done()):
             self.leave(key)
             watch = self._watches[key] = _Watch(after, tables, poll)
@@ -152,6 +153,7 @@ class HeadWatch:
         if error is not None:
             _log.error("internal error; please report it", exc_info=error)
             self._metrics.unexpected_errors.inc()
+            # Not at once: an error that stays would start tasks and fill the log without end.
             task.get_loop().call_later(BROKEN_SECONDS, self._wake, key)
 
     def _build_heads(self, key: PipelineKey, watch: _Watch) -> KnownHeads:
@@ -212,6 +214,7 @@ def _select_visible(results: Mapping[str, Head | Unseen]) -> dict[str, Head]:
 def _compute_poll_wait(poll: float, failures: int) -> float:
     if failures == 0:
         return poll
+    # The exponent is bounded because a float overflows at 2 ** 1024, and failures go on for days.
     return max(poll, min(FAILING_SECONDS, poll * 2.0 ** min(failures, 30)))
 
 

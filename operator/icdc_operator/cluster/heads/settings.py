@@ -31,6 +31,7 @@ class ReaderSettings:
     def flags(self) -> Sequence[str]:
         """Return these settings as arguments of a command line."""
         return [
+            # As one argument: argparse would take a pattern that begins with a dash for a flag.
             *(f"{ALLOW}={pattern}" for pattern in self.allow_hosts),
             *(f"{DENY}={pattern}" for pattern in self.deny_hosts),
             *([CLOUD_ROLE] if self.use_cloud_role else []),

@@ -102,6 +102,7 @@ class _OpenedCatalog:
             # Also after cancellation: the next question must not get the answer to this one.
             if not healthy:
                 self.close()
+        # As text, as in the status: many readers of JSON round integers of 64 bits.
         return Head(None if snapshot is None else str(snapshot))
 
     def close(self) -> None:
@@ -141,6 +142,8 @@ class HeadReader:
         """Return the current snapshot of each table by name, or why it could not be read."""
         catalogs: dict[str, tuple[Catalog, list[TableBranch]]] = {}
         for table in tables:
+            # By its text: a catalog holds mappings, so it cannot be a key, and equal ones share a
+            # connection.
             same = table.catalog.model_dump_json()
             catalogs.setdefault(same, (table.catalog, []))[1].append(table)
         parts = await asyncio.gather(
@@ -168,6 +171,7 @@ class HeadReader:
             held = self._hold(namespace, replace(translated, authority=authority))
         except IcdcError as error:
             return {table.name: Unseen(error.message) for table in tables}
+        # With exceptions as results: a table that fails must not hide the heads of the others.
         outcomes = await asyncio.gather(
             *(held.read_head(table, self._table_seconds) for table in tables),
             return_exceptions=True,
@@ -188,8 +192,10 @@ class HeadReader:
         if held is None:
             held = _OpenedCatalog(namespace, catalog, self._readers, self._limits)
             self._held[key] = held
+        # So the order is that of use, by which `_close_one` chooses.
         self._held.move_to_end(key)
         own = [held_key for held_key in self._held if held_key[0] == namespace]
+        # First: what it closes may spare a catalog of another namespace.
         if len(own) > CATALOGS_OF_NAMESPACE:
             self._close_one(own, beside=key)
         if len(self._held) > self._max_catalogs:
@@ -201,6 +207,7 @@ class HeadReader:
 
         Of any namespace, one with many catalogs would push out those of the others.
         """
+        # A busy one would fail its question; until one is idle there are more than allowed.
         idle = [key for key in among if key != beside and not self._held[key].lane.busy]
         if idle:
             counts = Counter(held.namespace for held in self._held.values())
@@ -212,4 +219,5 @@ class HeadReader:
             if isinstance(error, Bug):
                 self._metrics.unexpected_errors.inc()
             return error.message
+        # A cancellation, or what no catalog can cause.
         raise error

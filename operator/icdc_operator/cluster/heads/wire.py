@@ -81,4 +81,5 @@ class HeadAnswer(BaseModel):
 
 def encode_line(message: BaseModel) -> bytes:
     """Return the message as it goes over the wire."""
+    # The line feed is the only one: JSON escapes those within texts.
     return message.model_dump_json().encode() + b"\n"

@@ -20,6 +20,7 @@ def build_event(
         "apiVersion": kinds.EVENT.api_version,
         "kind": kinds.EVENT.name,
         "metadata": {"name": name, "namespace": about["namespace"]},
+        # With microseconds always: the API server parses no time of this type without them.
         "eventTime": datetime.now(UTC).isoformat(timespec="microseconds"),
         "reportingController": f"{naming.GROUP}/{naming.MANAGED_BY}",
         "reportingInstance": naming.MANAGED_BY,

@@ -36,6 +36,7 @@ class Kind:
         root = "/apis" if "/" in self.api_version else "/api"
         parts = [root, self.api_version]
         if namespace is not None:
+            # Both are quoted: on a command line a name may be anything, such as `../secrets`.
             parts += ["namespaces", quote(namespace, safe="")]
         parts.append(self.plural)
         if name is not None:

@@ -87,6 +87,7 @@ class Transport:
                 async for line in answer.response.content:
                     yield line.decode(errors="replace")
             finally:
+                # Also where the reader stops early: a log that is followed may not end for weeks.
                 answer.response.close()
 
     async def _send(

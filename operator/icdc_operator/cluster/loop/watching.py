@@ -83,6 +83,7 @@ class Watching:
             began = loop.time()
             try:
                 await self._watch()
+                # No failure: it has ended because a kind that was missing can be watched now.
                 continue
             except IcdcError as error:
                 self._metrics.watch_restarts.inc()

@@ -93,6 +93,7 @@ async def _forget(api: ClusterApi, namespace: str, name: str) -> None:
 def explain_refusal(error: IcdcError) -> Failure:
     """Return the failure of a run whose objects were refused, for the retry policy and people."""
     match error:
+        # A quota refuses with 403, too, but there is room again once other pods end.
         case errors.Denied() if "exceeded quota" in error.message:
             return evidence.build_failure(Unschedulable(error.message), "QuotaExceeded")
         case errors.Denied() | errors.Invalid() if _ADMISSION.search(error.message):

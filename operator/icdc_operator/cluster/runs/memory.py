@@ -57,6 +57,7 @@ class Memory:
             return
         saved = {name: metadata[name] for name in _SAVED_METADATA if name in metadata}
         saved["annotations"] = {n: annotations[n] for n in _SAVED_ANNOTATIONS if n in annotations}
+        # By it `may_write` knows that a container that has ended is not started again.
         spec = {"restartPolicy": (pod.get("spec") or {}).get("restartPolicy")}
         slim = {"kind": "Pod", "metadata": saved, "spec": spec, "status": pod.get("status")}
         self._ended[key] = (run_id, slim)

@@ -79,6 +79,7 @@ def explain_not_running(pod: Resource, now: datetime) -> Failure | None:
             return evidence.build_failure(
                 BadSpec(f"{message}; check what the pod refers to, such as Secrets"),
                 reason,
+                # It may be created at any moment, as a Secret that is applied after its pipeline.
                 retryable=True,
             )
     return _find_scheduling_failure(pod, where) or _find_missing_volume(pod, where, now)
@@ -124,6 +125,7 @@ def _find_eviction(pod: Resource, state: pods.ContainerExit | None, where: str) 
             return evidence.build_failure(NodeLost(text), reason)
     if pods.is_terminating(pod):
         return evidence.build_failure(NodeLost(f"{where} was deleted"), "PodDeleted")
+    # Last: what evicts or deletes a pod ends its processes by a signal too, and says why.
     if state is not None and state.code in _TAKEN_SIGNALS:
         name = _TAKEN_SIGNALS[state.code]
         return evidence.build_failure(NodeLost(f"{where}: the driver was ended by {name}"), name)
@@ -157,6 +159,7 @@ def _judge_exit(state: pods.ContainerExit | None, where: str, *, began: bool) ->
         )
     text = f"{where}: the driver ended with code {state.code} and reported no outcome; read its log"
     if state.code == 0:
+        # Our driver ends well only with a report, so this was another program.
         text += ", and check that spec.spark.image is an image of this operator"
     return evidence.build_failure(Bug(evidence.join_foreign_text(text, log)), "NoOutcome")
 

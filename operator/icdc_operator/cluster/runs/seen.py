@@ -165,6 +165,7 @@ def _choose_failure(evidence: Failure | None, unreadable: Failure | None) -> Fai
 
 
 def _find_newest(driver_pods: Iterable[Resource]) -> Resource:
+    # These times are UTC without fractions, so that their texts sort as they do.
     return max(driver_pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or ""))
 
 

@@ -64,6 +64,7 @@ def find_times(status: PipelineStatus, spec: PipelineSpec) -> ProofTimes | None:
     ready = list(_select_ready(status))
     if interval is None or not ready:
         return None
+    # Of a table that was never compared nothing says since when it waits, but the condition does.
     verified = status.find_condition(ConditionType.VERIFIED)
     since = _AT_ONCE if verified is None else verified.last_transition_time
     attempts = [since if table.verification is None else table.verification.at for table in ready]
@@ -81,6 +82,7 @@ def find_times_of_run(status: PipelineStatus, spec: PipelineSpec) -> ProofTimes 
 def must_end_lingering(status: PipelineStatus, spec: PipelineSpec, now: datetime) -> bool:
     """Return whether a run that stays only for later commits has to make room."""
     times = find_times_of_run(status, spec)
+    # By the later of the two times: until then a proof gives way to replication.
     return times is not None and times.latest <= now
 
 
@@ -137,6 +139,7 @@ def list_overdue(status: PipelineStatus, spec: PipelineSpec, *, now: datetime) -
     if interval is None:
         return []
     proofs = [(table, progress.find_proof(table)) for table in status.tables]
+    # Without a proof it is not overdue but unproven, see `list_unproven`.
     return [table for table, proof in proofs if proof is not None and proof < now - interval]
 
 

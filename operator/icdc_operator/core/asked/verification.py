@@ -123,6 +123,7 @@ def parse_answers(report: RunReport | None) -> dict[str, TableComparison]:
 def find_passing_failure(answered: Iterable[TableComparison]) -> Failure | None:
     """Return the first passing fault that kept a table from being compared, else None."""
     passing = {reason.value for reason in retry.PASSING_REASONS}
+    # One is enough: the run is repeated as a whole.
     for answer in answered:
         if answer.equal is None and answer.reason in passing:
             return retry.build_passing_failure(
@@ -199,6 +200,7 @@ def _to_verification(
         different=None if answer.equal is None else answer.different.count,
         refused=answer.refused,
         repaired=answer.repaired,
+        # Interleaved before the cut, so that samples of every kind are left.
         samples=tuple(_interleave_samples(answer)[:room]),
         reason=None if equal is not None else reason,
         message=message,

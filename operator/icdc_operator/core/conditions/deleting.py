@@ -57,6 +57,7 @@ def find_claim(kind: ConditionType, view: PipelineView) -> Claim | None:
         case ConditionType.READY:
             return Claim(False, REASON_DELETING, _describe_progress(view))
         case ConditionType.RECONCILING:
+            # Never both: kstatus takes an object for failed only while nothing is in progress.
             return Claim(not _needs_person(view), REASON_DELETING)
         case ConditionType.STALLED:
             stalled = end is None and _needs_person(view)
@@ -101,6 +102,7 @@ def _describe_progress(view: PipelineView) -> str:
     way_out = f"to keep the indices{limit}, set the annotation {naming.ANNOTATION_RETAIN}=true"
     if view.observed.spec is None:
         problem = describe_problem(view)[:_MAX_PROBLEM]
+        # Only the spec says which OpenSearch has the indices, so no run could find them.
         text = "an invalid spec keeps the indices from being deleted: correct it"
         return f"{text}, or {way_out}: {problem}"
     run, failure = view.status.current_run, _find_failure(view)

@@ -50,6 +50,7 @@ def claim_run_active(view: PipelineView) -> Claim:
 def claim_caught_up(view: PipelineView) -> Claim:
     """Return CaughtUp: every index equals the newest snapshot known of its table."""
     tables = view.status.tables
+    # `all` of no table holds, and a pipeline whose spec was never valid has none.
     if tables and all(progress.is_caught_up(table) for table in tables):
         return Claim(True, "CaughtUp", _describe_unread_tables(view))
     if not any(progress.is_reported(table) for table in tables):
@@ -135,6 +136,7 @@ def claim_verified(view: PipelineView) -> Claim:
         return Claim(None, "Pending", pending)
     result, tables = verification.find_worst(view.status.tables)
     holds = verification.STATUS_BY_RESULT[result]
+    # A difference comes first: somebody must act on it, however old it is.
     if holds is not False and view.spec is not None:
         unproven = proofs.list_unproven(view.status, view.spec)
         if unproven:

@@ -114,6 +114,7 @@ def _suggest_fields(name: str, kind: str) -> str:
 
 def _format_line(path: Path, value: object, wanted: str) -> str:
     hint = ""
+    # The usual cause: without quotes YAML reads 1 as a number and true as a flag.
     if wanted == "text" and isinstance(value, bool | int | float):
         hint = "; put it in quotes"
     return f"{format_path(path)}: {describe_kind(value)} is not allowed: it must be {wanted}{hint}"

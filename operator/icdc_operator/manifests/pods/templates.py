@@ -27,6 +27,7 @@ NODE_LOSS_SECONDS = 30
 retried run repeats little and does no harm, because what may still run on that node is fenced,
 while waiting is lag. Long enough for a node that restarts its kubelet."""
 
+# Of the node controller. Kubernetes itself tolerates them for 300 s (DefaultTolerationSeconds).
 _LOST_NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 DRIVER_ENV: Mapping[str, str] = {

@@ -72,6 +72,7 @@ def _build_local_source(launch: Launch, volume: LocalVolume) -> dict[str, Any]:
         # Directory, not DirectoryOrCreate: a directory created where a disk is not mounted would
         # fill the root disk of the node, and belong to root.
         return {"hostPath": {"path": volume.host_path.path, "type": "Directory"}}
+    # Enough: an ephemeral volume belongs to one pod.
     claim: dict[str, Any] = {"accessModes": ["ReadWriteOnce"]}
     if volume.ephemeral is not None:
         if volume.ephemeral.storage_class_name is not None:

@@ -37,6 +37,7 @@ class OpenCatalog(Protocol):
 def open_catalog(catalog: PyCatalog, settings: ReaderSettings, guard: AddressGuard) -> OpenCatalog:
     """Connect to the catalog. Raises the errors of `map_errors`."""
     with map_errors("the catalog"):
+        # Before any client is made: from then on boto3 searches for keys by itself.
         _require_own_keys(catalog, settings)
         if catalog.kind is CatalogKind.SQL:
             return Jdbc(catalog, settings, guard)

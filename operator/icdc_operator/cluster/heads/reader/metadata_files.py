@@ -140,6 +140,7 @@ def _read_google(
     if not token:
         raise OutOfSight("the operator reads metadata files at gs: only with a gcs.oauth2.token")
     host = properties.get("gcs.service.host", _GOOGLE).rstrip("/")
+    # Google takes the whole name of an object as one part of the path, slashes included.
     url = f"{host}/storage/v1/b/{quote(bucket, safe='')}/o/{quote(key, safe='')}"
     with requests.get(
         url,
@@ -165,6 +166,7 @@ def _read_local(
     # O_NONBLOCK: to open a named pipe would otherwise wait for a writer.
     number = os.open(Path("/", path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(number, "rb") as file:
+        # A device has no end, and a directory no content.
         if not stat.S_ISREG(os.fstat(number).st_mode):
             raise ValueError("no regular file")
         while chunk := file.read(_CHUNK_BYTES):

@@ -68,6 +68,7 @@ class Rest(RestCatalog):
         self.properties = {**given, **keep_safe_properties(self.properties, given["uri"])}
 
     def _stop(self, response: Response, *_: Any, **__: Any) -> None:
+        # Configuration and tokens are answers too, and go on to pyiceberg.
         if "/tables/" not in (response.request.path_url or ""):
             return
         body = response.content

@@ -34,6 +34,7 @@ def install(guard: AddressGuard) -> None:
     """
 
     def send_by_requests(self: Any, request: Any, *args: Any, **options: Any) -> Any:
+        # By now requests has added the proxies of the environment.
         if select_proxy(request.url, options.get("proxies") or {}):
             _check(guard, request.url)
         return _send_by_requests(self, request, *args, **options)

@@ -36,6 +36,7 @@ def install(certificates: str) -> None:
     def proxy_manager_for(self: Any, proxy: str, **options: Any) -> Any:
         return _proxy_manager_for(self, proxy, ssl_context=build_context(), **options)
 
+    # Once now: certificates that are none are reported here and not amid a request.
     build_context()
     HTTPAdapter.init_poolmanager = init_poolmanager  # type: ignore[method-assign]
     HTTPAdapter.proxy_manager_for = proxy_manager_for  # type: ignore[method-assign]
