@@ -4,6 +4,7 @@ Labels are an explicit set. The owner's labels are never copied: a GitOps tool s
 adopt our objects by its own label and prune them.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from icdc_api import naming
@@ -12,6 +13,8 @@ from icdc_operator.manifests.launch import Launch, PipelineRef
 
 ANNOTATION_EPOCH = f"{naming.LABEL_PREFIX}epoch"
 ANNOTATION_RUN_ID = f"{naming.LABEL_PREFIX}run-id"
+_EPOCH_DIGITS = 18
+"""Most digits of an epoch: a time in milliseconds has 13, and 18 always fit into 64 bits."""
 
 
 def build_labels(launch: Launch) -> dict[str, str]:
@@ -69,3 +72,10 @@ def build_owner_reference(owner: PipelineRef) -> dict[str, Any]:
         "controller": True,
         "blockOwnerDeletion": False,
     }
+
+
+def read_epoch(resource: Mapping[str, Any]) -> int | None:
+    """Return the epoch of the run that an object says it belongs to; None if it says none."""
+    text = (resource["metadata"].get("annotations") or {}).get(ANNOTATION_EPOCH, "")
+    # Anybody who may create pods may write it, and int() raises beyond 4300 digits.
+    return int(text) if text.isdecimal() and len(text) <= _EPOCH_DIGITS else None

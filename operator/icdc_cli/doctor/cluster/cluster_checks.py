@@ -118,7 +118,9 @@ def _judge_operator(deployment: Resource, facts: ClusterFacts) -> Iterator[Findi
     version = (metadata.get("labels") or {}).get(naming.LABEL_VERSION)
     if version != facts.client_version:
         text = f"is of version {version or 'unknown'}, this icdc of {facts.client_version}"
-        yield warn(check, text, f"pip install 'iceberg-cdc-operator[cli]=={version}'")
+        # Without the label nobody knows which version to install.
+        cure = f"pip install 'iceberg-cdc-operator[cli]=={version}'" if version else pods
+        yield warn(check, text, cure)
     elif fault is None:
         yield confirm(check, f"{version}, ready")
 

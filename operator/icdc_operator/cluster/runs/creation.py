@@ -22,10 +22,7 @@ from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import evidence
 from icdc_operator.manifests import application, config_map, metadata
 from icdc_operator.manifests.launch import Launch
-from icdc_operator.manifests.metadata import (
-    ANNOTATION_EPOCH,
-    ANNOTATION_RUN_ID,
-)
+from icdc_operator.manifests.metadata import ANNOTATION_RUN_ID, read_epoch
 
 REFUSED = (
     BadSpec,
@@ -145,7 +142,7 @@ async def _create(api: ClusterApi, wanted: Resource, launch: Launch) -> None:
     if _is_of_attempt(present, launch):
         return
     # An operator that was cut off may come back with an old record: the newer run stays.
-    if _read_epoch(present) > launch.run.epoch:
+    if (read_epoch(present) or 0) > launch.run.epoch:
         raise errors.Conflict(f"{evidence.describe(wanted)} belongs to a newer run than this one")
     # A left-over of an older attempt. Live attempts do not come here: `decide` stops them before it
     # creates another; one that starts this moment must end anyway.
@@ -183,8 +180,3 @@ def _is_of_attempt(resource: Resource, launch: Launch) -> bool:
     uids = {owner.get("uid") for owner in _list_owners(resource)}
     unowned = launch.run.kind == RunKind.DELETION and not uids
     return run_id == launch.run_id and (unowned or launch.owner.uid in uids)
-
-
-def _read_epoch(resource: Resource) -> int:
-    text = (resource["metadata"].get("annotations") or {}).get(ANNOTATION_EPOCH, "")
-    return int(text) if text.isdecimal() else 0

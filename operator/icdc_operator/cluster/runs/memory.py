@@ -18,7 +18,7 @@ from icdc_api.status.runs import Failure
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import pods
 from icdc_operator.core.observed import Action
-from icdc_operator.manifests.metadata import ANNOTATION_EPOCH, ANNOTATION_RUN_ID
+from icdc_operator.manifests.metadata import ANNOTATION_EPOCH, ANNOTATION_RUN_ID, read_epoch
 
 Key = tuple[str, str]
 """Namespace and name of a pipeline."""
@@ -53,7 +53,7 @@ class Memory:
         key = (metadata["namespace"], pipeline)
         earlier = self._ended.get(key)
         # Watches may repeat old objects: a newer attempt's pod must stay.
-        if earlier is not None and _read_epoch(earlier[1]) > _read_epoch(pod):
+        if earlier is not None and (read_epoch(earlier[1]) or 0) > (read_epoch(pod) or 0):
             return
         saved = {name: metadata[name] for name in _SAVED_METADATA if name in metadata}
         saved["annotations"] = {n: annotations[n] for n in _SAVED_ANNOTATIONS if n in annotations}
@@ -121,8 +121,3 @@ class Memory:
         self._ended.pop(key, None)
         self._refused.pop(key, None)
         self._deaf.pop(key, None)
-
-
-def _read_epoch(pod: Resource) -> int:
-    text = (pod["metadata"].get("annotations") or {}).get(ANNOTATION_EPOCH, "")
-    return int(text) if text.isdecimal() else 0

@@ -21,10 +21,7 @@ from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import applications, pod_failures, pods, reports
 from icdc_operator.core import deletion
 from icdc_operator.core.observed import RunPhase, RunSeen
-from icdc_operator.manifests.metadata import ANNOTATION_EPOCH, ANNOTATION_RUN_ID
-
-_EPOCH_DIGITS = 18
-"""Most digits of an epoch: a time in milliseconds has 13, and 18 always fit into 64 bits."""
+from icdc_operator.manifests.metadata import ANNOTATION_RUN_ID, read_epoch
 
 
 @dataclass(frozen=True)
@@ -62,11 +59,11 @@ def group_by_attempt(
         if not _is_owned(application, pipeline) and not _is_deletion(application, pipeline):
             continue
         name = application["metadata"]["name"]
-        one = RunObjects(name, _read_epoch(application) or 0, _get_run_id(application), application)
+        one = RunObjects(name, read_epoch(application) or 0, _get_run_id(application), application)
         attempts[one.name, one.epoch] = by_name[name] = one
     for pod in driver_pods:
         name = _get_run_name(pod)
-        epoch = _read_epoch(pod)
+        epoch = read_epoch(pod)
         if epoch is None:
             # Somebody removed the annotation: the pod belongs to the run that its label names.
             epoch = by_name[name].epoch if name in by_name else 0
@@ -183,7 +180,7 @@ def _is_deletion(application: Resource, pipeline: str) -> bool:
     name = application["metadata"]["name"]
     if application["metadata"].get("ownerReferences"):
         return False
-    same = _get_run_id(application) == f"{name}.{_read_epoch(application)}"
+    same = _get_run_id(application) == f"{name}.{read_epoch(application)}"
     return same and deletion.is_deletion_run(pipeline, name)
 
 
@@ -195,12 +192,6 @@ def _get_annotations(resource: Resource) -> Mapping[str, str]:
 def _get_run_name(pod: Resource) -> str:
     labels = pod["metadata"].get("labels") or {}
     return str(labels.get(naming.LABEL_RUN) or pod["metadata"]["name"])
-
-
-def _read_epoch(resource: Resource) -> int | None:
-    text = _get_annotations(resource).get(ANNOTATION_EPOCH, "")
-    # Anybody who may create pods may write it, and int() raises beyond 4300 digits.
-    return int(text) if text.isdecimal() and len(text) <= _EPOCH_DIGITS else None
 
 
 def _get_run_id(resource: Resource) -> str:

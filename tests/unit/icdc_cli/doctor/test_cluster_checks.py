@@ -152,6 +152,8 @@ STALLED = {
          "operator icdc/main", "scaled to 0", "kubectl describe pods"),
         (alter(operators=Listed((make_deployment("--namespace=team", version="0.9"),))), "Warning",
          "operator icdc/main", "is of version 0.9, this icdc of 1.0", "==0.9"),
+        (alter(operators=Listed((make_deployment("--namespace=team", version=""),))), "Warning",
+         "operator icdc/main", "is of version unknown, this icdc of 1.0", "kubectl describe pods"),
         (alter(operators=Listed((make_deployment("--namespace=other"),))), "Problem",
          "operator", "none watches the namespace team", "watchNamespaces={...,team}"),
         (alter(operator_pods=Listed((make_pod("ImagePullBackOff"),))), "Problem",

@@ -1,5 +1,6 @@
 """What spark-operator and pods show, and what is made of it: the recorded states, one by one."""
 
+import copy
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from icdc_api.job import report_text
 from icdc_api.job.run_files import RunReport
 from icdc_api.status.runs import Failure
 from icdc_operator.cluster.runs import seen
+from icdc_operator.cluster.runs.memory import Memory
 from icdc_operator.core.observed import RunPhase
 from icdc_testing.operator.adapter.objects import (
     EPOCH,
@@ -146,6 +148,18 @@ def test_a_pod_with_an_epoch_that_is_no_number_of_ours_stops_nobody() -> None:
     strange = make_pod("Running", state=make_running())
     strange["metadata"]["annotations"]["icebergcdc.dev/epoch"] = "9" * 5000
     assert build_only_run(make_application("RUNNING"), strange).writer_alive
+
+
+def test_an_ended_pod_with_such_an_epoch_does_not_replace_one_of_ours() -> None:
+    memory = Memory()
+    ours = make_pod("Succeeded", state=make_termination(0))
+    strange = copy.deepcopy(ours)
+    strange["metadata"]["annotations"]["icebergcdc.dev/epoch"] = "9" * 5000
+    for pod in (ours, strange):
+        memory.note_pod(pod)
+    key = (ours["metadata"]["namespace"], "shop")
+    (remembered,) = memory.find_ended_pods(key, RUN_ID).values()
+    assert remembered["metadata"]["annotations"]["icebergcdc.dev/epoch"] == str(EPOCH)
 
 
 def test_a_pod_without_an_epoch_is_of_the_run_whose_name_it_has() -> None:
