@@ -159,7 +159,7 @@ LISTED = (
         kind=GuardKind.OPERATOR,
         name="a newer run stays",
         prevents="An operator that was disconnected deletes the objects of a newer run.",
-        edits=(Edit(_CREATION, "if _read_epoch(present) > launch.run.epoch:", "if False:"),),
+        edits=(Edit(_CREATION, "if (read_epoch(present) or 0) > launch.run.epoch:", "if False:"),),
         tests=(
             f"{_RUNS_TESTS}/test_adapter.py"
             "::test_a_newer_run_of_the_name_is_left_alone_by_an_operator_that_is_behind",
