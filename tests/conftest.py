@@ -1,20 +1,22 @@
 """What every test gets: a check that nothing is left running, and a seed for random choices.
 
 Kills and seeds travel with the reports of tests, so that they are printed at the end of the run
-also when its tests were spread over several processes.
+also when its tests were spread over several processes. Of cases that are marked `sampled`, CI runs
+a share.
 """
 
+import os
 import random
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from icdc_testing.waiting.children import OUTLIVING, list_children
-from icdc_testing.waiting.seeds import choose_seed
+from icdc_testing.waiting.seeds import SHARE_VARIABLE, choose_seed, choose_share
 
 _GRACE_SECONDS = 30.0
 
@@ -58,6 +60,18 @@ def rng(
     return choices
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out cases of tests that are marked `sampled`, where ICDC_SHARE asks for a share."""
+    cases: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    chosen = {one for test, alike in cases.items() for one in choose_share(test, alike)}
+    left_out = [one for alike in cases.values() for one in alike if one not in chosen]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Give pytest's log handlers their format back: pyspark's loggers set theirs on any they get.
@@ -72,7 +86,11 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print kills, what was tried by the hundred, what was measured, and seeds."""
+    """Print what was left out, kills, what was tried by the hundred, what was measured, and seeds."""
+    share = os.environ.get(SHARE_VARIABLE)
+    if share:
+        said = f"LEFT OUT: of the cases of each test marked sampled, all but a share of {share}"
+        terminalreporter.section(said)
     kills, seeds = _properties(terminalreporter, "kill"), _properties(terminalreporter, "seed")
     if kills:
         terminalreporter.section(f"{len(kills)} kills")

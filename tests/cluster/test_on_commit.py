@@ -13,7 +13,7 @@ from icdc_testing.real_cluster.shop import RUN_SECONDS, Resource, Shop
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
 RELEASE = "ticks"
-BURSTS = 5
+BURSTS = max(2, latency.COMMITS // 20)
 
 
 def parse_instant(text: str) -> float:

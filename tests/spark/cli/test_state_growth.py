@@ -1,4 +1,4 @@
-"""Hundreds of batches: nothing that is stored of them, and no process, grows with their number.
+"""Many batches: nothing that is stored of them, and no process, grows with their number.
 
 Judged by counts and bytes; `make soak-state` goes on for longer and judges slopes.
 """
@@ -14,13 +14,15 @@ from icdc_testing.target import node_calls
 
 pytestmark = pytest.mark.spark
 
-TABLES = 8
-ROUNDS = 20
+TABLES = 4
+ROUNDS = 12
 """Batches of each table."""
-SETTLED = 14
+SETTLED = 7
 """After so many the first sample is taken: Spark has as many queries as it retains."""
-QUERIES = 120
-"""That Spark may remember: it retains 100, and forgets some at a time."""
+RETAINED = {"spark.sql.ui.retainedExecutions": "20"}
+"""A fifth of what runs retain, so that fewer batches show that there are no more."""
+QUERIES = 24
+"""That Spark may remember: it forgets some at a time."""
 DIGITS = 8
 """Bytes that the numbers of one table's state may grow by: of ordinals, rows and times."""
 
@@ -39,7 +41,7 @@ def test_what_is_stored_and_what_runs_does_not_grow_with_the_batches(
 ) -> None:
     node_calls.clean_indices(opensearch.url)
     (tmp_path / "runs").mkdir()
-    growth = Growth(changing, opensearch.url, tmp_path / "runs")
+    growth = Growth(changing, opensearch.url, tmp_path / "runs", RETAINED)
     with growth.follow(epoch=1) as run:
         for number in range(1, ROUNDS + 1):
             growth.advance()

@@ -216,6 +216,7 @@ class Chain:
         assert failure.failure_class is FailureClass.NODE_LOST, failure
 
 
+@pytest.mark.sampled
 @pytest.mark.timeout(TIMEOUT_SECONDS)
 @pytest.mark.parametrize("name", CHAINS)
 def test_a_driver_killed_at_any_step_is_followed_by_one_that_makes_the_index_right(

@@ -42,6 +42,7 @@ LOST = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("kind", "fault"),
     [

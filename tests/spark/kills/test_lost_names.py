@@ -51,6 +51,7 @@ def runs(tmp_path: Path, names: Path) -> Iterator[ChildRuns]:
         yield started
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", [BatchKind.EXPORT, BatchKind.MERGE_ON_READ])
 def test_a_batch_goes_on_once_the_name_of_its_target_is_known_again(
     spark: SparkSession,

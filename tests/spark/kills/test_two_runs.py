@@ -58,6 +58,7 @@ def read_contents(table: Plot) -> dict[str, tuple[int, str]]:
     return {hit["_id"]: (hit["_version"], str(hit["_source"])) for hit in hits}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("kind", "step"),
     [
@@ -100,6 +101,7 @@ def test_a_run_that_was_replaced_amid_its_writes_is_fenced_and_changes_nothing(
     table.check()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("step", [KillPoint.BEFORE_INTENT, KillPoint.ALL_BULK])
 def test_a_run_that_was_replaced_before_it_records_is_fenced(
     make: Make, proxy: FaultProxy, clean_indices: str, spark: SparkSession, step: KillPoint

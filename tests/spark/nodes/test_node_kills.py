@@ -56,6 +56,7 @@ def choose_victims(
     return [nodes.find_holder("icdc-state" if early else followed.index)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("kind", "step", "who"), ALL if os.environ.get(SOAK_VARIABLE) else CHOSEN, ids=str
 )

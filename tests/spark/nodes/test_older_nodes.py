@@ -25,6 +25,7 @@ def three_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodes
         yield nodes
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("fault", AMID_A_BATCH)
 def test_what_a_lost_primary_of_the_oldest_version_acknowledged_is_in_the_index(
     nodes: ThreeNodes, follow: Follow, front: FaultProxy, fault: str

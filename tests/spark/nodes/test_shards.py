@@ -20,6 +20,7 @@ from .primaries import AMID_A_BATCH, lose_primary
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("fault", AMID_A_BATCH)
 def test_a_primary_that_is_cut_off_or_moved_amid_a_batch_loses_nothing(
     nodes: ThreeNodes, follow: Follow, front: FaultProxy, fault: str
@@ -27,6 +28,7 @@ def test_a_primary_that_is_cut_off_or_moved_amid_a_batch_loses_nothing(
     lose_primary(nodes, follow(BatchKind.MERGE_ON_READ), front, fault)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("what", LOSING)
 def test_a_primary_allocated_by_force_from_less_than_was_acknowledged_is_noticed_and_exported_anew(
     nodes: ThreeNodes, follow: Follow, what: str

@@ -111,6 +111,7 @@ FAULTS: list[tuple[dict[str, Any] | None, str]] = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("processor", "message"), FAULTS)
 def test_a_pipeline_that_does_more_than_to_add_stalls_the_table_until_it_is_mended(
     site: SecureSite, processor: dict[str, Any] | None, message: str

@@ -37,6 +37,7 @@ def assert_refused(report: RunReport) -> None:
     assert any(reason == "Unauthorized" and REASON in text for reason, text in said), said
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("what", HIDDEN)
 def test_a_role_that_hides_a_part_of_the_index_is_refused_by_name_until_it_does_not(
     site: SecureSite, what: str

@@ -89,6 +89,7 @@ def list_permissions(role: dict[str, Any]) -> dict[str, list[str]]:
     return {"cluster": role["cluster_permissions"], **actions}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("pattern", "action", "step"),
     [(pattern, *needed) for pattern, all_of in NEEDED.items() for needed in all_of.items()],

@@ -25,6 +25,7 @@ def test_the_tests_pass_while_every_guard_is_there(source_tree: SourceTree) -> N
     assert not never
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("guard", CHEAP, ids=lambda guard: guard.name)
 def test_a_guard_that_is_taken_out_is_missed(guard: Guard, source_tree: SourceTree) -> None:
     outcome = run_tests(source_tree, guard.edits, guard.tests)

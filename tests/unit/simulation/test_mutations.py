@@ -23,6 +23,7 @@ def play_in(tree: SourceTree, seeds: list[int]) -> subprocess.CompletedProcess[s
     return play("--find", "--seeds", *map(str, seeds), environment=tree.build_environment())
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_a_guard_that_is_taken_out_is_found_within_a_few_worlds(
     tree: SourceTree, mutation: Mutation

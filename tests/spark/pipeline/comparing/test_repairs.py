@@ -32,6 +32,7 @@ def read_state(url: str) -> dict[str, Any]:
     return source
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("next_run", [RunMode.RUN, RunMode.REPAIR])
 def test_a_repair_that_died_is_not_taken_for_done(
     spark: SparkSession,

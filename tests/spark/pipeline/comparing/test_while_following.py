@@ -199,6 +199,7 @@ def test_what_is_no_question_changes_nothing_and_is_refused(followed: Continuous
         assert {entry["reason"] for entry in followed.read_answer()["tables"]} == {"BadSpec"}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("aliases", [("orders", "users", "items")])
 @pytest.mark.parametrize("mode", [RunMode.VERIFY, RunMode.DEAD_LETTERS])
 def test_a_person_is_answered_while_other_tables_have_all_permits(

@@ -118,6 +118,7 @@ class RestoredPipeline:
             oracle.assert_equal(oracle.read_index(self.url, alias), wanted)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES)
 def test_whatever_was_restored_one_run_makes_every_index_equal_its_table(
     opensearch: OpenSearchNode,

@@ -159,6 +159,7 @@ def start_run(tables: Tables, *, continuous: bool = True) -> Iterator[Run]:
 Fault = Callable[[Tables], AbstractContextManager[None]]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("fault", "words"),
     [(silence_index, JOB), (silence_data, JOB), (silence_manifest, NO_JOB)],
@@ -185,6 +186,7 @@ def test_a_hung_table_says_so_and_catches_up_when_the_fault_ends_and_the_other_g
         assert run.wait_for_end().outcome is None
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("fault", [silence_index, silence_manifest], ids=["sink", "planning"])
 def test_neither_the_end_of_a_run_nor_a_stop_waits_for_a_hung_table(
     tables: Tables, fault: Fault

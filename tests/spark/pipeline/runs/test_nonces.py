@@ -63,6 +63,7 @@ def test_mode_and_tables_that_are_taken_out_of_the_spec_start_no_export(
     assert served() == ["things0-000002", "things1-000001"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("nonce", [1, 2, 3, 4])
 def test_a_pipeline_that_is_made_again_honours_its_nonces_whatever_the_one_before_had(
     pipeline: RepeatedPipeline, served: Callable[[], list[str]], nonce: int

@@ -138,6 +138,7 @@ def shop(opened: StoredShop, clean_indices: str, tmp_path: Path) -> Iterator[Sto
     opened.store.heal()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("harm", Harm)
 def test_a_few_harmed_reads_are_made_again(shop: StoredShop, harm: Harm) -> None:
     shop.insert(FILES + 1)
@@ -156,6 +157,7 @@ PASSES: dict[tuple[Harm, str], str] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("harm", "suffix"), PASSES)
 def test_a_store_that_harms_all_reads_is_waited_out(
     shop: StoredShop, harm: Harm, suffix: str

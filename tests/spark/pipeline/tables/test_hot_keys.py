@@ -68,6 +68,7 @@ def small_batches(spark: SparkSession) -> Iterator[None]:
         spark.conf.unset(key)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("what", SKEWS if SOAK else ["key", "content"])
 @pytest.mark.usefixtures("small_batches")
 def test_half_of_a_batch_being_alike_costs_a_worker_no_memory(

@@ -67,6 +67,7 @@ def pipeline(
     return Harness(spark, clean_indices, tmp_path, [*entries, last])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("linger_seconds", [None, 3600])
 def test_a_run_ends_although_catalogs_never_answer_and_says_so(
     spark: SparkSession, pipeline: Harness, silent: SilentServer, linger_seconds: int | None

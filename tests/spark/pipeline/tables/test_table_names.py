@@ -14,6 +14,7 @@ from icdc_testing.target import oracle
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("name", "sql", "index"),
     [

@@ -117,6 +117,7 @@ def list_aliased(url: str) -> list[str]:
     return sorted(oracle.request(f"{url}/_alias/{ALIAS}"))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", WAYS)
 def test_a_state_document_from_before_is_followed_by_an_export(
     opensearch: OpenSearchNode,
@@ -144,6 +145,7 @@ def test_a_state_document_from_before_is_followed_by_an_export(
     assert list_aliased(clean_indices) == [f"{ALIAS}-000002"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", ["a document put back", "icdc-state restored in place"])
 def test_a_state_document_from_before_stops_the_table_where_that_is_asked_for(
     opensearch: OpenSearchNode,

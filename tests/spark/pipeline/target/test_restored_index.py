@@ -69,6 +69,7 @@ def stall_after(pipeline: Harness, held: Hold, act: Callable[[], None]) -> Table
         return running.result(120)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("commits", [0, 1])
 def test_an_index_that_lost_writes_is_exported_anew(
@@ -98,6 +99,7 @@ def test_an_index_that_lost_writes_is_exported_anew(
     assert list(oracle.request(f"{clean_indices}/_alias/{ALIAS}")) == [f"{ALIAS}-000002"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("loss", LOSSES)
 def test_an_index_that_lost_writes_stops_the_table_where_that_is_asked_for(
     opensearch: OpenSearchNode,
@@ -149,6 +151,7 @@ def test_what_is_restored_while_a_batch_is_written_is_not_advanced_over(
     check(spark, clean_indices, table)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("held_at", "skip"),
     [("_bulk", 0), ("_stats", 1)],
@@ -200,6 +203,7 @@ def test_an_index_of_the_version_before_goes_on_without_an_export(
     assert len(state["shards"]["maxSeqNos"]) == 1
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("loss", LOSSES)
 def test_an_idle_table_of_the_version_before_notices_a_loss_from_its_first_run_on(
     opensearch: OpenSearchNode,

@@ -114,6 +114,7 @@ def test_files_of_one_large_manifest_come_in_its_order(spark: SparkSession) -> N
     assert list_locations(loaded, chunk.group) == names
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("manifests", [1, 25, 100])
 def test_of_many_files_no_more_than_a_window_is_in_memory(
     spark: SparkSession, collected_late: None, manifests: int

@@ -82,11 +82,16 @@ class FollowedTables:
         epoch: int = 1,
         poll_seconds: int = 10,
         entry: Mapping[str, Any] | None = None,
+        conf: Mapping[str, str] | None = None,
     ) -> None:
-        """`entry` is what the spec says of each table, beside its name and key."""
+        """`entry` is what the spec says of each table, beside its name and key; `conf` of Spark."""
         self._runs = LocalRuns(folder, find_installed())
         self._spark = Spark.model_validate(
-            {"driver": {"memory": heap}, "executor": {"instances": 1, "cores": 2}}
+            {
+                "driver": {"memory": heap},
+                "executor": {"instances": 1, "cores": 2},
+                "conf": dict(conf or {}),
+            }
         )
         self._request = RunRequest(
             run_id=RUN,

@@ -124,8 +124,15 @@ class StoredSizes:
 class Growth:
     """A run that follows changing tables, and samples of it."""
 
-    def __init__(self, tables: ChangingTables, url: str, folder: Path) -> None:
-        self._tables, self._url, self._folder = tables, url, folder
+    def __init__(
+        self,
+        tables: ChangingTables,
+        url: str,
+        folder: Path,
+        conf: Mapping[str, str] | None = None,
+    ) -> None:
+        """`conf` is Spark's, beside what every run has."""
+        self._tables, self._url, self._folder, self._conf = tables, url, folder, conf
         self._commits = 0
         self.samples: list[dict[str, float]] = []
 
@@ -141,6 +148,7 @@ class Growth:
             epoch=epoch,
             poll_seconds=1,
             entry=ENTRY,
+            conf=self._conf,
         )
 
     def advance(self) -> None:
