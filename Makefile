@@ -3,7 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# The cache of jars lies outside the checkout, keyed by the lock's content; ICDC_CACHE_DIR moves it.
+# Lies outside the checkout, so that another one is set up and checked sooner.
+CACHE := $(or $(ICDC_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/iceberg-cdc-operator)
+# Jars are keyed by the lock's content.
 JAR_SETS := spark opensearch-2.19.6 opensearch-3.8.0
 PYTEST := $(BIN)/python -m pytest
 # Test processes side by side, each with a Spark and an OpenSearch node of its own (about 4 GB). A
@@ -78,7 +80,7 @@ lint:
 	$(BIN)/ruff format --check .
 
 types:
-	$(BIN)/mypy crds operator sparkapps tests tools
+	$(BIN)/mypy --cache-dir "$(CACHE)/mypy" crds operator sparkapps tests tools
 
 layers:
 	$(BIN)/lint-imports

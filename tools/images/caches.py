@@ -30,6 +30,7 @@ FOLDERS = {
     "images": "layers of images, by builder: `make images`",
     "image-archives": "images as OCI archives: `make images` without a folder for them",
     "site": "MkDocs, which builds the pages as a site: `make site`",
+    "mypy": "what mypy knows of files that have not changed: `make types`",
     "plugin": "icdc as a plugin of kubectl: its first call",
     "cluster": "images and logs of a cluster that stays: `make cluster-up`",
 }
