@@ -86,7 +86,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what was left out, kills, what was tried by the hundred, what was measured, and seeds."""
+    """Print what was left out, kills, what was tried by the hundred or measured, and seeds."""
     share = os.environ.get(SHARE_VARIABLE)
     if share:
         said = f"LEFT OUT: of the cases of each test marked sampled, all but a share of {share}"

@@ -190,8 +190,8 @@ def make_scenario(what: str) -> Scenario:
 
 
 @pytest.fixture(scope="module")
-def stages(teller: Callable[..., Stages]) -> Stages:
-    return teller([make_scenario(what) for what in CASES])
+def stages(play: Callable[..., Stages]) -> Stages:
+    return play([make_scenario(what) for what in CASES])
 
 
 @pytest.mark.parametrize("what", CASES)

@@ -68,7 +68,7 @@ def corrupt(alias: str, problem: str) -> str:
     )
 
 
-STORIES = [
+SCENARIOS = [
     Scenario(
         name="healthy",
         steps=[FIRST, ScenarioStep(do=[INSERT_FOUR], writes=[FOUR]), ScenarioStep()],
@@ -224,11 +224,11 @@ STORIES = [
 
 
 @pytest.fixture(scope="module")
-def stages(teller: Callable[..., Stages]) -> Stages:
-    return teller(STORIES, changelog={"onGap": "Stop", "onIncompatibleSchema": "Stop"})
+def stages(play: Callable[..., Stages]) -> Stages:
+    return play(SCENARIOS, changelog={"onGap": "Stop", "onIncompatibleSchema": "Stop"})
 
 
-@pytest.mark.parametrize("alias", [story.alias for story in STORIES])
+@pytest.mark.parametrize("alias", [scenario.alias for scenario in SCENARIOS])
 def test_a_table_that_cannot_go_on_says_why_and_the_others_go_on(
     stages: Stages, alias: str
 ) -> None:

@@ -30,19 +30,19 @@ def check_nothing_made(stage: ScenarioTable) -> None:
     assert stage.call("POST", "icdc-state/_count", query)["count"] == 0
 
 
-def make_refusal(name: str, reason: str, message: str, *do: Any, **story: Any) -> Scenario:
+def make_refusal(name: str, reason: str, message: str, *do: Any, **details: Any) -> Scenario:
     """Return a table that stalls at its first run."""
     step = ScenarioStep(
         do=do, reason=reason, message=message, documents={}, check=check_nothing_made
     )
-    return Scenario(name=name, steps=[step], **story)
+    return Scenario(name=name, steps=[step], **details)
 
 
-def make_scenario(name: str, kind: str, reason: str, message: str, **story: Any) -> Scenario:
+def make_scenario(name: str, kind: str, reason: str, message: str, **details: Any) -> Scenario:
     """Return a table with one column more, made by Iceberg itself."""
     columns = build_schema_json({"id": "int", name: kind})
     label = "made_" + "".join(c if c.isalnum() else "x" for c in f"{name}_{kind}".lower())
-    return make_refusal(label, reason, message, columns=columns, **story)
+    return make_refusal(label, reason, message, columns=columns, **details)
 
 
 def make_bad_key(name: str, kind: str, shown: str) -> Scenario:
@@ -236,16 +236,16 @@ def list_taken_names(folder: Path) -> list[Scenario]:
     ]
 
 
-def list_stories(folder: Path) -> list[Scenario]:
+def list_scenarios(folder: Path) -> list[Scenario]:
     return [*MISSING_NAMES, *UNUSABLE_COLUMNS, *list_taken_names(folder)]
 
 
-ALIASES = [story.alias for story in list_stories(Path())]
+ALIASES = [scenario.alias for scenario in list_scenarios(Path())]
 
 
 @pytest.fixture(scope="module")
-def stages(teller: Callable[..., Stages], tmp_path_factory: pytest.TempPathFactory) -> Stages:
-    return teller(list_stories(tmp_path_factory.mktemp("other")))
+def stages(play: Callable[..., Stages], tmp_path_factory: pytest.TempPathFactory) -> Stages:
+    return play(list_scenarios(tmp_path_factory.mktemp("other")))
 
 
 @pytest.mark.parametrize("alias", ALIASES)

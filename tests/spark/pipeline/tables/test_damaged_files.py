@@ -136,7 +136,7 @@ def check_first_is_applied(stage: ScenarioTable) -> None:
 def read_answer(stage: ScenarioTable, mode: RunMode) -> dict[str, Any]:
     """Run plan or verify for this table alone; return its answer."""
     with TemporaryDirectory() as folder:
-        harness = Harness(stage.spark, stage.url, Path(folder), [stage.entry], name="stories")
+        harness = Harness(stage.spark, stage.url, Path(folder), [stage.entry], name="scenarios")
         return harness.inspect(mode)
 
 
@@ -179,7 +179,7 @@ HEALTHY = Scenario(
 )
 REMOVED_rows, BAD = "DataFileMissing", "FileUnreadable"
 PLAN, VERIFY = RunMode.PLAN, RunMode.VERIFY
-STORIES = [
+SCENARIOS = [
     HEALTHY,
     make_without_hint(),
     make_taken_out(),
@@ -212,10 +212,10 @@ STORIES = [
 
 
 @pytest.fixture(scope="module")
-def stages(teller: Callable[..., Stages]) -> Stages:
-    return teller(STORIES)
+def stages(play: Callable[..., Stages]) -> Stages:
+    return play(SCENARIOS)
 
 
-@pytest.mark.parametrize("alias", [story.alias for story in STORIES])
+@pytest.mark.parametrize("alias", [scenario.alias for scenario in SCENARIOS])
 def test_a_damaged_table_names_its_file_and_the_others_go_on(stages: Stages, alias: str) -> None:
     assert_played(stages[alias])

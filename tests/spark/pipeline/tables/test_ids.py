@@ -128,15 +128,15 @@ GROUPS = {
         key=["k.a", "k.b"],
     ),
 }
-STORIES = [story for stories in GROUPS.values() for story in stories]
+SCENARIOS = [scenario for scenarios in GROUPS.values() for scenario in scenarios]
 
 
 @pytest.fixture(scope="module")
-def stages(teller: Callable[..., Stages]) -> Stages:
-    return teller(STORIES)
+def stages(play: Callable[..., Stages]) -> Stages:
+    return play(SCENARIOS)
 
 
-@pytest.mark.parametrize("alias", [story.alias for story in STORIES])
+@pytest.mark.parametrize("alias", [scenario.alias for scenario in SCENARIOS])
 def test_a_key_becomes_its_id(stages: Stages, alias: str) -> None:
     assert_played(stages[alias])
 

@@ -141,7 +141,7 @@ CAST = Scenario(
 )
 
 
-def list_stories(folder: Path) -> list[Scenario]:
+def list_scenarios(folder: Path) -> list[Scenario]:
     healthy = ScenarioStep(do=[FILL], writes=FILLED)
     return [
         Scenario(name="first", steps=[healthy, ScenarioStep()]),
@@ -175,12 +175,12 @@ def list_stories(folder: Path) -> list[Scenario]:
     ]
 
 
-ALIASES = [story.alias for story in list_stories(Path())]
+ALIASES = [scenario.alias for scenario in list_scenarios(Path())]
 
 
 @pytest.fixture(scope="module")
-def stages(teller: Callable[..., Stages], tmp_path_factory: pytest.TempPathFactory) -> Stages:
-    return teller(list_stories(tmp_path_factory.mktemp("poison")), retry={"initialSeconds": 1})
+def stages(play: Callable[..., Stages], tmp_path_factory: pytest.TempPathFactory) -> Stages:
+    return play(list_scenarios(tmp_path_factory.mktemp("poison")), retry={"initialSeconds": 1})
 
 
 @pytest.mark.parametrize("alias", ALIASES)

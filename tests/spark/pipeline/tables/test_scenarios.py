@@ -206,7 +206,7 @@ DUPLICATES = Scenario(
     ],
 )
 
-STORIES = [
+SCENARIOS = [
     *(replace(INTEGRATION, format=table_format) for table_format in EVERY_FORMAT),
     make_regions(COW2, [EU_ALICE]),
     make_regions(MOR2, [EU_ALICE, EU_BOB]),
@@ -223,7 +223,7 @@ STORIES = [
 
 @pytest.fixture(scope="module")
 def stages(
-    teller: Callable[..., Stages], spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+    play: Callable[..., Stages], spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Stages:
     warehouse: Path = tmp_path_factory.mktemp("second")
     properties = {"type": "hadoop", "warehouse": str(warehouse)}
@@ -231,9 +231,9 @@ def stages(
     for key, value in properties.items():
         spark.conf.set(f"spark.sql.catalog.second.{key}", value)
     own = {"catalog": {"name": "second", "properties": properties}}
-    return teller([replace(s, entry=own) if s is ELSEWHERE else s for s in STORIES])
+    return play([replace(s, entry=own) if s is ELSEWHERE else s for s in SCENARIOS])
 
 
-@pytest.mark.parametrize("alias", [story.alias for story in STORIES])
+@pytest.mark.parametrize("alias", [scenario.alias for scenario in SCENARIOS])
 def test_each_commit_writes_exactly_what_changed(stages: Stages, alias: str) -> None:
     assert_played(stages[alias])

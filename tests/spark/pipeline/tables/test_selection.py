@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spark
 
 FIRST = ScenarioStep(do=[FILL], writes=FILLED)
 
-STORIES = [
+SCENARIOS = [
     Scenario(
         name="absent",
         steps=[
@@ -90,10 +90,10 @@ STORIES = [
 
 
 @pytest.fixture(scope="module")
-def stages(teller: Callable[..., Stages]) -> Stages:
-    return teller(STORIES)
+def stages(play: Callable[..., Stages]) -> Stages:
+    return play(SCENARIOS)
 
 
-@pytest.mark.parametrize("alias", [story.alias for story in STORIES])
+@pytest.mark.parametrize("alias", [scenario.alias for scenario in SCENARIOS])
 def test_only_what_was_chosen_is_written(stages: Stages, alias: str) -> None:
     assert_played(stages[alias])

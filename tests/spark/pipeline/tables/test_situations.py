@@ -1,6 +1,6 @@
 """What happens to an index when its table goes through what tables go through.
 
-Each story is one table; all of them are followed by one pipeline that rebuilds where it must.
+Each scenario is one table; all of them are followed by one pipeline that rebuilds where it must.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.spark
 
 FIRST = ScenarioStep(do=[FILL], writes=FILLED)
 
-STORIES = [
+SCENARIOS = [
     Scenario(
         name="empty",
         steps=[
@@ -154,10 +154,10 @@ STORIES = [
 
 
 @pytest.fixture(scope="module")
-def stages(teller: Callable[..., Stages]) -> Stages:
-    return teller(STORIES)
+def stages(play: Callable[..., Stages]) -> Stages:
+    return play(SCENARIOS)
 
 
-@pytest.mark.parametrize("alias", [story.alias for story in STORIES])
+@pytest.mark.parametrize("alias", [scenario.alias for scenario in SCENARIOS])
 def test_the_index_follows_with_exactly_the_writes_that_are_due(stages: Stages, alias: str) -> None:
     assert_played(stages[alias])

@@ -41,7 +41,7 @@ LATER_TEXT = {
 }
 
 Files = dict[str, Any]
-"""The Java data files that a story has written, by a name of its own."""
+"""The Java data files that a scenario has written, by a name of its own."""
 
 
 def make_writer(stage: ScenarioTable) -> JavaWriter:
@@ -52,7 +52,7 @@ def make_cells(java: JavaWriter, kinds: dict[str, str], values: dict[str, str]) 
     return {name: java.parse_value(kind, values[name]) for name, kind in kinds.items()}
 
 
-def make_story(version: int) -> Scenario:
+def make_scenario(version: int) -> Scenario:
     """Rows are appended, rewritten, deleted by position, and compared after each step."""
     kinds = KINDS if version == 3 else {"t": KINDS["t"]}
     files: Files = {}
@@ -102,15 +102,15 @@ def make_story(version: int) -> Scenario:
     )
 
 
-STORIES = [make_story(2), make_story(3)]
+SCENARIOS = [make_scenario(2), make_scenario(3)]
 
 
 @pytest.fixture(scope="module")
-def stages(teller: Callable[..., Stages]) -> Stages:
-    return teller(STORIES)
+def stages(play: Callable[..., Stages]) -> Stages:
+    return play(SCENARIOS)
 
 
-@pytest.mark.parametrize("alias", [story.alias for story in STORIES])
+@pytest.mark.parametrize("alias", [scenario.alias for scenario in SCENARIOS])
 def test_a_table_with_types_that_spark_does_not_know_is_followed(
     stages: Stages, alias: str
 ) -> None:

@@ -217,15 +217,15 @@ GROUPS = {
         columns="id int, marker string, v variant",
     ),
 }
-STORIES = [story for stories in GROUPS.values() for story in stories]
+SCENARIOS = [scenario for scenarios in GROUPS.values() for scenario in scenarios]
 
 
 @pytest.fixture(scope="module")
-def stages(teller: Callable[..., Stages]) -> Stages:
-    return teller(STORIES)
+def stages(play: Callable[..., Stages]) -> Stages:
+    return play(SCENARIOS)
 
 
-@pytest.mark.parametrize("alias", [story.alias for story in STORIES])
+@pytest.mark.parametrize("alias", [scenario.alias for scenario in SCENARIOS])
 def test_a_value_of_each_type_becomes_its_document(stages: Stages, alias: str) -> None:
     assert_played(stages[alias])
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 
 FIRST = ScenarioStep(do=[FILL], writes=FILLED)
 
-STORIES = [
+SCENARIOS = [
     Scenario(
         name="dropped_column",
         steps=[
@@ -111,10 +111,10 @@ STORIES = [
 
 
 @pytest.fixture(scope="module")
-def stages(teller: Callable[..., Stages]) -> Stages:
-    return teller(STORIES)
+def stages(play: Callable[..., Stages]) -> Stages:
+    return play(SCENARIOS)
 
 
-@pytest.mark.parametrize("alias", [story.alias for story in STORIES])
+@pytest.mark.parametrize("alias", [scenario.alias for scenario in SCENARIOS])
 def test_the_index_is_built_anew_and_then_followed(stages: Stages, alias: str) -> None:
     assert_played(stages[alias])

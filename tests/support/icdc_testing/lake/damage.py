@@ -94,7 +94,7 @@ class Damage:
         self._saved: tuple[Path, bytes] | None = None
 
     def do(self, stage: ScenarioTable) -> None:
-        """Damage the file, which is `{file}` in the story's messages from here on."""
+        """Damage the file, which is `{file}` in the messages of the scenario from here on."""
         location = self._find(stage)
         path = find_file(location)
         content = path.read_bytes()

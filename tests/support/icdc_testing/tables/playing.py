@@ -28,7 +28,7 @@ def play_scenarios(
     scenarios: Sequence[Scenario], spark: SparkSession, url: str, folder: Path, **spec: Any
 ) -> Stages:
     """Take the scenarios through as many runs as the longest of them has steps."""
-    namespace = f"stories{next(_NUMBERS)}"
+    namespace = f"scenarios{next(_NUMBERS)}"
     for catalog in {scenario.catalog for scenario in scenarios}:
         spark.sql(f"create namespace {catalog}.{namespace}")
     stages = [ScenarioTable(spark, url, namespace, scenario) for scenario in scenarios]
@@ -70,7 +70,7 @@ def _run(
             entries.append({k: v for k, v in stage.entry.items() if v is not None})
     # From here on the proxy records the writes of this run alone.
     proxy.clear()
-    report = Harness(spark, proxy.url, folder, entries, name="stories", **spec).run()
+    report = Harness(spark, proxy.url, folder, entries, name="scenarios", **spec).run()
     assert report.outcome is None, report.outcome
     statuses = {status.name: status for status in report.tables}
     with ThreadPoolExecutor(SQL_THREADS) as pool:
