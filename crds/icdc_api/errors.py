@@ -3,17 +3,13 @@
 Every failure that a user can meet is one class here, and says how it is retried and who must act.
 Foreign errors (py4j, Spark, OpenSearch, files) are mapped to this tree at one border each.
 
-    IcdcError
-      BadSpec                 the pipeline is wrong by itself
-      Fenced                  a newer run owns the index
-      Bug                     an unexpected error; of one table it stalls only that table
+    IcdcError                 BadSpec  Fenced (a newer run owns the index)  Bug (nobody expected it)
       PassingError            SourceUnavailable  TargetUnavailable  Throttled  NoProgress
-      TableError              stalls one table, the others go on: Gap  IncompatibleSchema
+      TableError              stalls one table alone: Gap  IncompatibleSchema  RollbackRefused
         AliasTaken  TableNotFound  BranchNotFound  ColumnNotFound  FilterInvalid  FieldInvalid
         UnsupportedType  NoIdentifier  NotAppendOnly  DataFileMissing  FileUnreadable  Unauthorized
         DeadLetterLimit  TargetReadOnly  TargetInvalid  StateCorrupt  CatalogInvalid  MappingInvalid
-      RunError                the run itself, before or beside its tables
-        Submission  ImagePull  Unschedulable  StartTimeout  OutOfMemory  DiskFull  NodeLost
+      RunError  Submission  ImagePull  Unschedulable  StartTimeout  OutOfMemory  DiskFull  NodeLost
 """
 
 from enum import StrEnum
@@ -238,6 +234,10 @@ class CatalogInvalid(TableError):
 
 class MappingInvalid(TableError):
     """OpenSearch refuses the mapping or the settings that the table's index needs."""
+
+
+class RollbackRefused(TableError):
+    """Readers cannot be switched back to the earlier index: the message says why."""
 
 
 class RunError(IcdcError):

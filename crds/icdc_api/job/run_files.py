@@ -81,8 +81,8 @@ def _describe_first(error: ValidationError) -> str:
 
 
 class Reexport(ApiModel):
-    """The last requested re-export. Every run gets it; each table honours it once, which its state
-    document records."""
+    """The last requested re-export, or rollback. Every run gets it; each table honours it once, as
+    its state document records."""
 
     nonce: Count
     """`spec.resync.nonce` that asked for it."""
@@ -90,7 +90,10 @@ class Reexport(ApiModel):
     """Names of the tables that it is about; empty for all."""
     id: Count | None = None
     """Identifies the request. Absent where the operator cannot know whether it was honoured: then
-    a table whose state document has another nonce does not honour it."""
+    a table whose state document has that nonce does not honour it, and none makes a rollback."""
+    # Absent for an export: an older image refuses a field that it does not know.
+    rollback: Flag | None = None
+    """True: readers are switched back to the index before; absent: the tables are exported."""
 
 
 class RunQuestion(_JsonFile):

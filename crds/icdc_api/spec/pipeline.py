@@ -75,7 +75,7 @@ class Timeouts(ApiModel):
 
 
 class Resync(ApiModel):
-    """Asks once for a new export, a comparison or a repair."""
+    """Asks once for a new export, a comparison, a repair or a rollback."""
 
     nonce: Count = 0
     """A higher number than before starts the request once, with the tables and the mode that are
@@ -87,7 +87,9 @@ class Resync(ApiModel):
     applied snapshot, once the tables are up to date. Repair: compare and correct what differs.
     Results are in status.tables[].verification and the condition Verified. A table waits while it
     is compared; with the trigger OnCommit all tables of the pipeline do. A comparison that fails 5
-    times, or retry.maxAttempts if less, is given up. Default Export."""
+    times, or retry.maxAttempts if less, is given up. Rollback: readers get the index before again,
+    see sink.opensearch.keepIndices; a table stalls as RollbackRefused if the spec asks for other
+    documents than that index holds. Default Export."""
 
 
 class History(ApiModel):
@@ -136,7 +138,7 @@ class PipelineSpec(ApiModel):
     timeouts: Timeouts = Timeouts()
     """How long a run may take."""
     resync: Resync = Resync()
-    """Asks once for a new export, a comparison or a repair."""
+    """Asks once for a new export, a comparison, a repair or a rollback."""
     verify: RollingProof | None = None
     """Compares each table with its index again and again. Default none. Without effect in local
     runs."""

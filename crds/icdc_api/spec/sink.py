@@ -19,6 +19,9 @@ from icdc_api.spec.indices.index_settings import find_harmful, flatten_settings
 from icdc_api.spec.indices.ingest_pipeline import IngestPipeline
 
 EMBEDDED = "embedded"
+KEEP_INDICES_DEFAULT = 1
+MAX_KEEP_INDICES = 5
+"""Each is recorded in the state document, which is bounded."""
 # Without user:password@, which would be readable for all who may get pipelines.
 HOST_PATTERN = r"^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
 HOST_RULE = (
@@ -164,6 +167,10 @@ class OpenSearch(ApiModel):
     none. A change needs a new index, see changelog.onIncompatibleSchema."""
     bulk: Bulk = Bulk()
     """Size and number of the write requests."""
+    keep_indices: Annotated[Count, Field(le=MAX_KEEP_INDICES)] | None = None
+    """Indices of a table that stay when a re-export has replaced them, the last ones used. They are
+    not written, take disk space, and readers can be switched back to the last one (spec.resync,
+    mode Rollback). Default 1, at most 5. A lower number removes the others with the next run."""
     limits: SinkLimits | None = None
     """What the pipeline may ask of the cluster. Default: no limits. A change takes effect with the
     next batch, for which the run is replaced."""
@@ -180,6 +187,11 @@ class OpenSearch(ApiModel):
     def ingest_pipeline(self) -> IngestPipeline | None:
         """The ingest pipeline that documents go through; None for none."""
         return self.pipeline if self.pipeline and self.pipeline.name else None
+
+    @property
+    def retained_indices(self) -> int:
+        """How many indices stay when others have replaced them."""
+        return KEEP_INDICES_DEFAULT if self.keep_indices is None else self.keep_indices
 
     @property
     def embedded(self) -> bool:

@@ -118,6 +118,8 @@ class TableReason(StrEnum):
     """`catalog.properties` make no catalog in Spark. The author corrects them."""
     MAPPING_INVALID = "MappingInvalid"
     """OpenSearch refuses the mapping or the settings. The author corrects them."""
+    ROLLBACK_REFUSED = "RollbackRefused"
+    """No earlier index fits a requested rollback. The author changes the spec or the request."""
     BUG = "Bug"
     """An error that nobody expected. The maintainers act."""
     SOURCE_UNAVAILABLE = "SourceUnavailable"
@@ -187,6 +189,8 @@ class TableStatus(ApiModel):
     alias_restored_at: Timestamp | None = None
     """When the last run restored the alias, which somebody else had moved or removed; absent when
     it did not have to."""
+    rolled_back_at: Timestamp | None = None
+    """When the last run switched readers back to the index before; absent when it did not."""
     verification: Verification | None = None
     """What the last comparison by `spec.resync` found; absent when none was made."""
 

@@ -64,6 +64,13 @@ class ResyncMode(StrEnum):
     """Compare index and table, and change nothing."""
     REPAIR = "Repair"
     """Compare index and table, and correct the documents that differ."""
+    ROLLBACK = "Rollback"
+    """Switch readers back to the index that they used before."""
+
+    @property
+    def compares(self) -> bool:
+        """True if an answer is asked for; else a run that replicates does what is asked for."""
+        return self in (ResyncMode.VERIFY, ResyncMode.REPAIR)
 
 
 class RunKind(StrEnum):

@@ -15,6 +15,7 @@ PLAN = f"icdc plan {_PIPELINE}"
 LOGS = f"icdc logs {_PIPELINE}"
 RESUME = f"icdc resume {_PIPELINE}"
 RESYNC = f"icdc resync {_PIPELINE} --table TABLE"
+ROLLBACK = f"icdc rollback {_PIPELINE} --table TABLE"
 DEAD_LETTERS = f"icdc dead-letters list {_PIPELINE} --table TABLE"
 REPLAY = f"icdc dead-letters replay {_PIPELINE} --table TABLE"
 VERIFY = f"icdc verify {_PIPELINE}"
@@ -112,6 +113,11 @@ CURES: dict[str, tuple[str, ...]] = {
     "MappingInvalid": (
         edit("tables[].mapping", "a type that OpenSearch accepts"),
         edit("sink.opensearch.indexSettings", "settings that OpenSearch accepts"),
+    ),
+    "RollbackRefused": (
+        f"{EDIT}, as it was for the earlier index: the rollback is then done",
+        f"{RESYNC}  # if a new export is wanted instead",
+        f"icdc resync {_PIPELINE} --mode Verify --table TABLE  # to go on with the present index",
     ),
     "Submission": (APPLICATIONS, RESTART),
     "ImagePull": (PODS, edit("spark.image", "an image that the nodes can pull")),

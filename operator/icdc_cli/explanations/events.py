@@ -65,6 +65,12 @@ _TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         _SEARCH_ADMIN,
         ("curl SEARCH/_alias/INDEX  # where it points now",),
     ),
+    "RolledBack": (
+        "Readers of a table see the index before again, as spec.resync asked for. The table goes "
+        "on from the snapshot that this index equals.",
+        NOT_NEEDED,
+        (f"{cures.ROLLBACK}  # to return to the other index",),
+    ),
     "DeadLetters": (
         "An index refuses more rows than before. They are stored in INDEX-dead-letters.",
         _AUTHOR,

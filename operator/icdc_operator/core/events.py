@@ -189,6 +189,9 @@ def _of_table(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:
     if new.alias_restored_at not in (None, old.alias_restored_at if old is not None else None):
         text = f"{new.name}: somebody moved or removed the alias {new.index}; it is restored"
         yield Event("AliasMoved", text, warning=True)
+    if new.rolled_back_at not in (None, old.rolled_back_at if old is not None else None):
+        text = f"{new.name}: readers of {new.index} see the index before again"
+        yield Event("RolledBack", text)
     if new.dead_letters > (0 if old is None else old.dead_letters):
         stored = naming.name_dead_letters_index(new.index)
         text = f"{new.name}: the index refuses {new.dead_letters} rows; they are in {stored}"

@@ -164,8 +164,9 @@ def _count_dead_letters(old: TableStatus, new: TableStatus) -> TableStatus:
 
 def _keep_verification(old: TableStatus, new: TableStatus) -> TableStatus:
     """Return `new` with the old verification: only a comparison or a new index changes it."""
-    # A repaired or verified index is no proof for the one that an export has put in its place.
+    # A repaired or verified index is no proof for the one that came in its place.
     another = new.export is not None and new.export != old.export
+    another = another or new.rolled_back_at not in (None, old.rolled_back_at)
     rebuilt = new.state == TableState.EXPORTING or another
     return new.model_copy(update={"verification": None if rebuilt else old.verification})
 

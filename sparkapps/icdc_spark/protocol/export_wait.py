@@ -10,7 +10,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from icdc_api.errors import TableError
-from icdc_spark.protocol.next_step import Policies, Step, StepInputs, StepKind, choose_step
+from icdc_spark.protocol.next_step import Step, StepInputs, StepKind, choose_step
+from icdc_spark.protocol.policies import Policies
 from icdc_spark.protocol.state_document import IntentKind, IntentPhase
 
 

@@ -8,6 +8,8 @@ would differ is rebuilt, not patched. The first line that applies decides:
     none, or nothing applied          mode StreamOnly                  BEGIN
     none, or nothing applied                                           EXPORT
     any                               the metadata is older than it    SourceUnavailable
+    any                               a rollback is asked for          ROLLBACK (*), or
+                                                                       RollbackRefused
     batch open, or none               table, index or snapshot lost    EXPORT, or Gap
     any                               a re-export is asked for         EXPORT (*)
     batch open                        documents would differ           EXPORT, or IncompatibleSchema
@@ -26,7 +28,14 @@ would differ is rebuilt, not patched. The first line that applies decides:
 from dataclasses import dataclass
 from enum import StrEnum
 
-from icdc_api.errors import Gap, IncompatibleSchema, SourceUnavailable, TargetInvalid
+from icdc_api.errors import (
+    Gap,
+    IncompatibleSchema,
+    RollbackRefused,
+    SourceUnavailable,
+    TargetInvalid,
+)
+from icdc_spark.protocol.policies import Policies
 from icdc_spark.protocol.state_document import Intent, IntentKind, IntentPhase, StateDocument
 from icdc_spark.protocol.state_parts import MAX_MISCOUNTS
 
@@ -44,6 +53,8 @@ class StepKind(StrEnum):
     """Repeat the open intent exactly."""
     CHANGELOG = "Changelog"
     """Write the difference of two snapshots."""
+    ROLLBACK = "Rollback"
+    """Switch readers back to the index before, or note that there is none."""
     COMPLETE = "Complete"
     """Nothing to write ever again (ExportOnly)."""
     WAIT = "Wait"
@@ -66,32 +77,6 @@ class Step:
     """True if an export is due that may not write yet."""
     reason: str = ""
     """Why this and not the next cheaper one, as a clause for events and `icdc plan`."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Policies:
-    """The parts of the spec that decide between rebuilding and stopping."""
-
-    reexport_on_gap: bool
-    """True if changelog.onGap is Reexport, False if it is Stop."""
-    reexport_on_incompatible_schema: bool
-    """The same for changelog.onIncompatibleSchema."""
-    export_only: bool
-    """True in the mode ExportOnly."""
-    stream_only: bool
-    """True in the mode StreamOnly."""
-    resync_nonce: int
-    """The nonce of a re-export of this very table; 0 unless one is asked for."""
-    resync_id: int | None = None
-    """The id of that request; None if it is not known whether it was honoured already."""
-
-    def owe_reexport(self, state: StateDocument) -> bool:
-        """Return whether a re-export is asked for that has not been done yet."""
-        if self.resync_nonce == 0:
-            return False
-        if self.resync_id is None:
-            return state.resync_nonce != self.resync_nonce
-        return state.resync_id != self.resync_id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +103,8 @@ class StepInputs:
     """The snapshots that can still be read."""
     index_loss: str | None
     """Why index and state document do not belong together any more; None if they do."""
+    rollback_refusal: str | None = None
+    """Why readers cannot be switched back, as a clause; None if they can, or nobody asks for it."""
 
 
 def choose_step(inputs: StepInputs, policies: Policies) -> Step:
@@ -130,16 +117,18 @@ def choose_step(inputs: StepInputs, policies: Policies) -> Step:
     if state is None or (state.applied is None and state.intent is None):
         return _choose_first_step(inputs, policies)
     _refuse_older_metadata(inputs, policies)
+    # An index that is complete is served first, which takes one request.
+    serves_first = _is_swapping(state) and not inputs.index_loss
+    # Before all that concerns the index which is left: it may be why somebody asks.
+    if policies.owe_rollback(state) and not serves_first:
+        return _roll_back(inputs, state, policies)
     # An open export needs nothing of the old index or snapshot: a loss there changes nothing.
     rebuilding = state.intent is not None and state.intent.kind is IntentKind.EXPORT
-    if not rebuilding:
-        lost = _find_loss(inputs, policies)
-        if lost:
-            return _handle_gap(inputs, policies, lost)
-    swapping = state.intent is not None and state.intent.phase is IntentPhase.SWAPPING
-    if _is_resync_asked(inputs, policies) and not (swapping and not inputs.index_loss):
+    lost = None if rebuilding else _find_loss(inputs, policies)
+    if lost:
+        return _handle_gap(inputs, policies, lost)
+    if _is_resync_asked(inputs, policies) and not serves_first:
         # Before any replay: the open intent may be one that can never be finished; it is abandoned.
-        # An index that is complete is served first, which takes one request.
         return Step(kind=StepKind.EXPORT, to_id=inputs.head, reason="a re-export was requested")
     if state.intent is not None:
         return _replay(inputs, state.intent, policies)
@@ -155,6 +144,10 @@ def choose_step(inputs: StepInputs, policies: Policies) -> Step:
     if inputs.head is None:
         return Step(kind=StepKind.EXPORT, reason="the table has no snapshot any more")
     return Step(kind=StepKind.CHANGELOG, from_id=applied, to_id=inputs.head)
+
+
+def _is_swapping(state: StateDocument) -> bool:
+    return state.intent is not None and state.intent.phase is IntentPhase.SWAPPING
 
 
 def _is_resync_asked(inputs: StepInputs, policies: Policies) -> bool:
@@ -198,6 +191,23 @@ def _refuse_older_metadata(inputs: StepInputs, policies: Policies) -> None:
             "replica may do. The run tries again. If the table was restored to that state, "
             "raise spec.resync.nonce to export it again."
         )
+
+
+def _roll_back(inputs: StepInputs, state: StateDocument, policies: Policies) -> Step:
+    refusal = inputs.rollback_refusal
+    if not state.retained:
+        # Of all tables that have one: those without go on, and the request is over for them.
+        if not policies.is_named:
+            return Step(kind=StepKind.ROLLBACK, reason="a rollback was requested, of other tables")
+        refusal = "no earlier index of it is recorded (see sink.opensearch.keepIndices)"
+    if refusal:
+        raise RollbackRefused(
+            f"Table {inputs.table}: readers stay on index {state.index}: {refusal}. The table "
+            "waits until that is changed, or another request of spec.resync replaces the rollback."
+        )
+    return Step(
+        kind=StepKind.ROLLBACK, reason=f"a rollback to {state.retained[-1].index} was requested"
+    )
 
 
 def _find_loss(inputs: StepInputs, policies: Policies) -> str | None:

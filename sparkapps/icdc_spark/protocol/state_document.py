@@ -9,9 +9,9 @@ knows neither where documents are stored nor how batches are written.
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-from icdc_api import naming
 from icdc_api.base import MAX_COUNT
 from icdc_api.errors import AliasTaken, Bug, Fenced
+from icdc_spark.protocol.earlier_indices import EarlierIndices
 from icdc_spark.protocol.state_parts import (
     FIXUP_OFFSET,
     MAX_NODES,
@@ -25,17 +25,13 @@ from icdc_spark.protocol.state_parts import (
     IntentPhase,
     Owner,
     RecordedDuplicates,
+    RetainedIndex,
     Shards,
     SourceTable,
     Totals,
     compute_base_version,
 )
-from icdc_spark.protocol.stored_fields import (
-    CONTRACT_VERSION,
-    MAX_PREVIOUS_INDICES,
-    StoredFields,
-    build_state_corrupt,
-)
+from icdc_spark.protocol.stored_fields import build_state_corrupt
 
 __all__ = [
     "FIXUP_OFFSET",
@@ -47,6 +43,7 @@ __all__ = [
     "IntentPhase",
     "Owner",
     "RecordedDuplicates",
+    "RetainedIndex",
     "Shards",
     "SourceTable",
     "StateDocument",
@@ -55,14 +52,8 @@ __all__ = [
 ]
 
 
-class StateDocument(StoredFields):
+class StateDocument(EarlierIndices):
     """The document of one alias, and every change that it may go through."""
-
-    @property
-    def last_number(self) -> int:
-        """The greatest number of a physical index that this document names; 0 if it names none."""
-        names = [self.index, self.intent.index if self.intent else None, *self.previous_indices]
-        return max(self._parse_number(name) for name in names)
 
     def claim(self, owner: Owner, *, now: str) -> Self:
         """Record a new owner: a newer run of the same pipeline, or the same run again.
@@ -221,12 +212,6 @@ class StateDocument(StoredFields):
         """
         return self._with(now, resync_nonce=nonce, resync_id=request)
 
-    def with_previous(self, indices: Iterable[str], *, now: str) -> Self:
-        """Remember indices that readers may be using now, whatever the document had of them."""
-        # The current index is served by definition, and must never be taken for an older one.
-        older = {*self.previous_indices, *indices} - {self.index}
-        return self._with(now, previous_indices=self._pick_newest(older))
-
     def trust(self, store_history: str, *, now: str) -> Self:
         """Trust the document again: an export begins, for which nothing that it missed matters."""
         return self._with(now, revision=None, store_history=store_history)
@@ -235,11 +220,6 @@ class StateDocument(StoredFields):
         """Mark what it says of the index as wrong, by a revision that it could not have."""
         return self._with(now, revision=0)
 
-    def without_previous(self, index: str, *, now: str) -> Self:
-        """Forget an older physical index that was removed."""
-        left = [name for name in self.previous_indices if name != index]
-        return self._with(now, previous_indices=left)
-
     def _check_epoch(self) -> None:
         """Raise StateCorrupt for an epoch that no run can exceed: no clock gives one."""
         if self.owner.epoch >= MAX_COUNT:
@@ -247,26 +227,7 @@ class StateDocument(StoredFields):
                 self.alias, f"no run can have a higher epoch than {self.owner.epoch}"
             )
 
-    def _parse_number(self, index: str | None) -> int:
-        return naming.parse_physical_number(self.alias, index or "") or 0
-
-    def _pick_newest(self, indices: Iterable[str]) -> list[str]:
-        """Return the indices with the newest last, and no more than can be remembered."""
-        return sorted(indices, key=lambda name: (self._parse_number(name), name))[
-            -MAX_PREVIOUS_INDICES:
-        ]
-
     def _open(self) -> Intent:
         if self.intent is None:
             raise Bug(f"State of {self.alias!r}: no intent is open.")
         return self.intent
-
-    def _require(self, condition: bool, problem: str) -> None:
-        if not condition:
-            raise Bug(f"State of {self.alias!r}: {problem}.")
-
-    def _with(self, now: str, **changes: Any) -> Self:
-        # Validated again, so that no change can store a document that `parse` would refuse.
-        fields = {name: getattr(self, name) for name in type(self).model_fields}
-        written = {"contract_version": CONTRACT_VERSION, "updated_at": now}
-        return type(self).model_validate(fields | changes | written)

@@ -132,6 +132,37 @@ class Shards(Part):
     max_seq_nos: Annotated[list[Annotated[int, Field(ge=-1)]], Field(min_length=1)]
     """The highest sequence number of each primary; -1 before its first write."""
 
+    @property
+    def operations(self) -> int:
+        """The sequence numbers that the primaries have given: (14, -1) are 15 and none."""
+        return sum(self.max_seq_nos) + len(self.max_seq_nos)
+
+
+class RetainedIndex(Part):
+    """An index that readers used before, as it was when the pipeline stopped writing it.
+
+    Small, as several of them are stored: of its shards there is one digest and one sum.
+    """
+
+    index: Text
+    """Its name."""
+    index_uuid: Text | None
+    """Its UUID."""
+    histories: Text | None
+    """A digest of the history UUIDs of its primaries; None where its content was not known."""
+    operations: Count
+    """The sequence numbers that its primaries had given, in all."""
+    source: SourceTable
+    """The table that it followed."""
+    document_spec: Text
+    """A hash of how its documents were made of rows."""
+    applied: Applied
+    """The snapshot that it equals."""
+    duplicates: Count
+    """Keys that several rows of that snapshot have."""
+    problem: Text | None = None
+    """Why readers are not switched back to it, as a clause; None if they can be."""
+
 
 class Intent(Part):
     """The one batch that may be partly written; after a crash it is repeated exactly."""

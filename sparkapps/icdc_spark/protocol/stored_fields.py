@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError
 
 from icdc_api.errors import Bug, StateCorrupt
+from icdc_api.spec.sink import MAX_KEEP_INDICES
 from icdc_spark.protocol.state_parts import (
     MAX_NODES,
     AbsentNode,
@@ -21,25 +22,28 @@ from icdc_spark.protocol.state_parts import (
     Owner,
     Part,
     RecordedDuplicates,
+    RetainedIndex,
     Shards,
     SourceTable,
     Text,
     Totals,
 )
 
-CONTRACT_VERSION: Literal[4] = 4
+CONTRACT_VERSION: Literal[5] = 5
 """Raised when an older version of the application could not go on from a document."""
-MAX_BYTES = 64 * 1024
+MAX_BYTES = 72 * 1024
 """A document that grows beyond this is a bug: recovery reads one small document per table. It fits
 with every field at its own bound and 1,024 shards, the most that OpenSearch allows by default."""
 MAX_PREVIOUS_INDICES = 10
 """Older physical indices that are remembered; the oldest are forgotten, and stay."""
+MAX_RETAINED_INDICES = MAX_KEEP_INDICES + 1
+"""Those that the spec may ask for, and the one that an open export is about to replace."""
 
 
 class StoredFields(Part):
     """All that is stored of one alias."""
 
-    contract_version: Literal[1, 2, 3, 4] = CONTRACT_VERSION
+    contract_version: Literal[1, 2, 3, 4, 5] = CONTRACT_VERSION
     """The version of this form."""
     alias: Text
     """The alias that readers use, and the id of the document."""
@@ -69,8 +73,13 @@ class StoredFields(Part):
     """Keys that several rows have; None where there are none."""
     totals: Totals = Totals()
     """Counts since the table was first exported."""
+    last_index_number: Count = 0
+    """The greatest number of a physical index before the last rollback, which names a lower one."""
     previous_indices: list[Text] = Field(default_factory=list, max_length=MAX_PREVIOUS_INDICES)
-    """Older physical indices, the newest last: to go back to by hand, or still to be removed."""
+    """Older physical indices, by number: retained, or still to be removed."""
+    retained: list[RetainedIndex] = Field(default_factory=list, max_length=MAX_RETAINED_INDICES)
+    """Those of them whose end is known, the one that readers used last at the end. While an export
+    is open, that is `index`. None in documents of older versions."""
     absent_nodes: list[AbsentNode] = Field(default_factory=list, max_length=MAX_NODES)
     """Nodes that may come back with requests for `index`, or for that of an open export."""
     revision: Count | None = None

@@ -28,7 +28,7 @@ from icdc_spark.opensearch.stores.access import Access
 from icdc_spark.opensearch.stores.indices import Ownership
 from icdc_spark.opensearch.stores.state_store import StateStore, Stored
 from icdc_spark.opensearch.stores.written_nodes import WrittenNodes
-from icdc_spark.protocol.next_step import Policies
+from icdc_spark.protocol.policies import Policies
 from icdc_spark.protocol.state_document import Intent, Owner, SourceTable, StateDocument
 from icdc_spark.replication.applied import format_instant
 from icdc_spark.reporting.reporter import TableReporter
@@ -155,6 +155,8 @@ class TableContext:
             # 0 stands for no request: a table honours only other nonces (`Policies.resync_nonce`).
             resync_nonce=0 if reexport is None else reexport.nonce,
             resync_id=None if reexport is None else reexport.id,
+            is_rollback=reexport is not None and bool(reexport.rollback),
+            is_named=reexport is not None and bool(reexport.tables),
         )
 
     def may_export(self) -> bool:

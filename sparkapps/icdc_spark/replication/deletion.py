@@ -26,9 +26,11 @@ from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.opensearch.bulk.target import OWNER_SECONDS
 from icdc_spark.opensearch.client.tasks import wait_until_quiet
 from icdc_spark.opensearch.stores import dead_letters, indices
+from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.replication import pins
 from icdc_spark.replication.applied import format_instant
+from icdc_spark.replication.checks.alias_check import list_recorded_indices
 from icdc_spark.replication.context import TableContext
 
 LOG = logging.getLogger(__name__)
@@ -108,12 +110,9 @@ def _is_recorded(context: TableContext, stored: Stored | None, name: str) -> boo
     """Return whether the state document names this very index, although it has no mark of ours."""
     if stored is None:
         return False
-    document = stored.document
     # With the UUID: an index of that name may have been created by somebody else since.
-    recorded = {(document.index, document.index_uuid)}
-    if document.intent is not None:
-        recorded.add((document.intent.index, document.intent.index_uuid))
-    return (name, indices.read_uuid(context.client, name)) in recorded
+    uuid = indices.read_uuid(context.client, name)
+    return PhysicalIndex(name, uuid) in list_recorded_indices(stored.document)
 
 
 def _remove_tags(context: TableContext) -> str | None:

@@ -48,7 +48,7 @@ from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.parallelism import Waves, count_tasks
 from icdc_spark.replication import duplicates, export_swap, pins, progress
 from icdc_spark.replication.applied import format_instant
-from icdc_spark.replication.checks import node_check
+from icdc_spark.replication.checks import index_check, node_check
 from icdc_spark.replication.checks.alias_check import list_recorded_indices
 from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.export_swap import require_intent
@@ -78,13 +78,14 @@ class ExportWork:
     """The table's metadata, in which the snapshot is retained."""
     documents: DocumentSpec
     """The documents in the schema of the snapshot."""
+    served: index_check.IndexCheck
+    """The index that readers use; while an export is open, the one that it fills."""
 
 
 def run(work: ExportWork, stored: Stored, step: Step) -> Stored:
     """Export the step's snapshot, or continue the open export; return the advanced state.
 
-    When the run is asked to stop, or no export may write any more, it returns between two Spark
-    jobs, with the export still open.
+    Asked to stop, or once no export may write, it returns between two jobs, the export still open.
     """
     context, planned = work.context, _plan_step(work, stored, step)
     if step.kind is not StepKind.REPLAY:
@@ -144,10 +145,10 @@ def _record_intent(
 ) -> Stored:
     """Create the new index and record the export, in place of any open intent.
 
-    Nothing that readers may be using is deleted here, whatever the state document has forgotten.
-    `miscounts` is the number of exports in a row before this one whose count was wrong.
+    Nothing that readers may be using is deleted, whatever the state document has forgotten.
+    `miscounts`: exports in a row before this one whose count was wrong.
     """
-    context, state = work.context, stored.document
+    context, state = work.context, index_check.retain_served(stored, work.served)
     client, abandoned = context.client, state.intent
     serving = aliases.check_free(client, context.ownership, recorded=list_recorded_indices(state))
     # Before the intent is recorded: a crash between the two leaves a tag too many, which expires,

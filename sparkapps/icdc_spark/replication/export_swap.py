@@ -1,4 +1,4 @@
-"""Serves a complete index: moves the alias to it, advances, and deletes older indices.
+"""Serves another index: a complete one of an export, or by a rollback the one before.
 
 Each step may be repeated, so a crash anywhere is repaired by the next run. The order matters:
 
@@ -7,22 +7,28 @@ Each step may be repeated, so a crash anywhere is repaired by the next run. The 
     3. the state document advances  from here on batches write into the new index
     4. older indices are deleted    never before 1, or readers would see nothing
 
-It must not know how the index was filled.
+A rollback takes the same steps towards a retained index. The request for it is recorded with 3: a
+run that finds it unrecorded begins at 1 again; if another request has replaced it, `alias_check`
+moves the alias back. Nothing is written into the retained index before 3. It must not know how an
+index was filled, nor whether it may be used again.
 """
+
+import logging
 
 from icdc_api.errors import Bug
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.table.tables import IcebergTable
-from icdc_spark.opensearch.stores import aliases, dead_letters, indices
+from icdc_spark.opensearch.stores import aliases, dead_letters, identity, indices
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.state_document import Intent, StateDocument, Totals
 from icdc_spark.replication import pins
 from icdc_spark.replication.applied import build_applied, format_instant
 from icdc_spark.replication.checks.alias_check import list_recorded_indices, require_owner
+from icdc_spark.replication.checks.index_check import IndexCheck
 from icdc_spark.replication.context import TableContext
+from icdc_spark.reporting.reporter import get_utc_now
 
-RETAINED_INDICES = 1
-"""Older physical indices that stay, to go back to by hand."""
+LOG = logging.getLogger(__name__)
 
 
 def require_intent(state: StateDocument) -> Intent:
@@ -58,7 +64,45 @@ def serve(
     stored = context.store.replace(stored, state)
     # After the advance: until then the tag of the open batch retains the snapshot.
     pins.pin(context, table, intent.to)
-    return _delete_older(context, stored)
+    return delete_surplus(context, stored)
+
+
+def roll_back(
+    context: TableContext, table: IcebergTable, stored: Stored, served: IndexCheck
+) -> Stored:
+    """Switch readers back to the retained index that they used last; return the new state.
+
+    `served`: the index that they leave, which is retained in its turn. Of a table that has none
+    only the request is recorded.
+    """
+    state, policies = stored.document, context.build_policies()
+    done = state.with_resync(policies.resync_nonce, policies.resync_id, now=format_instant())
+    if not state.retained:
+        LOG.info("%s: no earlier index is recorded; readers stay", context.table.name)
+        return context.store.replace(stored, done)
+    index, uuid = state.retained[-1].index, state.retained[-1].index_uuid
+    now = identity.check_identity(context.client, index, uuid or "")
+    aliases.move_alias(
+        context.client,
+        context.ownership,
+        index,
+        require_owner=lambda: require_owner(context, state),
+        recorded=list_recorded_indices(state),
+    )
+    # They are about the index that is left, and what this one refused is known no more.
+    dead_letters.purge_older(context.client, context.ownership, state.last_ordinal + 1)
+    done = done.roll_back(now.shards, served.loss, now=format_instant())
+    stored = context.store.replace(stored, done)
+    LOG.warning("%s: readers are switched back to %s", context.table.name, index)
+    context.reporter.set(rolled_back_at=get_utc_now())
+    abandoned = state.intent.index if state.intent else None
+    if abandoned is not None and abandoned not in (done.index, *done.previous_indices):
+        delete_ours(context, abandoned)
+    applied = done.applied.snapshot_id if done.applied else None
+    # It may have expired: then the next step is a gap.
+    if applied is not None and int(applied) in table.snapshots:
+        pins.pin(context, table, applied)
+    return delete_surplus(context, stored)
 
 
 def delete_ours(context: TableContext, index: str) -> None:
@@ -67,11 +111,11 @@ def delete_ours(context: TableContext, index: str) -> None:
         indices.delete(context.client, index)
 
 
-def _delete_older(context: TableContext, stored: Stored) -> Stored:
-    """Delete all older indices of ours but the newest, and never one that the alias points to."""
+def delete_surplus(context: TableContext, stored: Stored) -> Stored:
+    """Delete older indices of ours beyond `keepIndices`, and never one that the alias points to."""
     state = stored.document
     read = aliases.list_current_indices(context.client, context.alias)
-    for index in state.previous_indices[:-RETAINED_INDICES]:
+    for index in state.list_surplus(context.opensearch.retained_indices):
         if index not in read:
             # Deleted before it is forgotten: a crash between the two deletes it again.
             indices.delete(context.client, index)

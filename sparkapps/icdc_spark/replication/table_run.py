@@ -25,7 +25,7 @@ from icdc_spark.opensearch.stores import aliases, indices
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.next_step import Step, StepKind
 from icdc_spark.protocol.state_document import IntentKind, StateDocument
-from icdc_spark.replication import batches, changelog, export, pins, progress
+from icdc_spark.replication import batches, changelog, export, export_swap, pins, progress
 from icdc_spark.replication.applied import format_instant
 from icdc_spark.replication.checks import alias_check, index_check, node_check
 from icdc_spark.replication.checks.table_observation import TableObservation, TableObserver
@@ -61,6 +61,8 @@ class TableRun:
         if observation.step.kind is StepKind.WAIT:
             self._report_wait()
             return StepKind.WAIT
+        if observation.step.kind is StepKind.ROLLBACK:
+            return self._roll_back(observation)
         if not _is_export(observation.step):
             # An export moves the alias itself, to an index whose shards it records.
             observation = self._check_index(observation)
@@ -136,12 +138,26 @@ class TableRun:
         )
         return replace(step, to_id=str(end))
 
+    def _roll_back(self, observation: TableObservation) -> StepKind:
+        """Switch readers back; the alias is not checked before, as it may be moved already."""
+        stored, self._stored = observation.stored, None
+        if stored is not None:
+            table, served = observation.table, observation.index
+            self._stored = export_swap.roll_back(self.context, table, stored, served)
+        return StepKind.ROLLBACK
+
     def _settle(self, observation: TableObservation) -> None:
-        """Report that nothing is to be written, and keep the applied snapshot from expiring."""
+        """Report that nothing is to be written, and keep the applied snapshot from expiring.
+
+        Where the spec asks for fewer older indices than before, the others are deleted.
+        """
         is_complete = observation.step.kind is StepKind.COMPLETE
         state = TableState.COMPLETE if is_complete else TableState.STREAMING
         self.context.reporter.mark_working(state)
-        applied = observation.stored.document.applied if observation.stored else None
+        stored, limit = observation.stored, self.context.opensearch.retained_indices
+        if stored is not None and stored.document.list_surplus(limit):
+            self._stored = export_swap.delete_surplus(self.context, stored)
+        applied = stored.document.applied if stored else None
         # A complete table is never read again from there on.
         if applied is not None and not is_complete:
             pins.pin(self.context, observation.table, applied.snapshot_id)
@@ -180,7 +196,11 @@ class TableRun:
                 TableState.PENDING if export.only_begins(observation.step) else TableState.EXPORTING
             )
             work = export.ExportWork(
-                context=context, session=session, table=observation.table, documents=documents
+                context=context,
+                session=session,
+                table=observation.table,
+                documents=documents,
+                served=observation.index,
             )
             return export.run(work, stored, observation.step)
         context.reporter.mark_working(TableState.STREAMING)

@@ -31,6 +31,7 @@ EXAMPLES = {
     "changelog.lingerSeconds",
     "changelog.rebuildAbove",
     "sink.opensearch.strings",
+    "sink.opensearch.keepIndices",
     "sink.opensearch.pipeline",
     "verify",
     "sink.opensearch.limits",

@@ -85,11 +85,14 @@ def build_states() -> dict[str, StateDocument]:
     applied = Applied(snapshot_id="77", sequence_number=3, committed_at=TEXT, ordinal=1)
     exported = swapping.advance(applied, now=TEXT, batch=Totals(upserted=15))
     batch = _make_intent(IntentKind.CHANGELOG, "77", "78", ordinal=2, chunks=1)
+    again = _make_intent(IntentKind.EXPORT, None, "78", ordinal=2, chunks=1)
+    again = again.model_copy(update={"index": "orders-000002", "index_uuid": "another uuid"})
     return {
         "begun": begun,
         "exporting": exporting,
         "swapping": swapping,
         "exported": exported,
+        "replacing": exported.retain_served(None, now=TEXT).with_intent(again, now=TEXT),
         "changing": exported.with_intent(batch, now=TEXT).with_nodes({"b": 2}, {"a": 1}, now=TEXT),
     }
 

@@ -24,7 +24,7 @@ from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.errors import repeats
 from icdc_spark.opensearch.stores.indices import confirm_missing
-from icdc_spark.protocol.state_parts import Shards
+from icdc_spark.protocol.state_parts import RetainedIndex, Shards
 
 _SHARD = "indices.*.shards.*"
 _FILTER = ",".join(
@@ -123,6 +123,20 @@ def find_loss(
     for shard, (before, after) in enumerate(zip(recorded.max_seq_nos, numbers, strict=True)):
         if after < before:
             return f"shard {shard} of the index {index} lost writes that it had acknowledged"
+    return None
+
+
+def find_loss_since(retained: RetainedIndex, now: Identity | None) -> str | None:
+    """Return what became of an index since it was recorded as retained, as `find_loss`."""
+    index = retained.index
+    loss = find_loss(index, now, retained.index_uuid or "", None)
+    if loss is not None or now is None:
+        return loss
+    if now.shards.histories != retained.histories:
+        return f"the index {index} was restored, or shards of it were allocated by force"
+    # Of all shards together: edits by somebody else only raise it.
+    if now.shards.operations < retained.operations:
+        return f"the index {index} lost writes that it had acknowledged"
     return None
 
 

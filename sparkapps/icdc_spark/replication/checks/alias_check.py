@@ -56,8 +56,10 @@ def check_alias(context: TableContext, state: StateDocument) -> None:
 
 
 def list_recorded_indices(state: StateDocument) -> list[PhysicalIndex]:
-    """Return the indices whose UUIDs the state document has: the one served, the one written."""
-    named = [(state.index, state.index_uuid)]
+    """Return the indices whose UUIDs the state document has: served, written, or retained."""
+    # A rollback may have stopped between its move of the alias and the record of it.
+    retained = [(record.index, record.index_uuid) for record in state.retained]
+    named = [(state.index, state.index_uuid), *retained]
     if state.intent is not None:
         # An export may have stopped between its swap and the record of it: readers are on this.
         named.append((state.intent.index, state.intent.index_uuid))

@@ -24,7 +24,7 @@ from icdc_spark.opensearch.stores import identity
 from icdc_spark.opensearch.stores.identity import Identity
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.absent_nodes import describe_returned
-from icdc_spark.protocol.state_document import IntentKind
+from icdc_spark.protocol.state_document import IntentKind, StateDocument
 from icdc_spark.replication.applied import format_instant
 from icdc_spark.replication.context import TableContext
 
@@ -84,6 +84,12 @@ def record_shards(context: TableContext, stored: Stored, check: IndexCheck) -> S
     now = check.identity
     recorded = state.record_shards(now.shards, now.store_history, now=format_instant())
     return context.store.replace(stored, recorded)
+
+
+def retain_served(stored: Stored, check: IndexCheck) -> StateDocument:
+    """Return the document with a record of the index that an export is about to replace."""
+    is_trusted = stored.is_original and not check.store_changed
+    return stored.document.retain_served(check.loss, is_trusted=is_trusted, now=format_instant())
 
 
 def withdraw(context: TableContext, error: Fenced) -> None:

@@ -36,7 +36,7 @@ from icdc_spark.protocol.next_step import Step, StepInputs, StepKind
 from icdc_spark.protocol.state_document import StateDocument
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.replication import batches
-from icdc_spark.replication.checks import index_check
+from icdc_spark.replication.checks import index_check, rollback_check
 from icdc_spark.replication.checks.index_check import IndexCheck
 from icdc_spark.replication.checks.stream_start import find_stream_start
 from icdc_spark.replication.context import TableContext
@@ -112,10 +112,13 @@ class TableObserver:
             is_intact = index.loss is None
             compatibility = self._compare_spec(state, documents, is_intact=is_intact)
         except (StateCorrupt, TargetReadOnly, TargetUnavailable) as error:
-            # A re-export that is asked for is how a person answers, and builds on nothing of it.
-            if state is None or not policies.owe_reexport(state):
+            # What is asked for is how a person answers, and builds on nothing of it.
+            if state is None or not (policies.owe_reexport(state) or policies.owe_rollback(state)):
                 raise
             index = IndexCheck(loss=f"the index cannot be read ({error.message})")
+        refusal = None
+        if stored and policies.owe_rollback(stored.document):
+            refusal = rollback_check.find_refusal(context, stored, documents)
         inputs = StepInputs(
             state=state,
             table=context.table.name,
@@ -127,6 +130,7 @@ class TableObserver:
             spec_change=compatibility.reason,
             readable=frozenset(str(snapshot_id) for snapshot_id in table.snapshots),
             index_loss=index.loss,
+            rollback_refusal=refusal,
         )
         step = next_step.choose_step(inputs, policies)
         return TableObservation(

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from icdc_spark.protocol.next_step import Policies, Step, StepInputs, StepKind
+from icdc_spark.protocol.next_step import Step, StepInputs, StepKind
+from icdc_spark.protocol.policies import Policies
 from icdc_spark.protocol.state_document import (
     Applied,
     Intent,
@@ -25,6 +26,7 @@ STOPPING = replace(REBUILDING, reexport_on_gap=False, reexport_on_incompatible_s
 EXPORT_ONLY = replace(REBUILDING, export_only=True)
 STREAM_ONLY = replace(REBUILDING, stream_only=True)
 RESYNC = replace(REBUILDING, resync_nonce=1)
+ROLLBACK = replace(STOPPING, resync_nonce=1, resync_id=77, is_rollback=True)
 
 
 def make_fresh() -> StateDocument:

@@ -6,14 +6,17 @@ from typing import Any
 import pytest
 
 from icdc_api.errors import SourceUnavailable
+from icdc_api.job.run_files import RunReport
 from icdc_api.status.pipeline_status import (
     ExportProgress,
     PipelineStatus,
     TableState,
     TableStatus,
+    Verification,
 )
 from icdc_api.status.runs import Failure, RunState
 from icdc_operator.core.events import Event, derive_events
+from icdc_operator.core.progress import apply_report
 from icdc_testing.operator.deciding.pipelines import NOW, make_caught_up, run_record
 
 pytestmark = pytest.mark.unit
@@ -43,6 +46,24 @@ def test_an_alias_that_was_put_back_is_told_once(
         for at in (before, after)
     )
     assert derive_events(was, now) == events
+
+
+def test_a_rollback_is_an_event_and_what_was_verified_before_counts_no_more() -> None:
+    verified = Verification(at=NOW, equal=True)
+    before = make_caught_up(state=TableState.STREAMING, verification=verified)
+    back = RunReport(
+        run_id=RUN.run_id or "",
+        started_at=NOW,
+        updated_at=NOW,
+        tables=(make_caught_up(state=TableState.STREAMING, rolled_back_at=NOW),),
+    )
+    (after,) = apply_report((before,), back, RUN, now=NOW)
+    (again,) = apply_report((after,), back, RUN, now=NOW)
+    assert (after.verification, after.rolled_back_at) == (None, NOW)
+    was, now, later = (PipelineStatus(tables=(table,)) for table in (before, after, again))
+    text = "shop.orders: readers of shop.orders see the index before again"
+    assert derive_events(was, now) == [Event("RolledBack", text)]
+    assert derive_events(now, later) == []
 
 
 RUN = run_record()

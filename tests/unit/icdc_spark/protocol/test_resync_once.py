@@ -2,7 +2,7 @@
 
 import pytest
 
-from icdc_spark.protocol.next_step import Policies
+from icdc_spark.protocol.policies import Policies
 from icdc_spark.protocol.state_document import Owner, SourceTable, StateDocument
 
 pytestmark = pytest.mark.unit

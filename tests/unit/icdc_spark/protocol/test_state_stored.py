@@ -16,6 +16,7 @@ from icdc_spark.protocol.state_document import (
     StateDocument,
     compute_base_version,
 )
+from icdc_spark.protocol.stored_fields import MAX_RETAINED_INDICES
 from icdc_testing.target.state_documents import (
     NOW,
     SHARDS,
@@ -42,7 +43,7 @@ def test_every_state_survives_being_stored(make: Callable[[], StateDocument]) ->
 def test_the_stored_form_is_the_one_of_the_contract() -> None:
     source = make_state_after_export().with_intent(make_changelog(), now=NOW).to_source()
     assert {key: value for key, value in source.items() if key != "checksum"} == {
-        "contractVersion": 4,
+        "contractVersion": 5,
         "alias": "orders",
         "index": "orders-000001",
         "indexUuid": "uuid of orders-000001",
@@ -77,7 +78,9 @@ def test_the_stored_form_is_the_one_of_the_contract() -> None:
         "resyncId": None,
         "duplicates": None,
         "totals": {"upserted": 15, "deleted": 0, "deadLetters": 0},
+        "lastIndexNumber": 0,
         "previousIndices": [],
+        "retained": [],
         "absentNodes": [],
         "revision": None,
         "storeHistory": None,
@@ -145,6 +148,8 @@ def test_the_document_is_bounded_whatever_is_put_into_it(sample: str) -> None:
     numbers = Shards(histories="f" * 32, max_seq_nos=[2**63 - 1] * 1024)
     document = document.advance(make_applied(), shards=numbers, now=NOW)
     document = document.with_duplicates(10**9, [sample] * 100, now=NOW)
+    record = document.retain_served("x" * 2000, now=NOW).retained[0]
+    document = document.model_copy(update={"retained": [record] * MAX_RETAINED_INDICES})
     assert document.duplicates is not None
     assert (len(document.duplicates.samples), len(document.duplicates.samples[0])) == (20, 128)
     nodes, absent = ({f"{kind}{n:063d}": 2**53 - 1 for n in range(200)} for kind in "na")
@@ -156,7 +161,7 @@ def test_the_document_is_bounded_whatever_is_put_into_it(sample: str) -> None:
 def test_a_document_beyond_its_bound_is_refused_before_it_is_stored() -> None:
     numbers = Shards(histories="f" * 32, max_seq_nos=[2**63 - 1] * 4096)
     document = make_state_after_export().model_copy(update={"shards": numbers})
-    with pytest.raises(Bug, match="limit 65536"):
+    with pytest.raises(Bug, match="limit 73728"):
         document.to_source()
 
 

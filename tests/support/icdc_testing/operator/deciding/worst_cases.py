@@ -58,6 +58,17 @@ def make_longest_names(count: int = MAX_TABLES, *, name: str = "shop") -> Resour
     return make_minimal(name, tables=tables)
 
 
+_EXPORT = ExportProgress(
+    snapshot_id=SNAPSHOT,
+    chunks_total=MANY,
+    chunks_done=MANY,
+    rows=ROWS,
+    rows_total=ROWS,
+    rows_per_second=ROWS,
+    estimated_end=NOW,
+)
+
+
 def make_full_table(
     name: str, index: str, text: str = "m", *, samples: int = MAX_SAMPLES
 ) -> TableStatus:
@@ -73,15 +84,7 @@ def make_full_table(
         current_snapshot_id=SNAPSHOT,
         snapshots_behind=MANY,
         lag_seconds=MANY,
-        export=ExportProgress(
-            snapshot_id=SNAPSHOT,
-            chunks_total=MANY,
-            chunks_done=MANY,
-            rows=ROWS,
-            rows_total=ROWS,
-            rows_per_second=ROWS,
-            estimated_end=NOW,
-        ),
+        export=_EXPORT,
         rows_upserted=ROWS,
         rows_deleted=ROWS,
         dead_letters=MANY,
@@ -91,6 +94,7 @@ def make_full_table(
         reason=TableReason.INCOMPATIBLE_SCHEMA,
         message=text * MAX_TEXT,
         alias_restored_at=NOW,
+        rolled_back_at=NOW,
         verification=Verification(
             nonce=MANY,
             at=NOW,
