@@ -53,6 +53,7 @@ _COMMANDS = (
     change.add_resume_parser,
     change.add_restart_parser,
     change.add_resync_parser,
+    change.add_rollback_parser,
     logs.add_parser,
     doctor.add_parser,
     report.add_parser,

@@ -1,4 +1,4 @@
-"""`icdc pause`, `resume`, `restart`, `resync`: one field of the spec; the operator does the rest.
+"""`icdc pause`, `resume`, `restart`, `resync`, `rollback`: one field of the spec is changed.
 
 `kubectl patch` could do the same. What a person gets here: table names are checked, a nonce is
 raised above whatever was used before, and the answer says whether anything changed. `icdc status`
@@ -8,6 +8,7 @@ shows what came of it; `--wait` of `restart` and `resync` waits for that (`await
     resume    spec.suspend: false
     restart   spec.restartNonce: 1 + the greatest so far
     resync    spec.resync: {nonce: 1 + the greatest so far, tables, mode}
+    rollback  the same, with the mode Rollback
 
 A pipeline that is stored in Git is changed there: what is patched here would be put back.
 """
@@ -84,14 +85,7 @@ def add_resync_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
         "the old one serves. Verify: index and table are compared. Repair: what differs is "
         "corrected. The result is in status.tables[].verification and in the condition Verified.",
     )
-    session.add_target(parser)
-    parser.add_argument(
-        "--table",
-        action="append",
-        default=[],
-        metavar="TABLE",
-        help="only this table, as in spec.tables[].name; repeatable (default: all)",
-    )
+    _add_tables(parser)
     parser.add_argument(
         "--mode",
         type=options.build_choice_type(ResyncMode),
@@ -102,6 +96,32 @@ def add_resync_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
     _add_wait(parser, "until it has ended, and say what came of it")
     options.add_verbose(parser)
     parser.set_defaults(command=session.carry_out(_resync))
+
+
+def add_rollback_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `icdc rollback` to the command line."""
+    parser = commands.add_parser(
+        "rollback",
+        help="switch readers of a pipeline's tables back to the index before",
+        description="Raises spec.resync.nonce with the mode Rollback: readers get the index that "
+        "the last re-export has replaced. A second rollback returns to the other index. A table "
+        "whose spec asks for other documents stalls as RollbackRefused until it is changed back.",
+    )
+    _add_tables(parser)
+    _add_wait(parser, "until it has ended, and say what came of it")
+    options.add_verbose(parser)
+    parser.set_defaults(command=session.carry_out(_resync), mode=ResyncMode.ROLLBACK)
+
+
+def _add_tables(parser: argparse.ArgumentParser) -> None:
+    session.add_target(parser)
+    parser.add_argument(
+        "--table",
+        action="append",
+        default=[],
+        metavar="TABLE",
+        help="only this table, as in spec.tables[].name; repeatable (default: all)",
+    )
 
 
 def _add_wait(parser: argparse.ArgumentParser, until: str) -> None:

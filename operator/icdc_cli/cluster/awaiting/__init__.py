@@ -1,4 +1,4 @@
-"""`--wait` of `icdc resync` and `restart`: read the status until the request has ended.
+"""`--wait` of `icdc resync`, `rollback` and `restart`: read the status until the request has ended.
 
 Scripts want the result and not only that something was requested. It is read from the status alone,
 as a person would, so that it needs no right but to read pipelines, and waiting holds nothing up:

@@ -9,7 +9,9 @@ run that has succeeded is no proof of an export: one that was asked to end has s
     observedTriggers.resync.nonce is 6                  code 2: another request has replaced it
     a table that was asked for is not listed            code 2: it has left the spec
     Export: every table applied since its first run     code 0: the tables
-    Export: a table waits for a person                  code 1: its message
+    Rollback: every table rolled back since then, or
+      a run of it has succeeded and none follows        code 0: the tables
+    either: a table waits for a person                  code 1: its message
     Verify, Repair: verifiedNonce is 5                  code 0, or 1: what was compared
     its run has failed, and Stalled is True             as `icdc status`
     else                                                none yet
@@ -82,20 +84,20 @@ class AwaitedResync:
             return RequestEnd(Exit.USAGE, f"{self.what}: status.tables is empty, so no end is seen")
         if absent:
             return RequestEnd(Exit.USAGE, f"{self.what}: the spec has lost {', '.join(absent)}")
-        if self.mode != ResyncMode.EXPORT and triggers.verified_nonce >= self.nonce:
+        if self.mode.compares and triggers.verified_nonce >= self.nonce:
             return self._describe_comparison(status)
         # Without an id the spec had the nonce before its first run: then any run is one of it.
         epoch = 0 if request is None or request.id is None else request.id
         runs = [run for run in _list_runs(status) if run.epoch >= epoch]
-        if self.mode == ResyncMode.EXPORT:
+        if not self.mode.compares:
             # Proofs and questions in between export nothing, however they end.
             runs = [run for run in runs if not run.kind.inspects]
-            ending = self._find_end_of_export(status, runs, tables)
+            ending = self._find_end_of_change(status, runs, tables)
             if ending is not None:
                 return ending
         return _find_failure(status, runs, tables, self.policy)
 
-    def _find_end_of_export(
+    def _find_end_of_change(
         self, status: PipelineStatus, runs: list[RunStatus], tables: list[TableStatus]
     ) -> RequestEnd | None:
         # While another one follows, the run before may have ended because it was asked to.
@@ -108,12 +110,30 @@ class AwaitedResync:
                 return RequestEnd(Exit.STALLED, f"{table.name}: {table.reason}: {table.message}")
         times = (self.planned_at, *(run.planned_at for run in runs))
         self.planned_at = min((time for time in times if time is not None), default=None)
+        if self.mode is ResyncMode.ROLLBACK:
+            succeeded = rests and any(run.state == RunState.SUCCEEDED for run in runs)
+            return self._find_end_of_rollback(tables, succeeded=succeeded)
         if not all(_is_exported(table, runs, self.planned_at) for table in tables):
             return None
         names = ", ".join(
             f"{table.name} (snapshot {table.applied_snapshot_id})" for table in tables
         )
         return RequestEnd(Exit.DONE, f"{self.what} has ended: exported {names}")
+
+    def _find_end_of_rollback(
+        self, tables: list[TableStatus], *, succeeded: bool
+    ) -> RequestEnd | None:
+        planned = self.planned_at
+        back = [
+            table.name
+            for table in tables
+            if planned and table.rolled_back_at is not None and table.rolled_back_at >= planned
+        ]
+        # A table without an earlier index stays as it is: of it, only the end of a run says so.
+        if len(back) < len(tables) and not succeeded:
+            return None
+        names = ", ".join(back) or "no table, as none has an earlier index"
+        return RequestEnd(Exit.DONE, f"{self.what} has ended: rolled back {names}")
 
     def _describe_comparison(self, status: PipelineStatus) -> RequestEnd:
         compared = [

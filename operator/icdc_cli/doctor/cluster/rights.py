@@ -85,7 +85,7 @@ COMMANDS: Mapping[NeededAccess, str] = {
     NeededAccess(naming.GROUP, naming.PLURAL, "list"): "icdc doctor and icdc report without a NAME",
     NeededAccess(
         naming.GROUP, naming.PLURAL, "patch"
-    ): "icdc pause, resume, restart, resync, plan, verify, dead-letters",
+    ): "icdc pause, resume, restart, resync, rollback, plan, verify, dead-letters",
     NeededAccess("", _PODS, "list"): "icdc logs, plan, verify, dead-letters",
     NeededAccess("", "pods/log", "get"): "icdc logs",
 }

@@ -29,7 +29,7 @@ MAX_ATTEMPTS = 5
 """Attempts of one comparison, or `retry.maxAttempts` if less: replication waits meanwhile."""
 
 _KINDS = {ResyncMode.VERIFY: RunKind.VERIFY, ResyncMode.REPAIR: RunKind.REPAIR}
-"""Kind of run by mode. Export is missing: a re-export is made by a run that replicates."""
+"""Kind of run by mode. The others are missing: a run that replicates exports and rolls back."""
 
 _NOT_READY = (TableState.PENDING, TableState.EXPORTING)
 """States of a table whose index is not complete yet: comparing it would report each row as

@@ -35,7 +35,7 @@ from icdc_api.job.run_files import RunQuestion
 from icdc_api.spec.changelog import Trigger
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
-from icdc_api.status.runs import Failure, ResyncMode, RunKind, RunState, RunStatus
+from icdc_api.status.runs import Failure, RunKind, RunState, RunStatus
 from icdc_api.status.triggers import Ask, ObservedAsk
 from icdc_operator.core.asked import asks, comparisons, proofs, resyncs, verification
 from icdc_operator.core.observed import AskRun, Observed, RunSeen
@@ -64,7 +64,7 @@ def adopt_generation(status: PipelineStatus, observed: Observed) -> PipelineStat
     # A run that ends by itself is followed by the comparison, so it needs not be asked.
     continuous = spec.changelog.trigger is Trigger.CONTINUOUS
     takes = not continuous or (seen is not None and seen.takes_questions)
-    if spec.resync.mode is ResyncMode.EXPORT or not takes:
+    if not spec.resync.mode.compares or not takes:
         return status
     # With the adoption, in one write: a nonce that was acted on is never acted on again.
     triggers = resyncs.record_triggers(status, spec, epoch=run.epoch)

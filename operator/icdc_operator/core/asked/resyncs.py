@@ -8,6 +8,7 @@ who later removes mode or tables from the spec asks for nothing.
     nonce 4, mode Verify               nonce 4, Verify, all               one comparison
     nonce 4 (mode was removed)         nonce 4, Verify, all               nothing
     nonce 5                            nonce 5, Export, all, id 1730...   one export of each table
+    nonce 6, mode Rollback             nonce 6, Rollback, all, id 1731... one rollback of each table
 
 The id identifies a request, because nonces repeat: a pipeline that is created again begins at 0,
 while the state documents of its indices still hold the nonces of the one before.
@@ -58,8 +59,9 @@ def record_triggers(status: PipelineStatus, spec: PipelineSpec, *, epoch: int) -
 
 
 def build_reexport(status: PipelineStatus, spec: PipelineSpec) -> Reexport | None:
-    """Return the re-export for the request of a run; None unless the last request is an export."""
+    """Return the last re-export or rollback for a run's request; None if a comparison came last."""
     resync = find_last_request(status, spec)
-    if resync is None or resync.mode != ResyncMode.EXPORT:
+    if resync is None or resync.mode.compares:
         return None
-    return Reexport(nonce=resync.nonce, tables=resync.tables, id=resync.id)
+    back = True if resync.mode is ResyncMode.ROLLBACK else None
+    return Reexport(nonce=resync.nonce, tables=resync.tables, id=resync.id, rollback=back)

@@ -156,6 +156,39 @@ LATER = run("Succeeded", 60, plannedAt="2026-03-01T14:00:00Z")
             "has ended",
         ),
         (
+            "Rollback",
+            [
+                make_taken_up(
+                    make_table(rolledBackAt="2026-02-01T00:00:00Z"), currentRun=run("Running")
+                ),
+                make_taken_up(make_table(rolledBackAt=APPLIED), currentRun=run("Running")),
+            ],
+            0,
+            "shop: resync 5 has ended: rolled back shop.orders",
+        ),
+        # A table without an earlier index stays as it is.
+        (
+            "Rollback",
+            [
+                make_taken_up(OLD, make_table(name="customers"), **ENDED)
+                | {"currentRun": run("Planned", 51)},
+                make_taken_up(OLD, make_table(rolledBackAt=APPLIED, name="customers"), **ENDED),
+            ],
+            0,
+            "ended: rolled back shop.customers",
+        ),
+        ("Rollback", [make_taken_up(OLD, **ENDED)], 0, "no table, as none has an earlier index"),
+        (
+            "Rollback",
+            [
+                make_taken_up(
+                    make_table("Stalled", reason="RollbackRefused", message="why"), **ENDED
+                )
+            ],
+            1,
+            "shop.orders: RollbackRefused: why",
+        ),
+        (
             "Verify",
             [make_taken_up(mode="Verify"), make_taken_up(EQUAL, verified=5)],
             0,

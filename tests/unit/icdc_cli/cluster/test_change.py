@@ -74,6 +74,15 @@ def test_resync_raises_the_nonce_and_names_the_tables(
     assert capsys.readouterr().out == said
 
 
+def test_rollback_is_a_resync_of_that_mode(
+    shop: Object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(["rollback", "shop", "--table", "shop.orders"]) == 0
+    asked = {"nonce": 1, "tables": ["shop.orders"], "mode": "Rollback"}
+    assert shop["spec"]["resync"] == asked
+    assert capsys.readouterr().out == "shop: resync 1 of shop.orders is requested\n"
+
+
 def test_resync_goes_above_the_nonce_that_was_acted_on(shop: Object) -> None:
     shop["spec"].pop("resync", None)
     shop["status"] = {"observedTriggers": {"restartNonce": 0, "resyncNonce": 7}}
@@ -116,7 +125,7 @@ def test_resync_of_a_table_that_is_not_there_changes_nothing(
     assert count_patches(api) == 0
 
 
-@pytest.mark.parametrize("mode", ["Export", "Verify", "Repair"])
+@pytest.mark.parametrize("mode", ["Export", "Verify", "Repair", "Rollback"])
 def test_resync_takes_each_mode_in_any_case(mode: str, shop: Object) -> None:
     assert main.main(["resync", "shop", "--mode", mode.upper()]) == 0
     assert shop["spec"]["resync"]["mode"] == mode
@@ -126,7 +135,7 @@ def test_resync_refuses_what_no_run_can_do(capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(SystemExit) as left:
         main.main(["resync", "shop", "--mode", "all"])
     assert left.value.code == 2
-    assert "{Export,Verify,Repair}" in capsys.readouterr().err
+    assert "{Export,Verify,Repair,Rollback}" in capsys.readouterr().err
 
 
 def test_two_that_ask_at_once_ask_twice(shop: Object, api: ApiStub) -> None:

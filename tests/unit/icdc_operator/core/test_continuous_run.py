@@ -119,6 +119,12 @@ def test_mode_and_tables_count_as_they_were_when_the_nonce_was_raised() -> None:
     assert get_question(second) == get_question(first)
 
 
+def test_a_rollback_needs_another_run_as_an_export_does() -> None:
+    for mode in ("Export", "Rollback"):
+        decision = decide(resync(mode, "shop.users"), NOW)
+        assert decision.actions == (StopRun(RUN.name, graceful=True),), mode
+
+
 @pytest.mark.parametrize("state", [TableState.PENDING, TableState.EXPORTING])
 def test_a_comparison_waits_until_its_tables_are_exported(state: TableState) -> None:
     world = resync("Verify", "shop.users")

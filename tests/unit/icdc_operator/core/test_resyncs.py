@@ -54,6 +54,16 @@ def test_mode_and_tables_that_are_taken_out_after_a_comparison_ask_for_nothing(m
         assert pipeline.plan(**tidied) == (None, None)
 
 
+def test_a_rollback_is_owed_like_a_reexport_and_no_comparison_follows() -> None:
+    pipeline = PlannedPipeline()
+    pipeline.plan(nonce=0)
+    owed = Reexport(nonce=1, tables=(ORDERS,), id=1002, rollback=True)
+    assert pipeline.plan(nonce=1, tables=[ORDERS], mode="Rollback") == (owed, None)
+    # What asked for it may be taken out of the spec; a later request replaces it.
+    assert pipeline.plan(nonce=1) == (owed, None)
+    assert pipeline.plan(nonce=2, mode="Verify") == (None, RunKind.VERIFY)
+
+
 def test_tables_that_are_taken_out_after_a_reexport_export_no_others() -> None:
     pipeline = PlannedPipeline()
     pipeline.plan(nonce=0)
