@@ -1,4 +1,7 @@
-"""Nonces of resync from the reconcile core to the index: a re-export is made once, and is made."""
+"""Nonces of resync from the reconcile core to the index: a re-export is made once, and is made.
+
+So is a rollback, which takes readers back to the index that a re-export has replaced.
+"""
 
 import shutil
 from collections.abc import Callable
@@ -7,8 +10,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from icdc_api.errors import TargetInvalid
 from icdc_api.status.conditions import ConditionType
 from icdc_spark.opensearch.client.connection import Connection
+from icdc_spark.opensearch.stores import dead_letters
 from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
@@ -134,6 +139,81 @@ def test_a_raised_nonce_counts_more_than_what_is_wrong_with_the_index(
     assert [table.reason for table in status.tables] == [None, None], status.tables
     assert served() == ["things0-000002", "things1-000001"]
     assert oracle.read_index(clean_indices, "things0").keys() == {"1", "2", "3"}
+
+
+TEXT = {"mapping": {"name": {"type": "text"}}}
+
+
+def test_readers_are_switched_back_and_forth_and_what_was_committed_since_is_applied(
+    pipeline: RepeatedPipeline,
+    tables: list[str],
+    served: Callable[[], list[str]],
+    lake: Lake,
+    clean_indices: str,
+) -> None:
+    one, other = pipeline.harness.resource["spec"]["tables"]
+    pipeline.run()
+    lake.sql(f"insert into lake.{tables[0]} values (3,'c')")
+    pipeline.run(tables=[one | TEXT, other])
+    assert served() == ["things0-000002", "things1-000001"]
+    for name in tables:
+        lake.sql(f"insert into lake.{name} values (4,'d')")
+    asked = {"resync": {"nonce": 1, "mode": "Rollback", "tables": tables}}
+    status = pipeline.run(**asked)
+    assert [table.reason for table in status.tables] == ["RollbackRefused", "RollbackRefused"]
+    refused = [str(table.message) for table in status.tables]
+    assert (
+        "asks for other documents than things0-000001 holds (the mapping overrides changed"
+        in refused[0]
+    )
+    assert "no earlier index of it is recorded" in refused[1]
+    assert served() == ["things0-000002", "things1-000001"]
+    # It is done once it can be; a request without names leaves the other table as it is.
+    status = pipeline.run(tables=[one, other])
+    assert [table.reason for table in status.tables] == [None, "RollbackRefused"]
+    assert served() == ["things0-000001", "things1-000001"]
+    assert "RolledBack" in pipeline.reported
+    status = pipeline.run(tables=[one | TEXT, other], resync={"nonce": 2, "mode": "Rollback"})
+    assert [table.reason for table in status.tables] == [None, None]
+    assert served() == ["things0-000002", "things1-000001"]
+    lake.sql(f"delete from lake.{tables[0]} where id = 1")
+    status = pipeline.run(resync={"nonce": 3, "mode": "Verify"})
+    assert all(table.verification and table.verification.equal for table in status.tables)
+    assert oracle.read_index(clean_indices, "things0").keys() == {"2", "3", "4"}
+    mapping = oracle.request(f"{clean_indices}/things0/_mapping")["things0-000002"]["mappings"]
+    assert mapping["properties"]["name"]["type"] == "text"
+
+
+def test_a_rollback_that_was_interrupted_is_finished_or_taken_back(
+    pipeline: RepeatedPipeline,
+    served: Callable[[], list[str]],
+    clean_indices: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pipeline.run()
+    pipeline.run(resync={"nonce": 1})
+
+    def fail(*_: object) -> int:
+        raise TargetInvalid("as if the driver had died here, and at once")
+
+    # From 2 to 1, which the next run finishes; then from 1 to 2, which another request replaces.
+    for nonce, moved, later in ((2, 1, {}), (3, 2, {"resync": {"nonce": 4, "mode": "Verify"}})):
+        with monkeypatch.context() as patched:
+            patched.setattr(dead_letters, "purge_older", fail)
+            status = pipeline.run(resync={"nonce": nonce, "mode": "Rollback"})
+        assert [table.reason for table in status.tables] == ["TargetInvalid", "TargetInvalid"]
+        assert served() == [f"things{table}-00000{moved}" for table in (0, 1)]
+        status = pipeline.run(**later)
+        assert [table.reason for table in status.tables] == [None, None]
+        assert served() == ["things0-000001", "things1-000001"]
+    limit = {"keepIndices": 0, **pipeline.harness.resource["spec"]["sink"]["opensearch"]}
+    pipeline.run(sink={"opensearch": limit})
+    assert not {"things0-000002", "things1-000002"} & oracle.request(f"{clean_indices}/_all").keys()
+    status = pipeline.run(resync={"nonce": 5, "mode": "Rollback"})
+    assert [table.reason for table in status.tables] == [None, None]
+    assert served() == ["things0-000001", "things1-000001"]
+    pipeline.run(resync={"nonce": 6})
+    assert served() == ["things0-000003", "things1-000003"], "no number is used again"
 
 
 def _make_again(pipeline: RepeatedPipeline) -> None:
