@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from icdc_testing.mutants.edits import Edit
 
 _EXPORT = "sparkapps/icdc_spark/replication/export.py"
-_NEXT = "sparkapps/icdc_spark/protocol/next_step.py"
+_POLICIES = "sparkapps/icdc_spark/protocol/policies.py"
 _CONTEXT = "sparkapps/icdc_spark/replication/context.py"
 _WATCH = "sparkapps/icdc_spark/opensearch/bulk/owner_watch.py"
 _RESYNCS = "operator/icdc_operator/core/asked/resyncs.py"
@@ -54,7 +54,7 @@ MUTATIONS = (
     _edit(
         "a nonce that was honoured before is not honoured again",
         range(70, 80),
-        _NEXT,
+        _POLICIES,
         "        return state.resync_id != self.resync_id\n",
         "        return self.resync_nonce > state.resync_nonce\n",
     ),

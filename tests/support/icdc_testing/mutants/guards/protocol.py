@@ -6,7 +6,9 @@ from icdc_testing.mutants.guard import Guard, GuardKind
 _DOCUMENT = "sparkapps/icdc_spark/protocol/state_document.py"
 _FIELDS = "sparkapps/icdc_spark/protocol/stored_fields.py"
 _STEP = "sparkapps/icdc_spark/protocol/next_step.py"
+_EARLIER = "sparkapps/icdc_spark/protocol/earlier_indices.py"
 _TESTS = "tests/unit/icdc_spark/protocol"
+_ROLLBACKS = f"{_TESTS}/test_rollbacks.py"
 _NODES = "sparkapps/icdc_spark/protocol/absent_nodes.py"
 _NODES_TESTS = f"{_TESTS}/test_absent_nodes.py"
 _TURN = f"{_TESTS}/test_state.py::test_a_step_out_of_turn_is_refused"
@@ -259,5 +261,21 @@ LISTED = (
         prevents="If a catalog answers with older metadata, the table is exported again.",
         edits=(Edit(_STEP, "    _refuse_older_metadata(inputs, policies)\n", ""),),
         tests=(f"{_TESTS}/test_older_metadata.py::test_older_metadata_is_waited_out",),
+    ),
+    Guard(
+        kind=GuardKind.IDENTITY,
+        name="records of a restored document are forgotten",
+        prevents="A rollback goes on from what an index was long ago.",
+        edits=(Edit(_EARLIER, "self.retained if is_trusted else []", "self.retained"),),
+        tests=(f"{_ROLLBACKS}::test_records_of_a_document_that_was_restored_are_forgotten",),
+    ),
+    Guard(
+        kind=GuardKind.ANCESTRY,
+        name="an index with a part of a batch is not used again",
+        prevents="Documents of a batch that was given up stay, although the table changed back.",
+        edits=(Edit(_EARLIER, "if self.intent is not None:", "if False:"),),
+        tests=(
+            f"{_ROLLBACKS}::test_an_index_that_does_not_equal_its_snapshot_is_never_served_again",
+        ),
     ),
 )
