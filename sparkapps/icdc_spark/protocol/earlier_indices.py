@@ -11,11 +11,12 @@ is removed: what it says is true only while nobody writes the index. Example, by
     3                 2, 1                              a rollback
     1                 2, 3
 
-With two indices to retain, the next export would remove 2: readers used it least recently. It must
-not know whether an index is still as it was recorded.
+With two indices to retain, the next export would remove 2: readers used it least recently. What
+cannot be used again counts for nothing: readers get the last index that can, and it goes last. It
+must not know whether an index is still as it was recorded.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any, Self
 
 from icdc_api import naming
@@ -41,6 +42,49 @@ class EarlierIndices(StoredFields):
         names = [self.index, self.intent.index if self.intent else None, *self.previous_indices]
         return max(self.last_index_number, *(self._parse_number(name) for name in names))
 
+    @property
+    def earlier(self) -> RetainedIndex | None:
+        """The index that a rollback gives to readers: of those that can be used again the last.
+
+        While an export is open it may be the served one, which readers then keep.
+        """
+        usable = [record for record in self.retained if record.problem is None]
+        return usable[-1] if usable else None
+
+    @property
+    def is_rolled_back(self) -> bool:
+        """True from a rollback until the table's changes up to then are applied again."""
+        if self.applied is None or self.rolled_back_number is None:
+            return False
+        # In format 1 all sequence numbers are 0, so only the first batch is known to follow one.
+        is_first = self.last_ordinal > self.applied.ordinal
+        return is_first or self.applied.sequence_number < self.rolled_back_number
+
+    @property
+    def is_switching(self) -> bool:
+        """True from a rollback until a batch begins: readers may not have the index yet."""
+        if self.applied is None or self.rolled_back_number is None or self.intent is not None:
+            return False
+        return self.last_ordinal > self.applied.ordinal
+
+    def find_reason_to_stay(self, table_uuid: str, readable: Container[str] | None) -> str | None:
+        """Return why a rollback of all tables is not about this one, as a clause; None if it is.
+
+        `readable`: the snapshots that can still be read; None where none will be.
+        """
+        earlier = self.earlier
+        if earlier is None and self.retained:
+            last = self.retained[-1]
+            return f"{last.index} cannot be used again, because {last.problem}"
+        if earlier is None:
+            return "no earlier index of it is recorded (see sink.opensearch.keepIndices)"
+        if earlier.source.uuid != table_uuid:
+            return f"the table was created again since readers used {earlier.index}"
+        snapshot = earlier.applied.snapshot_id
+        if snapshot and readable is not None and snapshot not in readable:
+            return f"snapshot {snapshot}, which {earlier.index} equals, has expired or was removed"
+        return None
+
     def with_previous(self, indices: Iterable[str], *, now: str) -> Self:
         """Remember indices that readers may be using now, whatever the document had of them."""
         # The current index is served by definition, and must never be taken for an older one.
@@ -56,9 +100,9 @@ class EarlierIndices(StoredFields):
     def list_surplus(self, retained: int) -> list[str]:
         """Return the older indices but the last `retained` of them that readers used.
 
-        First go those without a record, and those whose content is not known, by number.
+        First go those without a record, and those that cannot be used again, by number.
         """
-        used = {r.index: at for at, r in enumerate(self.retained) if r.histories is not None}
+        used = {r.index: at for at, r in enumerate(self.retained) if r.problem is None}
         by_use = sorted(
             self.previous_indices,
             key=lambda name: (used.get(name, -1), self._parse_number(name), name),
@@ -90,15 +134,15 @@ class EarlierIndices(StoredFields):
         )
         return self._with(now, retained=[*others, record][-MAX_RETAINED_INDICES:])
 
-    def roll_back(self, shards: Shards, loss: str | None, *, now: str) -> Self:
-        """Make the retained index that readers used last the served one; the other is retained.
+    def roll_back(self, shards: Shards, loss: str | None, *, number: int = 0, now: str) -> Self:
+        """Make `earlier` the served index; the other one is retained.
 
-        `shards`: its primaries as they are now. `loss`: as for `retain_served`. An open intent is
-        abandoned: a batch with the index that is left, an export with the index that it fills.
+        `shards`: its primaries as they are now. `loss`: as for `retain_served`. `number`: the last
+        sequence number of the table. An open intent is abandoned: a batch with the index that is
+        left, an export with the index that it fills.
         """
-        document = self.retain_served(loss, now=now)
-        earlier = self.retained[-1] if self.retained else None
-        if earlier is None or earlier.problem is not None:
+        document, earlier = self.retain_served(loss, now=now), self.earlier
+        if earlier is None:
             raise Bug(f"State of {self.alias!r}: readers cannot be switched back to an index.")
         older = {*self.previous_indices, self.index} - {None, earlier.index}
         count = earlier.duplicates
@@ -113,6 +157,8 @@ class EarlierIndices(StoredFields):
             intent=None,
             duplicates=RecordedDuplicates(count=count, samples=[]) if count else None,
             totals=self.totals.add(Totals()),
+            rolled_back_number=number,
+            fault=None,
             absent_nodes=[],
             # A late write of what is left must never find another index under that name.
             last_index_number=self.last_number,
@@ -123,7 +169,7 @@ class EarlierIndices(StoredFields):
     def _find_problem(self) -> str | None:
         """Return why the served index could not be used again, as a clause; None if it can be."""
         if self.shards is None:
-            return "an earlier version recorded too little of it"
+            return "an earlier version of the operator recorded too little of it"
         if self.intent is not None:
             return "it was left while a batch was under way"
         if self.absent_nodes:

@@ -8,7 +8,7 @@ would differ is rebuilt, not patched. The first line that applies decides:
     none, or nothing applied          mode StreamOnly                  BEGIN
     none, or nothing applied                                           EXPORT
     any                               the metadata is older than it    SourceUnavailable
-    any                               a rollback is asked for          ROLLBACK (*), or
+    any that is trusted               a rollback is asked for          ROLLBACK (*), or
                                                                        RollbackRefused
     batch open, or none               table, index or snapshot lost    EXPORT, or Gap
     any                               a re-export is asked for         EXPORT (*)
@@ -54,7 +54,7 @@ class StepKind(StrEnum):
     CHANGELOG = "Changelog"
     """Write the difference of two snapshots."""
     ROLLBACK = "Rollback"
-    """Switch readers back to the index before, or note that there is none."""
+    """Switch readers back to an earlier index, or note that this means nothing."""
     COMPLETE = "Complete"
     """Nothing to write ever again (ExportOnly)."""
     WAIT = "Wait"
@@ -73,6 +73,8 @@ class Step:
     """The snapshot that the index will equal; None for the empty table."""
     intent: Intent | None = None
     """The open intent to replay; None for any other step."""
+    index: str | None = None
+    """The index that readers get again; None if a rollback leaves them where they are."""
     export_waits: bool = False
     """True if an export is due that may not write yet."""
     reason: str = ""
@@ -103,6 +105,8 @@ class StepInputs:
     """The snapshots that can still be read."""
     index_loss: str | None
     """Why index and state document do not belong together any more; None if they do."""
+    is_trusted: bool = True
+    """False if the state document may be an older copy, so that any index may be missing in it."""
     rollback_refusal: str | None = None
     """Why readers cannot be switched back, as a clause; None if they can, or nobody asks for it."""
 
@@ -120,7 +124,8 @@ def choose_step(inputs: StepInputs, policies: Policies) -> Step:
     # An index that is complete is served first, which takes one request.
     serves_first = _is_swapping(state) and not inputs.index_loss
     # Before all that concerns the index which is left: it may be why somebody asks.
-    if policies.owe_rollback(state) and not serves_first:
+    # A document that is a copy may name an index as earlier that was written since: it is a gap.
+    if policies.owe_rollback(state) and inputs.is_trusted and not serves_first:
         return _roll_back(inputs, state, policies)
     # An open export needs nothing of the old index or snapshot: a loss there changes nothing.
     rebuilding = state.intent is not None and state.intent.kind is IntentKind.EXPORT
@@ -194,20 +199,21 @@ def _refuse_older_metadata(inputs: StepInputs, policies: Policies) -> None:
 
 
 def _roll_back(inputs: StepInputs, state: StateDocument, policies: Policies) -> Step:
-    refusal = inputs.rollback_refusal
-    if not state.retained:
-        # Of all tables that have one: those without go on, and the request is over for them.
-        if not policies.is_named:
-            return Step(kind=StepKind.ROLLBACK, reason="a rollback was requested, of other tables")
-        refusal = "no earlier index of it is recorded (see sink.opensearch.keepIndices)"
-    if refusal:
+    # A complete export reads the table no more.
+    readable = None if policies.export_only else inputs.readable
+    earlier, unfit = state.earlier, state.find_reason_to_stay(inputs.table_uuid, readable)
+    # Named, a table is switched back also where only another export brings it up to date. Before
+    # its first export is complete there is nothing that anybody could mean.
+    if unfit and (state.applied is None or not policies.is_named):
+        return Step(kind=StepKind.ROLLBACK, reason=f"a rollback was requested, but {unfit}")
+    refusal = inputs.rollback_refusal if earlier else unfit
+    if earlier is None or refusal:
         raise RollbackRefused(
             f"Table {inputs.table}: readers stay on index {state.index}: {refusal}. The table "
             "waits until that is changed, or another request of spec.resync replaces the rollback."
         )
-    return Step(
-        kind=StepKind.ROLLBACK, reason=f"a rollback to {state.retained[-1].index} was requested"
-    )
+    reason = f"a rollback to {earlier.index} was requested"
+    return Step(kind=StepKind.ROLLBACK, index=earlier.index, reason=reason)
 
 
 def _find_loss(inputs: StepInputs, policies: Policies) -> str | None:

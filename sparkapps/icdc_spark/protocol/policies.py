@@ -39,6 +39,15 @@ class Policies:
         # It depends on what came before it, so it is not made where it may have been made already.
         return self.is_rollback and self.resync_id is not None and self._owe(state)
 
+    def ends_with_export(self, state: StateDocument, *, is_trusted: bool) -> bool:
+        """Return whether an export that begins now is the end of the request.
+
+        Of a rollback it is where nothing is left to go back to: readers had no index yet, or the
+        document is not `is_trusted` and may name any.
+        """
+        is_void = state.applied is None or not is_trusted
+        return self.owe_reexport(state) or (is_void and self.owe_rollback(state))
+
     def _owe(self, state: StateDocument) -> bool:
         if self.resync_nonce == 0:
             return False

@@ -99,7 +99,7 @@ class StateDocument(EarlierIndices):
         changes: dict[str, Any] = {}
         if intent.kind is IntentKind.EXPORT:
             # Requests inside absent nodes name the old index, too.
-            changes = {"shards": None, "absent_nodes": []}
+            changes = {"shards": None, "absent_nodes": [], "fault": None}
         return self._with(now, intent=intent, last_ordinal=intent.ordinal, **changes)
 
     def with_nodes(self, nodes: Mapping[str, int], absent: Mapping[str, int], *, now: str) -> Self:
@@ -175,6 +175,7 @@ class StateDocument(EarlierIndices):
                 "index": intent.index,
                 "index_uuid": intent.index_uuid,
                 "shards": intent.shards,
+                "rolled_back_number": None,
                 "previous_indices": self._pick_newest(map(str, older)),
             }
         if shards is not None:
@@ -215,6 +216,10 @@ class StateDocument(EarlierIndices):
     def trust(self, store_history: str, *, now: str) -> Self:
         """Trust the document again: an export begins, for which nothing that it missed matters."""
         return self._with(now, revision=None, store_history=store_history)
+
+    def with_fault(self, fault: str, *, now: str) -> Self:
+        """Record that what the index holds that is written is unknown, until there is another."""
+        return self._with(now, fault=fault)
 
     def distrust(self, *, now: str) -> Self:
         """Mark what it says of the index as wrong, by a revision that it could not have."""

@@ -80,6 +80,11 @@ class StoredFields(Part):
     retained: list[RetainedIndex] = Field(default_factory=list, max_length=MAX_RETAINED_INDICES)
     """Those of them whose end is known, the one that readers used last at the end. While an export
     is open, that is `index`. None in documents of older versions."""
+    rolled_back_number: Count | None = None
+    """The last sequence number of the table at the last rollback; None if an export has followed.
+    While less is applied, no export takes the place of changes."""
+    fault: Text | None = None
+    """Why nobody knows what the index holds that is written, as a clause; None if it is known."""
     absent_nodes: list[AbsentNode] = Field(default_factory=list, max_length=MAX_NODES)
     """Nodes that may come back with requests for `index`, or for that of an open export."""
     revision: Count | None = None

@@ -236,7 +236,8 @@ class TableContext:
         target = replace(self.build_target(intent, version), settles_dead_letters=settles)
         ask, note = self.is_superseded, self.note_progress
         # Recorded: a repetition finds its own writes, and would take them for right.
-        altered = partial(self.distrust, Gap("An ingest pipeline changed documents."))
+        fault = "an ingest pipeline changed documents while a batch was written"
+        altered = partial(self.record_fault, fault, Gap(f"{self.table.name}: {fault}."))
         result = write(lines, target, is_superseded=ask, note_progress=note, note_altered=altered)
         # A request without an answer may be applied later, over what the next batch writes.
         if result.ambiguous or failed_before:
@@ -267,7 +268,12 @@ class TableContext:
             closed=threading.Event(),
         )
 
-    def distrust(self, error: Fenced | Gap) -> None:
+    def record_fault(self, fault: str, error: Gap) -> None:
+        """Record why the content of the index that is written is unknown; `error` if another's."""
+        stored = self.require_ours(error)
+        self.store.replace(stored, stored.document.with_fault(fault, now=format_instant()))
+
+    def distrust(self, error: Fenced) -> None:
         """Have the state document count as put back from a copy, until an export begins."""
         # Read again: its last change may be lost as well.
         stored = self.require_ours(error)

@@ -148,8 +148,10 @@ def _record_intent(
     Nothing that readers may be using is deleted, whatever the state document has forgotten.
     `miscounts`: exports in a row before this one whose count was wrong.
     """
-    context, state = work.context, index_check.retain_served(stored, work.served)
-    client, abandoned = context.client, state.intent
+    context, client, state = work.context, work.context.client, stored.document
+    abandoned, history = state.intent, identity.read_store_history(client)
+    is_trusted = index_check.is_trusted(stored, history)
+    state = state.retain_served(work.served.loss, is_trusted=is_trusted, now=format_instant())
     serving = aliases.check_free(client, context.ownership, recorded=list_recorded_indices(state))
     # Before the intent is recorded: a crash between the two leaves a tag too many, which expires,
     # and not a snapshot that expires while it is exported.
@@ -178,12 +180,10 @@ def _record_intent(
     # One change, so that the number of the abandoned index is remembered at every moment.
     state = state if abandoned is None else state.abandon(now=format_instant())
     # Whatever the document has missed, an export does not build on it.
-    state = state.trust(identity.read_store_history(client), now=format_instant())
-    state = state.with_previous(serving, now=format_instant()).with_intent(
-        intent, now=format_instant()
-    )
+    state = state.trust(history, now=format_instant()).with_previous(serving, now=format_instant())
+    state = state.with_intent(intent, now=format_instant())
     policies = context.build_policies()
-    if policies.owe_reexport(state):
+    if policies.ends_with_export(state, is_trusted=is_trusted):
         # From here on the request is honoured: a restart continues this export.
         state = state.with_resync(policies.resync_nonce, policies.resync_id, now=format_instant())
     stored = context.store.replace(stored, state)

@@ -7,19 +7,23 @@ Each step may be repeated, so a crash anywhere is repaired by the next run. The 
     3. the state document advances  from here on batches write into the new index
     4. older indices are deleted    never before 1, or readers would see nothing
 
-A rollback takes the same steps towards a retained index. The request for it is recorded with 3: a
-run that finds it unrecorded begins at 1 again; if another request has replaced it, `alias_check`
-moves the alias back. Nothing is written into the retained index before 3. It must not know how an
-index was filled, nor whether it may be used again.
+A rollback stores the state document first, which names the retained index as served, honours the
+request and remembers what is left; only then 1, 2 and 4 follow. If the run dies in between, the
+next one finds a document of which readers know nothing yet and takes these steps again, before
+anything is written. So no batch ever writes into an index that the document does not name, and no
+request is made twice. Only the half-filled index of an export that was given up may stay until the
+next export. It must not know how an index was filled, nor whether it may be used again.
 """
 
 import logging
 
-from icdc_api.errors import Bug
+from icdc_api.errors import Bug, TargetReadOnly, TargetUnavailable
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.opensearch.stores import aliases, dead_letters, identity, indices
+from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_spark.opensearch.stores.state_store import Stored
+from icdc_spark.protocol.next_step import Step
 from icdc_spark.protocol.state_document import Intent, StateDocument, Totals
 from icdc_spark.replication import pins
 from icdc_spark.replication.applied import build_applied, format_instant
@@ -64,36 +68,35 @@ def serve(
     stored = context.store.replace(stored, state)
     # After the advance: until then the tag of the open batch retains the snapshot.
     pins.pin(context, table, intent.to)
+    # An older index may be the one that a rollback, which is due next, gives to readers.
+    if context.build_policies().owe_rollback(stored.document):
+        return stored
     return delete_surplus(context, stored)
 
 
 def roll_back(
-    context: TableContext, table: IcebergTable, stored: Stored, served: IndexCheck
+    context: TableContext, table: IcebergTable, stored: Stored, step: Step, served: IndexCheck
 ) -> Stored:
-    """Switch readers back to the retained index that they used last; return the new state.
+    """Switch readers back to the index of the step; return the new state.
 
-    `served`: the index that they leave, which is retained in its turn. Of a table that has none
-    only the request is recorded.
+    `served`: the index that they leave, which is retained in its turn. Where the step names no
+    index, only the request is recorded.
     """
     state, policies = stored.document, context.build_policies()
     done = state.with_resync(policies.resync_nonce, policies.resync_id, now=format_instant())
-    if not state.retained:
-        LOG.info("%s: no earlier index is recorded; readers stay", context.table.name)
+    earlier = state.earlier
+    if step.index is None or earlier is None:
+        LOG.info("%s: readers stay: %s", context.table.name, step.reason)
         return context.store.replace(stored, done)
-    index, uuid = state.retained[-1].index, state.retained[-1].index_uuid
-    now = identity.check_identity(context.client, index, uuid or "")
-    aliases.move_alias(
-        context.client,
-        context.ownership,
-        index,
-        require_owner=lambda: require_owner(context, state),
-        recorded=list_recorded_indices(state),
-    )
-    # They are about the index that is left, and what this one refused is known no more.
-    dead_letters.purge_older(context.client, context.ownership, state.last_ordinal + 1)
-    done = done.roll_back(now.shards, served.loss, now=format_instant())
+    now = identity.check_identity(context.client, earlier.index, earlier.index_uuid or "")
+    recorded = list_recorded_indices(state)
+    # Before anything is stored: AliasTaken leaves all as it is.
+    aliases.check_free(context.client, context.ownership, recorded=recorded)
+    number = table.last_sequence_number
+    done = done.roll_back(now.shards, served.loss, number=number, now=format_instant())
     stored = context.store.replace(stored, done)
-    LOG.warning("%s: readers are switched back to %s", context.table.name, index)
+    LOG.warning("%s: readers are switched back to %s", context.table.name, earlier.index)
+    finish_rollback(context, done, recorded)
     context.reporter.set(rolled_back_at=get_utc_now())
     abandoned = state.intent.index if state.intent else None
     if abandoned is not None and abandoned not in (done.index, *done.previous_indices):
@@ -103,6 +106,38 @@ def roll_back(
     if applied is not None and int(applied) in table.snapshots:
         pins.pin(context, table, applied)
     return delete_surplus(context, stored)
+
+
+def repeat_rollback(context: TableContext, state: StateDocument) -> None:
+    """Finish the rollback that a run before has stored and perhaps nothing more, if one was."""
+    if not state.is_switching or state.index is None:
+        return
+    try:
+        now = identity.identify(context.client, state.index)
+    except (TargetReadOnly, TargetUnavailable):
+        return  # Said when the table is observed, unless a re-export is asked for.
+    # Where the index is not the one that was stored, this is a gap like any other.
+    if identity.find_loss(state.index, now, state.index_uuid or "", None):
+        return
+    if finish_rollback(context, state, list_recorded_indices(state)):
+        LOG.warning("%s: readers are switched back to %s", context.table.name, state.index)
+        context.reporter.set(rolled_back_at=get_utc_now())
+
+
+def finish_rollback(
+    context: TableContext, state: StateDocument, recorded: list[PhysicalIndex]
+) -> bool:
+    """Do what follows once a rollback is stored; return whether readers had another index."""
+    left = aliases.move_alias(
+        context.client,
+        context.ownership,
+        state.index or "",
+        require_owner=lambda: require_owner(context, state),
+        recorded=recorded,
+    )
+    # They are about the index that is left, and what this one refused is known no more.
+    dead_letters.purge_older(context.client, context.ownership, state.last_ordinal + 1)
+    return bool(left)
 
 
 def delete_ours(context: TableContext, index: str) -> None:

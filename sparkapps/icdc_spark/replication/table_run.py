@@ -110,6 +110,7 @@ class TableRun:
         stored = context.store.replace(stored, claimed)
         # Not before the claim: an older run goes on until it finds that it lost the document.
         context.outwait_older_runs(stored.document)
+        export_swap.repeat_rollback(context, stored.document)
         return node_check.take_over(context, stored)
 
     def _check_index(self, observation: TableObservation) -> TableObservation:
@@ -139,11 +140,13 @@ class TableRun:
         return replace(step, to_id=str(end))
 
     def _roll_back(self, observation: TableObservation) -> StepKind:
-        """Switch readers back; the alias is not checked before, as it may be moved already."""
+        """Switch readers back, whatever the alias points to now."""
         stored, self._stored = observation.stored, None
         if stored is not None:
             table, served = observation.table, observation.index
-            self._stored = export_swap.roll_back(self.context, table, stored, served)
+            self._stored = export_swap.roll_back(
+                self.context, table, stored, observation.step, served
+            )
         return StepKind.ROLLBACK
 
     def _settle(self, observation: TableObservation) -> None:

@@ -103,15 +103,18 @@ def restore(
     """Put the alias back where it does not point to `index` alone; return what was wrong.
 
     Makes one request where nothing is. Raises AliasTaken where one of the indices is not ours
-    (`recorded` as for `check_free`). `require_owner` raises Fenced if another run has taken over,
-    which may have moved the alias by right.
+    (`recorded` as for `check_free`). Other aliases of those that are recorded move along, as by
+    `move_alias`: a rollback may have ended before it. `require_owner` raises Fenced if another run
+    has taken over, which may have moved the alias by right.
     """
     pointing = _read_pointing(client, owner.alias)
     problem = _find_problem(owner.alias, index, pointing)
     if problem is not None:
         _require_ours(client, owner, pointing, recorded)
         require_owner()
-        _move(client, owner.alias, pointing=pointing, to_index=index, others=[])
+        left = sorted({one.name for one in recorded} & set(pointing) - {index})
+        others = _build_other_actions(client, owner.alias, left, index)
+        _move(client, owner.alias, pointing=pointing, to_index=index, others=others)
         require_owner()
     return problem
 

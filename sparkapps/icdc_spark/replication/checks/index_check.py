@@ -24,7 +24,7 @@ from icdc_spark.opensearch.stores import identity
 from icdc_spark.opensearch.stores.identity import Identity
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.absent_nodes import describe_returned
-from icdc_spark.protocol.state_document import IntentKind, StateDocument
+from icdc_spark.protocol.state_document import IntentKind
 from icdc_spark.replication.applied import format_instant
 from icdc_spark.replication.context import TableContext
 
@@ -64,11 +64,18 @@ def compare_with_index(client: Client, stored: Stored | None) -> IndexCheck:
         )
         return IndexCheck(loss=loss or restored, store_changed=True, identity=now)
     if not stored.is_original:
-        loss = loss or (
-            "the state document was restored from a copy, or is older than the index, or the index "
-            "lost writes while a batch was written"
-        )
-    return IndexCheck(loss=loss or describe_returned(state.absent_nodes), identity=now)
+        loss = loss or ("the state document was restored from a copy, or is older than the index")
+    loss = loss or state.fault or describe_returned(state.absent_nodes)
+    return IndexCheck(loss=loss, identity=now)
+
+
+def is_trusted(stored: Stored, store_history: str) -> bool:
+    """Return whether no later document than this one was ever stored.
+
+    `store_history`: that of icdc-state now, which `compare_with_index` does not know where the
+    index is missing or blocked.
+    """
+    return stored.is_original and stored.document.store_history in (None, store_history)
 
 
 def record_shards(context: TableContext, stored: Stored, check: IndexCheck) -> Stored:
@@ -84,12 +91,6 @@ def record_shards(context: TableContext, stored: Stored, check: IndexCheck) -> S
     now = check.identity
     recorded = state.record_shards(now.shards, now.store_history, now=format_instant())
     return context.store.replace(stored, recorded)
-
-
-def retain_served(stored: Stored, check: IndexCheck) -> StateDocument:
-    """Return the document with a record of the index that an export is about to replace."""
-    is_trusted = stored.is_original and not check.store_changed
-    return stored.document.retain_served(check.loss, is_trusted=is_trusted, now=format_instant())
 
 
 def withdraw(context: TableContext, error: Fenced) -> None:

@@ -124,12 +124,13 @@ def _read_whole(
         if time.monotonic() >= give_up:
             break
         time.sleep(_POLL_SECONDS)
-    gap = Gap(
-        f"It cannot be known what {intent.index!r} holds: the index {intent.index} lost writes "
-        f"that it had acknowledged while a batch was written, at least {lost}."
+    loss = (
+        f"the index {intent.index} lost writes that it had acknowledged while a batch was written, "
+        f"at least {lost}"
     )
+    gap = Gap(f"It cannot be known what {intent.index!r} holds: {loss}.")
     # Recorded, since it shows this once: when the batch is repeated, nothing is acknowledged anew.
-    context.distrust(gap)
+    context.record_fault(loss, gap)
     raise gap
 
 

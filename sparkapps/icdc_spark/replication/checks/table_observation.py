@@ -28,7 +28,7 @@ from icdc_spark.iceberg.jvm.session import make_case_sensitive
 from icdc_spark.iceberg.table.cached_table import CachedTable
 from icdc_spark.iceberg.table.expressions import build_analyser
 from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
-from icdc_spark.opensearch.stores import indices
+from icdc_spark.opensearch.stores import identity, indices
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol import next_step
 from icdc_spark.protocol.export_wait import choose_meanwhile
@@ -116,9 +116,9 @@ class TableObserver:
             if state is None or not (policies.owe_reexport(state) or policies.owe_rollback(state)):
                 raise
             index = IndexCheck(loss=f"the index cannot be read ({error.message})")
-        refusal = None
-        if stored and policies.owe_rollback(stored.document):
-            refusal = rollback_check.find_refusal(context, stored, documents)
+        is_trusted, refusal = True, None
+        if stored and compare_index and policies.owe_rollback(stored.document):
+            is_trusted, refusal = self._check_rollback(stored, documents)
         inputs = StepInputs(
             state=state,
             table=context.table.name,
@@ -130,6 +130,7 @@ class TableObserver:
             spec_change=compatibility.reason,
             readable=frozenset(str(snapshot_id) for snapshot_id in table.snapshots),
             index_loss=index.loss,
+            is_trusted=is_trusted,
             rollback_refusal=refusal,
         )
         step = next_step.choose_step(inputs, policies)
@@ -157,7 +158,10 @@ class TableObserver:
         return table, current, self._resolve_documents(schema)
 
     def choose_cheaper(self, observation: TableObservation) -> TableObservation:
-        """Return the observation, with an export as its step if the spec prefers one to changes."""
+        """Return the observation, with an export as its step if the spec prefers one to changes.
+
+        Not after a rollback, which it would undo, before its changes are applied again.
+        """
         context, step = self.context, observation.step
         above = context.spec.changelog.rebuild_above
         # StreamOnly wants no rows from before its start, which an export would write.
@@ -166,6 +170,8 @@ class TableObserver:
             return observation
         # What follows an empty table is all new: an export would write the same.
         if step.from_id is None or step.to_id is None:
+            return observation
+        if observation.stored is None or observation.stored.document.is_rolled_back:
             return observation
         reason = batches.find_reason_to_rebuild(
             observation.table,
@@ -210,6 +216,12 @@ class TableObserver:
             analyse = build_analyser(self.session, name)
             self._documents[schema] = resolve_spec(name, schema, wishes, analyse)
         return self._documents[schema]
+
+    def _check_rollback(self, stored: Stored, documents: DocumentSpec) -> tuple[bool, str | None]:
+        """Return whether the document is trusted, and why there can be no rollback, as a clause."""
+        if not index_check.is_trusted(stored, identity.read_store_history(self.context.client)):
+            return False, None
+        return True, rollback_check.find_refusal(self.context, stored.document, documents)
 
     def _compare_spec(
         self, state: StateDocument | None, documents: DocumentSpec, *, is_intact: bool

@@ -1,66 +1,35 @@
-"""Readers are switched back: when, to which index, and what the state document has of it then."""
-
-from dataclasses import replace
-from typing import Any
+"""What the state document has of earlier indices, and of a rollback to one of them."""
 
 import pytest
 
-from icdc_api.errors import Bug, RollbackRefused, SourceUnavailable
-from icdc_spark.protocol.export_wait import choose_meanwhile
-from icdc_spark.protocol.next_step import Step, StepInputs, StepKind, choose_step
+from icdc_api.errors import Bug
 from icdc_spark.protocol.policies import Policies
-from icdc_spark.protocol.state_document import Shards, StateDocument
+from icdc_spark.protocol.state_document import StateDocument
+from icdc_testing.target.replaced_indices import (
+    FIRST,
+    LEFT,
+    SECOND,
+    SPOILT,
+    THIRD,
+    THREE,
+    TWO,
+    begin_export,
+    describe,
+    follow,
+    make_later,
+    replace_index,
+    roll_back,
+)
 from icdc_testing.target.state_documents import (
     NOW,
-    SHARDS,
-    make_applied,
     make_changelog,
+    make_empty,
     make_export,
     make_state_after_export,
-    make_swapping,
 )
-from icdc_testing.target.step_cases import CHANGED, INDEX_MISSING, OLDER, ROLLBACK, make_view
+from icdc_testing.target.step_cases import RESYNC, ROLLBACK
 
 pytestmark = pytest.mark.unit
-
-FIRST, SECOND, THIRD = (f"orders-{number:06d}" for number in (1, 2, 3))
-LATER_SHARDS = Shards(histories="abc", max_seq_nos=[20, 3])
-
-
-def begin(document: StateDocument, number: int, *, loss: str | None = None) -> StateDocument:
-    """Return the document with an export into the index of that number open."""
-    document = document.retain_served(loss, now=NOW)
-    if document.intent is not None:
-        document = document.abandon(now=NOW)
-    ordinal = document.last_ordinal + 1
-    return document.with_intent(make_export(ordinal, f"orders-{number:06d}", "80"), now=NOW)
-
-
-def complete(document: StateDocument) -> StateDocument:
-    """Return the document once its export is written, and its alias may move."""
-    for chunk in (0, 1):
-        document = document.complete_chunk(chunk, rows=1, now=NOW)
-    return document.begin_swap(shards=LATER_SHARDS, now=NOW)
-
-
-def replace_index(
-    document: StateDocument, number: int, *, loss: str | None = None
-) -> StateDocument:
-    """Return the document after an export into the index of that number."""
-    document = complete(begin(document, number, loss=loss))
-    return document.advance(make_applied(document.last_ordinal, "80"), now=NOW)
-
-
-def roll_back(document: StateDocument) -> StateDocument:
-    return document.roll_back(SHARDS, None, now=NOW)
-
-
-def describe(document: StateDocument) -> tuple[str | None, list[str]]:
-    return document.index, [record.index for record in document.retained]
-
-
-TWO = replace_index(make_state_after_export(), 2)
-THREE = replace_index(TWO, 3)
 
 
 def test_a_rollback_gives_the_index_back_with_all_that_was_known_of_it() -> None:
@@ -87,9 +56,12 @@ def test_a_rollback_gives_the_index_back_with_all_that_was_known_of_it() -> None
         # The index that was served last is the next one, whatever its number.
         (replace_index(roll_back(TWO), 3), THIRD, [SECOND, FIRST]),
         # An open export is ended, and what it would have replaced is served on.
-        (begin(make_state_after_export(), 2), FIRST, [FIRST]),
-        (roll_back(begin(TWO, 3)), SECOND, [FIRST]),
-        (roll_back(begin(begin(TWO, 3), 4)), SECOND, [FIRST]),
+        (begin_export(make_state_after_export(), 2), FIRST, [FIRST]),
+        (roll_back(begin_export(TWO, 3)), SECOND, [FIRST]),
+        (roll_back(begin_export(begin_export(TWO, 3), 4)), SECOND, [FIRST]),
+        # What cannot be used again is passed over.
+        (roll_back(SPOILT), FIRST, [SECOND, THIRD]),
+        (roll_back(begin_export(TWO, 3, loss="it was restored")), FIRST, [SECOND]),
     ],
 )
 def test_the_index_that_readers_used_last_is_the_next_one(
@@ -108,8 +80,10 @@ def test_the_index_that_readers_used_last_is_the_next_one(
         (replace_index(roll_back(TWO), 3), 1, [SECOND]),
         # Without records, as of an older version: by number.
         (TWO.model_copy(update={"retained": []}).with_previous([THIRD], now=NOW), 1, [FIRST]),
-        # What cannot be used again makes room for what can be.
-        (replace_index(TWO, 3, loss="it was deleted"), 1, [SECOND]),
+        # What cannot be used again makes room for what can be, whatever is known of it.
+        (SPOILT, 1, [SECOND]),
+        (replace_index(TWO.model_copy(update={"absent_nodes": [LEFT]}), 3), 1, [SECOND]),
+        (replace_index(THREE, 4, loss="it was restored"), 2, [THIRD]),
     ],
 )
 def test_what_readers_used_least_recently_is_removed_first(
@@ -119,7 +93,7 @@ def test_what_readers_used_least_recently_is_removed_first(
 
 
 def test_a_number_that_was_left_is_never_used_again() -> None:
-    document = roll_back(begin(TWO, 3))
+    document = roll_back(begin_export(TWO, 3))
     assert document.last_number == 3
     assert (
         roll_back(replace_index(document, 4)).without_previous("orders-000004", now=NOW).last_number
@@ -172,81 +146,60 @@ def test_records_of_a_document_that_was_restored_are_forgotten() -> None:
 
 
 def test_nodes_that_left_with_requests_for_the_other_index_do_not_matter_any_more() -> None:
-    batch = make_changelog(3, from_="80").model_copy(
-        update={"index": SECOND, "index_uuid": f"uuid of {SECOND}"}
+    left = (
+        TWO.with_intent(make_later(3), now=NOW).with_nodes({}, {"a": 1}, now=NOW).abandon(now=NOW)
     )
-    left = TWO.with_intent(batch, now=NOW).with_nodes({}, {"a": 1}, now=NOW).abandon(now=NOW)
     after = roll_back(left)
     assert (after.absent_nodes, after.intent) == ([], None)
     # But they do if readers shall have that index again.
     assert "a node that left the cluster" in (after.retained[-1].problem or "")
 
 
-def make_step(index: str) -> Step:
-    return Step(kind=StepKind.ROLLBACK, reason=f"a rollback to {index} was requested")
-
-
-NAMED = replace(ROLLBACK, is_named=True)
-
-
-@pytest.mark.parametrize(
-    ("document", "policies", "seen", "wanted"),
-    [
-        (TWO, ROLLBACK, {}, make_step(FIRST)),
-        (TWO, NAMED, {}, make_step(FIRST)),
-        # What is wrong with the index that is left may be why somebody asks.
-        (TWO, ROLLBACK, CHANGED, make_step(FIRST)),
-        (TWO, ROLLBACK, INDEX_MISSING, make_step(FIRST)),
-        (TWO.with_intent(make_export(3, THIRD), now=NOW), ROLLBACK, {}, make_step(FIRST)),
-        (begin(TWO, 3), ROLLBACK, {}, make_step(SECOND)),
-        # Complete and intact it is served first, and left in the next step.
-        (complete(begin(TWO, 3)), ROLLBACK, {}, StepKind.REPLAY),
-        (complete(begin(TWO, 3)), ROLLBACK, INDEX_MISSING, make_step(SECOND)),
-        # Once, and only where it is known that it was not made before.
-        (TWO.with_resync(1, 77, now=NOW), ROLLBACK, {}, StepKind.CHANGELOG),
-        (TWO, replace(ROLLBACK, resync_id=None), {}, StepKind.CHANGELOG),
-        # No names are no order to all: a table that has nothing to go back to goes on.
-        (make_state_after_export(), ROLLBACK, {}, "a rollback was requested, of other tables"),
-        (make_swapping(), ROLLBACK, {}, StepKind.REPLAY),
-    ],
-)
-def test_the_next_step_is(
-    document: StateDocument, policies: Policies, seen: dict[str, Any], wanted: Step | StepKind | str
-) -> None:
-    inputs = build_inputs(document, seen)
-    chosen = choose_step(inputs, policies)
-    assert wanted in (chosen, chosen.kind, chosen.reason)
-    # It writes no chunk of an export, so no window holds it up.
-    assert choose_meanwhile(chosen, inputs, policies) == chosen
-
-
-def build_inputs(document: StateDocument, seen: dict[str, Any]) -> StepInputs:
-    readable = frozenset({"77", "80", "81"})
-    return make_view(document, head="81", readable=readable, **seen)
+def test_a_fault_of_a_batch_is_a_problem_of_its_index_alone() -> None:
+    fault = TWO.with_fault("a write is lost", now=NOW)
+    assert fault.with_intent(make_export(3, THIRD), now=NOW).fault is None
+    assert roll_back(fault).fault is None
+    # It is why an open export is begun anew, and says nothing of the index that is served.
+    after = roll_back(begin_export(TWO, 3).with_fault("a write is lost", now=NOW))
+    assert (describe(after), after.fault) == ((SECOND, [FIRST]), None)
 
 
 @pytest.mark.parametrize(
-    ("document", "policies", "refusal", "message"),
+    ("document", "is_rolled_back", "is_switching"),
     [
-        (TWO, ROLLBACK, "the spec asks for other documents", "index orders-000002: the spec asks"),
-        (begin(TWO, 3), ROLLBACK, "it was restored", "stay on index orders-000002: it was res"),
-        (
-            make_state_after_export(),
-            NAMED,
-            None,
-            "no earlier index of it is recorded (see sink",
-        ),
+        (TWO, False, False),
+        (TWO.with_intent(make_later(3), now=NOW).abandon(now=NOW), False, False),
+        (roll_back(TWO, number=9), True, True),
+        (roll_back(TWO, number=9).with_intent(make_changelog(3), now=NOW), True, False),
+        # Changes of more than one batch are followed to their end.
+        (follow(roll_back(TWO, number=9), number=8), True, False),
+        (follow(roll_back(TWO, number=9), number=9), False, False),
+        # In format 1 there are no numbers.
+        (roll_back(TWO, number=0), True, True),
+        (follow(roll_back(TWO, number=0), number=0), False, False),
+        (roll_back(begin_export(TWO, 3), number=3), True, True),
+        (replace_index(roll_back(TWO, number=9), 3), False, False),
     ],
 )
-def test_a_rollback_that_cannot_be_made_stalls_the_table_and_says_why(
-    document: StateDocument, policies: Policies, refusal: str | None, message: str
+def test_a_rollback_lasts_until_its_changes_are_applied_again(
+    document: StateDocument, is_rolled_back: bool, is_switching: bool
 ) -> None:
-    with pytest.raises(RollbackRefused) as raised:
-        choose_step(build_inputs(document, {"rollback_refusal": refusal}), policies)
-    assert message in raised.value.message
-    assert raised.value.message.endswith("request of spec.resync replaces the rollback.")
+    assert (document.is_rolled_back, document.is_switching) == (is_rolled_back, is_switching)
 
 
-def test_an_older_answer_of_the_catalog_is_waited_out_before() -> None:
-    with pytest.raises(SourceUnavailable, match="metadata that is older"):
-        choose_step(make_view(TWO, **OLDER), ROLLBACK)
+@pytest.mark.parametrize(
+    ("policies", "document", "is_trusted", "ends"),
+    [
+        (RESYNC, TWO, True, True),
+        (RESYNC, TWO.with_resync(1, None, now=NOW), True, False),
+        (ROLLBACK, TWO, True, False),
+        # Nothing is left that the request could be about.
+        (ROLLBACK, TWO, False, True),
+        (ROLLBACK, make_empty(), True, True),
+        (ROLLBACK, TWO.with_resync(1, 77, now=NOW), False, False),
+    ],
+)
+def test_an_export_ends_a_request(
+    policies: Policies, document: StateDocument, is_trusted: bool, ends: bool
+) -> None:
+    assert policies.ends_with_export(document, is_trusted=is_trusted) == ends

@@ -81,6 +81,8 @@ def test_the_stored_form_is_the_one_of_the_contract() -> None:
         "lastIndexNumber": 0,
         "previousIndices": [],
         "retained": [],
+        "rolledBackNumber": None,
+        "fault": None,
         "absentNodes": [],
         "revision": None,
         "storeHistory": None,

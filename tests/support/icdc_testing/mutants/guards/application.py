@@ -120,7 +120,7 @@ LISTED = (
         edits=(
             Edit(
                 _NODES,
-                "context.distrust(gap)",
+                "context.record_fault(loss, gap)",
                 "pass",
             ),
         ),
