@@ -1,0 +1,134 @@
+"""What an export leaves to a rollback, and what ends one."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from icdc_api.errors import Gap
+from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.opensearch.stores import identity
+from icdc_spark.opensearch.stores.state_store import Stored
+from icdc_spark.protocol.next_step import Step, StepKind
+from icdc_spark.protocol.state_document import StateDocument
+from icdc_spark.replication import batches, export, export_swap
+from icdc_spark.replication.checks.index_check import IndexCheck, compare_with_index
+from icdc_spark.replication.checks.table_observation import TableObservation, TableObserver
+from icdc_spark.replication.context import TableContext
+from icdc_testing.simulation.model.target import STATE, ModelTarget
+from icdc_testing.target.modelled import DOCUMENTS, TABLE, list_served
+from icdc_testing.target.replaced_indices import (
+    FIRST,
+    SECOND,
+    THIRD,
+    TWO,
+    begin_export,
+    complete_export,
+    follow,
+    roll_back,
+)
+from icdc_testing.target.state_documents import make_empty
+
+pytestmark = pytest.mark.unit
+
+
+def test_what_a_batch_lost_is_a_gap_and_leaves_the_way_back_open(
+    context: TableContext, target: ModelTarget
+) -> None:
+    context.store.create(TWO.model_copy(update={"shards": None}))
+    context.record_fault("the index lost a write", Gap("unknown"))
+    stored = context.store.load("orders")
+    assert stored is not None
+    assert compare_with_index(context.client, stored).loss == "the index lost a write"
+    observer = TableObserver(context)
+    # What is refused is refused because of the earlier index.
+    refusal = f"the index {FIRST} was restored, or shards of it were allocated by force"
+    assert observer._check_rollback(stored, DOCUMENTS) == (True, refusal)
+    copy = context.store.replace(stored, stored.document.distrust(now=stored.document.updated_at))
+    assert observer._check_rollback(copy, DOCUMENTS) == (False, None)
+
+
+@pytest.mark.parametrize(("is_owed", "left"), [(True, {FIRST, SECOND}), (False, {SECOND})])
+def test_an_export_deletes_nothing_while_a_rollback_is_owed(
+    context: TableContext, target: ModelTarget, is_owed: bool, left: set[str]
+) -> None:
+    document = complete_export(begin_export(TWO, 3))
+    intent = document.intent
+    assert intent is not None
+    document = document.model_copy(update={"intent": intent.model_copy(update={"to": None})})
+    if not is_owed:
+        document = document.with_resync(1, 77, now=document.updated_at)
+    export_swap.serve(
+        context,
+        TABLE,
+        cast("DocumentSpec", SimpleNamespace(hash="abc")),
+        context.store.create(document),
+    )
+    assert {FIRST, SECOND} & target.indices.keys() == left
+    assert list_served(target) == [[THIRD]] * 2
+
+
+@pytest.mark.parametrize(
+    ("document", "history", "is_honoured", "retained"),
+    [
+        (TWO, "now", False, [FIRST, SECOND]),
+        # From an icdc-state that was restored, where the index is missing: nothing of it counts.
+        (TWO, "before", True, [SECOND]),
+        (make_empty(), "now", True, []),
+    ],
+)
+def test_an_export_ends_a_rollback_that_means_nothing_any_more(
+    context: TableContext,
+    target: ModelTarget,
+    document: StateDocument,
+    history: str,
+    is_honoured: bool,
+    retained: list[str],
+) -> None:
+    stored = context.store.create(document)
+    now = identity.read_store_history(context.client)
+    assert STATE in target.indices
+    known = document.model_copy(update={"store_history": now if history == "now" else history})
+    stored = context.store.replace(stored, known)
+    work = export.ExportWork(
+        context=context,
+        session=cast("Any", None),
+        table=TABLE,
+        documents=DOCUMENTS,
+        served=IndexCheck(loss="the index is missing"),
+    )
+    after = export._record_intent(work, stored, Step(kind=StepKind.EXPORT), planned=None).document
+    assert (after.resync_id == 77) == is_honoured
+    assert [record.index for record in after.retained] == retained
+
+
+@pytest.mark.parametrize(
+    ("document", "kind"),
+    [
+        (TWO, StepKind.EXPORT),
+        (roll_back(TWO, number=9), StepKind.CHANGELOG),
+        (follow(roll_back(TWO, number=9), number=8), StepKind.CHANGELOG),
+        (follow(roll_back(TWO, number=9), number=9), StepKind.EXPORT),
+    ],
+)
+def test_no_export_takes_the_place_of_the_changes_after_a_rollback(
+    context: TableContext,
+    monkeypatch: pytest.MonkeyPatch,
+    document: StateDocument,
+    kind: StepKind,
+) -> None:
+    monkeypatch.setattr(batches, "find_reason_to_rebuild", lambda *_, **__: "it is cheaper")
+    step = Step(kind=StepKind.CHANGELOG, from_id="77", to_id="80")
+    observation = TableObservation(
+        table=TABLE,
+        current=None,
+        documents=DOCUMENTS,
+        stored=Stored(document, 0, 1, 1),
+        step=step,
+        meanwhile=step,
+        index=IndexCheck(loss=None),
+    )
+    chosen = TableObserver(context).choose_cheaper(observation)
+    assert chosen.step.kind is kind
+    assert chosen == replace(observation, step=chosen.step)
