@@ -5,7 +5,8 @@
     a question has no answer                 plan the run that answers it
     spec invalid, or suspended               rest
     the adapter is closing                   rest
-    all tables wait for the export window    wait until it opens
+    all tables wait for the export window,
+    and no rollback was requested            wait until it opens
     no run is due                            wait until one is, or until heads are read again
     a run is due, a limit is reached         record since when, wait for the queue position
     a run is due                             plan it
@@ -76,7 +77,12 @@ def plan_next(status: PipelineStatus, observed: Observed, now: datetime) -> Draf
 def _wait_for_window(
     status: PipelineStatus, due: schedule.Due, spec: PipelineSpec, now: datetime
 ) -> Draft | None:
-    """Return the step of a pipeline of which only exports are due, outside of their window."""
+    """Return the step of a pipeline of which only exports are due, outside of their window.
+
+    A rollback writes no row, so it does not wait.
+    """
+    if resyncs.owes_rollback(status, spec):
+        return None
     hold = export_windows.find_hold(status, spec, now=now)
     if hold is None or due.proof is not None or due.at is None or due.at > hold:
         return None

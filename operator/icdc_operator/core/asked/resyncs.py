@@ -17,7 +17,7 @@ while the state documents of its indices still hold the nonces of the one before
 from icdc_api.job.run_files import Reexport
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus
-from icdc_api.status.runs import ResyncMode
+from icdc_api.status.runs import ResyncMode, RunState
 from icdc_api.status.triggers import ObservedResync, ObservedTriggers
 
 
@@ -40,6 +40,21 @@ def find_last_request(status: PipelineStatus, spec: PipelineSpec) -> ObservedRes
         return None
     resync = spec.resync
     return ObservedResync(nonce=resync.nonce, mode=resync.mode, tables=resync.tables)
+
+
+def owes_rollback(status: PipelineStatus, spec: PipelineSpec) -> bool:
+    """Return whether a rollback was requested, and no run has succeeded that was asked for it."""
+    request = find_last_request(status, spec)
+    if request is None or request.mode is not ResyncMode.ROLLBACK:
+        return False
+    if is_new(status, spec):
+        return True
+    first = request.id
+    # Without an id no run makes it.
+    return first is not None and not any(
+        run.epoch >= first and run.state == RunState.SUCCEEDED and not run.kind.inspects
+        for run in status.recent_runs
+    )
 
 
 def record_triggers(status: PipelineStatus, spec: PipelineSpec, *, epoch: int) -> ObservedTriggers:

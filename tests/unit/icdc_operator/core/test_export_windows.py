@@ -14,8 +14,8 @@ from icdc_api.status.pipeline_status import (
     TableState,
     TableStatus,
 )
-from icdc_api.status.runs import RunKind, RunState
-from icdc_api.status.triggers import ObservedTriggers
+from icdc_api.status.runs import ResyncMode, RunKind, RunState
+from icdc_api.status.triggers import ObservedResync, ObservedTriggers
 from icdc_operator.core import events, schedule
 from icdc_operator.core.conditions.summary import summarise
 from icdc_operator.core.decide import decide
@@ -97,6 +97,37 @@ def test_where_only_exports_are_due_no_run_starts_before_the_window(
     # A table with an index is exported anew by any run.
     exported = any(table.applied_snapshot_id for table in tables)
     assert run.kind is (RunKind.CHANGELOG if exported else RunKind.EXPORT)
+
+
+@pytest.mark.parametrize(
+    ("mode", "honoured", "runs"),
+    [
+        ("Rollback", None, True),
+        ("Export", None, False),
+        # The run that was asked for it, of epoch 1, has failed; or it has succeeded.
+        ("Rollback", RunState.FAILED, True),
+        ("Rollback", RunState.SUCCEEDED, False),
+    ],
+)
+def test_a_rollback_does_not_wait_for_the_window(
+    mode: str, honoured: RunState | None, runs: bool
+) -> None:
+    resync = {"nonce": 1, "mode": mode}
+    world = make_idle(CLOSED, make_waiting(applied_snapshot_id="3"), resync=resync)
+    if honoured is not None:
+        last = world.status.last_run
+        assert last is not None
+        run = last.model_copy(update={"state": honoured})
+        asked = ObservedResync(nonce=1, mode=ResyncMode(mode), id=run.epoch)
+        changes = {
+            "observed_triggers": ObservedTriggers(resync_nonce=1, resync=asked),
+            "last_run": run,
+            "recent_runs": (run,),
+        }
+        world = replace(world, status=world.status.model_copy(update=changes))
+    # Long after the backoff of the failure.
+    decision = decide(world, NOW + timedelta(hours=1))
+    assert (decision.status.current_run is not None) == runs
 
 
 def test_it_is_said_once_and_in_the_conditions() -> None:
