@@ -2,7 +2,7 @@
 
 `kubectl patch` could do the same. What a person gets here: table names are checked, a nonce is
 raised above whatever was used before, and the answer says whether anything changed. `icdc status`
-shows what came of it; `--wait` of `restart` and `resync` waits for that (`awaiting`).
+shows what came of it; `--wait` of the last three waits for that (`awaiting`).
 
     pause     spec.suspend: true
     resume    spec.suspend: false
@@ -29,7 +29,6 @@ from icdc_operator.cluster.kube.kinds import Resource
 
 if TYPE_CHECKING:
     # Only for their types, see `_restart`.
-    from icdc_api.spec.pipeline import Retry
     from icdc_cli.cluster.awaiting.requests import AwaitedRestart, AwaitedResync
 
 MAX_TRIES = 5
@@ -105,7 +104,9 @@ def add_rollback_parser(commands: "argparse._SubParsersAction[argparse.ArgumentP
         help="switch readers of a pipeline's tables back to the index before",
         description="Raises spec.resync.nonce with the mode Rollback: readers get the index that "
         "the last re-export has replaced. A second rollback returns to the other index. A table "
-        "whose spec asks for other documents stalls as RollbackRefused until it is changed back.",
+        "whose spec asks for other documents stalls as RollbackRefused until it is changed back. "
+        "Without --table, a table stays as it is if it has no earlier index to go on from: none "
+        "can be used again, its snapshot has expired, or the table was created again.",
     )
     _add_tables(parser)
     _add_wait(parser, "until it has ended, and say what came of it")
@@ -177,18 +178,9 @@ async def _restart(target: Target, arguments: argparse.Namespace) -> Exit:
     if not arguments.wait:
         return Exit.DONE
     # Here and not above, as in `_resync`: it brings what judges runs, which no other command needs.
-    from icdc_api.spec.changelog import Trigger
-    from icdc_cli.cluster.awaiting import requests
+    from icdc_cli.cluster.awaiting import requested
 
-    generation = pipeline["metadata"]["generation"]
-    spec = _get_spec(pipeline)
-    request = requests.AwaitedRestart(
-        spec["restartNonce"],
-        generation,
-        continuous=(spec.get("changelog") or {}).get("trigger") == Trigger.CONTINUOUS,
-        policy=_read_retry(spec),
-    )
-    return await _wait(target, request, arguments, generation=generation)
+    return await _wait(target, requested.build_restart(pipeline), arguments, pipeline)
 
 
 async def _resync(target: Target, arguments: argparse.Namespace) -> Exit:
@@ -207,46 +199,28 @@ async def _resync(target: Target, arguments: argparse.Namespace) -> Exit:
     terminal.say(f"{target.name}: resync {nonce} of {of} is requested{later}")
     if not arguments.wait:
         return Exit.DONE
-    from icdc_cli.cluster.awaiting import requests
+    from icdc_cli.cluster.awaiting import requested
 
-    tables = (pipeline.get("status") or {}).get("tables") or ()
-    request = requests.AwaitedResync(
-        nonce,
-        arguments.mode,
-        tuple(wanted),
-        # Shown before the resync, so no news of it.
-        before={table["name"]: table.get("message") for table in tables},
-        policy=_read_retry(_get_spec(pipeline)),
-    )
-    generation = pipeline["metadata"]["generation"]
-    return await _wait(target, request, arguments, generation=generation)
+    request = requested.build_resync(pipeline, arguments.mode, tuple(wanted))
+    return await _wait(target, request, arguments, pipeline)
 
 
 async def _wait(
     target: Target,
     request: "AwaitedResync | AwaitedRestart",
     arguments: argparse.Namespace,
-    *,
-    generation: int,
+    pipeline: Resource,
 ) -> Exit:
     from icdc_cli.cluster.awaiting import loop
 
     # Before what is written while it waits: the two streams are read apart.
     sys.stdout.flush()
+    generation = pipeline["metadata"]["generation"]
     try:
         return await loop.wait(target, request, generation=generation, seconds=arguments.timeout)
     except KeyboardInterrupt:
         terminal.complain(f"{request.what} goes on in the cluster; see icdc status {target.name}")
         raise
-
-
-def _read_retry(spec: dict[str, Any]) -> "Retry":
-    """Return `spec.retry` as far as it says when a failure is one that somebody should know."""
-    from icdc_api.spec.pipeline import Retry
-
-    # Alone, as another version of the operator may have more fields.
-    attempts = (spec.get("retry") or {}).get("maxAttempts")
-    return Retry() if attempts is None else Retry(max_attempts=attempts)
 
 
 def _describe_delay(pipeline: Resource) -> str:

@@ -9,8 +9,10 @@ run that has succeeded is no proof of an export: one that was asked to end has s
     observedTriggers.resync.nonce is 6                  code 2: another request has replaced it
     a table that was asked for is not listed            code 2: it has left the spec
     Export: every table applied since its first run     code 0: the tables
-    Rollback: every table rolled back since then, or
-      a run of it has succeeded and none follows        code 0: the tables
+    Rollback: every table rolled back since then,
+      or a run of it has succeeded and none follows,
+      or it is continuous and has caught up             code 0: the tables
+    Rollback: the request has no id                     code 2: no run makes it
     either: a table waits for a person                  code 1: its message
     Verify, Repair: verifiedNonce is 5                  code 0, or 1: what was compared
     its run has failed, and Stalled is True             as `icdc status`
@@ -55,8 +57,14 @@ class AwaitedResync:
     """`spec.resync.tables`; empty for all."""
     before: Mapping[str, str | None]
     """Message of each table when it was requested, by name: a stall of before may be its cause."""
+    generation: int
+    """`metadata.generation` of the spec with that nonce."""
+    continuous: bool
+    """Whether `spec.changelog.trigger` is Continuous: only then the run does not end."""
     policy: Retry
     """`spec.retry`."""
+    rolled_back: set[str] = field(default_factory=set, init=False)
+    """The tables that were rolled back, as seen so far: a table shows what its last run did."""
     planned_at: datetime | None = field(default=None, init=False)
     """When its first run was planned, as seen so far: the log of runs forgets it."""
 
@@ -86,6 +94,12 @@ class AwaitedResync:
             return RequestEnd(Exit.USAGE, f"{self.what}: the spec has lost {', '.join(absent)}")
         if self.mode.compares and triggers.verified_nonce >= self.nonce:
             return self._describe_comparison(status)
+        if self.mode is ResyncMode.ROLLBACK and (request is None or request.id is None):
+            return RequestEnd(
+                Exit.USAGE,
+                f"{self.what}: no run makes it, as nobody knows whether it was made before: the "
+                "operator found its nonce in a pipeline that was new to it. Ask again",
+            )
         # Without an id the spec had the nonce before its first run: then any run is one of it.
         epoch = 0 if request is None or request.id is None else request.id
         runs = [run for run in _list_runs(status) if run.epoch >= epoch]
@@ -111,8 +125,10 @@ class AwaitedResync:
         times = (self.planned_at, *(run.planned_at for run in runs))
         self.planned_at = min((time for time in times if time is not None), default=None)
         if self.mode is ResyncMode.ROLLBACK:
-            succeeded = rests and any(run.state == RunState.SUCCEEDED for run in runs)
-            return self._find_end_of_rollback(tables, succeeded=succeeded)
+            ended = rests and any(run.state == RunState.SUCCEEDED for run in runs)
+            # The first step of each table is the rollback, if it has one.
+            follows = self.continuous and _has_caught_up(status, self.generation)
+            return self._find_end_of_rollback(tables, ended=ended or follows)
         if not all(_is_exported(table, runs, self.planned_at) for table in tables):
             return None
         names = ", ".join(
@@ -120,19 +136,18 @@ class AwaitedResync:
         )
         return RequestEnd(Exit.DONE, f"{self.what} has ended: exported {names}")
 
-    def _find_end_of_rollback(
-        self, tables: list[TableStatus], *, succeeded: bool
-    ) -> RequestEnd | None:
+    def _find_end_of_rollback(self, tables: list[TableStatus], *, ended: bool) -> RequestEnd | None:
         planned = self.planned_at
-        back = [
+        self.rolled_back |= {
             table.name
             for table in tables
             if planned and table.rolled_back_at is not None and table.rolled_back_at >= planned
-        ]
+        }
+        back = [table.name for table in tables if table.name in self.rolled_back]
         # A table without an earlier index stays as it is: of it, only the end of a run says so.
-        if len(back) < len(tables) and not succeeded:
+        if len(back) < len(tables) and not ended:
             return None
-        names = ", ".join(back) or "no table, as none has an earlier index"
+        names = ", ".join(back) or "no table, as none has an earlier index to go on from"
         return RequestEnd(Exit.DONE, f"{self.what} has ended: rolled back {names}")
 
     def _describe_comparison(self, status: PipelineStatus) -> RequestEnd:
@@ -188,19 +203,21 @@ class AwaitedRestart:
         for run in runs:
             if run.state == RunState.SUCCEEDED:
                 return RequestEnd(Exit.DONE, f"the run {run.name} has succeeded")
-            if run.state == RunState.RUNNING and self._has_caught_up(status):
+            catches_up = self.continuous and run.state == RunState.RUNNING
+            if catches_up and _has_caught_up(status, self.generation):
                 return RequestEnd(Exit.DONE, f"the run {run.name} has caught up and goes on")
         # None was asked for by name: one that waits for a person may have done so before.
         return _find_failure(status, runs, (), self.policy)
 
-    def _has_caught_up(self, status: PipelineStatus) -> bool:
-        """Return whether a continuous run of the spec with this nonce has caught up."""
-        spec = status.find_condition(ConditionType.RECONCILING)
-        # Until a run of it has reported every table, CaughtUp is what the run before has left.
-        if spec is None or spec.reason != "UpToDate" or not self.continuous:
-            return False
-        of_this = (spec.observed_generation or 0) >= self.generation
-        return of_this and status.holds(ConditionType.CAUGHT_UP)
+
+def _has_caught_up(status: PipelineStatus, generation: int) -> bool:
+    """Return whether a continuous run of the spec of that generation has caught up."""
+    spec = status.find_condition(ConditionType.RECONCILING)
+    # Until a run of it has reported every table, CaughtUp is what the run before has left.
+    if spec is None or spec.reason != "UpToDate":
+        return False
+    of_this = (spec.observed_generation or 0) >= generation
+    return of_this and status.holds(ConditionType.CAUGHT_UP)
 
 
 def _list_runs(status: PipelineStatus) -> list[RunStatus]:

@@ -239,3 +239,53 @@ def test_a_restart_is_waited_for(
     assert main.main(["restart", "shop", "--wait"]) == code
     printed = capsys.readouterr()
     assert said in (printed.err if code else printed.out)
+
+
+WITHOUT_ID: Object = {
+    "observedTriggers": {"resyncNonce": 5, "resync": {"nonce": 5, "mode": "Rollback"}}
+}
+
+
+@pytest.mark.parametrize(
+    ("trigger", "statuses", "code", "said"),
+    [
+        # CaughtUp of the run before; then the run has passed the tables that stay as they are.
+        ("Continuous", [make_caught_up(0), make_caught_up(1)], 0, "no table, as none has"),
+        ("OnCommit", [make_caught_up(1), make_taken_up(**ENDED)], 0, "no table, as none has"),
+        # A table shows what its last run did, and the first one has come to one table alone.
+        (
+            "OnCommit",
+            [
+                make_taken_up(
+                    make_table(rolledBackAt=APPLIED),
+                    make_table(name="customers"),
+                    currentRun=run("Running"),
+                ),
+                make_taken_up(
+                    make_table(),
+                    make_table(name="customers", rolledBackAt=APPLIED),
+                    currentRun=run("Running", 51),
+                ),
+            ],
+            0,
+            "ended: rolled back shop.orders, shop.customers",
+        ),
+        ("OnCommit", [make_taken_up() | WITHOUT_ID], 2, "no run makes it"),
+    ],
+)
+def test_a_rollback_has_ended_once_a_run_has_come_to_every_table(
+    trigger: str,
+    statuses: list[Object],
+    code: int,
+    said: str,
+    shop: Object,
+    play: Callable[[Iterable[Object]], None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shop["spec"]["changelog"] = {"trigger": trigger}
+    left = iter(statuses)
+    play(left)
+    assert main.main(["rollback", "shop", "--wait"]) == code
+    printed = capsys.readouterr()
+    assert said in (printed.err if code else printed.out).splitlines()[-1]
+    assert not list(left)
