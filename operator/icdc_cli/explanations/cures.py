@@ -116,8 +116,9 @@ CURES: dict[str, tuple[str, ...]] = {
     ),
     "RollbackRefused": (
         f"{EDIT}, as it was for the earlier index: the rollback is then done",
-        f"{RESYNC}  # if a new export is wanted instead",
-        f"icdc resync {_PIPELINE} --mode Verify --table TABLE  # to go on with the present index",
+        f"{RESYNC}  # if a new export is wanted; ends the rollback of other tables too",
+        f"icdc resync {_PIPELINE} --mode Verify --table TABLE  # to go on with the present index; "
+        "ends the rollback of other tables too",
     ),
     "Submission": (APPLICATIONS, RESTART),
     "ImagePull": (PODS, edit("spark.image", "an image that the nodes can pull")),

@@ -111,9 +111,9 @@ def restore(
     problem = _find_problem(owner.alias, index, pointing)
     if problem is not None:
         _require_ours(client, owner, pointing, recorded)
-        require_owner()
         left = sorted({one.name for one in recorded} & set(pointing) - {index})
         others = _build_other_actions(client, owner.alias, left, index)
+        require_owner()
         _move(client, owner.alias, pointing=pointing, to_index=index, others=others)
         require_owner()
     return problem

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from icdc_api.errors import TargetInvalid
 from icdc_api.status.conditions import ConditionType
 from icdc_spark.opensearch.client.connection import Connection
-from icdc_spark.opensearch.stores import dead_letters
+from icdc_spark.opensearch.stores import aliases
 from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
@@ -184,36 +184,73 @@ def test_readers_are_switched_back_and_forth_and_what_was_committed_since_is_app
     assert mapping["properties"]["name"]["type"] == "text"
 
 
-def test_a_rollback_that_was_interrupted_is_finished_or_taken_back(
+COUNTED = {"mapping": {"name": {"type": "long"}}}
+"""No name of these tables is a number: each row is refused."""
+
+
+@pytest.fixture
+def list_behind(clean_indices: str) -> Callable[[str], list[str]]:
+    """The physical indices behind an alias."""
+
+    def list_names(alias: str) -> list[str]:
+        return sorted(oracle.request(f"{clean_indices}/_alias/{alias}"))
+
+    return list_names
+
+
+def test_a_rollback_that_was_interrupted_is_finished_by_the_next_run(
     pipeline: RepeatedPipeline,
-    served: Callable[[], list[str]],
+    list_behind: Callable[[str], list[str]],
     clean_indices: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    one, other = pipeline.harness.resource["spec"]["tables"]
     pipeline.run()
-    pipeline.run(resync={"nonce": 1})
+    oracle.request(f"{clean_indices}/things0-000001/_alias/reports", "PUT")
+    status = pipeline.run(tables=[one | COUNTED, other])
+    assert [table.dead_letters for table in status.tables] == [2, 0]
+    assert list_behind("reports") == ["things0-000002"]
 
-    def fail(*_: object) -> int:
+    def fail(*_: object, **__: object) -> list[str]:
         raise TargetInvalid("as if the driver had died here, and at once")
 
-    # From 2 to 1, which the next run finishes; then from 1 to 2, which another request replaces.
-    for nonce, moved, later in ((2, 1, {}), (3, 2, {"resync": {"nonce": 4, "mode": "Verify"}})):
-        with monkeypatch.context() as patched:
-            patched.setattr(dead_letters, "purge_older", fail)
-            status = pipeline.run(resync={"nonce": nonce, "mode": "Rollback"})
-        assert [table.reason for table in status.tables] == ["TargetInvalid", "TargetInvalid"]
-        assert served() == [f"things{table}-00000{moved}" for table in (0, 1)]
-        status = pipeline.run(**later)
-        assert [table.reason for table in status.tables] == [None, None]
-        assert served() == ["things0-000001", "things1-000001"]
+    # Nothing but the state document says so yet.
+    with monkeypatch.context() as patched:
+        patched.setattr(aliases, "move_alias", fail)
+        status = pipeline.run(tables=[one, other], resync={"nonce": 1, "mode": "Rollback"})
+    assert [table.reason for table in status.tables] == ["TargetInvalid", None]
+    assert list_behind("things0") == list_behind("reports") == ["things0-000002"]
+    assert len(oracle.read_index(clean_indices, "things0-dead-letters")) == 2
+    # Another request takes nothing back, as this one is honoured.
+    status = pipeline.run(resync={"nonce": 2, "mode": "Verify"})
+    assert [table.reason for table in status.tables] == [None, None]
+    assert "RolledBack" in pipeline.reported
+    assert list_behind("things0") == list_behind("reports") == ["things0-000001"]
+    assert oracle.read_index(clean_indices, "things0-dead-letters") == {}
+    assert oracle.read_index(clean_indices, "things0").keys() == {"1", "2"}
+
+
+def test_an_export_that_is_requested_takes_the_place_of_a_rollback_that_waits(
+    pipeline: RepeatedPipeline, tables: list[str], served: Callable[[], list[str]]
+) -> None:
+    pipeline.run()
+    back = {"mode": "Rollback", "tables": tables}
+    status = pipeline.run(resync={"nonce": 1, **back})
+    assert [table.reason for table in status.tables] == ["RollbackRefused", "RollbackRefused"]
+    status = pipeline.run(resync={"nonce": 2, "tables": tables})
+    assert [table.reason for table in status.tables] == [None, None]
+    assert served() == ["things0-000002", "things1-000002"]
+    pipeline.run()
+    assert served() == ["things0-000002", "things1-000002"], "the rollback is over"
+    # And no number is used again, whatever was left.
+    pipeline.run(resync={"nonce": 3, **back})
+    assert served() == ["things0-000001", "things1-000001"]
     limit = {"keepIndices": 0, **pipeline.harness.resource["spec"]["sink"]["opensearch"]}
     pipeline.run(sink={"opensearch": limit})
-    assert not {"things0-000002", "things1-000002"} & oracle.request(f"{clean_indices}/_all").keys()
-    status = pipeline.run(resync={"nonce": 5, "mode": "Rollback"})
+    status = pipeline.run(resync={"nonce": 4, "mode": "Rollback"})
     assert [table.reason for table in status.tables] == [None, None]
-    assert served() == ["things0-000001", "things1-000001"]
-    pipeline.run(resync={"nonce": 6})
-    assert served() == ["things0-000003", "things1-000003"], "no number is used again"
+    pipeline.run(resync={"nonce": 5})
+    assert served() == ["things0-000003", "things1-000003"]
 
 
 def _make_again(pipeline: RepeatedPipeline) -> None:
