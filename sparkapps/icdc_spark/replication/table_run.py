@@ -2,7 +2,8 @@
 
 The order within a step is fixed, and each line of it has a reason:
 
-    1. claim      the state document: older runs are fenced, and their requests waited for
+    1. claim      the state document: older runs are fenced, and their requests waited for; a
+                  rollback that was only stored is finished
     2. observe    table, index and document, which decide the step
     3. choose     an export in place of changes, if the spec says that it is cheaper
     4. check      that readers use the index, and record the shards of an upgraded one

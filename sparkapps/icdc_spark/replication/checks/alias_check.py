@@ -5,9 +5,12 @@ readers would see an older copy, or nothing, and every comparison would say equa
 
     alias is on                  what a run does               what `icdc verify` says
     the state's index            nothing                       nothing
-    another index of ours        moves it back                 TargetInvalid
+    another index of ours        moves it back (*)             TargetInvalid
     no index                     creates it                    TargetInvalid
     an index of somebody else    AliasTaken: stalls the table  TargetInvalid
+
+(*) With other aliases of it, if the state document names it: a rollback may have been stored, and
+    readers not switched yet. A run does that first of all where nothing was written since.
 
 It must not know how a new index comes to be: an export moves the alias itself.
 """
@@ -57,7 +60,7 @@ def check_alias(context: TableContext, state: StateDocument) -> None:
 
 def list_recorded_indices(state: StateDocument) -> list[PhysicalIndex]:
     """Return the indices whose UUIDs the state document has: served, written, or retained."""
-    # A rollback may have stopped between its move of the alias and the record of it.
+    # A rollback may have stopped between the record of it and its move of the alias.
     retained = [(record.index, record.index_uuid) for record in state.retained]
     named = [(state.index, state.index_uuid), *retained]
     if state.intent is not None:
