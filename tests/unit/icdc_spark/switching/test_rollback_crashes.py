@@ -14,6 +14,7 @@ from icdc_spark.replication.table_run import TableRun
 from icdc_testing.simulation.model.target import ModelTarget
 from icdc_testing.target.modelled import (
     OWNER,
+    TABLE,
     RunKilledError,
     TargetConnection,
     fill,
@@ -44,7 +45,7 @@ def test_a_rollback_that_dies_at_any_request_is_finished_by_the_next_run(
     is_answered: bool,
 ) -> None:
     monkeypatch.setattr(TargetConnection, "is_answered", is_answered)
-    # Of the two, the one that cannot be used again is passed over, and the export is given up.
+    # As if the served index could not be used again, which readers would else keep.
     document = document.model_copy(update={"retained": TWO.retained})
     deaths = 0
     while True:
@@ -73,6 +74,7 @@ def test_a_rollback_that_dies_at_any_request_is_finished_by_the_next_run(
         after = context.store.load("orders")
         assert after is not None
         assert (after.document.resync_id, after.document.previous_indices) == (77, [SECOND])
+        assert after.document.rolled_back_number == TABLE.last_sequence_number
         assert {FIRST, SECOND} <= target.indices.keys()
     # The document, the alias and the dead letters, and what was given up.
     assert deaths == (3 if document.intent is None else 4)
