@@ -171,8 +171,9 @@ def _refuse_older_metadata(inputs: StepInputs, policies: Policies) -> None:
 
     A catalog behind a cache, or one of several replicas, may answer so. The newer snapshots are
     missing in it, which is no proof that they expired: a gap would have the table exported again.
-    Sequence numbers only grow, after a rollback too, so a table that was really put back to older
-    metadata is taken up again with its next commits, or with a re-export that is asked for.
+    Sequence numbers only grow, also in a table that is rolled back, so one that was really put
+    back to older metadata is taken up again with its next commits, or with a re-export that is
+    asked for.
 
         applied 77 (number 8)   metadata up to number 7                      older
         applied 77 (number 8)   metadata up to number 8, no 78 of the batch  older

@@ -265,7 +265,7 @@ LISTED = (
     Guard(
         kind=GuardKind.IDENTITY,
         name="records of a restored document are forgotten",
-        prevents="A rollback goes on from what an index was long ago.",
+        prevents="Readers are switched back to an index that is not as it was recorded.",
         edits=(Edit(_EARLIER, "self.retained if is_trusted else []", "self.retained"),),
         tests=(f"{_ROLLBACKS}::test_records_of_a_document_that_was_restored_are_forgotten",),
     ),
