@@ -8,7 +8,7 @@ Each step may be repeated, so a crash anywhere is repaired by the next run. The 
     4. older indices are deleted    never before 1, or readers would see nothing
 
 A rollback stores the state document first, which names the retained index as served, honours the
-request and remembers what is left; only then 1, 2 and 4 follow. If the run dies in between, the
+request and remembers what is left; only then 1 and 2 follow. If the run dies in between, the
 next one finds a document of which readers know nothing yet and takes these steps again, before
 anything is written. So no batch ever writes into an index that the document does not name, and no
 request is made twice. Only the half-filled index of an export that was given up may stay until the
@@ -105,7 +105,7 @@ def roll_back(
     # It may have expired: then the next step is a gap.
     if applied is not None and int(applied) in table.snapshots:
         pins.pin(context, table, applied)
-    return delete_surplus(context, stored)
+    return stored
 
 
 def repeat_rollback(context: TableContext, state: StateDocument) -> None:

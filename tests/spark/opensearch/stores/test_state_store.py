@@ -10,6 +10,7 @@ from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_spark.protocol.state_document import Intent, IntentKind, Owner, SourceTable, StateDocument
+from icdc_spark.protocol.stored_fields import CONTRACT_VERSION
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Reset, RewrittenAnswer, Status
 from icdc_testing.target.node_calls import call
@@ -271,7 +272,7 @@ def test_an_error_although_the_change_was_stored_is_not_believed(
     [
         ({"lastOrdinal": 99}, "checksum does not match"),
         ({"checksum": "0" * 64}, "checksum does not match"),
-        ({"contractVersion": 5}, "written by a newer version"),
+        ({"contractVersion": CONTRACT_VERSION + 1}, "written by a newer version"),
         ({"surprise": True}, "checksum does not match"),
     ],
 )

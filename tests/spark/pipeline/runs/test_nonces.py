@@ -249,6 +249,7 @@ def test_an_export_that_is_requested_takes_the_place_of_a_rollback_that_waits(
     pipeline.run(sink={"opensearch": limit})
     status = pipeline.run(resync={"nonce": 4, "mode": "Rollback"})
     assert [table.reason for table in status.tables] == [None, None]
+    assert served() == ["things0-000001", "things1-000001"], "no earlier index is left"
     pipeline.run(resync={"nonce": 5})
     assert served() == ["things0-000003", "things1-000003"]
 

@@ -3,8 +3,14 @@
 import pytest
 
 from icdc_api.errors import TargetUnavailable
-from icdc_spark.opensearch.stores.identity import Identity, count_lost_writes, find_loss
-from icdc_spark.protocol.state_document import Shards
+from icdc_spark.opensearch.stores.identity import (
+    Identity,
+    count_lost_writes,
+    find_loss,
+    find_loss_since,
+)
+from icdc_spark.protocol.state_document import RetainedIndex, Shards
+from icdc_testing.target.state_documents import make_applied, make_state_after_export
 
 pytestmark = pytest.mark.unit
 
@@ -53,6 +59,34 @@ CASES: dict[str, tuple[Identity | None, Shards | None, str | None]] = {
 def test_a_loss_is_said_in_words(case: str) -> None:
     now, recorded, loss = CASES[case]
     assert find_loss(INDEX, now, "u", recorded) == loss
+
+
+RETAINED = RetainedIndex(
+    index=INDEX,
+    index_uuid="u",
+    histories="ab",
+    operations=RECORDED.operations,
+    source=make_state_after_export().source,
+    document_spec="abc",
+    applied=make_applied(1, "77"),
+    duplicates=0,
+)
+
+
+@pytest.mark.parametrize(
+    ("now", "loss"),
+    [
+        (make_identity(17, 12), None),
+        (make_identity(20, 12), None),
+        (None, "no longer exists"),
+        (make_identity(17, 12, uuid="v"), "was re-created"),
+        (make_identity(99, 99, histories="ac"), "was restored, or shards of it were"),
+        (make_identity(17, 11), f"the index {INDEX} lost writes that it had acknowledged"),
+    ],
+)
+def test_an_earlier_index_is_as_it_was_left_or_not(now: Identity | None, loss: str | None) -> None:
+    found = find_loss_since(RETAINED, now)
+    assert (found is None) if loss is None else (loss in (found or ""))
 
 
 @pytest.mark.parametrize(

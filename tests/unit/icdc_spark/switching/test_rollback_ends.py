@@ -9,15 +9,17 @@ import pytest
 from icdc_api.errors import Gap
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.opensearch.stores import identity
+from icdc_spark.opensearch.stores.indices import Ownership, with_ownership
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.next_step import Step, StepKind
 from icdc_spark.protocol.state_document import StateDocument
 from icdc_spark.replication import batches, export, export_swap
+from icdc_spark.replication.checks import rollback_check
 from icdc_spark.replication.checks.index_check import IndexCheck, compare_with_index
 from icdc_spark.replication.checks.table_observation import TableObservation, TableObserver
 from icdc_spark.replication.context import TableContext
 from icdc_testing.simulation.model.target import STATE, ModelTarget
-from icdc_testing.target.modelled import DOCUMENTS, TABLE, list_served
+from icdc_testing.target.modelled import DOCUMENTS, OWNER, TABLE, list_served
 from icdc_testing.target.replaced_indices import (
     FIRST,
     SECOND,
@@ -47,6 +49,36 @@ def test_what_a_batch_lost_is_a_gap_and_leaves_the_way_back_open(
     assert observer._check_rollback(stored, DOCUMENTS) == (True, refusal)
     copy = context.store.replace(stored, stored.document.distrust(now=stored.document.updated_at))
     assert observer._check_rollback(copy, DOCUMENTS) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("owner", "meta", "refusal"),
+    [
+        (OWNER, {"documentSpec": DOCUMENTS.stored}, None),
+        (OWNER, {"documentSpec": DOCUMENTS.stored | {"routing": "id"}}, "asks for other documents"),
+        (OWNER, {}, "no longer says in its mapping's _meta whose it is"),
+        (
+            replace(OWNER, pipeline="default/other"),
+            {"documentSpec": DOCUMENTS.stored},
+            "no longer says in its mapping's _meta whose it is",
+        ),
+    ],
+)
+def test_an_earlier_index_is_ours_and_holds_what_the_spec_asks_for(
+    context: TableContext,
+    target: ModelTarget,
+    owner: Ownership,
+    meta: dict[str, Any],
+    refusal: str | None,
+) -> None:
+    target.indices[FIRST].mapping = with_ownership({"_meta": meta}, owner)
+    now = identity.identify(context.client, FIRST)
+    assert now is not None
+    (left,) = TWO.retained
+    known = {"histories": now.shards.histories, "operations": now.shards.operations}
+    document = TWO.model_copy(update={"retained": [left.model_copy(update=known)]})
+    found = rollback_check.find_refusal(context, document, DOCUMENTS)
+    assert (found is None) if refusal is None else (refusal in (found or ""))
 
 
 @pytest.mark.parametrize(("is_owed", "left"), [(True, {FIRST, SECOND}), (False, {SECOND})])
