@@ -74,6 +74,7 @@ def test_the_documented_role_is_enough_for_the_whole_life_of_a_pipeline(site: Se
     site.repair()
     site.replay()
     site.reexport()
+    site.roll_back()
     wait_until(lambda: b'"open_contexts":0' in site.read_searches(), "every search is closed")
     site.delete()
     left = site.node.call("GET", "/_cat/indices/orders*?format=json&expand_wildcards=all").json

@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from icdc_api.job.modes import RunMode
-from icdc_api.job.run_files import RunReport
+from icdc_api.job.run_files import Reexport, RunReport
 from icdc_api.status.pipeline_status import TableState, TableStatus
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing import ROOT
@@ -47,9 +47,10 @@ class SecureSite:
         """Run SQL in which {} stands for the table."""
         self.lake.sql(statement.format(f"lake.{self.table}"))
 
-    def run(self, mode: RunMode = RunMode.RUN) -> RunReport:
+    def run(self, mode: RunMode = RunMode.RUN, **changes: Any) -> RunReport:
         """Do one run with the user's Secrets."""
-        report = self.harness.run(mode, secrets_dir=str(self.harness.folder / "secrets"))
+        secrets = str(self.harness.folder / "secrets")
+        report = self.harness.run(mode, secrets_dir=secrets, **changes)
         self.reports.append(report)
         return report
 
@@ -88,10 +89,10 @@ class SecureSite:
         self.node.call("POST", "/orders/_refresh")
         return self.node.call("GET", "/orders/_count").json.get("count")
 
-    def run_ok(self, mode: RunMode = RunMode.RUN) -> dict[str, Any]:
+    def run_ok(self, mode: RunMode = RunMode.RUN, **changes: Any) -> dict[str, Any]:
         """Do one run that must come through; return its result for the table, where the mode has
         one."""
-        report = self.run(mode)
+        report = self.run(mode, **changes)
         assert report.outcome is None, report.outcome
         assert not [table for table in report.tables if table.reason], report.tables
         table: dict[str, Any] = report.result["tables"][0] if report.result else {}
@@ -143,6 +144,12 @@ class SecureSite:
         self.harness.resource["spec"]["tables"][0]["mapping"] = {}
         self.run_ok()
         assert list(self.node.call("GET", "/_alias/orders").json) == ["orders-000002"]
+
+    def roll_back(self) -> None:
+        """Switch readers back to the index before, which needs the spec of then."""
+        self.harness.resource["spec"]["tables"][0]["mapping"] = {"name": UNLIMITED}
+        self.run_ok(reexport=Reexport(nonce=1, tables=(), id=1, rollback=True))
+        assert list(self.node.call("GET", "/_alias/orders").json) == ["orders-000001"]
 
     def replay(self) -> None:
         """Send a refused row again, which the index takes now."""
