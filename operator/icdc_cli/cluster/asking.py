@@ -38,7 +38,7 @@ from icdc_api.status.triggers import Ask, AskedKind
 from icdc_cli import options, terminal
 from icdc_cli.cluster import explain_next, session, status
 from icdc_cli.cluster.session import Target
-from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube import api_errors, kinds
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import reports
 
@@ -207,7 +207,7 @@ async def _withdraw(target: Target, question: Ask) -> None:
         try:
             # Of this version only: a question that somebody else asks in between stays.
             await _annotate(target, None, resource["metadata"]["resourceVersion"])
-        except errors.Conflict:
+        except api_errors.Conflict:
             continue
         return
 

@@ -24,7 +24,7 @@ from icdc_cli import options, terminal
 from icdc_cli.cluster import session
 from icdc_cli.cluster.session import Target
 from icdc_cli.exits import Exit
-from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube import api_errors, kinds
 from icdc_operator.cluster.kube.kinds import Resource
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ async def _patch_newest(target: Target, build: Callable[[Resource], dict[str, An
         version = {"resourceVersion": pipeline["metadata"]["resourceVersion"]}
         try:
             patched = await _patch(target, {"metadata": version, "spec": changes})
-        except errors.Conflict:
+        except api_errors.Conflict:
             # The last conflict is reported as it is: somebody writes this pipeline all the time.
             if not tries_left:
                 raise

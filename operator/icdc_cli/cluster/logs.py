@@ -24,7 +24,7 @@ from icdc_cli import options, terminal
 from icdc_cli.cluster import session
 from icdc_cli.cluster.session import Target
 from icdc_cli.exits import Exit
-from icdc_operator.cluster.kube import errors
+from icdc_operator.cluster.kube import api_errors
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import pod_failures
 from icdc_operator.manifests.pods.roles import Role
@@ -69,10 +69,10 @@ async def _show_logs(target: Target, arguments: argparse.Namespace) -> Exit:
     try:
         await _show(target, pod["metadata"]["name"], arguments)
     # The answer of the API server for a pod without a started container is 400.
-    except errors.Invalid as error:
+    except api_errors.Invalid as error:
         # Its container has just not started; the message says what it waits for.
         return _report_no_log(error.message)
-    except errors.NotFound:
+    except api_errors.NotFound:
         return _report_no_log(f"the driver {pod['metadata']['name']} no longer exists")
     except BrokenPipeError:
         # Whoever reads has had enough; Python must not complain of that at its end.

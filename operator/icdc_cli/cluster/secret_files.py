@@ -13,7 +13,7 @@ from icdc_api.errors import BadSpec
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_cli.cluster.session import Target
 from icdc_cli.local.files import PRIVATE_MODE
-from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube import api_errors, kinds
 from icdc_operator.manifests.secret_names import list_secret_fields
 
 
@@ -25,7 +25,7 @@ async def copy_secrets(target: Target, spec: PipelineSpec, directory: Path) -> N
     for field, name in list_secret_fields(spec):
         try:
             secret = await target.api.get(kinds.SECRET, target.namespace, name)
-        except errors.Denied as error:
+        except api_errors.Denied as error:
             raise BadSpec(
                 f"{field}: {error.message}; or give the Secret {name} as files, with --secrets-dir"
             ) from error

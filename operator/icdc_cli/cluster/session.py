@@ -17,7 +17,7 @@ from icdc_api.errors import BadSpec
 from icdc_cli import options
 from icdc_cli.cluster import kubeconfig
 from icdc_cli.exits import Exit
-from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube import api_errors, kinds
 from icdc_operator.cluster.kube.api import METADATA_ONLY, ClusterApi
 from icdc_operator.cluster.kube.environment import KUBECONFIG
 from icdc_operator.cluster.kube.kinds import Resource
@@ -50,7 +50,7 @@ class Target:
             pipelines = await self.api.list_objects(
                 kinds.PIPELINE, self.namespace, accept=METADATA_ONLY
             )
-        except errors.ClusterError:
+        except api_errors.ClusterError:
             # Whoever may read one pipeline may lack the permission to list them.
             return ""
         return options.suggest_name(
@@ -133,7 +133,7 @@ def run_in_namespace(
         return thin_client.run(lambda api: work(api, namespace), env, context=context.name)
     # Neither passes by itself. For the operator they are failures of a run, here they are an answer
     # to what was typed; Unavailable stays what it is, and ends with code 3.
-    except (errors.Denied, errors.Invalid) as error:
+    except (api_errors.Denied, api_errors.Invalid) as error:
         raise BadSpec(error.message) from error
 
 
@@ -160,7 +160,7 @@ def run_limited(question: Callable[[], Result], *, seconds: float) -> Result:
     if raised:
         raise raised[0]
     if not answers:
-        raise errors.Unavailable(f"the cluster has not answered within {seconds:g} s")
+        raise api_errors.Unavailable(f"the cluster has not answered within {seconds:g} s")
     return answers[0]
 
 

@@ -26,7 +26,7 @@ from urllib3.exceptions import HTTPError, InsecureRequestWarning, NewConnectionE
 from icdc_api.errors import BadSpec, Bug
 from icdc_cli.cluster import credentials
 from icdc_cli.cluster.credentials import Login
-from icdc_operator.cluster.kube import errors
+from icdc_operator.cluster.kube import api_errors
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.kube.transport import TimeLimit
 
@@ -144,7 +144,7 @@ class ThinClient:
             try:
                 self._connect(self._renew())
             except (BadSpec, credentials.NeedsLibrary) as error:
-                raise errors.Denied(
+                raise api_errors.Denied(
                     f"the login has expired, and there is no new one: {error}"
                 ) from error
             headers = {**headers, **self._login.headers}
@@ -177,7 +177,7 @@ class ThinClient:
 
 @contextmanager
 def _map_to_os_errors() -> Iterator[None]:
-    """Raise errors of urllib3 in the body as those of sockets, which `kube.errors` maps."""
+    """Raise errors of urllib3 in the body as those of sockets, which `kube.api_errors` maps."""
     try:
         yield
     # First, as it is a TimeoutError for urllib3, also where a connection was refused.

@@ -23,7 +23,7 @@ from icdc_cli import options, terminal
 from icdc_cli.cluster import kubeconfig, session
 from icdc_cli.exits import Exit
 from icdc_cli.options import Output
-from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube import api_errors, kinds
 from icdc_operator.cluster.kube.api import ClusterApi
 
 SECONDS = 3.0
@@ -101,7 +101,7 @@ async def _read_versions(api: ClusterApi, namespace: str) -> dict[str, Any]:
         # namespace.
         written = {(pipeline.get("status") or {}).get("operatorVersion") for pipeline in pipelines}
         versions["operators"] = sorted(version for version in written if version)
-    except (errors.Denied, errors.NotFound) as error:
+    except (api_errors.Denied, api_errors.NotFound) as error:
         # A permission on the CRD may be there nevertheless, and the other way round.
         versions["operatorProblem"] = error.message
     try:
@@ -109,7 +109,7 @@ async def _read_versions(api: ClusterApi, namespace: str) -> dict[str, Any]:
         labels = {} if crd is None else crd["metadata"].get("labels") or {}
         served = [v["name"] for v in crd["spec"]["versions"] if v["served"]] if crd else []
         versions["crd"] = {"served": served, "release": labels.get(naming.LABEL_VERSION)}
-    except errors.Denied as error:
+    except api_errors.Denied as error:
         versions["crdProblem"] = error.message
     return versions
 

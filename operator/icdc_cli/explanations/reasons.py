@@ -15,7 +15,7 @@ from icdc_cli.explanations.cures import CURES, EDIT, PODS, RIGHTS, VERIFY
 from icdc_cli.explanations.entry import NOT_NEEDED, Explanation, Family
 
 _STATUS_FILE = "status/pipeline_status.py"
-_KUBE_FILE = "cluster/kube/errors.py"
+_KUBE_FILE = "cluster/kube/api_errors.py"
 _ABSTRACT = (errors.PassingError, errors.TableError, errors.RunError)
 
 _IMAGE = "The kubelet cannot get the container image"

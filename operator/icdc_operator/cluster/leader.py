@@ -22,7 +22,7 @@ from typing import Protocol
 
 from icdc_api.errors import IcdcError
 from icdc_operator.cluster.kube import kinds
-from icdc_operator.cluster.kube.errors import Conflict
+from icdc_operator.cluster.kube.api_errors import Conflict
 from icdc_operator.cluster.kube.kinds import Kind, Resource
 
 _log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class LeadershipLostError(IcdcError):
 
 
 class LeaseApi(Protocol):
-    """The part of `ClusterApi` that a Lease needs. Raises the errors of `kube.errors`."""
+    """The part of `ClusterApi` that a Lease needs. Raises the errors of `kube.api_errors`."""
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Resource | None:
         """Return the object, or None if it does not exist."""

@@ -30,7 +30,7 @@ from icdc_api.base import to_milliseconds
 from icdc_api.spec.changelog import Trigger
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunKind, RunState, RunStatus
-from icdc_operator.core import deletion, planning, progress, retry, run_log, schedule, status_size
+from icdc_operator.core import deletion, progress, retry, run_log, schedule, status_size
 from icdc_operator.core.asked import asks, comparisons, continuous_run, resyncs
 from icdc_operator.core.conditions import summary
 from icdc_operator.core.observed import (
@@ -43,7 +43,7 @@ from icdc_operator.core.observed import (
     RunSeen,
     StopRun,
 )
-from icdc_operator.core.planning import Draft
+from icdc_operator.core.run_planning import Draft, plan_next
 
 OBSERVE_SECONDS = 5.0
 """Seconds between two reads of a live run. An adapter that watches its objects reads earlier."""
@@ -140,7 +140,7 @@ def _choose_step(status: PipelineStatus, observed: Observed, now: datetime) -> D
     if run is None:
         if strays:
             return Draft(status, strays, OBSERVE_SECONDS)
-        return planning.plan_next(status, observed, now)
+        return plan_next(status, observed, now)
     if seen is None and run.state == RunState.PLANNED:
         return _handle_planned_run(status, run, observed, strays=strays)
     if seen is not None and seen.live:
@@ -150,7 +150,7 @@ def _choose_step(status: PipelineStatus, observed: Observed, now: datetime) -> D
     closed = _close_run(status, run, seen, observed, now=now)
     if strays:
         return Draft(closed, strays, OBSERVE_SECONDS)
-    return planning.plan_next(closed, observed, now)
+    return plan_next(closed, observed, now)
 
 
 def _stop_strays(observed: Observed, run: RunStatus | None) -> tuple[Action, ...]:

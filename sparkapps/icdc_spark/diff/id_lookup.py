@@ -21,7 +21,7 @@ from icdc_spark.diff.row_sets import pick_row_per_id
 from icdc_spark.diff.rows import ID, list_id_metadata, select_cells
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.expect import Expect
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 
 _WANTED = "wanted_id"

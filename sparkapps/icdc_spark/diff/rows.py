@@ -21,8 +21,8 @@ from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.fingerprint import compute_fingerprint
 from icdc_spark.documents.ids import build_id, join_key, read_cell
 from icdc_spark.documents.serialise import Cells
-from icdc_spark.iceberg.jvm.errors import translate_analysis_errors
 from icdc_spark.iceberg.jvm.row_conditions import check_condition
+from icdc_spark.iceberg.jvm.source_errors import translate_analysis_errors
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 
 ID, FINGERPRINT = "id", "fingerprint"

@@ -61,7 +61,7 @@ from icdc_spark.diff.rows import (
 )
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.expect import Expect
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 

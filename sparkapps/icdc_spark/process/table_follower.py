@@ -43,7 +43,7 @@ from icdc_api.errors import (
 )
 from icdc_api.job.answers import TableEntry
 from icdc_api.job.run_files import RunQuestion
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.process import table_modes
 from icdc_spark.process.question_file import RunQuestions, build_failed_entry
 from icdc_spark.process.scheduling.fair_semaphore import FairSemaphore

@@ -20,7 +20,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from icdc_api.errors import UnsupportedType
 from icdc_spark.documents.schema import parse_schema
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.scan.file_tasks import FileTask, list_file_tasks
 from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.iceberg.table.read_options import choose_target_size

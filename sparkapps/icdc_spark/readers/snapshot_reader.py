@@ -12,7 +12,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from icdc_api.errors import Bug, FileUnreadable, IcdcError, SourceUnavailable
-from icdc_spark.iceberg.jvm.errors import FOREIGN_ERRORS, translate_error
+from icdc_spark.iceberg.jvm.source_errors import FOREIGN_ERRORS, translate_error
 from icdc_spark.iceberg.scan.column_bounds import estimate_key_range
 from icdc_spark.iceberg.scan.damaged_files import find_damage, name_suspects
 from icdc_spark.iceberg.scan.planning import FileGroup, list_files

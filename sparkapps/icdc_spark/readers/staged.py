@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from icdc_api.errors import UnsupportedType
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.scan.file_tasks import find_equality_ids
 from icdc_spark.iceberg.scan.planning import FileGroup, list_reading_bytes
 from icdc_spark.iceberg.table.read_options import choose_target_size, mend_options

@@ -21,7 +21,7 @@ from contextlib import closing
 from icdc_api import naming
 from icdc_api.errors import AliasTaken, IcdcError, NodeLost, SourceUnavailable, TableNotFound
 from icdc_api.job.answers import DeletionEntry
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.opensearch.bulk.target import OWNER_SECONDS
 from icdc_spark.opensearch.client.tasks import wait_until_quiet

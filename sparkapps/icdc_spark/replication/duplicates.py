@@ -25,7 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from icdc_spark.diff.id_lookup import look_up_ids
 from icdc_spark.diff.rows import ID, select_ids
 from icdc_spark.documents.document_spec import DocumentSpec
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.state_document import FIXUP_OFFSET, Intent, compute_base_version
 from icdc_spark.protocol.state_parts import MAX_SAMPLES

@@ -39,7 +39,7 @@ from icdc_api.job.answers import (
 from icdc_api.spec.pipeline import Mode
 from icdc_spark.diff.rows import ID, check_filter
 from icdc_spark.documents.document_spec import DocumentSpec
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.opensearch.stores import identity
 from icdc_spark.opensearch.stores.creation import check_settings
 from icdc_spark.opensearch.stores.view import require_whole_view

@@ -28,7 +28,7 @@ from icdc_spark.diff.strategies import build_export_lines
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.expect import Expect
 from icdc_spark.documents.ids import build_routing
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.opensearch.client.scan import Scan
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 from icdc_spark.replication import duplicates

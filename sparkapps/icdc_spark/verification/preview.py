@@ -25,7 +25,7 @@ from icdc_spark.diff.export_plan import Chunk
 from icdc_spark.diff.strategies import build_export_lines
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.mapping import build_index_mapping
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.scan.ordered_scan import OrderedScan
 from icdc_spark.iceberg.scan.planning import FileGroup, release_groups
 from icdc_spark.iceberg.table.tables import IcebergTable

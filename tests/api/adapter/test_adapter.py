@@ -14,7 +14,7 @@ from icdc_api.errors import FailureClass
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunState
-from icdc_operator.cluster.kube import errors
+from icdc_operator.cluster.kube import api_errors
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
 from icdc_operator.core.observed import CreateRun, ForgetRun, RunPhase, StopRun
 from icdc_testing.kube.stored_pipelines import Resource, make_minimal
@@ -127,13 +127,15 @@ def test_what_a_dropped_record_left_makes_way(cluster: SteppedCluster) -> None:
     old = replace(action, run=action.run.model_copy(update={"epoch": 5, "run_id": f"{RUN}.5"}))
     create(cluster, old)
     for _ in range(2):
-        with pytest.raises(errors.Conflict, match="of an older run still existed and was deleted"):
+        with pytest.raises(
+            api_errors.Conflict, match="of an older run still existed and was deleted"
+        ):
             create(cluster, action)
     create(cluster, action)
     (made,) = cluster.list_objects("sparkapplication")
     assert made["metadata"]["annotations"]["icebergcdc.dev/run-id"] == action.run.run_id
     # The other way round it is the operator that is behind.
-    with pytest.raises(errors.Conflict, match="belongs to a newer run"):
+    with pytest.raises(api_errors.Conflict, match="belongs to a newer run"):
         create(cluster, old)
 
 
@@ -221,10 +223,10 @@ def test_a_stale_operator_writes_nothing(cluster: SteppedCluster) -> None:
     before = cluster.observe()
     cluster.pipelines.run_ok("annotate", "icdc", "shop", "touched=yes")
     status = before.observed.status
-    with pytest.raises(errors.Conflict):
+    with pytest.raises(api_errors.Conflict):
         cluster.adapt(lambda adapter: adapter.save(before, status))
     cluster.pipelines.run_ok("delete", "icdc", "shop")
-    with pytest.raises(errors.NotFound):
+    with pytest.raises(api_errors.NotFound):
         cluster.adapt(lambda adapter: adapter.save(before, status))
 
 

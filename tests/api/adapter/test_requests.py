@@ -7,7 +7,7 @@ import pytest
 
 from icdc_api import naming
 from icdc_operator.cluster.kube import api as cluster_api
-from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube import api_errors, kinds
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.stored_pipelines import Resource, make_minimal
 from icdc_testing.operator.adapter.stepping import SteppedCluster
@@ -36,7 +36,7 @@ def test_a_status_is_replaced_whole_and_nothing_else_is(admin: SteppedCluster) -
 def test_a_stale_writer_of_a_status_gets_a_conflict(admin: SteppedCluster) -> None:
     before = admin.pipelines.apply(make_minimal())
     admin.ask(lambda api: api.replace_status(before, {"phase": "Streaming"}))
-    with pytest.raises(errors.Conflict):
+    with pytest.raises(api_errors.Conflict):
         admin.ask(lambda api: api.replace_status(before, {"phase": "Pending"}))
     assert admin.pipelines.get()["status"]["phase"] == "Streaming"
 
@@ -44,24 +44,24 @@ def test_a_stale_writer_of_a_status_gets_a_conflict(admin: SteppedCluster) -> No
 def test_the_status_of_a_pipeline_that_was_made_anew_is_not_written(admin: SteppedCluster) -> None:
     before = admin.pipelines.apply(make_minimal())
     admin.pipelines.run_ok("delete", "icdc", "shop")
-    with pytest.raises(errors.NotFound):
+    with pytest.raises(api_errors.NotFound):
         admin.ask(lambda api: api.replace_status(before, {"phase": "Streaming"}))
     admin.pipelines.apply(make_minimal())
-    with pytest.raises(errors.Conflict):
+    with pytest.raises(api_errors.Conflict):
         admin.ask(lambda api: api.replace_status(before, {"phase": "Streaming"}))
     assert admin.pipelines.get()["status"] == {"observedGeneration": -1}
 
 
 def test_what_the_schema_refuses_is_invalid(admin: SteppedCluster) -> None:
     before = admin.pipelines.apply(make_minimal())
-    with pytest.raises(errors.Invalid, match="phase"):
+    with pytest.raises(api_errors.Invalid, match="phase"):
         admin.ask(lambda api: api.replace_status(before, {"phase": "Nonsense"}))
 
 
 def test_an_object_is_created_once(admin: SteppedCluster) -> None:
     wanted = _make_config_map(admin)
     made = admin.ask(lambda api: api.create(wanted))
-    with pytest.raises(errors.Conflict, match="already exists"):
+    with pytest.raises(api_errors.Conflict, match="already exists"):
         admin.ask(lambda api: api.create(wanted))
     namespace = admin.pipelines.namespace
     assert admin.ask(lambda api: api.get(kinds.CONFIG_MAP, namespace, "one")) == made
@@ -91,7 +91,7 @@ def test_a_stale_replacement_is_a_conflict_and_a_merge_is_not(admin: SteppedClus
         lambda api: api.merge_patch(kinds.CONFIG_MAP, namespace, "one", {"data": {"c": "d"}})
     )
     assert merged["data"] == {"a": "b", "c": "d"}
-    with pytest.raises(errors.Conflict):
+    with pytest.raises(api_errors.Conflict):
         admin.ask(lambda api: api.replace(made))
 
 
@@ -131,7 +131,7 @@ def test_an_event_is_shown_with_its_pipeline_and_told_once(admin: SteppedCluster
         )
 
     post()
-    with pytest.raises(errors.Conflict):
+    with pytest.raises(api_errors.Conflict):
         post()
     shown = json.loads(
         admin.pipelines.run_ok("events", "--for", "icebergcdcpipeline/shop", "-o", "json")
@@ -145,7 +145,7 @@ def test_an_event_is_shown_with_its_pipeline_and_told_once(admin: SteppedCluster
 def test_who_may_not_is_told_so(admin: SteppedCluster, kube: KubeApi) -> None:
     path = kube.write_kubeconfig_for(admin.pipelines.namespace, "default")
     nobody = SteppedCluster(path, admin.pipelines)
-    with pytest.raises(errors.Denied, match="cannot list"):
+    with pytest.raises(api_errors.Denied, match="cannot list"):
         nobody.ask(lambda api: api.list_objects(kinds.PIPELINE, admin.pipelines.namespace))
     assert nobody.counted == [("list", naming.PLURAL, 403)]
     nobody.kubeconfig = path.with_name("wrong-token")
@@ -154,12 +154,12 @@ def test_who_may_not_is_told_so(admin: SteppedCluster, kube: KubeApi) -> None:
             {**json.loads(path.read_text()), "users": [{"name": "tests", "user": {"token": "x"}}]}
         )
     )
-    with pytest.raises(errors.Denied):
+    with pytest.raises(api_errors.Denied):
         nobody.ask(lambda api: api.list_objects(kinds.PIPELINE, admin.pipelines.namespace))
 
 
 def test_the_log_of_a_pod_that_is_not_there_is_not_found(admin: SteppedCluster) -> None:
-    with pytest.raises(errors.NotFound):
+    with pytest.raises(api_errors.NotFound):
         admin.ask(lambda api: api.read_log(admin.pipelines.namespace, "none", 10))
 
 

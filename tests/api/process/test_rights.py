@@ -12,7 +12,7 @@ import pytest
 
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, parse_status
-from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube import api_errors, kinds
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
 from icdc_testing.kube import rights
@@ -120,7 +120,7 @@ async def stall_in_the_end(adapter: ClusterAdapter, namespace: str) -> PipelineS
             assert seen is not None
             if seen.observed.status.holds(ConditionType.STALLED):
                 return seen.observed.status
-            with contextlib.suppress(errors.Denied):
+            with contextlib.suppress(api_errors.Denied):
                 await carry_out(adapter, seen)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunState
-from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube import api_errors, kinds
 from icdc_operator.manifests.pods import pod_paths
 from icdc_testing.kube.kstatus import judge
 from icdc_testing.kube.stored_pipelines import Resource, make_minimal
@@ -145,7 +145,7 @@ class MutationTrial(Trial):
         assert current is not None
         try:
             stored = await self.api.replace({**current, "spec": dict(spec)})
-        except errors.Invalid as error:
+        except api_errors.Invalid as error:
             self.refusals.append(error.message)
             return generation
         self.witness.note_stored(stored)

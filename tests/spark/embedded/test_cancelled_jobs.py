@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import NoProgress
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.jvm.session import mark_jobs
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.jvm.table_jobs import TableJobs
 from icdc_testing.waiting.wait import WAIT_SECONDS, wait_until
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.spark
 
 START = """
 from icdc_api.errors import IcdcError
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.jvm.session import create_application_session
 try:
     session = create_application_session("start")

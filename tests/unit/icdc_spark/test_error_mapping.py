@@ -21,7 +21,7 @@ from icdc_api.errors import (
     Unauthorized,
 )
 from icdc_spark.iceberg.jvm import engine_errors
-from icdc_spark.iceberg.jvm.errors import translate_error
+from icdc_spark.iceberg.jvm.source_errors import translate_error
 
 pytestmark = pytest.mark.unit
 

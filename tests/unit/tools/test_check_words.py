@@ -27,7 +27,9 @@ WORDS = {
 }
 MODULES = check_words.Modules(
     {
-        "operator/icdc_operator/cluster/kube/errors.py": ast.parse("class Refusal:\n    pass\n"),
+        "operator/icdc_operator/cluster/kube/api_errors.py": ast.parse(
+            "class Refusal:\n    pass\n"
+        ),
         "operator/icdc_operator/cluster/queue.py": ast.parse("SECONDS = 5\n"),
         "sparkapps/icdc_spark/__init__.py": ast.parse(""),
         "crds/icdc_api/spec/pipeline.py": ast.parse("class Pipeline:\n    pass\n"),
@@ -114,12 +116,12 @@ def test_an_old_phrase_is_refused_in_texts_that_are_not_prose(
 @pytest.mark.parametrize(
     ("name", "refuted"),
     [
-        ("cluster.kube.errors", False),
+        ("cluster.kube.api_errors", False),
         ("icdc_operator.cluster.queue", False),
         ("queue.SECONDS", False),
-        ("errors.Refusal", False),
-        ("errors.Refusal.message", False),
-        ("cluster.errors", True),
+        ("api_errors.Refusal", False),
+        ("api_errors.Refusal.message", False),
+        ("cluster.api_errors", True),
         ("queue.MINUTES", True),
         ("icdc_spark.changelog", True),
         # Fields and foreign names, which begin as modules do.

@@ -15,7 +15,7 @@ from icdc_cli.cluster import status as statuses
 from icdc_cli.cluster.awaiting.requests import AwaitedRestart, AwaitedResync, RequestEnd
 from icdc_cli.cluster.session import Target
 from icdc_cli.exits import Exit
-from icdc_operator.cluster.kube import errors
+from icdc_operator.cluster.kube import api_errors
 
 POLL_SECONDS = 2.0
 """Between two reads of the pipeline."""
@@ -39,9 +39,9 @@ async def wait(
         try:
             status = await _read_status(target)
         # Not a bad command line: it was let in when it began, and the request was accepted.
-        except (errors.Denied, errors.Unavailable) as error:
+        except (api_errors.Denied, api_errors.Unavailable) as error:
             text = f"{request.what} goes on in the cluster, but cannot be followed: {error.message}"
-            raise errors.Unavailable(text) from error
+            raise api_errors.Unavailable(text) from error
         waited = time.monotonic() - began
         seen = (status.observed_generation or 0) >= generation
         ending = _find_end(status, request.find_end) if seen else None
@@ -72,7 +72,7 @@ async def _read_status(target: Target) -> PipelineStatus:
     for reads_left in reversed(range(MAX_UNANSWERED)):
         try:
             resource = await target.read_pipeline()
-        except errors.Unavailable:
+        except api_errors.Unavailable:
             if not reads_left:
                 raise
             _sleep(POLL_SECONDS)

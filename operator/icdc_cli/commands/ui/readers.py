@@ -21,7 +21,7 @@ from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_cli.cluster import status as cluster_status
 from icdc_cli.cluster import thin_client
 from icdc_cli.local.state_dir import StateDir
-from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube import api_errors, kinds
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.kube.kinds import Kind, Resource
 
@@ -119,20 +119,20 @@ class ClusterReader:
             return await _list_each(api, self.namespaces)
         try:
             return await api.list_objects(kinds.PIPELINE, None), []
-        except errors.Denied as error:
+        except api_errors.Denied as error:
             names, refusals = await self._list_namespaces(api, error)
-        except errors.ClusterError as error:
+        except api_errors.ClusterError as error:
             return [], [build_refusal("all namespaces", error)]
         resources, more = await _list_each(api, names)
         return resources, refusals + more
 
     async def _list_namespaces(
-        self, api: ClusterApi, denied: errors.Denied
+        self, api: ClusterApi, denied: api_errors.Denied
     ) -> tuple[list[str], list[ReadRefusal]]:
         """Return the namespaces to list one by one, and what is not among them."""
         try:
             objects = await api.list_objects(_NAMESPACE, None)
-        except errors.ClusterError:
+        except api_errors.ClusterError:
             # The first error has the permission to ask for; this one would ask for another.
             return [self.own_namespace], [build_refusal("all other namespaces", denied)]
         names = [str(item["metadata"]["name"]) for item in objects]
@@ -146,21 +146,21 @@ async def _list_each(
     resources: list[Resource] = []
     denied: list[str] = []
     refusals: list[ReadRefusal] = []
-    first: errors.Denied | None = None
+    first: api_errors.Denied | None = None
     for namespace in namespaces:
         try:
             resources += await api.list_objects(kinds.PIPELINE, namespace)
-        except errors.Denied as error:
+        except api_errors.Denied as error:
             # As one sentence: of 200 namespaces a person may most likely see few.
             first = first or error
             denied.append(namespace)
-        except errors.ClusterError as error:
+        except api_errors.ClusterError as error:
             refusals.append(build_refusal(f"namespace {namespace}", error))
             break  # a server that does not answer is not asked 200 times
     return resources, refusals + ([_refuse(denied, first)] if first else [])
 
 
-def _refuse(namespaces: Sequence[str], error: errors.ClusterError) -> ReadRefusal:
+def _refuse(namespaces: Sequence[str], error: api_errors.ClusterError) -> ReadRefusal:
     named = ", ".join(namespaces[:MAX_NAMED])
     rest = len(namespaces) - MAX_NAMED
     more = f" and {rest} more" if rest > 0 else ""
@@ -171,7 +171,7 @@ def _refuse(namespaces: Sequence[str], error: errors.ClusterError) -> ReadRefusa
 def build_refusal(scope: str, error: IcdcError) -> ReadRefusal:
     """Return the refusal for an error of the API server."""
     message = error.message
-    if isinstance(error, errors.NotFound):
+    if isinstance(error, api_errors.NotFound):
         message += f"; the cluster has no kind {naming.KIND}: install the operator's chart"
     return ReadRefusal(scope, message, error.who_acts.value)
 

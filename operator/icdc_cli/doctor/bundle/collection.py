@@ -25,7 +25,7 @@ from icdc_cli.doctor.bundle.masking import Masker
 from icdc_cli.doctor.cluster import cluster_reading, examine, pod_needs
 from icdc_cli.doctor.cluster.cluster_facts import ClusterFacts, Listed
 from icdc_operator.cluster.kube import kinds
-from icdc_operator.cluster.kube.errors import ClusterError, Unavailable
+from icdc_operator.cluster.kube.api_errors import ClusterError, Unavailable
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.manifests.pods.roles import Role
 

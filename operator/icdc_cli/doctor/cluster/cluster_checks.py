@@ -14,7 +14,7 @@ from icdc_cli.doctor.cluster import rights
 from icdc_cli.doctor.cluster.cluster_facts import SPARK_CRD, ClusterFacts, Listed
 from icdc_cli.doctor.findings import Finding, blame, confirm, skip, warn
 from icdc_cli.explanations import cures
-from icdc_operator.cluster.kube.errors import ClusterError, Denied
+from icdc_operator.cluster.kube.api_errors import ClusterError, Denied
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import pod_failures
 from icdc_operator.manifests import spark_kind

@@ -9,7 +9,7 @@ from datetime import datetime
 from icdc_api.errors import BadSpec
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_cli.doctor.cluster.rights import Grants
-from icdc_operator.cluster.kube.errors import ClusterError
+from icdc_operator.cluster.kube.api_errors import ClusterError
 from icdc_operator.cluster.kube.kinds import Kind, Resource
 
 # Here and not in `kinds`, since the operator reads none of them.

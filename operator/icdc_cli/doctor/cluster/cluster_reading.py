@@ -19,7 +19,7 @@ from icdc_cli.doctor.cluster.cluster_facts import ClusterFacts, Listed, Pipeline
 from icdc_cli.doctor.cluster.rights import Grants, NeededAccess
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.api import ClusterApi
-from icdc_operator.cluster.kube.errors import ClusterError, Denied, NotFound, Unavailable
+from icdc_operator.cluster.kube.api_errors import ClusterError, Denied, NotFound, Unavailable
 from icdc_operator.cluster.kube.kinds import Kind, Resource
 
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"

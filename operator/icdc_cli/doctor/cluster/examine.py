@@ -6,7 +6,7 @@ from icdc_cli.cluster.session import Target
 from icdc_cli.doctor.cluster import cluster_checks, cluster_reading, pipeline_checks
 from icdc_cli.doctor.cluster.cluster_facts import ClusterFacts
 from icdc_cli.doctor.findings import Finding
-from icdc_operator.cluster.kube.errors import Unavailable
+from icdc_operator.cluster.kube.api_errors import Unavailable
 
 
 async def examine_cluster(target: Target, _: argparse.Namespace) -> list[Finding]:

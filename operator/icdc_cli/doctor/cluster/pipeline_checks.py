@@ -13,7 +13,7 @@ from icdc_cli.doctor.cluster.pod_needs import SecretNeed
 from icdc_cli.doctor.findings import Finding, blame, confirm, skip, warn
 from icdc_cli.doctor.secret_keys import describe_missing_keys
 from icdc_cli.explanations import cures
-from icdc_operator.cluster.kube.errors import ClusterError
+from icdc_operator.cluster.kube.api_errors import ClusterError
 
 Check = Callable[[PipelineFacts, PipelineSpec, ClusterFacts], Iterator[Finding]]
 

@@ -84,7 +84,7 @@ def _ask_rights(client: "Client", indices: list[str]) -> Mapping[Right, Read]:
 
 
 def _ask(client: "Client", method: str, path: str, body: Any = None) -> Read:
-    from icdc_spark.opensearch.client.errors import translate_errors
+    from icdc_spark.opensearch.client.target_errors import translate_errors
 
     sent = body if body is None or isinstance(body, str) else json.dumps(body)
     try:

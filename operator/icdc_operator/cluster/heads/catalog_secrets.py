@@ -24,7 +24,7 @@ FLAG = "--read-catalog-secrets"
 
 
 class SecretApi(Protocol):
-    """The part of `ClusterApi` that reads Secrets. Raises the errors of `kube.errors`."""
+    """The part of `ClusterApi` that reads Secrets. Raises the errors of `kube.api_errors`."""
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Resource | None:
         """Return the object, or None if it does not exist."""

@@ -1,7 +1,7 @@
 """Read and write objects at the API server, as far as the operator and the command line need it.
 
 Plain JSON objects in and out. It knows paths, verbs and selectors, and must not know what an
-object means. Raises the errors of `kube.errors` only. For one event loop.
+object means. Raises the errors of `kube.api_errors` only. For one event loop.
 
     replace_status(pipeline as read at version 7, status)    version is 7: written, now 8
                                                              version is 8: Conflict, nothing written
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
 from icdc_api import naming
-from icdc_operator.cluster.kube import errors, event_object, kinds
+from icdc_operator.cluster.kube import api_errors, event_object, kinds
 from icdc_operator.cluster.kube.kinds import Kind, Resource
 from icdc_operator.cluster.kube.transport import (
     JSON,
@@ -76,7 +76,7 @@ class ClusterApi:
         selector = _of_pipeline(pipeline)
         try:
             return await self.list_objects(kinds.APPLICATION, namespace, selector=selector)
-        except errors.NotFound:
+        except api_errors.NotFound:
             # No CRD, no objects. Creating a run reports the missing spark-operator.
             return []
 
@@ -94,7 +94,7 @@ class ClusterApi:
             return await self._transport.ask(
                 "get", kind.plural, method="GET", path=kind.build_path(namespace, name)
             )
-        except errors.NotFound:
+        except api_errors.NotFound:
             return None
 
     async def list_objects(
@@ -107,7 +107,7 @@ class ClusterApi:
         for _ in range(MAX_LISTS - 1):
             try:
                 return await self._list_pages(kind, namespace, selector, accept)
-            except errors.Expired:
+            except api_errors.Expired:
                 continue  # etcd compacted the version of the first pages: start again
         return await self._list_pages(kind, namespace, selector, accept)
 
@@ -131,9 +131,9 @@ class ClusterApi:
         try:
             plural = kinds.CONFIG_MAP.plural
             await self._transport.ask("create", plural, method="POST", path=path, body=body)
-        except errors.Denied as error:
+        except api_errors.Denied as error:
             return TERMINATING not in error.message
-        except errors.ClusterError:
+        except api_errors.ClusterError:
             return True  # no evidence, and no reason for a reconcile to fail
         return True
 
@@ -185,7 +185,7 @@ class ClusterApi:
         Raises Conflict if it was written since it was read.
         """
         change = {"op": "add", "path": "/metadata/finalizers", "value": list(finalizers)}
-        with contextlib.suppress(errors.NotFound):
+        with contextlib.suppress(api_errors.NotFound):
             await self._patch_as_read(pipeline, change)
 
     async def delete(
@@ -210,9 +210,9 @@ class ClusterApi:
             await self._transport.ask(
                 "delete", kind.plural, method="DELETE", path=path, body=options
             )
-        except errors.NotFound:
+        except api_errors.NotFound:
             return
-        except errors.Conflict:
+        except api_errors.Conflict:
             present = await self.get(kind, namespace, name)
             if present is not None and present["metadata"]["uid"] == uid:
                 raise

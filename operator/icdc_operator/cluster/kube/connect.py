@@ -19,7 +19,7 @@ from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 
 from icdc_api.errors import BadSpec
-from icdc_operator.cluster.kube import environment, errors
+from icdc_operator.cluster.kube import api_errors, environment
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.kube.transport import REQUEST_SECONDS, Observer, TimeLimit
 
@@ -64,7 +64,7 @@ async def load_configuration(
     """Return address and credentials; `context` selects one of a kubeconfig."""
     settings = Configuration()
     library: Any = config  # typed for a part only
-    with errors.map_errors("the configuration of the cluster"):
+    with api_errors.map_errors("the configuration of the cluster"):
         if IN_CLUSTER in env and not env.get(KUBECONFIG) and context is None:
             library.load_incluster_config(settings)
             return settings

@@ -1,15 +1,15 @@
 """Send requests to the API server: limit their time, count them, and parse the answers.
 
 No request is repeated here: the caller knows whether that is right. Every foreign error becomes one
-of `kube.errors`. It knows HTTP and how the `kubernetes` library is called, and must not know a kind
-of object. Must import neither that library nor aiohttp: `icdc` calls this with a lighter client.
+of `kube.api_errors`. It knows HTTP and how the `kubernetes` library is called, and must not know a
+kind of object. Must import neither that library nor aiohttp: `icdc` calls it with a lighter client.
 """
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from icdc_operator.cluster.kube import errors
+from icdc_operator.cluster.kube import api_errors
 from icdc_operator.cluster.kube.kinds import Resource
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Transport:
         """Send one request and return the object of its answer."""
         what = _describe_request(verb, plural, path=path)
         headers = {"Accept": accept, "Content-Type": content}
-        with errors.map_errors(what):
+        with api_errors.map_errors(what):
             limit = TimeLimit(total=self._seconds, connect=self._seconds)
             answer = await self._send(
                 verb, plural, method=method, path=path, body=body, headers=headers, limit=limit
@@ -80,7 +80,7 @@ class Transport:
         """Yield the lines that answer a GET as they come. Only the connection has a time-out."""
         what = _describe_request(verb, plural, path=path)
         limit = TimeLimit(total=None, connect=self._seconds)
-        with errors.map_errors(what):
+        with api_errors.map_errors(what):
             answer = await self._send(verb, plural, method="GET", path=path, limit=limit)
             try:
                 await _check(answer, what)
@@ -111,7 +111,7 @@ class Transport:
         )
         try:
             answer = await self._client.call_api(*request, _request_timeout=limit)
-        except errors.list_connection_errors() as error:
+        except api_errors.list_connection_errors() as error:
             # Counted too: an API server that does not answer would otherwise look like no traffic.
             self._observer(verb, plural, type(error).__name__)
             raise
@@ -122,7 +122,7 @@ class Transport:
 async def _check(answer: Any, what: str) -> None:
     """Raise the error that the answer stands for, if it is not a success."""
     if not 200 <= answer.status <= 299:
-        raise errors.of_answer(answer.status, await answer.read(), answer.headers, what=what)
+        raise api_errors.of_answer(answer.status, await answer.read(), answer.headers, what=what)
 
 
 def _describe_request(verb: str, plural: str, *, path: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from icdc_api.errors import IcdcError
-from icdc_operator.cluster.kube.errors import Conflict
+from icdc_operator.cluster.kube.api_errors import Conflict
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.runs.observation import Observation
 from icdc_operator.core import events

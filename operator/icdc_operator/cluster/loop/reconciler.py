@@ -23,7 +23,7 @@ from icdc_api.errors import IcdcError
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunState
 from icdc_operator.cluster import logs
-from icdc_operator.cluster.kube.errors import Conflict, NameTaken, NotFound, Unavailable
+from icdc_operator.cluster.kube.api_errors import Conflict, NameTaken, NotFound, Unavailable
 from icdc_operator.cluster.loop import changes
 from icdc_operator.cluster.loop.admission import POSITION_SECONDS, Admission
 from icdc_operator.cluster.loop.slots import Limits
@@ -44,7 +44,7 @@ TRIES = 3
 
 
 class Adapter(Protocol):
-    """The cluster, as one pipeline needs it. Raises the errors of `kube.errors`."""
+    """The cluster, as one pipeline needs it. Raises the errors of `kube.api_errors`."""
 
     async def observe(self, namespace: str, name: str) -> Observation | None:
         """Read the pipeline and its runs now; None if there is no such pipeline."""

@@ -17,7 +17,7 @@ from icdc_api.errors import IcdcError
 from icdc_operator.cluster import together
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.api import METADATA_ONLY
-from icdc_operator.cluster.kube.errors import NotFound
+from icdc_operator.cluster.kube.api_errors import NotFound
 from icdc_operator.cluster.kube.kinds import Kind
 from icdc_operator.cluster.loop.informer import MANAGED_SELECTOR, Scope
 from icdc_operator.cluster.loop.relist import ListApi

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 
 from icdc_api.errors import IcdcError
 from icdc_operator.cluster import logs
-from icdc_operator.cluster.kube.errors import Conflict, NameTaken, Unavailable
+from icdc_operator.cluster.kube.api_errors import Conflict, NameTaken, Unavailable
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 

@@ -21,9 +21,9 @@ from icdc_api.errors import Bug
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import Failure, RunStatus
 from icdc_operator.cluster.heads.head_watch import HeadWatch
-from icdc_operator.cluster.kube import errors
+from icdc_operator.cluster.kube import api_errors
 from icdc_operator.cluster.kube.api import ClusterApi
-from icdc_operator.cluster.kube.errors import Conflict
+from icdc_operator.cluster.kube.api_errors import Conflict
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.queue import PipelineKey
 from icdc_operator.cluster.runs import creation, ending, resource, seen
@@ -50,7 +50,7 @@ LOG = logging.getLogger(__name__)
 
 
 class ClusterAdapter:
-    """The pipelines of one cluster. Raises the errors of `kube.errors`. For one event loop.
+    """The pipelines of one cluster. Raises the errors of `kube.api_errors`. For one event loop.
 
     Without `heads` the operator reads no catalog: runs poll tables.
     """
@@ -88,7 +88,7 @@ class ClusterAdapter:
             # other order a run could start between the two and be missed.
             listed = await self._api.list_applications(namespace, name)
             driver_pods = await self._api.list_driver_pods(namespace, name)
-        except errors.Denied as error:
+        except api_errors.Denied as error:
             LOG.warning("the runs of this pipeline cannot be listed: %s", error)
             unseen = creation.explain_refusal(error)
         else:
@@ -148,7 +148,7 @@ class ClusterAdapter:
         key = (observation.owner.namespace, observation.owner.name)
         try:
             await self._act(observation, action)
-        except errors.Denied as error:
+        except api_errors.Denied as error:
             self._memory.deny(key, action, creation.explain_refusal(error), self._now())
             raise
         self._memory.allow(key, action)

@@ -16,7 +16,7 @@ from icdc_api import naming
 from icdc_api.errors import BadSpec, FailureClass, IcdcError, Unschedulable
 from icdc_api.job.run_files import RunQuestion
 from icdc_api.status.runs import Failure, RunKind
-from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube import api_errors, kinds
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import evidence
@@ -26,10 +26,10 @@ from icdc_operator.manifests.metadata import ANNOTATION_RUN_ID, read_epoch
 
 REFUSED = (
     BadSpec,
-    errors.NameTaken,
-    errors.Denied,
-    errors.Invalid,
-    errors.NotFound,
+    api_errors.NameTaken,
+    api_errors.Denied,
+    api_errors.Invalid,
+    api_errors.NotFound,
 )
 """Errors after which the same request cannot succeed. Any other may pass."""
 
@@ -91,17 +91,17 @@ def explain_refusal(error: IcdcError) -> Failure:
     """Return the failure of a run whose objects were refused, for the retry policy and people."""
     match error:
         # A quota refuses with 403, too, but there is room again once other pods end.
-        case errors.Denied() if "exceeded quota" in error.message:
+        case api_errors.Denied() if "exceeded quota" in error.message:
             return evidence.build_failure(Unschedulable(error.message), "QuotaExceeded")
-        case errors.Denied() | errors.Invalid() if _ADMISSION.search(error.message):
+        case api_errors.Denied() | api_errors.Invalid() if _ADMISSION.search(error.message):
             return _retry_slowly(evidence.build_failure(error, "AdmissionDenied"))
-        case errors.Denied():
+        case api_errors.Denied():
             return _retry_slowly(Failure.of(error))
-        case errors.NotFound():
+        case api_errors.NotFound():
             return evidence.build_failure(
                 _without_kind(error), "SparkOperatorMissing", retryable=True
             )
-        case errors.NameTaken():
+        case api_errors.NameTaken():
             # The next attempt has another name.
             return evidence.build_failure(error, "NameTaken", retryable=True)
     return Failure.of(error)
@@ -113,8 +113,8 @@ def _retry_slowly(failure: Failure) -> Failure:
     return failure.model_copy(update={"failure_class": FailureClass.AUTH})
 
 
-def _without_kind(error: errors.NotFound) -> errors.NotFound:
-    return errors.NotFound(
+def _without_kind(error: api_errors.NotFound) -> api_errors.NotFound:
+    return api_errors.NotFound(
         "the cluster has no kind SparkApplication: install spark-operator (v1beta2), with its "
         f"CRDs ({error.message})"
     )
@@ -124,32 +124,34 @@ async def _create(api: ClusterApi, wanted: Resource, launch: Launch) -> None:
     try:
         await api.create(wanted)
         return
-    except errors.Conflict:
+    except api_errors.Conflict:
         present = await api.get(
             kinds.of(wanted), launch.owner.namespace, wanted["metadata"]["name"]
         )
     # It was there when we created, and is not now. Conflict: the next reconcile tries again.
     if present is None:
-        raise errors.Conflict(f"{evidence.describe(wanted)} was deleted just now")
+        raise api_errors.Conflict(f"{evidence.describe(wanted)} was deleted just now")
     if not _is_managed(present) or not _is_of_pipeline(present, launch):
-        raise errors.NameTaken(
+        raise api_errors.NameTaken(
             f"{evidence.describe(wanted)} exists in {launch.owner.namespace} and is not a run of "
             f"the pipeline {launch.owner.name}: whoever owns it must delete or rename it"
         )
     metadata = present["metadata"]
     if metadata.get("deletionTimestamp"):
-        raise errors.Conflict(f"{evidence.describe(wanted)} of an older run is being deleted")
+        raise api_errors.Conflict(f"{evidence.describe(wanted)} of an older run is being deleted")
     if _is_of_attempt(present, launch):
         return
     # An operator that was cut off may come back with an old record: the newer run stays.
     if (read_epoch(present) or 0) > launch.run.epoch:
-        raise errors.Conflict(f"{evidence.describe(wanted)} belongs to a newer run than this one")
+        raise api_errors.Conflict(
+            f"{evidence.describe(wanted)} belongs to a newer run than this one"
+        )
     # A left-over of an older attempt. Live attempts do not come here: `decide` stops them before it
     # creates another; one that starts this moment must end anyway.
     await api.delete(
         kinds.of(wanted), launch.owner.namespace, metadata["name"], uid=metadata["uid"]
     )
-    raise errors.Conflict(
+    raise api_errors.Conflict(
         f"{evidence.describe(wanted)} of an older run still existed and was deleted"
     )
 

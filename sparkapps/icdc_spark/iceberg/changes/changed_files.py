@@ -31,7 +31,7 @@ from icdc_spark.iceberg.changes.manifest_comparison import (
     PARTITION_INDEX,
     ManifestComparison,
 )
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.scan.manifest_entries import DeleteEntry
 from icdc_spark.iceberg.scan.manifest_index import ManifestIndex
 from icdc_spark.iceberg.scan.manifests import read_manifests

@@ -34,7 +34,7 @@ from typing import NamedTuple
 from icdc_spark.iceberg.changes.changed_files import SnapshotFiles
 from icdc_spark.iceberg.changes.manifest_comparison import ManifestComparison
 from icdc_spark.iceberg.changes.rewrites import Rewrite, RewrittenFile, list_rewrites
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.scan.planning import PlannedFile
 from icdc_spark.iceberg.table.tables import IcebergTable
 

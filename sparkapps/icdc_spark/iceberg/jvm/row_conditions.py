@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame
 
 from icdc_api.errors import FilterInvalid
 from icdc_spark.iceberg.jvm.bridge import Bridge
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
 _RULES = "org.apache.spark.sql.catalyst.optimizer."

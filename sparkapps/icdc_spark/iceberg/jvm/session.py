@@ -18,7 +18,7 @@ from icdc_api import authorities
 from icdc_api.errors import IcdcError
 from icdc_api.redaction import SECRET_NAMES
 from icdc_spark.iceberg.jvm.bridge import Bridge
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.jvm.start_errors import translate_start_errors
 from icdc_spark.iceberg.jvm.time_outs import add_time_outs
 from icdc_spark.iceberg.jvm.trust import trust_authority

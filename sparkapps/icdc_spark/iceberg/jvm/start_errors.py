@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from icdc_api.errors import Bug, DriverLost, IcdcError, StartTimeout, Unauthorized
 from icdc_spark.iceberg.jvm import engine_errors
 from icdc_spark.iceberg.jvm.error_signs import read_signs
-from icdc_spark.iceberg.jvm.errors import FOREIGN_ERRORS
+from icdc_spark.iceberg.jvm.source_errors import FOREIGN_ERRORS
 
 _API_ERROR = "KubernetesClientException"
 _DENIED = re.compile(r"\bcode=(?:401|403)\b")

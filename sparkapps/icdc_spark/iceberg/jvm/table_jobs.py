@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from icdc_spark.iceberg.jvm.bridge import Statics
 from icdc_spark.iceberg.jvm.engine_errors import CANCELLED
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 
 
 @dataclass(frozen=True)

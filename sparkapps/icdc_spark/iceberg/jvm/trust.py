@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from icdc_api import authorities
 from icdc_spark.iceberg.jvm.bridge import Bridge
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 
 STORE = "javax.net.ssl.trustStore"
 """The system property that names the file."""

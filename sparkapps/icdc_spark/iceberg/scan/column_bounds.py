@@ -7,7 +7,7 @@ out a row.
 from collections.abc import Sequence
 from typing import Any
 
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.scan.manifest_entries import load_files_with_bounds
 from icdc_spark.iceberg.scan.manifests import FILE, read_manifests
 from icdc_spark.iceberg.scan.planning import FileGroup, collect_data_files

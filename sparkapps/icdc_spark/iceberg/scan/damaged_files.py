@@ -18,7 +18,7 @@ from typing import Any
 
 from icdc_api.errors import FileUnreadable, IcdcError, SourceUnavailable
 from icdc_api.redaction import hide_partition_values
-from icdc_spark.iceberg.jvm.errors import FOREIGN_ERRORS
+from icdc_spark.iceberg.jvm.source_errors import FOREIGN_ERRORS
 from icdc_spark.iceberg.table.tables import IcebergTable
 
 MAX_FILES = 1_000

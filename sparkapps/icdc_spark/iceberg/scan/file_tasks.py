@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from icdc_spark.iceberg.jvm.bridge import Bridge
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.scan.planning import collect_data_files
 from icdc_spark.iceberg.table.tables import IcebergTable
 

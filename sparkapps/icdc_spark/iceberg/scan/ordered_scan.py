@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.scan.manifest_entries import open_data_files
 from icdc_spark.iceberg.scan.manifests import FILE, Manifests, read_manifests
 from icdc_spark.iceberg.scan.partial_scan import plan_partial_scan

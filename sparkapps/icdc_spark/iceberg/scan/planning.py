@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from icdc_spark.iceberg.jvm.bridge import Bridge
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.table.tables import IcebergTable
 
 _TASK = "org.apache.iceberg.FileScanTask"

@@ -24,8 +24,8 @@ from pyspark.sql import SparkSession
 
 from icdc_api.errors import IcdcError
 from icdc_spark.iceberg.jvm.bridge import Bridge
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
 from icdc_spark.iceberg.jvm.session import SessionClosedError
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.table.tables import IcebergTable
 
 _UNIQUE_NAMES = "org.apache.iceberg.BaseMetastoreTableOperations"

@@ -23,8 +23,8 @@ from icdc_api.errors import FieldInvalid
 from icdc_spark.documents.fields import Analyse, Analysis
 from icdc_spark.documents.schema import Field, ListOf, MapOf, Primitive, Schema, Struct, Type
 from icdc_spark.iceberg.jvm.bridge import Bridge
-from icdc_spark.iceberg.jvm.errors import translate_analysis_errors
 from icdc_spark.iceberg.jvm.row_conditions import find_dependency, list_classes
+from icdc_spark.iceberg.jvm.source_errors import translate_analysis_errors
 
 VALUE = "value"
 """The field of the struct of `evaluate` that has the value."""

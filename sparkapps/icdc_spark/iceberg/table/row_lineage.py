@@ -11,7 +11,7 @@ Example: the earlier snapshot has sequence number 5. In a data file of the later
     c     6              written after the earlier snapshot
 """
 
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.table.tables import IcebergTable
 
 

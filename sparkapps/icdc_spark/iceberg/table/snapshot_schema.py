@@ -17,7 +17,7 @@ from pyspark.sql import types as T  # noqa: N812
 from icdc_spark.documents.forms import READ_AS_TEXT, WITHOUT_FORM, has_type
 from icdc_spark.documents.schema import parse_schema
 from icdc_spark.iceberg.jvm.bridge import Bridge
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.table.tables import SCHEMA_PARSER, IcebergTable
 
 _NAME_MAPPING = "schema.name-mapping.default"

@@ -17,7 +17,7 @@ from icdc_api.errors import BranchNotFound, Gap
 from icdc_spark.documents.forms import READ_AS_TEXT, WITHOUT_FORM, has_type
 from icdc_spark.documents.schema import Schema, parse_schema, walk_fields
 from icdc_spark.iceberg.jvm.bridge import Bridge
-from icdc_spark.iceberg.jvm.errors import translate_catalog_errors, translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_catalog_errors, translate_source_errors
 from icdc_spark.iceberg.table.type_promotion import widen_types
 
 MAIN = "main"

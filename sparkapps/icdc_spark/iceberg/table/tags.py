@@ -7,7 +7,7 @@ is for.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.table.tables import IcebergTable
 
 _REF = "org.apache.iceberg.SnapshotRef"

@@ -33,9 +33,9 @@ from icdc_api.errors import (
 from icdc_spark.opensearch.bulk.concurrency import ConcurrencyLimit
 from icdc_spark.opensearch.bulk.delivery import Delivery, RefusedOperation, VersionConflict
 from icdc_spark.opensearch.client.connection import Connection
-from icdc_spark.opensearch.client.errors import from_status, parse_error_type, refuses_writes
 from icdc_spark.opensearch.client.http import BulkAnswer, BulkEndpoint, NoAnswerError
 from icdc_spark.opensearch.client.retry import RetryDelay
+from icdc_spark.opensearch.client.target_errors import from_status, parse_error_type, refuses_writes
 from icdc_spark.opensearch.stores.read_back import SAMPLES
 from icdc_spark.opensearch.wire.item_outcome import (
     ItemAnswer,

@@ -16,7 +16,7 @@ from icdc_api.errors import Fenced
 from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.bulk.target import BulkTarget
 from icdc_spark.opensearch.client.connection import Client, open_client
-from icdc_spark.opensearch.client.errors import translate_errors
+from icdc_spark.opensearch.client.target_errors import translate_errors
 
 
 class OwnerWatch:

@@ -12,7 +12,7 @@ from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 from icdc_api.errors import IcdcError
 from icdc_api.spec.indices.ingest_pipeline import NO_PIPELINE
 from icdc_spark.opensearch.client.connection import Connection, open_client
-from icdc_spark.opensearch.client.errors import translate
+from icdc_spark.opensearch.client.target_errors import translate
 
 FILTER_PATH = "errors,items.*.status,items.*.error,items.*.result"
 WRITTEN_PATH = ",items.*._index,items.*._id,items.*._version"

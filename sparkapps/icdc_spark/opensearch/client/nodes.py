@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from icdc_spark.opensearch.client.connection import Client
-from icdc_spark.opensearch.client.errors import repeats
+from icdc_spark.opensearch.client.target_errors import repeats
 from icdc_spark.opensearch.client.tasks import NODE_SECONDS
 
 

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from icdc_spark.opensearch.client.connection import Client, Connection, open_client
-from icdc_spark.opensearch.client.errors import (
+from icdc_spark.opensearch.client.retry import retry_passing
+from icdc_spark.opensearch.client.shards import require_all_shards
+from icdc_spark.opensearch.client.target_errors import (
     from_status,
     parse_error_type,
     repeats,
     translate_errors,
 )
-from icdc_spark.opensearch.client.retry import retry_passing
-from icdc_spark.opensearch.client.shards import require_all_shards
 
 KEEP_ALIVE = "10m"
 """Prolonged by every page, so it bounds the pause between two pages."""

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from icdc_api.errors import TargetUnavailable
 from icdc_spark.opensearch.client.connection import Client
-from icdc_spark.opensearch.client.errors import repeats
+from icdc_spark.opensearch.client.target_errors import repeats
 
 POLL_SECONDS = 0.25
 EMPTY_SECONDS = 1.0

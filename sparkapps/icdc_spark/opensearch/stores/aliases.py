@@ -11,7 +11,7 @@ from opensearchpy.exceptions import NotFoundError, RequestError
 
 from icdc_api.errors import AliasTaken, TargetInvalid, TargetUnavailable
 from icdc_spark.opensearch.client.connection import Client
-from icdc_spark.opensearch.client.errors import parse_error_type, repeats
+from icdc_spark.opensearch.client.target_errors import parse_error_type, repeats
 from icdc_spark.opensearch.stores.indices import Ownership, PhysicalIndex, read_ownership, read_uuid
 
 Pointing = Mapping[str, Mapping[str, Any]]

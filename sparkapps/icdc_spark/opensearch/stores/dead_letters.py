@@ -17,8 +17,8 @@ from icdc_api import naming
 from icdc_api.errors import AliasTaken, TargetUnavailable
 from icdc_api.job.answers import DeadLetterEntry
 from icdc_spark.opensearch.client.connection import Client
-from icdc_spark.opensearch.client.errors import parse_error_type, repeats
 from icdc_spark.opensearch.client.shards import require_all_shards
+from icdc_spark.opensearch.client.target_errors import parse_error_type, repeats
 from icdc_spark.opensearch.stores.creation import create_index
 from icdc_spark.opensearch.stores.indices import Ownership, read_ownership, with_ownership
 from icdc_spark.opensearch.wire.item_outcome import ItemAnswer

@@ -22,7 +22,7 @@ from opensearchpy.exceptions import NotFoundError
 from icdc_api.errors import Gap, TargetUnavailable
 from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.client.connection import Client
-from icdc_spark.opensearch.client.errors import repeats
+from icdc_spark.opensearch.client.target_errors import repeats
 from icdc_spark.opensearch.stores.indices import confirm_missing
 from icdc_spark.protocol.state_parts import RetainedIndex, Shards
 

@@ -17,8 +17,8 @@ from icdc_api.errors import Gap, IcdcError, MappingInvalid, TargetUnavailable
 from icdc_api.spec.indices.index_settings import GC_DELETES, flatten_settings
 from icdc_spark.opensearch.client.acknowledgements import require_acknowledged
 from icdc_spark.opensearch.client.connection import Client
-from icdc_spark.opensearch.client.errors import maps_errors, parse_error_type, repeats
 from icdc_spark.opensearch.client.shards import require_all_shards
+from icdc_spark.opensearch.client.target_errors import maps_errors, parse_error_type, repeats
 from icdc_spark.opensearch.stores.creation import create_index
 
 META_KEY = "icdc"

@@ -21,7 +21,7 @@ from opensearchpy.exceptions import NotFoundError
 
 from icdc_api.spec.indices.ingest_pipeline import IngestPipeline
 from icdc_spark.opensearch.client.connection import Client, Connection, open_client
-from icdc_spark.opensearch.client.errors import repeats
+from icdc_spark.opensearch.client.target_errors import repeats
 from icdc_spark.opensearch.wire.canonical import parse_canonical
 from icdc_spark.opensearch.wire.pipeline_faults import build_pipeline_fault
 

@@ -16,8 +16,8 @@ from icdc_api.base import MAX_COUNT
 from icdc_api.errors import Fenced, Gap, TargetUnavailable
 from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.client.connection import Connection, open_client
-from icdc_spark.opensearch.client.errors import parse_error_type, translate_errors
 from icdc_spark.opensearch.client.retry import DRIVER_SECONDS, Result, retry_passing
+from icdc_spark.opensearch.client.target_errors import parse_error_type, translate_errors
 from icdc_spark.opensearch.stores.creation import create_index
 from icdc_spark.protocol.state_document import StateDocument
 

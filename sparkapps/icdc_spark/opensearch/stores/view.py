@@ -6,9 +6,9 @@ it again. It must not know why an index is read.
 """
 
 from icdc_spark.opensearch.client.connection import Connection
-from icdc_spark.opensearch.client.errors import from_status, has_partial_view
 from icdc_spark.opensearch.client.http import BulkEndpoint, NoAnswerError
 from icdc_spark.opensearch.client.retry import retry_passing
+from icdc_spark.opensearch.client.target_errors import from_status, has_partial_view
 
 _NOTHING = b""
 

@@ -17,7 +17,7 @@ from enum import Enum, auto
 
 from icdc_api.errors import Bug, Fenced, Gap, TargetInvalid
 from icdc_spark.opensearch.client.connection import Connection
-from icdc_spark.opensearch.client.errors import SHARD_TYPES, from_status, refuses_writes
+from icdc_spark.opensearch.client.target_errors import SHARD_TYPES, from_status, refuses_writes
 from icdc_spark.opensearch.wire.operations import DELETE
 from icdc_spark.protocol.state_document import FIXUP_OFFSET, VERSIONS_PER_ORDINAL
 

@@ -26,7 +26,7 @@ from icdc_cli.embedded import jars, jdk, lake
 from icdc_spark.iceberg.jvm import session as sessions
 from icdc_spark.iceberg.jvm import trust
 from icdc_spark.iceberg.jvm.bridge import Bridge
-from icdc_spark.iceberg.jvm.errors import translate_source_errors
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.process import lakeshell
 from icdc_testing import SOURCES

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from icdc_api.spec.spark_defaults import DEFAULT_CONF
 from icdc_cli.embedded.jdk import find_spark_jdk
 from icdc_cli.embedded.lake import QUICK_START
-from icdc_spark.iceberg.jvm.errors import FOREIGN_ERRORS, translate_error
+from icdc_spark.iceberg.jvm.source_errors import FOREIGN_ERRORS, translate_error
 from icdc_spark.iceberg.jvm.table_jobs import TableJobs
 from icdc_testing import SOURCES
 from icdc_testing.runs.spark_conf import UNCOMPILED

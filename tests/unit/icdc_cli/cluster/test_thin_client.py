@@ -20,7 +20,7 @@ from icdc_api.errors import BadSpec
 from icdc_cli.cluster import thin_client
 from icdc_cli.cluster.credentials import Login
 from icdc_cli.cluster.thin_client import ThinClient
-from icdc_operator.cluster.kube import errors
+from icdc_operator.cluster.kube import api_errors
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_testing.kube.api_stub import ApiStub, Object
 
@@ -142,7 +142,7 @@ def test_a_server_that_does_not_answer_is_not_waited_for() -> None:
         given_up.wait(60)
 
     with serve(wait) as server:
-        with pytest.raises(errors.Unavailable, match="did not answer in time"):
+        with pytest.raises(api_errors.Unavailable, match="did not answer in time"):
             get(Login(server.url), seconds=0.05)
         given_up.set()
 
@@ -156,7 +156,7 @@ def test_no_other_server_gets_the_credentials_by_a_redirect() -> None:
             handler.send_header("content-length", "0")
             handler.end_headers()
 
-        with serve(redirect) as server, pytest.raises(errors.Invalid, match="status 307"):
+        with serve(redirect) as server, pytest.raises(api_errors.Invalid, match="status 307"):
             get(Login(server.url, headers={"Authorization": "Bearer t"}))
     assert server.requests[0][1]["authorization"] == "Bearer t"
     assert other.requests == []
@@ -252,7 +252,7 @@ def test_a_login_that_expires_is_read_anew_once(
         if said is None:
             run()
         else:
-            with pytest.raises(errors.Denied, match=said):
+            with pytest.raises(api_errors.Denied, match=said):
                 run()
         sent = [headers["authorization"][-1] for _, headers in server.requests]
     assert "".join(sent) == tokens

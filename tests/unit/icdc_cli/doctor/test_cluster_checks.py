@@ -17,7 +17,7 @@ from icdc_cli.doctor.cluster.cluster_checks import find_watched
 from icdc_cli.doctor.cluster.cluster_facts import ClusterFacts, Listed, PipelineFacts
 from icdc_cli.doctor.cluster.rights import NeededAccess
 from icdc_cli.doctor.findings import Finding, Result, choose_exit
-from icdc_operator.cluster.kube.errors import Denied, Unavailable
+from icdc_operator.cluster.kube.api_errors import Denied, Unavailable
 from icdc_testing import ROOT
 from icdc_testing.operator.deciding.pipelines import make_spec
 

@@ -25,7 +25,7 @@ from icdc_cli.explanations import alerts, lookup, metrics, sources
 from icdc_cli.explanations.alerts import Alert
 from icdc_cli.explanations.entry import NAMED, NOT_NEEDED, Explanation, Family
 from icdc_operator.cluster import process, runs
-from icdc_operator.cluster.kube.errors import NotFound
+from icdc_operator.cluster.kube.api_errors import NotFound
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import WorkQueue
 from icdc_operator.cluster.runs import creation, pod_failures

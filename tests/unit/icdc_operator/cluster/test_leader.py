@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from icdc_operator.cluster.kube.errors import Conflict, NotFound, Unavailable
+from icdc_operator.cluster.kube.api_errors import Conflict, NotFound, Unavailable
 from icdc_operator.cluster.kube.kinds import Kind, Resource
 from icdc_operator.cluster.leader import Leader, LeadershipLostError, Timing
 

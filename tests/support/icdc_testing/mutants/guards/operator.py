@@ -25,7 +25,7 @@ LISTED = (
         prevents="A crash leaves a run that is in no status, and a second run starts.",
         edits=(
             Edit(
-                "operator/icdc_operator/core/planning.py",
+                "operator/icdc_operator/core/run_planning.py",
                 "return Draft(planned, requeue_after=0.0)",
                 "from icdc_operator.core.observed import CreateRun\n"
                 "    return Draft(planned, (CreateRun(run, continuous=False),), 0.0)",

@@ -17,7 +17,7 @@ from datetime import datetime
 
 from icdc_api.job import report_text
 from icdc_api.job.run_files import RunReport, RunRequest
-from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube import api_errors, kinds
 from icdc_operator.cluster.kube.api import MERGE_PATCH, ClusterApi
 from icdc_operator.cluster.kube.kinds import Kind, Resource
 from icdc_operator.cluster.kube.transport import JSON, Transport
@@ -205,7 +205,7 @@ class Player:
         path = kind.build_path(self.namespace, target["metadata"]["name"], below=below)
         try:
             made = await self._write("PATCH", kind, path, {**patch, "metadata": metadata})
-        except (errors.NotFound, errors.Conflict):
+        except (api_errors.NotFound, api_errors.Conflict):
             return
         self.notify(kind.plural, made, False)
 

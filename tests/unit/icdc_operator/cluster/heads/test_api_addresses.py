@@ -13,7 +13,7 @@ from icdc_operator.cluster.heads.catalog_properties import OutOfSight, translate
 from icdc_operator.cluster.heads.connections import OfOwnProcess
 from icdc_operator.cluster.heads.reader.limits.addresses import Addresses, AddressGuard
 from icdc_operator.cluster.heads.settings import ReaderSettings
-from icdc_operator.cluster.kube.errors import Unavailable
+from icdc_operator.cluster.kube.api_errors import Unavailable
 
 pytestmark = pytest.mark.unit
 

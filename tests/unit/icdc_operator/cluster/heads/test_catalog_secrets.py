@@ -11,7 +11,7 @@ from icdc_api.spec.catalog import Catalog
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.heads.catalog_secrets import CACHE_SECONDS, CatalogSecrets
 from icdc_operator.cluster.kube import kinds
-from icdc_operator.cluster.kube.errors import Denied, Unavailable
+from icdc_operator.cluster.kube.api_errors import Denied, Unavailable
 from icdc_testing.network.tls import Authority
 from icdc_testing.operator.adapter.fakes.api import FakeServer, make_fault, refuse
 

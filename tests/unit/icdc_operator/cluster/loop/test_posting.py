@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from icdc_operator.cluster.kube.errors import Conflict, Denied
+from icdc_operator.cluster.kube.api_errors import Conflict, Denied
 from icdc_operator.cluster.loop.posting import MAX_EVENTS, Poster
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.runs.observation import Observation

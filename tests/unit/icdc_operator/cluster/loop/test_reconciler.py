@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from icdc_operator.cluster.kube.errors import Conflict, NotFound, Unavailable
+from icdc_operator.cluster.kube.api_errors import Conflict, NotFound, Unavailable
 from icdc_operator.cluster.loop.reconciler import TRIES, WATCHED_SECONDS
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.core.decide import OBSERVE_SECONDS

@@ -8,7 +8,7 @@ import pytest
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunState
-from icdc_operator.cluster.kube.errors import ClusterError, Conflict, Invalid, Unavailable
+from icdc_operator.cluster.kube.api_errors import ClusterError, Conflict, Invalid, Unavailable
 from icdc_operator.cluster.loop.admission import POSITION_SECONDS, Admission
 from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.queue import PipelineKey

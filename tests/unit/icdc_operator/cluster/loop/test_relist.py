@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from icdc_operator.cluster.kube.errors import Unavailable
+from icdc_operator.cluster.kube.api_errors import Unavailable
 from icdc_operator.cluster.kube.kinds import PIPELINE, Kind, Resource
 from icdc_operator.cluster.kube.transport import JSON
 from icdc_operator.cluster.loop.informer import Scope

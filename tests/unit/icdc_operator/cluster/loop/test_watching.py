@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from icdc_operator.cluster.kube import kinds
-from icdc_operator.cluster.kube.errors import NotFound, Unavailable
+from icdc_operator.cluster.kube.api_errors import NotFound, Unavailable
 from icdc_operator.cluster.kube.kinds import Kind, Resource
 from icdc_operator.cluster.kube.transport import JSON
 from icdc_operator.cluster.loop.informer import Scope, WatchError

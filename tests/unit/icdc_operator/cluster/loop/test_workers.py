@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from icdc_operator.cluster.kube.errors import Conflict, NameTaken, Unavailable
+from icdc_operator.cluster.kube.api_errors import Conflict, NameTaken, Unavailable
 from icdc_operator.cluster.loop.workers import Workers
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey, RetryBackoff, WorkQueue

@@ -10,7 +10,7 @@ import pytest
 from icdc_api.job.run_files import RunReport
 from icdc_api.json_size import measure_stored
 from icdc_api.status.runs import RunState
-from icdc_operator.cluster.kube import errors
+from icdc_operator.cluster.kube import api_errors
 from icdc_operator.cluster.runs.resource import MAX_OBJECT_BYTES
 from icdc_operator.core.observed import RunPhase, StopRun
 from icdc_testing.kube.stored_pipelines import Resource, make_minimal
@@ -204,7 +204,7 @@ def test_a_newer_run_of_the_name_is_left_alone_by_an_operator_that_is_behind(
     behind = world.observe()
     newer = replace(CREATE, run=PLANNED.model_copy(update={"epoch": 2000, "run_id": "newer"}))
     world.act(newer)
-    with pytest.raises(errors.Conflict, match="newer run"):
+    with pytest.raises(api_errors.Conflict, match="newer run"):
         asyncio.run(world.adapter.act(behind, CREATE))
     assert APPLICATION in world.server.objects
 

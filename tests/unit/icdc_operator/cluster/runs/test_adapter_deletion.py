@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from icdc_api import naming
-from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube import api_errors, kinds
 from icdc_operator.core.observed import Action, AddFinalizer, RemoveFinalizer
 from icdc_testing.operator.adapter.fakes.api import FakeAnswer, make_fault, refuse
 from icdc_testing.operator.adapter.fakes.world import PIPELINE, FakeWorld
@@ -45,7 +45,7 @@ def test_only_our_finalizer_comes_and_goes(world: FakeWorld) -> None:
         assert get_metadata(world)["finalizers"] == expected
     seen = world.observe()
     get_metadata(world)["resourceVersion"] = "99"
-    with pytest.raises(errors.Conflict):
+    with pytest.raises(api_errors.Conflict):
         asyncio.run(world.adapter.act(seen, AddFinalizer()))
     del world.server.objects[PIPELINE]
     asyncio.run(world.adapter.act(seen, RemoveFinalizer("it is gone")))

@@ -7,7 +7,7 @@ import pytest
 
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.runs import RunState
-from icdc_operator.cluster.kube import errors
+from icdc_operator.cluster.kube import api_errors
 from icdc_operator.cluster.runs.memory import DENIAL_SECONDS
 from icdc_operator.core import decide
 from icdc_operator.core.observed import Decision, StopRun
@@ -54,7 +54,7 @@ def test_a_run_that_may_not_be_ended_is_told_of_until_it_is_ended() -> None:
     world.server.fault = make_fault("DELETE", "pods", NO)
     stop = StopRun(RUN, graceful=True)
     for _ in range(2):
-        with pytest.raises(errors.Denied):
+        with pytest.raises(api_errors.Denied):
             world.act(stop)
         assert (
             list_conditions(decide.decide(world.observe().observed, world.now))["Stalled"][0]
@@ -69,7 +69,7 @@ def test_what_nobody_asks_for_any_more_is_not_told_of_for_ever() -> None:
     world = FakeWorld(run=SUBMITTED)
     world.server.add(POD, make_pod("Running", state=make_running()))
     world.server.fault = make_fault("DELETE", "pods", NO)
-    with pytest.raises(errors.Denied):
+    with pytest.raises(api_errors.Denied):
         world.act(StopRun(RUN, graceful=True))
     world.now += timedelta(seconds=DENIAL_SECONDS)
     assert world.observe().observed.denied is not None
@@ -80,7 +80,7 @@ def test_what_nobody_asks_for_any_more_is_not_told_of_for_ever() -> None:
 def test_a_status_that_may_not_be_written_is_an_error_of_the_look() -> None:
     world = FakeWorld(run=None)
     world.server.fault = make_fault("PATCH", "status", NO)
-    with pytest.raises(errors.Denied):
+    with pytest.raises(api_errors.Denied):
         world.step()
     assert asyncio.run(world.adapter.observe("default", "shop")) is not None
     assert not world.observe().observed.status.holds(ConditionType.STALLED)

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from icdc_api.errors import FailureClass
-from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube import api_errors, kinds
 from icdc_operator.core.observed import RunPhase
 from icdc_testing.operator.adapter.fakes.api import FakeAnswer, make_fault, refuse
 from icdc_testing.operator.adapter.fakes.world import (
@@ -99,7 +99,7 @@ def test_a_run_that_could_not_be_made_for_now_is_made_later(
     world: FakeWorld, trouble: FakeAnswer | BaseException
 ) -> None:
     world.server.fault = make_fault("POST", "sparkapplications", trouble)
-    with pytest.raises(errors.Unavailable):
+    with pytest.raises(api_errors.Unavailable):
         world.act(CREATE)
     assert not world.observe().observed.runs
     world.server.fault = lambda method, path: None
@@ -113,7 +113,7 @@ def test_a_run_whose_answer_was_lost_is_made_once(
     world: FakeWorld, kind: str, trouble: FakeAnswer | BaseException
 ) -> None:
     world.server.lost = make_fault("POST", kind, trouble)
-    with pytest.raises(errors.Unavailable):
+    with pytest.raises(api_errors.Unavailable):
         world.act(CREATE)
     world.server.lost = lambda method, path: None
     made = dict(world.server.objects)
@@ -128,7 +128,7 @@ def test_a_look_that_misses_something_is_none(
     world: FakeWorld, kind: str, trouble: FakeAnswer | BaseException
 ) -> None:
     world.server.fault = make_fault("GET", kind, trouble)
-    with pytest.raises(errors.Unavailable):
+    with pytest.raises(api_errors.Unavailable):
         world.observe()
 
 
@@ -144,7 +144,7 @@ def test_an_expired_page_makes_the_list_begin_anew(world: FakeWorld) -> None:
 
 def test_a_list_that_expires_for_ever_is_gone(world: FakeWorld) -> None:
     world.server.fault = make_fault("GET", "icebergcdcpipelines", refuse(410, "old"))
-    with pytest.raises(errors.Expired):
+    with pytest.raises(api_errors.Expired):
         asyncio.run(world.server.make_api().list_objects(kinds.PIPELINE, None))
 
 
@@ -153,7 +153,7 @@ def test_every_request_is_counted(world: FakeWorld) -> None:
     api = world.server.make_api(lambda *request: counted.append(request))
     asyncio.run(api.get_pipeline("default", "shop"))
     world.server.fault = make_fault("GET", "shop", TimeoutError())
-    with pytest.raises(errors.Unavailable):
+    with pytest.raises(api_errors.Unavailable):
         asyncio.run(api.get_pipeline("default", "shop"))
     plural = kinds.PIPELINE.plural
     assert counted == [("get", plural, 200), ("get", plural, "TimeoutError")]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube import api_errors, kinds
 from icdc_operator.core.observed import ForgetRun, StopRun
 from icdc_testing.operator.adapter.fakes.api import make_fault, refuse
 from icdc_testing.operator.adapter.fakes.world import (
@@ -46,7 +46,7 @@ def test_what_could_not_be_forgotten_is_forgotten_later(world: FakeWorld, part: 
     world.server.add(POD, ended)
     world.server.fault = make_fault("DELETE", part, refuse(409, "another request was faster"))
     seen = world.observe()
-    with pytest.raises(errors.Conflict):
+    with pytest.raises(api_errors.Conflict):
         asyncio.run(world.adapter.act(seen, ForgetRun(RUN)))
     # While its SparkApplication is there, the run is seen, so this is asked for again.
     assert APPLICATION in world.server.objects

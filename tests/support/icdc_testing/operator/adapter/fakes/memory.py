@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from icdc_api.status.pipeline_status import PipelineStatus, parse_status
-from icdc_operator.cluster.kube.errors import Conflict
+from icdc_operator.cluster.kube.api_errors import Conflict
 from icdc_operator.cluster.loop.admission import Admission
 from icdc_operator.cluster.loop.reconciler import Reconciler
 from icdc_operator.cluster.metrics import Metrics

@@ -9,7 +9,7 @@ from kubernetes.aio.client.exceptions import ApiException
 from kubernetes.aio.config import ConfigException
 
 from icdc_api.errors import BadSpec, IcdcError
-from icdc_operator.cluster.kube import errors
+from icdc_operator.cluster.kube import api_errors
 
 pytestmark = pytest.mark.unit
 
@@ -21,23 +21,23 @@ def _build_answer(details: dict[str, object] | None = None) -> bytes:
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (400, errors.Invalid),
-        (401, errors.Denied),
-        (403, errors.Denied),
-        (404, errors.NotFound),
-        (409, errors.Conflict),
-        (410, errors.Expired),
-        (413, errors.Invalid),
-        (418, errors.Invalid),
-        (422, errors.Invalid),
-        (429, errors.Unavailable),
-        (500, errors.Unavailable),
-        (503, errors.Unavailable),
-        (504, errors.Unavailable),
+        (400, api_errors.Invalid),
+        (401, api_errors.Denied),
+        (403, api_errors.Denied),
+        (404, api_errors.NotFound),
+        (409, api_errors.Conflict),
+        (410, api_errors.Expired),
+        (413, api_errors.Invalid),
+        (418, api_errors.Invalid),
+        (422, api_errors.Invalid),
+        (429, api_errors.Unavailable),
+        (500, api_errors.Unavailable),
+        (503, api_errors.Unavailable),
+        (504, api_errors.Unavailable),
     ],
 )
-def test_every_answer_has_an_error(status: int, kind: type[errors.ClusterError]) -> None:
-    error = errors.of_answer(status, _build_answer(), {}, what="get pods")
+def test_every_answer_has_an_error(status: int, kind: type[api_errors.ClusterError]) -> None:
+    error = api_errors.of_answer(status, _build_answer(), {}, what="get pods")
     assert type(error) is kind
     assert error.message == f"get pods: told (status {status})"
 
@@ -54,25 +54,25 @@ def test_every_answer_has_an_error(status: int, kind: type[errors.ClusterError])
 def test_how_long_to_wait_is_what_the_server_says(
     headers: dict[str, str], details: dict[str, object], seconds: float | None
 ) -> None:
-    error = errors.of_answer(429, _build_answer(details), headers, what="get pods")
-    assert isinstance(error, errors.Unavailable)
+    error = api_errors.of_answer(429, _build_answer(details), headers, what="get pods")
+    assert isinstance(error, api_errors.Unavailable)
     assert error.retry_after == seconds
 
 
 @pytest.mark.parametrize("body", [b"<html>oops</html>", b"[1]", b"\xff\xfe", b"x" * 9000, b"null"])
 def test_an_answer_of_somebody_in_between_is_shown_in_part(body: bytes) -> None:
-    error = errors.of_answer(502, body, {}, what="get pods")
+    error = api_errors.of_answer(502, body, {}, what="get pods")
     assert len(error.message) < 700
 
 
 RAISED: list[tuple[Callable[[], BaseException], type[IcdcError]]] = [
-    (TimeoutError, errors.Unavailable),
-    (lambda: aiohttp.ServerTimeoutError("slow"), errors.Unavailable),
-    (lambda: aiohttp.ServerDisconnectedError("gone"), errors.Unavailable),
-    (lambda: ConnectionRefusedError("refused"), errors.Unavailable),
-    (lambda: json.JSONDecodeError("bad", "", 0), errors.Unavailable),
-    (lambda: ApiException(status=409, reason="Conflict"), errors.Conflict),
-    (lambda: ApiException(status=0, reason="broken"), errors.Invalid),
+    (TimeoutError, api_errors.Unavailable),
+    (lambda: aiohttp.ServerTimeoutError("slow"), api_errors.Unavailable),
+    (lambda: aiohttp.ServerDisconnectedError("gone"), api_errors.Unavailable),
+    (lambda: ConnectionRefusedError("refused"), api_errors.Unavailable),
+    (lambda: json.JSONDecodeError("bad", "", 0), api_errors.Unavailable),
+    (lambda: ApiException(status=409, reason="Conflict"), api_errors.Conflict),
+    (lambda: ApiException(status=0, reason="broken"), api_errors.Invalid),
     (lambda: ConfigException("no context"), BadSpec),
 ]
 
@@ -82,25 +82,25 @@ def test_every_foreign_error_is_mapped_and_kept(
     foreign: Callable[[], BaseException], kind: type[IcdcError]
 ) -> None:
     error = foreign()
-    with pytest.raises(kind, match="get pods") as caught, errors.map_errors("get pods"):
+    with pytest.raises(kind, match="get pods") as caught, api_errors.map_errors("get pods"):
         raise error
     assert caught.value.__cause__ is error
 
 
 def test_our_own_errors_pass_as_they_are() -> None:
-    own = errors.Expired("old")
-    with pytest.raises(errors.Expired) as caught, errors.map_errors("get pods"):
+    own = api_errors.Expired("old")
+    with pytest.raises(api_errors.Expired) as caught, api_errors.map_errors("get pods"):
         raise own
     assert caught.value is own
 
 
-def _list_all_below(kind: type[errors.ClusterError]) -> list[type[errors.ClusterError]]:
+def _list_all_below(kind: type[api_errors.ClusterError]) -> list[type[api_errors.ClusterError]]:
     return [error for child in kind.__subclasses__() for error in (child, *_list_all_below(child))]
 
 
 def test_every_error_that_may_pass_says_so() -> None:
-    passing = {error for error in _list_all_below(errors.ClusterError) if error.retryable}
-    assert passing == {errors.Conflict, errors.Expired, errors.Unavailable}
+    passing = {error for error in _list_all_below(api_errors.ClusterError) if error.retryable}
+    assert passing == {api_errors.Conflict, api_errors.Expired, api_errors.Unavailable}
 
 
 @pytest.mark.parametrize(
@@ -120,5 +120,5 @@ def test_every_error_that_may_pass_says_so() -> None:
     ],
 )
 def test_a_right_that_lacks_is_named_as_the_rule_that_gives_it(message: str, rule: str) -> None:
-    error = errors.of_answer(403, json.dumps({"message": message}), {}, what="list pods")
+    error = api_errors.of_answer(403, json.dumps({"message": message}), {}, what="list pods")
     assert error.message == f"list pods: {message} (status 403); missing RBAC rule: {rule}"
