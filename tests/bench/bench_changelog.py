@@ -40,9 +40,9 @@ from icdc_testing.bench.changelog_ranges import (
     make_upserts,
 )
 from icdc_testing.bench.machine import describe_machine
-from icdc_testing.bench.slow_function import NAME, SlowFunction
 from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ
 from icdc_testing.tables.fields import derive, parse_fields
+from slow_function import NAME, SlowFunction
 
 VIEW, VIEW_UPDATES = "view, default", "view, compute_updates"
 PLAN = "plan that leaves nothing to read"

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
-from icdc_testing.bench.isolation import measure_isolation
 from icdc_testing.bench.machine import describe_machine, format_runs
 from icdc_testing.bench.many_tables import FollowedTables, make_tables
+from isolation import measure_isolation
 
 
 def main() -> int:
