@@ -19,7 +19,8 @@ COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --
 SOAK := tests/api/stories
 # Random histories that `make soak` plays.
 HISTORIES ?= 1000
-PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+BY_FILE := --dist loadfile --no-loadscope-reorder
+PARALLEL := -n $(WORKERS) $(BY_FILE)
 # Not side by side, which would measure what they take from each other.
 BENCHMARKS := cli idle planning file-counts changelog fields latency lingering encryption memory tables \
   isolation partitions operator
@@ -138,7 +139,7 @@ test-cluster: setup ## a cluster of one node, made for it; as root, the first ti
 	@$(BIN)/python tools/images/images.py check --archive $(ARCHIVES)
 	@$(BUILDKIT) build --builder buildkit --archive $(ARCHIVES)
 	@$(BUILDKIT) check --builder buildkit --archive $(ARCHIVES)
-	$(CLUSTER) run --images $(ARCHIVES) -- $(PYTEST) $(PARALLEL) tests/cluster
+	$(CLUSTER) run --images $(ARCHIVES) -- $(PYTEST) -n 2 $(BY_FILE) tests/cluster
 
 cluster-up: setup ## bring up such a cluster that stays, and print what to export
 	@$(BIN)/python tools/images/images.py build --archive $(ARCHIVES)

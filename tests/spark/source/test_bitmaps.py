@@ -72,6 +72,7 @@ TWICE = [*KEYS, "(3, 'b')"]
 DEAD = "where id = 3 and v = 'b'"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("rows", "statements", "trials"),
     [

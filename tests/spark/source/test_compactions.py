@@ -100,6 +100,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("case", "kind"),
     [

@@ -32,6 +32,7 @@ PAIRS = 10
 HISTORIES_PER_TABLE = 2
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("version", "upgrades"),
     [

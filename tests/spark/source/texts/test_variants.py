@@ -17,6 +17,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("column", "stored", "mode"),
     [
