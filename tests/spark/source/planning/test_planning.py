@@ -35,12 +35,8 @@ HISTORIES_PER_TABLE = 2
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("version", "upgrades"),
-    [
-        pytest.param(1, False, id="v1"),
-        pytest.param(2, False, id="v2"),
-        pytest.param(3, False, id="v3"),
-        pytest.param(1, True, id="upgraded"),
-    ],
+    [(1, False), (2, False), (3, False), (1, True)],
+    ids=["v1", "v2", "v3", "upgraded"],
 )
 @pytest.mark.parametrize("number", range(HISTORIES_PER_TABLE))
 def test_any_two_snapshots_have_the_plan_of_listing_them_whole(
