@@ -3,9 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# Lies outside the checkout, so that another one is set up and checked sooner.
-CACHE := $(or $(ICDC_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/iceberg-cdc-operator)
-# Jars are keyed by the lock's content.
+# The cache of jars lies outside the checkout, keyed by the lock's content; ICDC_CACHE_DIR moves it.
 JAR_SETS := spark opensearch-2.19.6 opensearch-3.8.0
 PYTEST := $(BIN)/python -m pytest
 # Test processes side by side, each with a Spark and an OpenSearch node of its own (about 4 GB). A
@@ -80,8 +78,10 @@ lint:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
+# With what mypy knows outside the checkout, so that another one is checked sooner.
 types:
-	$(BIN)/mypy --cache-dir "$(CACHE)/mypy" crds operator sparkapps tests tools
+	cache="$$($(BIN)/python -c 'from icdc_cli.embedded import jars; print(jars.choose_cache_dir() / "mypy")')" && \
+	  $(BIN)/mypy --cache-dir "$$cache" crds operator sparkapps tests tools
 
 layers:
 	$(BIN)/lint-imports

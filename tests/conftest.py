@@ -11,12 +11,13 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
 from icdc_testing.waiting.children import OUTLIVING, list_children
-from icdc_testing.waiting.seeds import SHARE_VARIABLE, choose_seed, choose_share
+from icdc_testing.waiting.seeds import SHARE_VARIABLE, choose_cases, choose_seed
 
 _GRACE_SECONDS = 30.0
 
@@ -66,9 +67,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("sampled"):
             cases[item.nodeid.partition("[")[0]].append(item)
-    chosen = {one for test, alike in cases.items() for one in choose_share(test, alike)}
-    left_out = [one for alike in cases.values() for one in alike if one not in chosen]
-    config.hook.pytest_deselected(items=left_out)
+    left_out = set(chain(*cases.values()))
+    for test, alike in cases.items():
+        left_out.difference_update(choose_cases(test, alike))
+    config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
 
 

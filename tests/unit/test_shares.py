@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from icdc_testing.mutants.guards import LISTED
-from icdc_testing.waiting.seeds import choose_share
+from icdc_testing.waiting.seeds import choose_cases
 
 pytestmark = pytest.mark.unit
 
@@ -25,7 +25,7 @@ def seed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_cases_run_unless_a_share_is_asked_for() -> None:
-    assert choose_share("all", CASES) == CASES
+    assert choose_cases("all", CASES) == CASES
 
 
 @pytest.mark.parametrize(("share", "of", "count"), [("0.4", 10, 4), ("0.4", 2, 1), ("0.01", 3, 1)])
@@ -33,10 +33,10 @@ def test_a_share_has_cases_in_their_order_and_one_at_least(
     monkeypatch: pytest.MonkeyPatch, share: str, of: int, count: int
 ) -> None:
     monkeypatch.setenv("ICDC_SHARE", share)
-    chosen = choose_share("some", CASES[:of])
+    chosen = choose_cases("some", CASES[:of])
     assert len(chosen) == count
     assert chosen == sorted(chosen)
-    assert choose_share("some", CASES[:of]) == chosen
+    assert choose_cases("some", CASES[:of]) == chosen
 
 
 def test_every_case_is_chosen_by_some_seed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +44,7 @@ def test_every_case_is_chosen_by_some_seed(monkeypatch: pytest.MonkeyPatch) -> N
     chosen = set()
     for number in range(50):
         monkeypatch.setenv("ICDC_TEST_SEED", str(number))
-        chosen |= set(choose_share("seeds", CASES))
+        chosen |= set(choose_cases("seeds", CASES))
     assert chosen == set(CASES)
 
 
@@ -52,7 +52,7 @@ def test_every_case_is_chosen_by_some_seed(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_share_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, share: str) -> None:
     monkeypatch.setenv("ICDC_SHARE", share)
     with pytest.raises(AssertionError, match=f"ICDC_SHARE={float(share)}: allowed"):
-        choose_share("none", CASES)
+        choose_cases("none", CASES)
 
 
 def test_only_cases_of_tests_that_are_marked_are_left_out_and_it_is_said(

@@ -180,7 +180,7 @@ async def _restart(target: Target, arguments: argparse.Namespace) -> Exit:
     # Here and not above, as in `_resync`: it brings what judges runs, which no other command needs.
     from icdc_cli.cluster.awaiting import requested
 
-    return await _wait(target, requested.build_restart(pipeline), arguments, pipeline)
+    return await _wait(target, requested.build_restart(pipeline), arguments)
 
 
 async def _resync(target: Target, arguments: argparse.Namespace) -> Exit:
@@ -202,22 +202,18 @@ async def _resync(target: Target, arguments: argparse.Namespace) -> Exit:
     from icdc_cli.cluster.awaiting import requested
 
     request = requested.build_resync(pipeline, arguments.mode, tuple(wanted))
-    return await _wait(target, request, arguments, pipeline)
+    return await _wait(target, request, arguments)
 
 
 async def _wait(
-    target: Target,
-    request: "AwaitedResync | AwaitedRestart",
-    arguments: argparse.Namespace,
-    pipeline: Resource,
+    target: Target, request: "AwaitedResync | AwaitedRestart", arguments: argparse.Namespace
 ) -> Exit:
     from icdc_cli.cluster.awaiting import loop
 
     # Before what is written while it waits: the two streams are read apart.
     sys.stdout.flush()
-    generation = pipeline["metadata"]["generation"]
     try:
-        return await loop.wait(target, request, generation=generation, seconds=arguments.timeout)
+        return await loop.wait(target, request, seconds=arguments.timeout)
     except KeyboardInterrupt:
         terminal.complain(f"{request.what} goes on in the cluster; see icdc status {target.name}")
         raise

@@ -26,7 +26,7 @@ from icdc_testing.runs.kill_points import (
     hold,
 )
 from icdc_testing.waiting.processes import find_connected, kill, list_python_workers
-from icdc_testing.waiting.seeds import choose_seed, choose_share
+from icdc_testing.waiting.seeds import choose_cases, choose_seed
 
 pytestmark = pytest.mark.spark
 
@@ -64,7 +64,7 @@ def test_a_run_survives_its_python_workers(
     if kind is not BatchKind.EXPORT:
         pipeline.sync()
     idle = IDLE_OF_EXPORT if kind is BatchKind.EXPORT else IDLE
-    steps = choose_share(f"worker {kind}", [*ACTIVE, *((step, 0) for step in idle)])
+    steps = choose_cases(f"worker {kind}", [*ACTIVE, *((step, 0) for step in idle)])
     for turn, (step, skip) in enumerate(steps, 1):
         table.change(turn)
         if kind is BatchKind.EXPORT:

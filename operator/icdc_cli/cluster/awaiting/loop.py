@@ -27,10 +27,8 @@ MAX_UNANSWERED = 30
 """Reads in a row that the API server may leave unanswered, such as while it is upgraded."""
 
 
-async def wait(
-    target: Target, request: AwaitedResync | AwaitedRestart, *, generation: int, seconds: int
-) -> Exit:
-    """Wait until the request of that generation has ended; say how, and return the exit code.
+async def wait(target: Target, request: AwaitedResync | AwaitedRestart, *, seconds: int) -> Exit:
+    """Wait until the request has ended; say how, and return the exit code.
 
     `seconds` 0: without limit. StartTimeout after that time, and where no operator reads the spec.
     """
@@ -43,7 +41,7 @@ async def wait(
             text = f"{request.what} goes on in the cluster, but cannot be followed: {error.message}"
             raise api_errors.Unavailable(text) from error
         waited = time.monotonic() - began
-        seen = (status.observed_generation or 0) >= generation
+        seen = (status.observed_generation or 0) >= request.generation
         ending = _find_end(status, request.find_end) if seen else None
         if ending is not None:
             (terminal.say if ending.code == Exit.DONE else terminal.complain)(
@@ -52,7 +50,7 @@ async def wait(
             return ending.code
         if not seen and waited >= TAKEN_UP_SECONDS:
             raise StartTimeout(
-                f"no operator has read generation {generation} of {target.name} within "
+                f"no operator has read generation {request.generation} of {target.name} within "
                 f"{waited:.0f} s; action required: the platform engineer must check that an "
                 f"operator is running and watches the namespace {target.namespace}"
             )

@@ -64,7 +64,7 @@ def compare_with_index(client: Client, stored: Stored | None) -> IndexCheck:
         )
         return IndexCheck(loss=loss or restored, store_changed=True, identity=now)
     if not stored.is_original:
-        loss = loss or ("the state document was restored from a copy, or is older than the index")
+        loss = loss or "the state document was restored from a copy, or is older than the index"
     loss = loss or state.fault or describe_returned(state.absent_nodes)
     return IndexCheck(loss=loss, identity=now)
 

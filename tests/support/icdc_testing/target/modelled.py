@@ -1,12 +1,9 @@
 """A table's context in front of the model of OpenSearch; the client and the stores are real."""
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
-
-from opensearchpy.connection import Connection as HttpConnection
-from pydantic_core import to_json
 
 from icdc_api.job.run_files import Reexport, RunRequest
 from icdc_api.status.pipeline_status import TableStatus
@@ -23,12 +20,9 @@ from icdc_spark.replication.checks.index_check import IndexCheck
 from icdc_spark.replication.context import TableContext
 from icdc_spark.reporting.reporter import Reporter
 from icdc_testing.operator.deciding.pipelines import make_spec
-from icdc_testing.simulation.model.target import ModelTarget
-from icdc_testing.target.replaced_indices import (
-    FIRST,
-    SECOND,
-    THIRD,
-)
+from icdc_testing.simulation.model.connection import ModelConnection
+from icdc_testing.simulation.model.target import Answer, ModelTarget
+from icdc_testing.target.replaced_indices import FIRST, SECOND, THIRD
 
 NAMES = ("orders", "orders-of-reports")
 """The alias of the table, and one that somebody else gave to its index."""
@@ -40,8 +34,8 @@ class RunKilledError(BaseException):
     """The process is no more."""
 
 
-class TargetConnection(HttpConnection):
-    """Stands for the HTTP connection; after `left` changes the process dies."""
+class TargetConnection(ModelConnection):
+    """Asks the model; after `left` changes the process dies."""
 
     target: ModelTarget
     left: int | None = None
@@ -50,32 +44,20 @@ class TargetConnection(HttpConnection):
     def __init__(self, host: str = "localhost", **_: Any) -> None:
         super().__init__(host=host)
 
-    def perform_request(
-        self,
-        method: str,
-        url: str,
-        params: Mapping[str, Any] | None = None,
-        body: Any = None,
-        timeout: float | None = None,
-        ignore: Collection[int] = (),
-        headers: Mapping[str, str] | None = None,
-    ) -> Any:
+    def answer(
+        self, method: str, url: str, params: Mapping[str, Any], body: Any, tag: str
+    ) -> Answer:
+        """Ask the model; die instead, or after it, where no change is left."""
         counts = method != "GET" and not url.endswith(("_refresh", "_search", "_count"))
         dies = counts and type(self).left == 0
         if dies and not self.is_answered:
             raise RunKilledError
-        status, content = self.target.handle(method, url, params or {}, body)
+        answer = self.target.handle(method, url, params, body)
         if dies:
             raise RunKilledError
         if counts and self.left is not None:
             type(self).left = self.left - 1
-        text = to_json(content).decode()
-        if not 200 <= status < 300 and status not in ignore:
-            self._raise_error(status, text, "application/json")
-        return status, {"content-type": "application/json"}, text
-
-    def close(self) -> None:
-        """Nothing is open."""
+        return answer
 
 
 def fill(target: ModelTarget) -> None:

@@ -20,11 +20,11 @@ def choose_seed(purpose: str) -> tuple[int, random.Random]:
     return seed, random.Random(f"{seed} {purpose}")
 
 
-def choose_share(purpose: str, cases: Sequence[Case]) -> list[Case]:
+def choose_cases(purpose: str, cases: Sequence[Case]) -> list[Case]:
     """Return the share ICDC_SHARE of cases that are alike, one at least, in their order.
 
     All of them without the variable. ICDC_TEST_SEED chooses, or 0, so that each process of one test
-    run chooses the same: `choose_share("steps", range(5))` has 2 of the 5 with ICDC_SHARE=0.4.
+    run chooses the same: `choose_cases("steps", range(5))` has 2 of the 5 with ICDC_SHARE=0.4.
     """
     share = float(os.environ.get(SHARE_VARIABLE) or 1)
     assert 0 < share <= 1, f"{SHARE_VARIABLE}={share}: allowed are numbers above 0, up to 1"

@@ -3,17 +3,17 @@
 Each fault befalls one request, the next one of its kind after the fault was armed.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from opensearchpy.connection import Connection
 from opensearchpy.exceptions import ConnectionError as LostConnection
 from opensearchpy.exceptions import ConnectionTimeout
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 from urllib3.exceptions import NewConnectionError
 
 from icdc_testing.simulation import border
 from icdc_testing.simulation.model.bulk import split_bulk
+from icdc_testing.simulation.model.connection import ModelConnection
 from icdc_testing.simulation.model.stored_index import StoredIndex
 from icdc_testing.simulation.model.target import Answer, answer_error
 from icdc_testing.simulation.schedule import Killed
@@ -214,30 +214,14 @@ def _refuse_half(answer: Answer) -> Answer:
     return status, content
 
 
-class SimulatedConnection(Connection):
-    """Stands for the HTTP connection of the OpenSearch client."""
+class SimulatedConnection(ModelConnection):
+    """Sends the requests of the client through the network of the world."""
 
     def __init__(self, host: str = "localhost", port: int | None = None, **how: Any) -> None:
         super().__init__(host=host, port=port, headers=how.get("headers"))
 
-    def perform_request(  # type: ignore[override]
-        self,
-        method: str,
-        url: str,
-        params: Mapping[str, Any] | None = None,
-        body: Any = None,
-        timeout: float | None = None,
-        allow_redirects: bool | None = True,
-        ignore: Collection[int] = (),
-        headers: Mapping[str, str] | None = None,
-    ) -> Any:
+    def answer(
+        self, method: str, url: str, params: Mapping[str, Any], body: Any, tag: str
+    ) -> Answer:
         """Send the request through the world's network."""
-        tag = (headers or {}).get("x-opaque-id", "")
-        status, content = border.get_world().network.request(method, url, params or {}, body, tag)
-        text = to_json(content).decode()
-        if not 200 <= status < 300 and status not in ignore:
-            self._raise_error(status, text, "application/json")
-        return status, {"content-type": "application/json"}, text
-
-    def close(self) -> None:
-        """Do nothing: nothing is open."""
+        return border.get_world().network.request(method, url, params, body, tag)
