@@ -13,7 +13,9 @@ it, so that both share layers, and have the same image for the same checkout.
     image        image_checks     inspected once for each archive
 
 An image is built again only when something that it is made of has changed; what is built lies
-outside the checkout. Knows neither how builders are called nor what is in an image.
+outside the checkout. What a user gains: one command for either builder, with a daemon or without,
+and tests that run the very image that a release pushes. Knows neither how builders are called nor
+what is in an image.
 """
 
 import argparse

@@ -3,6 +3,7 @@
 A Java runtime of chosen modules and a Spark without many of its jars start well: what is missing
 shows only when a class is first looked for, by name, in a run with Kerberos, TLS or a catalog that
 nobody here has. So each trial goes one such way, to a part that the Dockerfile might leave out.
+What a user gains: an image smaller by 300 MB (image_checks.py) that still can do what Spark can.
 
 Travels there as text with inspect_image.py. Judges nothing: it says which trial failed, and how.
 Nothing here needs a network.
