@@ -25,7 +25,7 @@ def make_two_commits(
     spark: SparkSession, rows: int, *, mode: str, table: str, files: int = FILES
 ) -> Range:
     """Update 1 % of the rows, then delete 0.1 %."""
-    name = _create_table(spark, rows, mode, table, files)
+    name = create_table(spark, rows, mode, table, files)
     since = _read_head(spark, name)
     spark.sql(f"update {CATALOG}.{name} set s0 = concat(s0, 'X') where id % 100 = 3")
     spark.sql(f"delete from {CATALOG}.{name} where id % 1000 = 5")
@@ -34,7 +34,7 @@ def make_two_commits(
 
 def make_rewriting(spark: SparkSession, rows: int) -> Range:
     """Update every 1000th row, for which all files are written anew."""
-    name = _create_table(spark, rows, COPY_ON_WRITE, "rewritten")
+    name = create_table(spark, rows, COPY_ON_WRITE, "rewritten")
     since = _read_head(spark, name)
     spark.sql(f"update {CATALOG}.{name} set s0 = concat(s0, 'X') where id % 1000 = 3")
     return Range(table=name, since=since, until=_read_head(spark, name))
@@ -42,7 +42,7 @@ def make_rewriting(spark: SparkSession, rows: int) -> Range:
 
 def make_ten_commits(spark: SparkSession, rows: int) -> Range:
     """Update another 1 % of the rows, ten times."""
-    name = _create_table(spark, rows, COPY_ON_WRITE, "ten")
+    name = create_table(spark, rows, COPY_ON_WRITE, "ten")
     since = _read_head(spark, name)
     for commit in range(10):
         spark.sql(f"update {CATALOG}.{name} set s1 = concat(s1, 'Y') where id % 100 = {commit}")
@@ -51,7 +51,7 @@ def make_ten_commits(spark: SparkSession, rows: int) -> Range:
 
 def make_compaction(spark: SparkSession, rows: int) -> Range:
     """Write all files anew."""
-    name = _create_table(spark, rows, COPY_ON_WRITE, "compacted")
+    name = create_table(spark, rows, COPY_ON_WRITE, "compacted")
     since = _read_head(spark, name)
     spark.sql(
         f"call {CATALOG}.system.rewrite_data_files(table => '{name}', "
@@ -63,7 +63,7 @@ def make_compaction(spark: SparkSession, rows: int) -> Range:
 def make_upserts(spark: SparkSession, rows: int) -> Range:
     """Write every 1000th row anew as streams do, by an equality delete for each key, which concern
     all older files: ten times before the range, once in it."""
-    name = _create_table(spark, rows, MERGE_ON_READ, "upserted")
+    name = create_table(spark, rows, MERGE_ON_READ, "upserted")
     for commit in range(_EARLIER):
         _upsert(spark, name, range(commit, rows, 1000))
     since = _read_head(spark, name)
@@ -96,14 +96,20 @@ def _write_equality_deletes(table: IcebergTable, keys: range) -> Any:
     return describe_file(table, builder, path, config)
 
 
-def _create_table(spark: SparkSession, rows: int, mode: str, table: str, files: int = FILES) -> str:
-    """Return a table of format 3 with 20 columns."""
+def build_columns() -> dict[str, str]:
+    """Return the expressions of the 20 columns by their names, made of `id`."""
     columns = {"id": "id"}
     for at in range(TEXTS):
         hashes = f"hex(xxhash64(id, {at})), hex(xxhash64({at}, id))"
         columns[f"s{at}"] = f"substring(lower(concat({hashes})), 1, 24)"
     columns |= {f"d{at}": f"cast(id * {at + 1} + 0.5 as double)" for at in range(NUMBERS)}
     columns |= {f"i{at}": f"cast(id % {at + 7} as int)" for at in range(COUNTS)}
+    return columns
+
+
+def create_table(spark: SparkSession, rows: int, mode: str, table: str, files: int = FILES) -> str:
+    """Create a table of format 3 with these columns; return its name below the catalog."""
+    columns = build_columns()
     modes = ", ".join(f"'write.{verb}.mode' = '{mode}'" for verb in ("update", "delete", "merge"))
     rows_of = spark.range(0, rows, 1, files).selectExpr(
         *(f"{made} as {name}" for name, made in columns.items())

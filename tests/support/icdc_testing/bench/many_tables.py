@@ -149,35 +149,36 @@ class FollowedTables:
 
     def measure_idle_cpu(self, seconds: float) -> float:
         """Return the seconds of the processor that all processes use in a minute without work."""
-        before, since = sum_cpu_seconds(self._find_driver()), time.monotonic()
+        before, since = sum_cpu_seconds(self.find_driver()), time.monotonic()
         deadline = since + seconds
         wait_until(lambda: time.monotonic() >= deadline, "time passes", seconds=seconds + 10)
-        return (sum_cpu_seconds(self._find_driver()) - before) * 60 / (time.monotonic() - since)
+        return (sum_cpu_seconds(self.find_driver()) - before) * 60 / (time.monotonic() - since)
 
     def take(self) -> Taken:
         """Measure the processes as they are now."""
         pids = self._list_pids()
-        driver, jvm = self._find_driver(), next(pid for pid in pids if read_name(pid) == "java")
+        driver, jvm = self.find_driver(), next(pid for pid in pids if read_name(pid) == "java")
         workers = [pid for pid in pids if pid not in (driver, jvm)]
         heap = read_heap(jvm)
         return Taken(
             processes=len(pids),
-            driver_mb=_read_number(driver, "status", "VmRSS") / 1024,
-            driver_peak_mb=_read_number(driver, "status", "VmHWM") / 1024,
-            jvm_mb=_read_number(jvm, "status", "VmRSS") / 1024,
-            jvm_peak_mb=_read_number(jvm, "status", "VmHWM") / 1024,
+            driver_mb=read_number(driver, "status", "VmRSS") / 1024,
+            driver_peak_mb=read_number(driver, "status", "VmHWM") / 1024,
+            jvm_mb=read_number(jvm, "status", "VmRSS") / 1024,
+            jvm_peak_mb=read_number(jvm, "status", "VmHWM") / 1024,
             heap_mb=heap.bytes / MB,
             sessions=heap.objects.get(SESSION, 0),
             queries=heap.objects.get(QUERY, 0),
-            workers_mb=sum(_read_number(pid, "smaps_rollup", "Pss") for pid in workers) / 1024,
-            threads=sum(_read_number(pid, "status", "Threads") for pid in pids),
+            workers_mb=sum(read_number(pid, "smaps_rollup", "Pss") for pid in workers) / 1024,
+            threads=sum(read_number(pid, "status", "Threads") for pid in pids),
             files=sum(len(list_files(pid)) for pid in (driver, jvm)),
         )
 
     def _list_pids(self) -> list[int]:
         return processes.list_members(f"{self._folder / RUN}@{self._request.epoch}")
 
-    def _find_driver(self) -> int:
+    def find_driver(self) -> int:
+        """Return the driver's Python, below which all other processes of the run are."""
         request = str(self._folder / RUN / "request.json")
         return next(pid for pid in self._list_pids() if request in read_command(pid))
 
@@ -200,7 +201,7 @@ def _make_pipeline(
     }
 
 
-def _read_number(pid: int, file: str, name: str) -> int:
+def read_number(pid: int, file: str, name: str) -> int:
     """Return the number in a line `name: 123` of a file of /proc; 0 of an ended process."""
     try:
         lines = (Path("/proc") / str(pid) / file).read_text()
