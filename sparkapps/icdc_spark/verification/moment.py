@@ -97,8 +97,8 @@ def open_moment(
         stored = require_exported(context, load())
         state = stored.document
         may_wait = not alone and time.monotonic() < began + QUIET_SECONDS
-        if find_batch(state) is not None and may_wait:
-            context.stop.wait(_POLL_SECONDS)
+        # Asked to stop, the moment of a batch will do.
+        if find_batch(state) is not None and may_wait and not context.stop.wait(_POLL_SECONDS):
             continue
         try:
             if checked != state.index_uuid:
@@ -110,7 +110,8 @@ def open_moment(
             is_swapped = may_wait and state.intent is not None
             if not is_swapped and not _is_replaced(state, load()):
                 raise
-            context.stop.wait(_POLL_SECONDS)
+            # Whether a stop is asked for or not: what fails meanwhile would be told as a fault.
+            time.sleep(_POLL_SECONDS)
             continue
         if moment is None:
             continue

@@ -241,6 +241,7 @@ def test_no_credential_is_repeated(tmp_path: Path, capsys: pytest.CaptureFixture
         (write_pipeline(source={"catalog": "x"}), "catalog: 'x' is not allowed"),
         (write_pipeline(sink={"bulk_size": "5mb"}), "a whole number of MiB"),
         (write_pipeline(sink={"insecure": "yes"}), "insecure: 'yes' is not allowed"),
+        (write_pipeline(sink={"insecure": 1}), "insecure: 1 is not allowed"),
         (write_pipeline(sink={"index": 5}), "index: 5 is not allowed; allowed: a text"),
         (write_pipeline(sink={"include_keys": 5}), "allowed: a list"),
     ],

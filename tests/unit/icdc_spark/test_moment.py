@@ -63,6 +63,24 @@ def test_a_comparison_has_its_answer_where_its_scan_cannot_be_closed(
     assert documents == 3
 
 
+def test_a_comparison_that_is_asked_to_stop_does_not_wait_for_the_end_of_a_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loads: list[int] = []
+
+    def load() -> Any:
+        loads.append(1)
+        return make_stored(IntentKind.CHANGELOG)
+
+    _play_opensearch(monkeypatch)
+    request, stop = SimpleNamespace(tables=None, continuous=False), Event()
+    stop.set()
+    context: Any = SimpleNamespace(**vars(CONTEXT) | {"request": request, "stop": stop})
+    with moment.open_moment(context, load, lambda _: None, slices=1) as opened:
+        assert opened.batch is not None
+    assert len(loads) == 2
+
+
 OLD, NEW = make_stored(IntentKind.EXPORT, "old"), make_stored(uuid="new")
 
 

@@ -38,7 +38,8 @@ class Section:
     def take_flag(self, name: str) -> bool:
         """Return whether an option is set to true."""
         value = self.take(name)
-        if value not in (None, True, False):
+        # 1 equals True, and is no flag.
+        if value is not None and not isinstance(value, bool):
             raise self.refuse(name, value, "true or false")
         return bool(value)
 

@@ -168,6 +168,8 @@ def check_operator_pods(facts: ClusterFacts) -> Iterator[Finding]:
     """Judge why pods of the operator wait, such as for their image."""
     if isinstance(facts.operator_pods, Listed):
         yield from judge_pods(facts.operator_pods, facts)
+    else:
+        yield report_unread("pods of the operator", facts.operator_pods)
 
 
 def judge_pods(pods: Listed, facts: ClusterFacts) -> Iterator[Finding]:

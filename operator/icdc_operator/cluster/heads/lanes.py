@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from icdc_api.errors import SourceUnavailable
+from icdc_api.errors import IcdcError, SourceUnavailable
 
 MAX_CALLS = 8
 """Calls that run at the same time, each with a child process that may use a processor."""
@@ -82,5 +82,9 @@ class Lane:
                     raise SourceUnavailable(
                         f"the catalog does not answer within {seconds:g} s"
                     ) from None
+                except IcdcError:
+                    # An answer, and in time.
+                    self._late_at = None
+                    raise
         self._late_at = None
         return result

@@ -158,6 +158,8 @@ STALLED = {
          "operator", "none watches the namespace team", "watchNamespaces={...,team}"),
         (alter(operator_pods=Listed((make_pod("ImagePullBackOff"),))), "Problem",
          "pod team/shop-e1-1-driver", "ImagePullBackOff", "icdc explain ImagePull"),
+        (alter(operator_pods=DENIED), "NotChecked", "pods of the operator",
+         "cannot list", "ask for the permission"),
         (alter(spark_crd=None), "Problem", "CRD sparkapplications.sparkoperator.k8s.io",
          "not installed", "helm install spark-operator"),
         (alter(spark_crd={"spec": {"versions": [{"name": "v1beta1", "served": True}]}}), "Problem",

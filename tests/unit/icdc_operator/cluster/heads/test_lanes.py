@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 
 import pytest
 
-from icdc_api.errors import SourceUnavailable
+from icdc_api.errors import SourceUnavailable, Unauthorized
 from icdc_operator.cluster.heads.lanes import MAX_CALLS, CallLimits, Lane
 from icdc_testing.waiting.async_wait import wait_until
 
@@ -68,6 +68,20 @@ def test_a_late_call_is_ended_and_all_who_wait_behind_it_are_refused_with_it() -
         assert sum("earlier request" in message for message in messages) == 9
         assert lane.late
         assert await lane.call(return_seven, LONG) == 7
+        assert not lane.late
+
+    asyncio.run(play())
+
+
+def test_a_catalog_that_refuses_in_time_is_not_late_any_more() -> None:
+    async def refuse() -> int:
+        raise Unauthorized("403")
+
+    async def play() -> None:
+        lane = Lane(CallLimits(), "one")
+        await catch_message(lane.call(hang, SHORT))
+        with pytest.raises(Unauthorized):
+            await lane.call(refuse, LONG)
         assert not lane.late
 
     asyncio.run(play())
