@@ -4,13 +4,14 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from icdc_api.spec.indices.fields import FieldEntry
 from icdc_api.spec.indices.ingest_pipeline import IngestPipeline
 from icdc_api.spec.sink import OpenSearch, Strings
 from icdc_api.spec.tables import Table
+from icdc_spark.documents.schema import Schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,4 +50,38 @@ def build_wishes(table: Table, opensearch: OpenSearch) -> DocumentWishes:
         strings=table.strings or opensearch.strings or Strings.KEYWORD_AND_TEXT,
         mapping=table.mapping,
         ingest_pipeline=opensearch.ingest_pipeline,
+    )
+
+
+def follow_names(wishes: DocumentWishes, named: Schema, schema: Schema) -> DocumentWishes:
+    """Return wishes that name columns as `named` does, with the names of another schema.
+
+    Columns are found by their field ids. Expressions and the row filter are left as they are.
+
+        named by the spec     that column then        entry of fields
+        label (field 2)       name (field 2)          {from: label} becomes {from: name}
+        extra (field 9)       not there               as it is: resolving it says so
+    """
+
+    def follow(name: str) -> str:
+        found = named.find(name)
+        path = schema.find_path(found[-1].id) if found else None
+        return ".".join(entry.name for entry in path) if path else name
+
+    if named == schema:
+        return wishes
+    return replace(
+        wishes,
+        identifier_columns=tuple(map(follow, wishes.identifier_columns)),
+        routing=tuple(map(follow, wishes.routing)),
+        columns=tuple(map(follow, wishes.columns)),
+        fields=tuple(
+            entry.model_copy(
+                update={
+                    "from_": entry.from_ and follow(entry.from_),
+                    "exclude": entry.exclude and follow(entry.exclude),
+                }
+            )
+            for entry in wishes.fields
+        ),
     )

@@ -17,13 +17,22 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from icdc_api.errors import SourceUnavailable, StateCorrupt, TargetReadOnly, TargetUnavailable
+from icdc_api.errors import (
+    ColumnNotFound,
+    FieldInvalid,
+    SourceUnavailable,
+    StateCorrupt,
+    TableError,
+    TargetReadOnly,
+    TargetUnavailable,
+)
 from icdc_api.spec.pipeline import Mode
 from icdc_spark.diff.change_plan import choose_planner
 from icdc_spark.diff.rows import check_filter
 from icdc_spark.documents.compatibility import SAME, Compatibility
 from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
 from icdc_spark.documents.schema import Schema, has_names_differing_by_case
+from icdc_spark.documents.wishes import follow_names
 from icdc_spark.iceberg.jvm.session import make_case_sensitive
 from icdc_spark.iceberg.table.cached_table import CachedTable
 from icdc_spark.iceberg.table.expressions import build_analyser
@@ -74,7 +83,7 @@ class TableObserver:
         self.context = context
         self._opened = context.open_session()
         self._names_by_case = False
-        self._documents: dict[Schema, DocumentSpec] = {}
+        self._documents: dict[tuple[Schema, Schema], DocumentSpec] = {}
         # Between two observations it keeps the metadata that has not changed.
         self._table = CachedTable(self.session, context.catalog, context.table.name)
 
@@ -155,7 +164,14 @@ class TableObserver:
             table = self._table.load()
         current = table.find_current_snapshot(self.context.table.branch)
         schema = table.read_schema(current.id if current else None)
-        return table, current, self._resolve_documents(schema)
+        documents = self._resolve_at(
+            table,
+            schema,
+            schema,
+            "The table's newest schema fits, and takes effect with the next snapshot: give the "
+            "earlier names until then",
+        )
+        return table, current, documents
 
     def choose_cheaper(self, observation: TableObservation) -> TableObservation:
         """Return the observation, with an export as its step if the spec prefers one to changes.
@@ -189,12 +205,22 @@ class TableObserver:
     def resolve_documents_at(
         self, observation: TableObservation, snapshot_id: str | None
     ) -> DocumentSpec:
-        """Return the documents in the schema of a snapshot; None stands for the current one."""
+        """Return the documents in the schema of a snapshot; None stands for the current one.
+
+        FieldInvalid or ColumnNotFound where a column had another name then.
+        """
         current = observation.current
-        if current is None or snapshot_id in (None, str(current.id)):
+        if current is None or snapshot_id is None or snapshot_id == str(current.id):
             return observation.documents
         # An older snapshot may have an older schema.
-        return self._resolve_documents(observation.table.read_schema(int(snapshot_id)))
+        table = observation.table
+        return self._resolve_at(
+            table,
+            table.read_schema(int(snapshot_id)),
+            table.read_schema(current.id),
+            f"So it was at snapshot {snapshot_id}, which has to be read first: let a run follow "
+            "the table to its current snapshot, or raise spec.resync.nonce",
+        )
 
     def check_filter(
         self, table: IcebergTable, snapshot_id: str | None, documents: DocumentSpec
@@ -205,17 +231,42 @@ class TableObserver:
         with open_reader(self.session, table, int(snapshot_id), documents) as reader:
             check_filter(reader, documents)
 
-    def _resolve_documents(self, schema: Schema) -> DocumentSpec:
+    def _resolve_at(
+        self, table: IcebergTable, schema: Schema, named: Schema, hint: str
+    ) -> DocumentSpec:
+        """Return the documents in a schema; the spec names columns as `named` or as the table now.
+
+        In an older schema columns are found by id. `hint` is added to the error where that is no
+        help, and the spec fits the newest schema.
+        """
+        try:
+            return self._resolve_documents(schema, named)
+        except (ColumnNotFound, FieldInvalid) as error:
+            newest = table.read_schema(None)
+            if newest == schema or not self._fits(newest, newest):
+                raise
+            if self._fits(schema, newest):
+                return self._resolve_documents(schema, newest)
+            raise type(error)(f"{error.message}. {hint}") from error
+
+    def _fits(self, schema: Schema, named: Schema) -> bool:
+        with suppress(TableError):
+            self._resolve_documents(schema, named)
+            return True
+        return False
+
+    def _resolve_documents(self, schema: Schema, named: Schema) -> DocumentSpec:
         # Only then: elsewhere a filter may name a column in any case, as everywhere in Spark.
         if not self._names_by_case and has_names_differing_by_case(schema.fields):
             self._names_by_case = True
             make_case_sensitive(self.session)
         # The same wishes in each observation: only another schema makes other documents.
-        if schema not in self._documents:
-            name, wishes = self.context.table.name, self.context.build_wishes()
+        if (schema, named) not in self._documents:
+            name = self.context.table.name
+            wishes = follow_names(self.context.build_wishes(), named, schema)
             analyse = build_analyser(self.session, name)
-            self._documents[schema] = resolve_spec(name, schema, wishes, analyse)
-        return self._documents[schema]
+            self._documents[schema, named] = resolve_spec(name, schema, wishes, analyse)
+        return self._documents[schema, named]
 
     def _check_rollback(self, stored: Stored, documents: DocumentSpec) -> tuple[bool, str | None]:
         """Return whether the document is trusted, and why there can be no rollback, as a clause."""

@@ -146,6 +146,27 @@ LISTED = (
         ),
     ),
     Guard(
+        kind=GuardKind.INTENT,
+        name="a renamed column is found by its id",
+        prevents="A batch cannot be repeated if a column was renamed since it was begun.",
+        edits=(
+            Edit(
+                f"{_ROOM}/checks/table_observation.py",
+                "follow_names(self.context.build_wishes(), named, schema)",
+                "self.context.build_wishes()",
+            ),
+            Edit(
+                f"{_ROOM}/checks/table_observation.py",
+                "from icdc_spark.documents.wishes import follow_names\n",
+                "",
+            ),
+        ),
+        tests=(
+            f"{_TESTS}/tables/test_field_changes.py"
+            "::test_a_batch_that_was_begun_before_a_column_was_renamed_is_finished_with_its_new_name",
+        ),
+    ),
+    Guard(
         kind=GuardKind.IDENTITY,
         name="a repair deletes strays",
         prevents="A document that somebody wrote with another routing stays, beside the right one.",
