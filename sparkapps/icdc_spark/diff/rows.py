@@ -21,7 +21,7 @@ from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.fingerprint import compute_fingerprint
 from icdc_spark.documents.ids import build_id, join_key, read_cell
 from icdc_spark.documents.serialise import Cells
-from icdc_spark.iceberg.jvm.row_conditions import check_condition
+from icdc_spark.iceberg.jvm.row_conditions import check_condition, find_reader
 from icdc_spark.iceberg.jvm.source_errors import translate_analysis_errors
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 
@@ -147,6 +147,9 @@ def check_filter(reader: SnapshotReader, spec: DocumentSpec) -> None:
     """
     if spec.row_filter is None:
         return
+    reader_called = find_reader(spec.row_filter)
+    if reader_called:
+        raise FilterInvalid(f"{spec.table}: rowFilter `{spec.row_filter}` {reader_called}")
     # Without the metadata columns: which file a row is in changes with a compaction.
     empty = reader.read(reader.empty_group)
     check_condition(empty, filter_rows(empty, spec), spec.table, spec.row_filter)

@@ -144,6 +144,7 @@ def test_columns_may_be_called_as_our_own_ones(lake: Lake) -> None:
     }
 
 
+XSD = "map('rowValidationXSDPath', '/etc/hostname')"
 REFUSED = [
     ("totl * 2", "Did you mean one of the following? [`total`"),
     ("total +", "cannot be evaluated"),
@@ -170,6 +171,11 @@ REFUSED = [
     ("input_file_name()", "depends on more than the row"),
     ("reflect('java.util.UUID', 'randomUUID')", "not deterministic"),
     ("_file", "cannot be evaluated"),
+    ("from_protobuf(x'00', 'P', '/etc/hostname')", "calls from_protobuf(), which may read a file"),
+    ("`To_Protobuf` (struct(total), 'P')", "calls to_protobuf(), which may read a file"),
+    ("identifier('from_' || 'protobuf')(x'00', 'P')", "calls identifier(), which may read a file"),
+    (f"from_xml('<a/>', 'a int', {XSD})", "depends on a file (rowvalidationxsdpath)"),
+    (f"struct({'total, ' * 40} schema_of_xml('<a/>', {XSD}))", "depends on a file"),
     ("null", "has the type void"),
     ("interval 1 day", "has the type interval day"),
     ("named_struct('a.b', 1)", "its name holds a dot"),

@@ -87,6 +87,8 @@ NOT_OF_THE_ROW = [
     "monotonically_increasing_id() < 5",
     "spark_partition_id() = 0",
     "c = reflect('java.util.UUID', 'randomUUID')",
+    "from_protobuf(unhex(c), 'P', '/etc/hostname') is null",
+    "from_xml(c, 'a int', map('rowValidationXSDPath', '/etc/hostname')).a = 1",
     "c = java_method('java.lang.System', 'getenv', 'HOME')",
     "id in (select id from {t})",
     "exists (select 1 from {t} where id = 2)",
@@ -128,6 +130,7 @@ OF_THE_ROW = [
     "case when id = 1 then c = 'a' else size(array()) = 0 end",
     "date_trunc('month', ts) = timestamp '2024-01-01' or year(d) = 2024",
     "c = '${env:HOME}'",
+    "c = 'from_protobuf(' and from_xml(c, 'a int', map('mode', 'PERMISSIVE')).a is null",
 ]
 
 

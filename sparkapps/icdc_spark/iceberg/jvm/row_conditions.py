@@ -19,6 +19,7 @@ Example:
     id in (select id from t)     a PlanExpression                refused: another table
     day > 'yesterday'            a text cast to a date           refused: depends on the time
     window(at, '1 day') …        a Project below the Filter      refused: Spark changes the rows
+    from_protobuf(x, 'M', path)  not analysed                    refused: the analysis reads a file
 """
 
 import re
@@ -65,6 +66,14 @@ _TOKEN = re.compile(
 _TIME_TYPE = re.compile(r"date|time|timestamp(_ltz|_ntz)?", re.IGNORECASE)
 _FIXED_TIME = re.compile(r"r?['\"]\s*([+-]?\d|epoch)", re.IGNORECASE)
 
+_READERS = re.compile(r"(from|to)_protobuf|identifier", re.IGNORECASE)
+"""Functions that read a file while Spark analyses them, and the clause that gives a function its
+name by an expression: these may not even be analysed."""
+
+_XML = frozenset({"XmlToStructs", "SchemaOfXml"})
+_XML_FILE = "rowvalidationxsdpath"
+"""The option of functions of XML that names a file, whose content decides on the result."""
+
 _RANDOM = frozenset({"AesEncrypt"})
 """Functions that draw random bytes, but that Spark takes for deterministic."""
 
@@ -75,6 +84,22 @@ _INSTEAD = (
     "the writer of the table sets, and let the writer update it, for example when a row grows too "
     "old"
 )
+
+
+_VERDICTS: dict[str, bool] = {}
+"""What was found out about classes. They never change, and all expressions have much the same."""
+
+
+def find_reader(text: str) -> str:
+    """Return a clause that says what would read a file once the text is analysed; mostly empty."""
+    previous = ""
+    for token in _TOKEN.finditer(text):
+        if token["skipped"]:
+            continue
+        if token[0] == "(" and _READERS.fullmatch(previous):
+            return f"calls {previous.lower()}(), which may read a file"
+        previous = token[0].strip("`")
+    return ""
 
 
 def check_condition(rows: DataFrame, filtered: DataFrame, table: str, row_filter: str) -> None:
@@ -113,6 +138,8 @@ def find_dependency(bridge: Bridge, rows: DataFrame, filtered: DataFrame, row_fi
     is_random = any(name.rpartition(".")[2] in _RANDOM for name in before)
     if is_random or not condition.deterministic():
         return "is not deterministic: it may give two answers for one row"
+    if _names_xml_file(bridge, analysed.expressions().head(), before):
+        return f"depends on a file ({_XML_FILE})"
     # This rule replaces a text that is compared with a time, such as `day > 'yesterday'`.
     if not bridge.get_statics(_RULES + "SpecialDatetimeValues").apply(plan).fastEquals(plan):
         return "depends on the time of the run"
@@ -145,8 +172,23 @@ def list_classes(bridge: Bridge, expression: Any) -> set[str]:
     return {text.removeprefix("class ") for text in str(distinct.mkString("\n")).split("\n")}
 
 
+def _names_xml_file(bridge: Bridge, expression: Any, classes: set[str]) -> bool:
+    """Return whether a function of XML has the option that names a file."""
+    if not any(name.rpartition(".")[2] in _XML for name in classes):
+        return False
+    # The text of each part: that of a whole is cut where it has many arguments.
+    texts = expression.map(bridge.build_scala_function("java.lang.Object", "toString"))
+    return _XML_FILE in str(texts.mkString("\n")).lower()
+
+
 def _is_row_expression(bridge: Bridge, class_name: str) -> bool:
     """Return whether expressions of a class are computed from the row alone."""
+    if class_name not in _VERDICTS:
+        _VERDICTS[class_name] = _judge_class(bridge, class_name)
+    return _VERDICTS[class_name]
+
+
+def _judge_class(bridge: Bridge, class_name: str) -> bool:
     simple = class_name.rpartition(".")[2]
     if simple in _TIMES or bridge.is_subclass(class_name, _EXPRESSIONS + "PlanExpression"):
         return False

@@ -23,7 +23,7 @@ from icdc_api.errors import FieldInvalid
 from icdc_spark.documents.fields import Analyse, Analysis
 from icdc_spark.documents.schema import Field, ListOf, MapOf, Primitive, Schema, Struct, Type
 from icdc_spark.iceberg.jvm.bridge import Bridge
-from icdc_spark.iceberg.jvm.row_conditions import find_dependency, list_classes
+from icdc_spark.iceberg.jvm.row_conditions import find_dependency, find_reader, list_classes
 from icdc_spark.iceberg.jvm.source_errors import translate_analysis_errors
 
 VALUE = "value"
@@ -76,6 +76,9 @@ def build_analyser(session: SparkSession, table: str) -> Analyse:
         short = shorten(text, _SHOWN)
         shown = f"{table}: fields: the expression `{short}` of field `{field}`"
         bridge = Bridge(session)
+        reader = find_reader(text)
+        if reader:
+            raise FieldInvalid(f"{shown} {reader}")
         with translate_analysis_errors(table, FieldInvalid, shown):
             if _has_star(bridge, text):
                 raise FieldInvalid(f"{shown} has a star, and not one value: name the columns")
