@@ -111,8 +111,11 @@ class StoredFields(Part):
         version = content.get("contractVersion")
         # First of all: a newer form may have another checksum, and no field of it is known here.
         if isinstance(version, int) and version > CONTRACT_VERSION:
-            raise build_state_corrupt(
-                alias, f"it was written by a newer version (contract {version})"
+            raise StateCorrupt(
+                f"The state document {alias!r} in index icdc-state was written by a newer version "
+                f"(contract {version}). Run that version or a later one: an export by this one "
+                "would lack what it does not know of. Only if no newer version wrote it, restore "
+                f"it, or delete the document {alias!r} in icdc-state to force a re-export."
             )
         # Before the fields are read: an edited document may be valid, and wrong all the same.
         if source.get("checksum") != _compute_checksum(content):

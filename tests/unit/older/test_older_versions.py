@@ -142,5 +142,5 @@ def test_the_report_and_the_request_of_a_run_are_read(path: Path) -> None:
 def test_a_document_of_a_version_to_come_is_left_alone_and_says_so() -> None:
     source = read_stored(NEWEST)["states"]["exported"]
     newer = add_checksum(source | {"contractVersion": 6, "unheardOf": True})
-    with pytest.raises(StateCorrupt, match=r"written by a newer version \(contract 6\)"):
+    with pytest.raises(StateCorrupt, match=r"newer version \(contract 6\)\. Run that version"):
         StateDocument.parse("orders", newer)
