@@ -5,7 +5,8 @@ process of two cores, after rounds on a small table that nobody counts. Prints o
 with `--table` Markdown, each range as soon as it is measured. Bounded in rows and rounds.
 
 With `--fields` the ways are the application's own, each with the columns as they are, with twenty
-expressions of the same columns, and with one that takes a millisecond and whose calls are counted.
+expressions of the same columns, with one that takes a millisecond and whose calls are counted, and
+with two of the columns alone.
 """
 
 import argparse
@@ -41,7 +42,7 @@ from icdc_testing.bench.changelog_ranges import (
 )
 from icdc_testing.bench.machine import describe_machine
 from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ
-from icdc_testing.tables.fields import derive, parse_fields
+from icdc_testing.tables.fields import derive, parse_fields, take
 from slow_function import NAME, SlowFunction
 
 VIEW, VIEW_UPDATES = "view, default", "view, compute_updates"
@@ -58,6 +59,7 @@ TWENTY_EXPRESSIONS = parse_fields(
     *(derive(f"i{at}", f"coalesce(i{at}, 0) + 1") for at in range(COUNTS)),
 )
 SLOW_EXPRESSION = parse_fields("*", derive("s0", f"{NAME}(s0)"))
+TWO_COLUMNS = parse_fields(take("id", "id"), take("s0", "s0"))
 
 Way = Callable[[Range], tuple[int, int]]
 Choose = Callable[[Ways, ChangePlan], dict[str, Way]]
@@ -65,15 +67,19 @@ Choose = Callable[[Ways, ChangePlan], dict[str, Way]]
 
 
 def main() -> int:
-    """Measure and prints."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--warm-rounds", type=int, default=WARM_ROUNDS)
     parser.add_argument("--memory", default="4g", help="heap of the one JVM")
     parser.add_argument("--java-options", default="", help="such as =-XX:+UseG1GC")
     parser.add_argument("--table", action="store_true", help="print Markdown")
     parser.add_argument("--fields", action="store_true", help="compare expressions with columns")
     parser.add_argument("--scenarios", nargs="*", choices=SCENARIOS)
+    parser.add_argument(
+        "--strategies", nargs="*", type=Strategy, default=list(Strategy), help="of our own ways"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="icdc-bench-") as name:
         classes = Path(name, "classes")
@@ -101,8 +107,11 @@ def _measure(
     spark: SparkSession, slow: SlowFunction, options: argparse.Namespace
 ) -> dict[str, Any]:
     ways, meter = Ways(spark), Meter(spark, slow.count_calls)
-    choose = _list_contenders_of_fields if options.fields else _list_contenders
-    _warm(spark, ways, meter, choose)
+    choose = functools.partial(
+        _list_contenders_of_fields if options.fields else _list_contenders,
+        strategies=options.strategies,
+    )
+    _warm(spark, ways, meter, options.warm_rounds, choose)
     by_strategy = {}
     for name in options.scenarios or (SCENARIOS_OF_FIELDS if options.fields else SCENARIOS):
         started = time.monotonic()
@@ -120,10 +129,10 @@ def _measure(
     return by_strategy
 
 
-def _warm(spark: SparkSession, ways: Ways, meter: Meter, choose: Choose) -> None:
-    """Load and compiles what every way needs, as in an application that runs for long."""
+def _warm(spark: SparkSession, ways: Ways, meter: Meter, rounds: int, choose: Choose) -> None:
+    """Load and compile what every way needs, as in an application that runs for long."""
     where = make_two_commits(spark, 20_000, mode=COPY_ON_WRITE, table="warm")
-    _compare(ways, meter, where, WARM_ROUNDS, choose)
+    _compare(ways, meter, where, rounds, choose)
 
 
 def _compare(ways: Ways, meter: Meter, where: Range, rounds: int, choose: Choose) -> dict[str, Any]:
@@ -149,14 +158,16 @@ def _compare(ways: Ways, meter: Meter, where: Range, rounds: int, choose: Choose
     }
 
 
-def _list_contenders(ways: Ways, plan: ChangePlan) -> dict[str, Way]:
+def _list_contenders(
+    ways: Ways, plan: ChangePlan, *, strategies: Sequence[Strategy]
+) -> dict[str, Way]:
     views: dict[str, Way] = {
         VIEW: lambda where: ways.compute_view(where, updates=False),
         VIEW_UPDATES: lambda where: ways.compute_view(where, updates=True),
     }
     if plan.is_empty:
         return {**views, PLAN: lambda where: ways.compute_changelog(where, None)}
-    strategies = _list_strategies(plan)
+    strategies = _list_strategies(plan, strategies)
     by_value = plan.value_deletes or plan.deleted_keys.files
     without_deletes = plan.shared_before.files + plan.shared_after.files == 0
     floor: dict[str, Way] = {FLOOR: ways.compute_natively} if without_deletes else {}
@@ -175,24 +186,27 @@ def _list_contenders(ways: Ways, plan: ChangePlan) -> dict[str, Way]:
     }
 
 
-def _list_strategies(plan: ChangePlan) -> list[Strategy]:
-    """Return the strategies that are right for the plan."""
+def _list_strategies(plan: ChangePlan, wanted: Sequence[Strategy]) -> list[Strategy]:
+    """Return those of the wanted strategies that are right for the plan."""
     strategies = [Strategy.ONE_READ, Strategy.TWO_READS]
     if plan.removed.files == 0:
         strategies.append(Strategy.STREAM)
     if plan.lineage_since is not None:
         strategies.append(Strategy.LINEAGE)
-    return strategies
+    return [strategy for strategy in strategies if strategy in wanted]
 
 
-def _list_contenders_of_fields(ways: Ways, plan: ChangePlan) -> dict[str, Way]:
+def _list_contenders_of_fields(
+    ways: Ways, plan: ChangePlan, *, strategies: Sequence[Strategy]
+) -> dict[str, Way]:
     return {
         f"{strategy.value}, {name}": _make_changelog_way(ways, strategy, shaped)
-        for strategy in _list_strategies(plan)
+        for strategy in _list_strategies(plan, strategies)
         for name, shaped in (
             ("columns", ()),
             ("twenty expressions", TWENTY_EXPRESSIONS),
             ("a slow expression", SLOW_EXPRESSION),
+            ("two columns", TWO_COLUMNS),
         )
     }
 
