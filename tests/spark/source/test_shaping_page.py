@@ -24,7 +24,7 @@ def test_every_recipe_gives_the_document_that_is_shown(lake: Lake) -> None:
     create, insert = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
     lake.sql(create.format(t=f"lake.{name}") + " using iceberg")
     lake.sql(insert.format(t=f"lake.{name}"))
-    assert len(RECIPES) >= 6
+    assert len(RECIPES) >= 9
     assert PAGE.count("```yaml fields") == len(RECIPES)
     for entries, shown in RECIPES:
         wanted = parse_fields(*yaml.safe_load(entries))

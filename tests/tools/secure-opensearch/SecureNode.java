@@ -9,7 +9,7 @@ import org.opensearch.node.InternalSettingsPreparer;
 import org.opensearch.node.Node;
 
 /**
- * Runs one OpenSearch 2.x node with its security plugin: {@code SecureNode HOME [key=value ...]}.
+ * Runs one OpenSearch 2.x node with its plugins security and k-NN: {@code SecureNode HOME [key=value ...]}.
  *
  * <p>It ends when its standard input closes, so it never outlives its parent.
  */
@@ -19,7 +19,9 @@ public class SecureNode extends Node {
         "org.opensearch.analysis.common.CommonAnalysisModulePlugin",
         "org.opensearch.index.mapper.MapperExtrasModulePlugin",
         "org.opensearch.index.reindex.ReindexModulePlugin",
+        "org.opensearch.geo.GeoModulePlugin",
         "org.opensearch.ingest.common.IngestCommonModulePlugin",
+        "org.opensearch.knn.plugin.KNNPlugin",
         "org.opensearch.security.OpenSearchSecurityPlugin",
         "org.opensearch.painless.PainlessModulePlugin");
 

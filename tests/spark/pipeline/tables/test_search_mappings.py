@@ -9,11 +9,10 @@ from pyspark.sql import SparkSession
 from icdc_api.job.modes import RunMode
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
+from icdc_testing.tables import search_cases
 from icdc_testing.tables.fields import derive, take
+from icdc_testing.tables.search_cases import ANALYSIS, CASES, SUGGESTED, SearchCase
 from icdc_testing.target import oracle
-
-from . import search_cases
-from .search_cases import ANALYSIS, CASES, SUGGESTED, SearchCase
 
 pytestmark = pytest.mark.spark
 

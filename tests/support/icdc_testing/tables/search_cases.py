@@ -1,7 +1,8 @@
 """Mappings that make searches work, each with a search that finds the document by it.
 
 One table has a column for each case, so that one export shows all of them on a version of
-OpenSearch. Row 1 is found; row 2 has other values everywhere.
+OpenSearch. Row 1 is found; row 2 has other values everywhere. `IN_DISTRIBUTIONS` are those that
+take what a plain node of the tests does not have, and every distribution of OpenSearch does.
 """
 
 from collections.abc import Callable
@@ -163,6 +164,23 @@ CASES = (
         },
     ),
 )
+
+IN_DISTRIBUTIONS = (
+    SearchCase(
+        "area",
+        "concat('POLYGON ((', id, ' 0, ', id, ' 1, ', id, '.5 1, ', id, ' 0))')",
+        {"type": "geo_shape"},
+        lambda _: {"geo_shape": {"area": {"shape": "POINT (1.1 0.8)"}}},
+    ),
+    SearchCase(
+        "vector",
+        "array(float(id), float(ascii(word)), 0.5f)",
+        {"type": "knn_vector", "dimension": 3, "method": {"name": "hnsw", "engine": "lucene"}},
+        lambda word: {"knn": {"vector": {"vector": [1, ord(word[0]), 0.5], "k": 1}}},
+    ),
+)
+"""`geo_shape` takes two libraries, `knn_vector` the plugin k-NN and `indexSettings.knn`."""
+
 SUGGESTED = derive("suggested", "word", mapping={"type": "completion"})
 """Found by a suggester, which is no query."""
 

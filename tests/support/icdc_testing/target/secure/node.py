@@ -1,4 +1,4 @@
-"""A real OpenSearch node with its security plugin, on loopback: TLS, users, roles.
+"""A real OpenSearch node with its plugins security and k-NN, on loopback: TLS, users, roles.
 
 2.19.1 is the newest whose plugin Maven serves; its core, modules and log4j are of that release.
 Run as a program (`python -m icdc_testing.target.secure.node`) it writes the lock of its jars anew.
@@ -36,12 +36,19 @@ _SET = f"opensearch-secure-{VERSION}"
 _PARTS = (
     *(":opensearch", ":opensearch-plugin-classloader", ".plugin:transport-netty4-client"),
     *(".plugin:reindex-client", ".plugin:mapper-extras-client", ".plugin:analysis-common"),
-    *(".plugin:lang-painless", ".plugin:ingest-common"),
+    *(".plugin:lang-painless", ".plugin:ingest-common", ".plugin:geo"),
 )
-# A later one does not fit the API that 2.19.1 brings.
-_LOG4J_CORE = "org.apache.logging.log4j:log4j-core:2.21.0"
-_PLUGIN = f"org.opensearch.plugin:opensearch-security:{VERSION}.0:zip"
-_PLUGIN_SHA256 = "94a04f12ac6033902209fac1e4e512618d45beee604bbf0e42c3ed79c55220cf"
+_LIBRARIES = (
+    # A later one does not fit the API that 2.19.1 brings.
+    "org.apache.logging.log4j:log4j-core:2.21.0",
+    # Optional for Maven, but in every distribution: without them there is no `geo_shape`.
+    *("org.locationtech.spatial4j:spatial4j:0.7", "org.locationtech.jts:jts-core:1.15.0"),
+)
+_PLUGINS = {
+    "opensearch-security": "94a04f12ac6033902209fac1e4e512618d45beee604bbf0e42c3ed79c55220cf",
+    "opensearch-knn": "eab8c9818865bc035212eab5068cdacae164baa09d4c152f49b736d6f6b0e85c",
+}
+"""Checksums of the plugins, of which Maven serves a zip of this release."""
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 _START_SECONDS = 240.0
 _FETCH_SECONDS = 900
@@ -65,11 +72,12 @@ class SecureNode:
 
     def __enter__(self) -> Self:
         """Start it and wait until it lets its administrator in."""
-        plugin, port = _ensure_plugin(), HeldPort()
+        security, knn = map(_ensure_plugin, _PLUGINS)
+        port = HeldPort()
         for name in ("opensearch-security", "config/opensearch-security"):
-            shutil.copytree(plugin / "config", self._folder / name)
+            shutil.copytree(security / "config", self._folder / name)
         self.url = f"https://{port.address}"
-        class_path = [*_fetch_jars(), *sorted(plugin.glob("*.jar"))]
+        class_path = [*_fetch_jars(), *sorted(security.glob("*.jar")), *knn.glob("*.jar")]
         java = jdk.find_jdk((17, 21), purpose="to run OpenSearch", wanted="17", compiler=True)
         command = [
             *(str(java.java), "-Xmx700m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
@@ -214,28 +222,29 @@ def _fetch_jars() -> list[Path]:
     return jars.fetch_jars(_SET, jar_lock.parse(_LOCK.read_text(encoding="utf-8")))
 
 
-def _ensure_plugin() -> Path:
-    """Return the folder of the unpacked plugin; fetched once. Submission where it cannot be had."""
-    folder = jars.choose_cache_dir() / "jars" / f"opensearch-security-{_PLUGIN_SHA256[:16]}"
+def _ensure_plugin(name: str) -> Path:
+    """Return the folder of an unpacked plugin; fetched once. Submission where it cannot be had."""
+    folder = jars.choose_cache_dir() / "jars" / f"{name}-{_PLUGINS[name][:16]}"
     with jars.hold_lock(folder.with_name(f".{folder.name}.lock")):
         if not folder.is_dir():
-            _fetch_plugin(folder)
+            _fetch_plugin(name, folder)
     return folder
 
 
-def _fetch_plugin(folder: Path) -> None:
+def _fetch_plugin(name: str, folder: Path) -> None:
+    artifact = f"org.opensearch.plugin:{name}:{VERSION}.0:zip"
     scratch = folder.with_name(f".{folder.name}")
     shutil.rmtree(scratch, ignore_errors=True)
-    command = ["mvn", "-q", "-B", _COPY, f"-Dartifact={_PLUGIN}", f"-DoutputDirectory={scratch}"]
+    command = ["mvn", "-q", "-B", _COPY, f"-Dartifact={artifact}", f"-DoutputDirectory={scratch}"]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=_FETCH_SECONDS, check=False
     )
     archives = sorted(scratch.glob("*.zip"))
     if not archives:
-        raise Submission(f"Maven did not deliver {_PLUGIN}: {done.stdout[-1000:]}")
+        raise Submission(f"Maven did not deliver {artifact}: {done.stdout[-1000:]}")
     digest = hashlib.sha256(archives[0].read_bytes()).hexdigest()
-    if digest != _PLUGIN_SHA256:
-        raise Submission(f"{_PLUGIN} has the checksum {digest}, not {_PLUGIN_SHA256}.")
+    if digest != _PLUGINS[name]:
+        raise Submission(f"{artifact} has the checksum {digest}, not {_PLUGINS[name]}.")
     with zipfile.ZipFile(archives[0]) as archive:
         archive.extractall(scratch)
     archives[0].unlink()
@@ -244,7 +253,7 @@ def _fetch_plugin(folder: Path) -> None:
 
 def main() -> int:
     """Write the lock anew, from Maven."""
-    roots = (*(f"org.opensearch{part}:{VERSION}" for part in _PARTS), _LOG4J_CORE)
+    roots = (*(f"org.opensearch{part}:{VERSION}" for part in _PARTS), *_LIBRARIES)
     text = jar_lock.render({_SET: jars.resolve(_SET, roots)})
     _LOCK.write_text(text, encoding="utf-8")
     return 0

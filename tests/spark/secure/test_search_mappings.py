@@ -1,0 +1,94 @@
+"""Searches on a node that has what every distribution has: k-NN and shapes, of the line 2.19.
+
+The same cases on the plain node, mostly of a later line, are in `pipeline/tables`. Documents are
+routed here, which searches do not notice.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from icdc_api.job.modes import RunMode
+from icdc_testing import ROOT
+from icdc_testing.tables import search_cases
+from icdc_testing.tables.search_cases import ANALYSIS, CASES, IN_DISTRIBUTIONS, SUGGESTED
+from icdc_testing.target.secure.site import SecureSite
+
+pytestmark = pytest.mark.spark
+
+PAGE = (ROOT / "docs" / "shaping-documents.md").read_text(encoding="utf-8")
+RECIPES = re.findall(
+    r"```yaml fields\n([^`]*)```\n```json\n[^`]*```\n```json search\n([^`]*)```", PAGE
+)
+ALL_CASES = (*CASES, *IN_DISTRIBUTIONS)
+
+
+def find_ids(site: SecureSite, query: Mapping[str, Any]) -> list[str]:
+    answer = site.node.call("POST", "/orders/_search", {"query": query})
+    assert answer.status == 200, answer.body
+    hits: Any = answer.json["hits"]
+    return [hit["_id"] for hit in hits["hits"]]
+
+
+def set_table(site: SecureSite, name: str, **entry: Any) -> None:
+    spec = site.harness.resource["spec"]
+    spec["tables"] = [{"name": name, "index": "orders", "identifierColumns": ["id"], **entry}]
+    settings = {"number_of_replicas": 0, "knn": True, "analysis": ANALYSIS}
+    spec["sink"]["opensearch"]["indexSettings"] = settings
+
+
+def test_each_mapping_finds_a_routed_document_by_a_real_search_and_again_when_its_row_changed(
+    site: SecureSite,
+) -> None:
+    table = site.lake.create(search_cases.COLUMNS)
+    site.lake.sql(f"insert into lake.{table} values (1, 'amber'), (2, 'green')")
+    fields = ["*", SUGGESTED, *(case.field for case in ALL_CASES)]
+    set_table(site, table, fields=fields, routing=["id"])
+    for word in ("amber", "purple"):
+        site.lake.sql(f"update lake.{table} set word = '{word}' where id = 1")
+        site.run_ok()
+        assert site.count_dead_letters() == 0
+        site.node.call("POST", "/orders/_refresh")
+        ids = {case.name: find_ids(site, case.search(word)) for case in ALL_CASES}
+        assert ids == {case.name: ["1"] for case in ALL_CASES}
+        suggest = site.node.call("POST", "/orders/_search", search_cases.suggest(word[:3])).json
+        (suggestion,) = suggest["suggest"]["words"]  # type: ignore[index]
+        found = [(option["_id"], option["_routing"]) for option in suggestion["options"]]
+        assert found == [("1", "1")]
+        assert site.run_ok(RunMode.VERIFY)["equal"]
+
+
+def test_a_value_that_a_shape_or_a_vector_cannot_hold_is_a_dead_letter(site: SecureSite) -> None:
+    table = site.lake.create("id int, shape string, vector array<float>")
+    site.lake.sql(
+        f"insert into lake.{table} values (1, 'POINT (1 2)', array(1f, 2f)), "
+        "(2, 'POINT (east)', array(1f, 2f)), (3, 'POINT (1 2)', array(1f)), "
+        "(4, 'POINT (1 2)', array(1f, null))"
+    )
+    vector = {"type": "knn_vector", "dimension": 2, "method": {"name": "hnsw", "engine": "lucene"}}
+    mapping = {"shape": {"type": "geo_shape"}, "vector": vector}
+    set_table(site, table, mapping=mapping)
+    site.run_ok()
+    assert site.count_dead_letters() == 3
+    site.node.call("POST", "/orders/_refresh")
+    assert find_ids(site, {"match_all": {}}) == ["1"]
+    verdict = site.run_ok(RunMode.VERIFY)
+    assert (verdict["equal"], verdict["refused"]) == (True, 3)
+
+
+def test_every_recipe_with_a_search_is_found_by_it(site: SecureSite) -> None:
+    assert PAGE.count("```json search") == len(RECIPES) == 5
+    create, insert = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+    name = site.lake.choose_name()
+    site.lake.sql(create.format(t=f"lake.{name}") + " using iceberg")
+    site.lake.sql(insert.format(t=f"lake.{name}"))
+    fields = [entry for entries, _ in RECIPES for entry in yaml.safe_load(entries)]
+    set_table(site, name, fields=fields, identifierColumns=["order_id"])
+    site.run_ok()
+    site.node.call("POST", "/orders/_refresh")
+    for _, search in RECIPES:
+        assert find_ids(site, json.loads(search)) == ["7"], search
