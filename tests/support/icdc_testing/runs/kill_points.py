@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from icdc_testing.lake.lake import CATALOG, COPY_ON_WRITE, MERGE_ON_READ
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Hold
+from icdc_testing.runs import shaped_rows
 from icdc_testing.target import oracle
 from icdc_testing.waiting.wait import wait_until
 
@@ -135,6 +136,8 @@ class Plot:
     name: str
     mode: str
     rows: int = 1600
+    is_shaped: bool = False
+    """Whether `shaped_rows` says what its documents are, and where they lie."""
 
     @property
     def alias(self) -> str:
@@ -149,7 +152,9 @@ class Plot:
     @property
     def entry(self) -> dict[str, Any]:
         """The table's entry in the pipeline."""
-        return {"name": f"kills.{self.name}", "identifierColumns": ["id"], "index": self.alias}
+        shape = shaped_rows.ENTRY if self.is_shaped else {}
+        entry = {"name": f"kills.{self.name}", "identifierColumns": ["id"], "index": self.alias}
+        return {**entry, **shape}
 
     def create(self) -> "Plot":
         """Create the table, with its first rows in one file."""
@@ -208,15 +213,22 @@ class Plot:
     def check(self, snapshot_id: int | None = None) -> None:
         """Assert that the index equals the table, by the oracle."""
         wanted = oracle.read_expected(self.spark, self.table, ["id"], snapshot_id=snapshot_id)
+        if self.is_shaped:
+            wanted = shaped_rows.shape(wanted)
         oracle.assert_equal(oracle.read_index(self.url, self.alias), wanted)
 
 
 def create_plot(
     spark: SparkSession, url: str, kind: BatchKind, name: str, *, rows: int = 1600
 ) -> Plot:
-    """Create a table for batches of that kind."""
-    mode = MERGE_ON_READ if kind is BatchKind.MERGE_ON_READ else COPY_ON_WRITE
-    return Plot(spark, url, f"{name}{next(_NUMBERS)}", mode, rows).create()
+    """Create a table for batches of that kind: shaped where it is merge-on-read, or every other
+    one of exports."""
+    mode, number = (
+        MERGE_ON_READ if kind is BatchKind.MERGE_ON_READ else COPY_ON_WRITE,
+        next(_NUMBERS),
+    )
+    is_shaped = kind is not BatchKind.COPY_ON_WRITE and (mode == MERGE_ON_READ or number % 2 == 0)
+    return Plot(spark, url, f"{name}{number}", mode, rows, is_shaped).create()
 
 
 _NUMBERS = itertools.count(1)
