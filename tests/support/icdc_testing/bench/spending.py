@@ -4,17 +4,48 @@ Counts are read from /proc, at a hundredth of a second; so work of less than a s
 """
 
 import os
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_testing.bench.rates import Spent
 from icdc_testing.target.oracle import request
-from icdc_testing.waiting.children import list_children
 from icdc_testing.waiting.process_cpu import list_tree, sum_cpu_seconds
 from icdc_testing.waiting.processes import read_name
 from icdc_testing.waiting.wait import wait_until
+
+_PAUSE = 1.0
+"""Between two readings while something works. A worker is idle for a minute before it ends."""
+
+
+class ProcessorLedger:
+    """Adds up what a process and all below it have used, ended ones too, if it is asked meanwhile.
+
+    The kernel adds a child's time to its parent's only where the parent waits for it; the daemon
+    of Spark's Python workers does not.
+    """
+
+    def __init__(self, root: int, left_out: int | None = None) -> None:
+        """`left_out` is a child of `root` that does not count, nor what is below it."""
+        self._root, self._left_out = root, left_out
+        # By process and start: the kernel uses numbers of processes again.
+        self._seconds: dict[tuple[int, str], float] = {}
+        self._jvms: set[tuple[int, str]] = set()
+
+    def read(self) -> tuple[float, float]:
+        """Return the CPU seconds of all processes until now, and those that are not of a JVM."""
+        left_out = set(list_tree(self._left_out)) if self._left_out is not None else set[int]()
+        for pid in list_tree(self._root):
+            if pid not in left_out and (fields := _read_fields(pid)):
+                key = pid, fields[19]
+                self._seconds[key] = _add_seconds(fields)
+                if read_name(pid) == "java":
+                    self._jvms.add(key)
+        total = sum(self._seconds.values())
+        return total, total - sum(self._seconds[key] for key in self._jvms)
 
 
 class SpendingMeter:
@@ -22,6 +53,7 @@ class SpendingMeter:
 
     def __init__(self, node: OpenSearchNode) -> None:
         self._node = node
+        self._ledger = ProcessorLedger(os.getpid(), node.pid)
 
     def measure(self, work: Callable[[], int], index: str | None = None) -> Spent:
         """Return what the work took; it returns the number of its documents.
@@ -29,11 +61,18 @@ class SpendingMeter:
         The time ends with it, and the client's share too. The server's goes on until the segments
         of `index`, if it is given, are stored and no merge is left.
         """
-        client, python, server = self._read()
+        (client, python), server = self._ledger.read(), sum_cpu_seconds(self._node.pid)
+        ended = threading.Event()
         started = time.monotonic()
-        documents = work()
-        seconds = time.monotonic() - started
-        client_after, python_after, _ = self._read()
+        with ThreadPoolExecutor(1) as pool:
+            watching = pool.submit(self._watch, ended)
+            try:
+                documents = work()
+            finally:
+                seconds = time.monotonic() - started
+                ended.set()
+            watching.result()
+        client_after, python_after = self._ledger.read()
         if index is not None:
             settle_index(self._node.url, index)
         return Spent(
@@ -41,28 +80,25 @@ class SpendingMeter:
             seconds=seconds,
             client=client_after - client,
             python=python_after - python,
-            server=self._read()[2] - server,
+            server=sum_cpu_seconds(self._node.pid) - server,
         )
 
-    def _read(self) -> tuple[float, float, float]:
-        """Return the CPU seconds until now: client, its part that is no JVM's, server."""
-        server = sum_cpu_seconds(self._node.pid)
-        client = sum_cpu_seconds() - server
-        jvms = [pid for pid in self._list_client() if read_name(pid) == "java"]
-        return client, client - sum(map(read_own_seconds, jvms)), server
-
-    def _list_client(self) -> list[int]:
-        below = [child for child in list_children(os.getpid()) if child != self._node.pid]
-        return [pid for child in below for pid in list_tree(child)]
+    def _watch(self, ended: threading.Event) -> None:
+        while not ended.wait(_PAUSE):
+            self._ledger.read()
 
 
-def read_own_seconds(pid: int) -> float:
-    """Return the CPU seconds of one process alone; 0 of one that has ended."""
+def _read_fields(pid: int) -> list[str]:
+    """Return what the kernel says of a process, from its state on; nothing of one that ended."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
     except OSError:
-        return 0.0
-    return sum(int(field) for field in fields[11:13]) / os.sysconf("SC_CLK_TCK")
+        return []
+
+
+def _add_seconds(fields: list[str]) -> float:
+    """Return the CPU seconds of the process itself, in user mode and in the kernel."""
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def settle_index(url: str, index: str) -> None:
