@@ -135,8 +135,8 @@ def finish_rollback(
         require_owner=lambda: require_owner(context, state),
         recorded=recorded,
     )
-    # They are about the index that is left, and what this one refused is known no more.
-    dead_letters.purge_older(context.client, context.ownership, state.last_ordinal + 1)
+    # Those of rows without a document here are true of this index as well.
+    dead_letters.purge_written(context.client, context.ownership, state.index or "")
     return bool(left)
 
 

@@ -7,6 +7,7 @@ from icdc_testing.mutants.edits import Edit
 _EXPORT = "sparkapps/icdc_spark/replication/export.py"
 _POLICIES = "sparkapps/icdc_spark/protocol/policies.py"
 _CONTEXT = "sparkapps/icdc_spark/replication/context.py"
+_SWAP = "sparkapps/icdc_spark/replication/export_swap.py"
 _WATCH = "sparkapps/icdc_spark/opensearch/bulk/owner_watch.py"
 _RESYNCS = "operator/icdc_operator/core/asked/resyncs.py"
 
@@ -53,7 +54,7 @@ MUTATIONS = (
     ),
     _edit(
         "a nonce that was honoured before is not honoured again",
-        range(70, 80),
+        range(140, 150),
         _POLICIES,
         "        return state.resync_id != self.resync_id\n",
         "        return self.resync_nonce > state.resync_nonce\n",
@@ -92,5 +93,12 @@ MUTATIONS = (
         _EXPORT,
         "above=state.last_number",
         "above=0",
+    ),
+    _edit(
+        "a rollback forgets the rows that both indices have refused",
+        range(818, 822),
+        _SWAP,
+        'dead_letters.purge_written(context.client, context.ownership, state.index or "")',
+        "dead_letters.purge_older(context.client, context.ownership, state.last_ordinal + 1)",
     ),
 )

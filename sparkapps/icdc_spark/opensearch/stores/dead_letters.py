@@ -5,8 +5,7 @@ older batches, in whatever order requests arrive. It must not know why rows are 
 """
 
 import json
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -19,17 +18,19 @@ from icdc_api.job.answers import DeadLetterEntry
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.shards import require_all_shards
 from icdc_spark.opensearch.client.target_errors import parse_error_type, repeats
+from icdc_spark.opensearch.stores import indices
 from icdc_spark.opensearch.stores.creation import create_index
 from icdc_spark.opensearch.stores.indices import Ownership, read_ownership, with_ownership
 from icdc_spark.opensearch.wire.item_outcome import ItemAnswer
 from icdc_spark.opensearch.wire.operations import build_index_entry
+from icdc_spark.opensearch.wire.refusal_reasons import without_values
 
 MAX_DOCUMENT_BYTES = 1 << 20
 """Of a larger document only the size is stored: it was probably refused for its size."""
 MAX_REASON = 1000
 """Characters of a reason that are stored."""
-_PAGE = 5000
-"""Ids in one answer; OpenSearch allows 10,000."""
+_PAGE, _ROLLBACK_PAGE = 5000, 1000
+"""Ids in one answer, for which OpenSearch allows 10,000; and in one search for their documents."""
 _NAME_TAKEN = frozenset({"resource_already_exists_exception", "invalid_index_name_exception"})
 """Error types of a name that an index has, or an alias."""
 
@@ -179,24 +180,6 @@ def list_newest(
     return dead_letters
 
 
-_NO_VALUES = re.compile(
-    r"^(failed to parse field \[[^\]]*\] of type \[[^\]]*\]"
-    r"|mapping set to strict, dynamic introduction of \[[^\]]*\] within \[[^\]]*\]"
-    r"|Document contains at least one immense term in field=\"[^\"]*\""
-    r"|object mapping for \[[^\]]*\] tried to parse field \[[^\]]*\]"
-    r"|Limit of (?:total fields|mapping depth) \[[^\]]*\]"
-    # Our own, of a row that was never sent: the whole of it.
-    r"|the expression of the field `.*` fails on this row$)"
-)
-"""Beginnings of reasons that name fields, before they quote what is in them."""
-
-
-def without_values(reason: str) -> str:
-    """Return the part of a reason that names no value of a row; empty where there is none."""
-    beginning = _NO_VALUES.match(reason)
-    return beginning[0] if beginning else ""
-
-
 @repeats
 def count(client: Client, owner: Ownership, *, ordinal: int | None = None) -> int:
     """Return the number of dead letters now, of one batch or of all."""
@@ -230,10 +213,34 @@ def purge_older(client: Client, owner: Ownership, ordinal: int) -> int:
     """
     if not _refresh_ours(client, owner):
         return 0
-    query = {"query": {"range": {"ordinal": {"lt": ordinal}}}}
+    return _delete(client, owner, {"range": {"ordinal": {"lt": ordinal}}})
+
+
+@repeats
+def purge_written(client: Client, owner: Ownership, index: str) -> int:
+    """Remove dead letters of rows that have a document in `index`; return their number.
+
+    Called once readers see that index again, for which the rows of all others are still refused.
+    """
+    ids, deleted = sorted(list_ids(client, owner)), 0
+    if ids:
+        indices.refresh_and_count(client, index)
+    for start in range(0, len(ids), _ROLLBACK_PAGE):
+        # By a search, which finds documents on whatever shard their routing has led them to.
+        query = {"ids": {"values": ids[start : start + _ROLLBACK_PAGE]}}
+        body = {"query": query, "size": _ROLLBACK_PAGE, "_source": False}
+        answer = client.search(index=index, body=body)
+        require_all_shards(answer, f"search for rows of {owner.alias!r} that were refused")
+        if written := [hit["_id"] for hit in answer["hits"]["hits"]]:
+            deleted += _delete(client, owner, {"ids": {"values": written}})
+    return deleted
+
+
+def _delete(client: Client, owner: Ownership, query: Mapping[str, Any]) -> int:
+    """Remove the dead letters that a query finds; return their number."""
     answer = client.delete_by_query(
         index=naming.name_dead_letters_index(owner.alias),
-        body=query,
+        body={"query": query},
         # A dead letter that is written at the same moment is of a newer batch: it stays.
         params={"refresh": "true", "conflicts": "proceed"},
     )

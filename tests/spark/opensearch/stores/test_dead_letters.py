@@ -190,14 +190,19 @@ def test_a_refused_delete_is_never_passed_over(clean_indices: str) -> None:
     assert result.error[0] == "Bug"
 
 
-def test_letters_of_before_an_export_are_purged(clean_indices: str, admin: Client) -> None:
+def test_letters_of_before_an_export_and_of_rows_with_a_document_are_purged(
+    clean_indices: str, admin: Client
+) -> None:
     assert dead_letters.purge_older(admin, sink.OWNER, 5) == 0
     sink.write(clean_indices, [sink.upsert("a", {"v": "x"})])
     sink.write(clean_indices, [sink.upsert("b", {"v": "x"}, 2)], 2)
     counts = [dead_letters.count(admin, sink.OWNER, ordinal=number) for number in (1, 2, 3)]
     assert counts == [1, 1, 0]
     assert dead_letters.purge_older(admin, sink.OWNER, 2) == 1
-    assert dead_letters.list_ids(admin, sink.OWNER) == {"b"}
+    sink.write(clean_indices, [sink.upsert("c", {"v": "x"}, 3)], 3)
+    call(clean_indices, "PUT", f"/{sink.INDEX}/_doc/b?routing=elsewhere", {"v": 1})
+    assert dead_letters.purge_written(admin, sink.OWNER, sink.INDEX) == 1
+    assert dead_letters.list_ids(admin, sink.OWNER) == {"c"}
 
 
 def test_the_dead_letter_index_is_no_physical_index(clean_indices: str, admin: Client) -> None:

@@ -41,6 +41,8 @@ class Oracle:
         self.due: dict[str, float] = {}
         """Why an export may begin, and since when."""
         self._begun = 0.0
+        self.is_rolled_back = False
+        """Whether readers are on an earlier index, and dead letters partly of the one they left."""
         self.moved_by_hand: dict[str, float] = {}
         """When other hands moved the alias to an index, by its name."""
 
@@ -102,6 +104,8 @@ class Oracle:
             if not finished and old["kind"] != "Export":
                 self._partial.setdefault(old["indexUuid"], set()).add(old["to"])
         self._note_export(before, after)
+        if before and after and before["indexUuid"] != after["indexUuid"]:
+            self.is_rolled_back = old is None or old["indexUuid"] != after["indexUuid"]
 
     def _note_export(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
         """Raise BrokenPromiseError where an export begins that nothing asks for."""

@@ -61,14 +61,19 @@ class TargetConnection(ModelConnection):
 
 
 def fill(target: ModelTarget) -> None:
-    """Give it three indices of the table, of which readers use the second, and two dead letters."""
+    """Give it three indices of the table, of which readers use the second, and two dead letters.
+
+    The row of the first of these has a document in the first index.
+    """
     target.indices.clear()
     for name in (FIRST, SECOND, THIRD, DEAD_LETTERS):
         index = target.make(name, {"mappings": with_ownership({}, OWNER)})
         index.uuid = f"uuid of {name}"
     target.indices[SECOND].aliases.update({name: {} for name in NAMES})
     for ordinal in (1, 2):
-        target.indices[DEAD_LETTERS].write(f"row {ordinal}", {"ordinal": ordinal}, 0.0)
+        content = {"id": f"row {ordinal}", "ordinal": ordinal}
+        target.indices[DEAD_LETTERS].write(f"row {ordinal}", content, 0.0)
+    target.indices[FIRST].write("row 1", {}, 0.0)
 
 
 class SilentReporter(Reporter):

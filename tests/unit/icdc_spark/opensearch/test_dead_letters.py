@@ -7,7 +7,6 @@ from icdc_api.spec.sink import DeadLetterPolicy
 from icdc_spark.opensearch.bulk.dead_letter_writer import DeadLetterWriter
 from icdc_spark.opensearch.bulk.delivery import Delivery, RefusedOperation
 from icdc_spark.opensearch.bulk.result import PartitionResult
-from icdc_spark.opensearch.stores.dead_letters import without_values
 from icdc_spark.opensearch.wire.item_outcome import FIELD_FAILED, ItemAnswer
 from icdc_spark.opensearch.wire.operations import (
     CREATE,
@@ -15,6 +14,7 @@ from icdc_spark.opensearch.wire.operations import (
     build_index_entry,
     build_operations,
 )
+from icdc_spark.opensearch.wire.refusal_reasons import without_values
 from icdc_testing.target.sink_cases import make_target
 
 pytestmark = pytest.mark.unit

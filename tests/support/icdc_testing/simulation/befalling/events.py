@@ -6,7 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from icdc_testing.simulation.befalling import commits, hands, machines
-from icdc_testing.simulation.befalling.themes import THEMES, Theme
+from icdc_testing.simulation.befalling.themes import ROLLBACK_THEMES, THEMES, Theme
 from icdc_testing.simulation.model.network import FAULTS
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ ACTS: Mapping[str, Callable[["World", float], None]] = {
     "create the pipeline again": machines.recreate_pipeline,
     "ask for an export": machines.ask_export,
     "ask for a comparison": machines.ask_comparison,
+    "ask for a rollback": machines.ask_rollback,
     "remove the request's mode": machines.tidy_request,
     "open the shards again": hands.reopen_shards,
     "delete the state document": hands.delete_state,
@@ -113,6 +114,10 @@ WEIGHTS: Mapping[str, int] = {
 }
 """How often each kind comes, beside `FAULT_WEIGHT` for each fault of a request."""
 FAULT_WEIGHT = {"bulk": 5, "state": 2, "aliases": 1, "tasks": 3, "other": 1}
+ROLLBACKS = ("ask for a rollback",)
+"""Kinds that come in themes of their own alone: without an export before, nothing can be done."""
+ROLLBACK_SHARE = 0.2
+"""Of all worlds, those in which a rollback is asked for."""
 STEPS = 160
 """Events are spread over so many steps of a world."""
 KINDS = (3, 9)
@@ -122,13 +127,18 @@ KINDS = (3, 9)
 def draw_events(random: Random) -> list[WorldEvent]:
     """Return the events of a world, in their order."""
     weights = {
-        kind: WEIGHTS.get(kind) or FAULT_WEIGHT[kind.partition(" request")[0]] for kind in ACTS
+        kind: WEIGHTS.get(kind) or FAULT_WEIGHT[kind.partition(" request")[0]]
+        for kind in ACTS
+        if kind not in ROLLBACKS
     }
     some = random.choices(list(weights), list(weights.values()), k=random.randint(*KINDS))
     kinds = random.choices([*some, "commit"], k=random.randint(0, 6))
     drawn = [WorldEvent(random.randrange(STEPS), kind, random.random()) for kind in kinds]
     if random.random() < 0.5:
         drawn += draw_theme(random, random.choice(THEMES))
+    # After all others, which are the same in worlds without it.
+    if random.random() < ROLLBACK_SHARE:
+        drawn += draw_theme(random, random.choice(ROLLBACK_THEMES))
     return sorted(drawn, key=lambda event: event.step)
 
 

@@ -102,6 +102,14 @@ def ask_export(world: "World", share: float) -> None:
         world.owe_export("asked for")
 
 
+def ask_rollback(world: "World", share: float) -> None:
+    """Raise spec.resync.nonce for readers to go back to the index before."""
+    nonce = world.cluster.resource["spec"].get("resync", {}).get("nonce", 0) + 1
+    world.cluster.edit(resync={"nonce": nonce, "mode": "Rollback"})
+    # A pipeline has one request at a time.
+    world.export_asked_at = None
+
+
 def ask_comparison(world: "World", share: float) -> None:
     """Raise spec.resync.nonce for a comparison."""
     nonce = world.cluster.resource["spec"].get("resync", {}).get("nonce", 0) + 1

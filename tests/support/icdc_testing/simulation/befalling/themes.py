@@ -61,3 +61,60 @@ THEMES: tuple[Theme, ...] = (
     ),
     ("ask for an export", "create the pipeline again", "ask for an export"),
 )
+
+ROLLBACK_THEMES: tuple[Theme, ...] = (
+    ("ask for an export", "commit", "commit", "ask for a rollback", "commit"),
+    # A driver ends at some step of a rollback, or comes back when another run has gone on.
+    (
+        "ask for an export",
+        "commit",
+        "ask for a rollback",
+        "kill the driver",
+        "ask for a rollback",
+        "pause the driver",
+        "commit",
+    ),
+    # Back, forward and back again, with an export that is given up half-way.
+    (
+        "ask for an export",
+        "ask for a rollback",
+        "ask for an export",
+        "ask for a rollback",
+        "take back the last commit",
+        "ask for a rollback",
+    ),
+    # Dead letters are of one index, and readers leave it.
+    (
+        "ask for an export",
+        "commit what is refused",
+        "ask for a rollback",
+        "take back the last commit",
+        "commit what is refused",
+        "ask for an export",
+        "mend what is refused",
+        "ask for a rollback",
+    ),
+    # The batch that is open, and the task that writes it, are of the index that is left.
+    (
+        "ask for an export",
+        "insert a row",
+        ("bulk request: held", 0.7),
+        "kill the driver, its task goes on",
+        "ask for a rollback",
+        "take back the last commit",
+        "ask for a rollback",
+    ),
+    # Other hands were at the index that readers shall see again.
+    (
+        "ask for an export",
+        "commit",
+        "restore the index in place",
+        "ask for a rollback",
+        "lose the newest writes",
+        "ask for a rollback",
+    ),
+    ("ask for an export", "commit", "ask for a rollback", "ask for a comparison", "commit"),
+    ("ask for an export", "expire snapshots", "commit", "ask for a rollback", "commit"),
+    ("ask for an export", "ask for a rollback", "create the pipeline again", "ask for a rollback"),
+)
+"""As above, with requests for a rollback: in a part of all worlds, after all else was drawn."""

@@ -254,7 +254,7 @@ class ModelTarget:
         hits = {
             key: document
             for key, document in sorted(index.visible.items())
-            if _matches(document.source, content.get("query", {}))
+            if _matches(key, document.source, content.get("query", {}))
         }
         if what == "_count":
             return 200, {**shards, "count": len(hits)}
@@ -279,7 +279,9 @@ def _identify(index: StoredIndex, document_id: str, version: int) -> dict[str, A
     return {"_index": index.name, "_id": document_id, "_version": version}
 
 
-def _matches(source: dict[str, Any], query: dict[str, Any]) -> bool:
+def _matches(key: str, source: dict[str, Any], query: dict[str, Any]) -> bool:
+    if "ids" in query:
+        return key in query["ids"]["values"]
     if "term" in query:
         return bool(source["ordinal"] == query["term"]["ordinal"])
     if "range" in query:
