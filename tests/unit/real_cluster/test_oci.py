@@ -1,7 +1,9 @@
 """Images of one program, and what an archive says of itself."""
 
+import json
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,6 +49,43 @@ def test_an_image_is_put_together_again_without_what_is_there(tmp_path: Path) ->
     with tarfile.open(whole) as all_of_it, tarfile.open(part) as some:
         left_out = set(all_of_it.getnames()) - set(some.getnames())
     assert left_out == {f"blobs/sha256/{digest.removeprefix('sha256:')}"}
+
+
+def read_blob(blobs: Path, digest: str) -> Any:
+    return json.loads((blobs / digest.removeprefix("sha256:")).read_bytes())
+
+
+def unpack(archive: Path, folder: Path) -> tuple[Path, str]:
+    """Return the blobs of an archive in a folder, and the digest of its image."""
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder, filter="data")
+    (image,) = oci.list_images(archive)
+    return folder / "blobs" / "sha256", image.digest
+
+
+def test_an_image_on_another_has_its_layers_below_and_is_stored_without_them(
+    tmp_path: Path,
+) -> None:
+    program = tmp_path / "program"
+    program.write_bytes(b"\x7fELF")
+    base, more = tmp_path / "base.tar", tmp_path / "more.tar"
+    oci.write(base, "shop/program:1", program, folder="usr/bin")
+    base_blobs, base_digest = unpack(base, tmp_path / "base")
+    manifest_file = base_blobs / base_digest.removeprefix("sha256:")
+    oci.extend(more, "shop/program:2", manifest_file, {"a": b"1"}, {"Entrypoint": ["/a"]})
+    blobs, digest = unpack(more, tmp_path / "more")
+    below, manifest = read_blob(base_blobs, base_digest), read_blob(blobs, digest)
+    assert manifest["layers"][:-1] == below["layers"]
+    stored = {path.name for path in blobs.iterdir()}
+    assert below["layers"][0]["digest"].removeprefix("sha256:") not in stored
+    assert manifest["layers"][-1]["digest"].removeprefix("sha256:") in stored
+    config = read_blob(blobs, manifest["config"]["digest"])
+    assert len(config["rootfs"]["diff_ids"]) == 2
+    assert config["config"]["Entrypoint"] == ["/a"]
+    assert config["config"]["User"] == "185:185"
+    assert read_blob(base_blobs, below["config"]["digest"])["config"]["Entrypoint"] == [
+        "/usr/bin/program"
+    ]
 
 
 @pytest.mark.parametrize(

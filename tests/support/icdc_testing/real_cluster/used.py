@@ -15,7 +15,8 @@ from typing import Any
 
 from icdc_testing.kube import binaries
 from icdc_testing.kube.kubectl import Kubectl, create_namespace
-from icdc_testing.real_cluster.host.layout import ClusterPaths
+from icdc_testing.real_cluster.host import layout
+from icdc_testing.real_cluster.host.layout import ClusterPaths, NodePaths
 from icdc_testing.real_cluster.host.programs import Starter
 from icdc_testing.waiting import wait
 
@@ -50,9 +51,12 @@ class UsedCluster:
         What it starts outlives the tests, as the rest of the cluster does. AssertionError for a
         cluster that is not ours.
         """
-        paths = ClusterPaths(self.kubectl.kubeconfig.parent.parent)
-        assert paths.facts.exists(), f"{self.kubectl.kubeconfig} is not of a cluster of ours."
-        return Starter(paths, stays=True)
+        return Starter(self._find_paths(), stays=True)
+
+    @property
+    def first_node(self) -> NodePaths:
+        """For images that a test makes. AssertionError for a cluster that is not ours."""
+        return self._find_paths().locate(layout.FIRST)
 
     @contextmanager
     def create_namespace(self) -> Iterator[str]:
@@ -83,6 +87,11 @@ class UsedCluster:
 
         wait.wait_until(has_ended, f"the pod {name} ends", seconds=_END_SECONDS, pause=0.2)
         return ended
+
+    def _find_paths(self) -> ClusterPaths:
+        paths = ClusterPaths(self.kubectl.kubeconfig.parent.parent)
+        assert paths.facts.exists(), f"{self.kubectl.kubeconfig} is not of a cluster of ours."
+        return paths
 
     def read_logs(self, namespace: str, pod: str) -> str:
         """Return the output of the pod."""

@@ -74,6 +74,17 @@ def copy(source: NodePaths, at: NodePaths, name: str) -> None:
     _remember(at, {name: digest})
 
 
+def find_manifest(at: NodePaths, name: str) -> Path:
+    """Return the manifest of an image of the store, as a file beside all other blobs.
+
+    BadSpec where the store has none of that name.
+    """
+    digest = _list_present(at).get(name)
+    if digest is None:
+        raise BadSpec(f"{at.node.name} has no image {name}.")
+    return at.images / _BLOBS / digest.removeprefix("sha256:")
+
+
 def complete_name(name: str) -> str:
     """Return the name that pods use: with registry and tag. "" stays as it is.
 

@@ -7,8 +7,9 @@ import gzip
 import hashlib
 import io
 import json
+import posixpath
 import tarfile
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,13 +66,16 @@ def collect(
                 tar.add(blobs / _strip_algorithm(part), f"blobs/sha256/{_strip_algorithm(part)}")
 
 
-def write(archive: Path, name: str, program: Path, *, architecture: str = "amd64") -> None:
+def write(
+    archive: Path, name: str, program: Path, *, folder: str = "", architecture: str = "amd64"
+) -> None:
     """Write an image whose entry point is the program, which must not need any other file."""
-    layer = _build_layer(program)
+    path = posixpath.join(folder, program.name)
+    layer = _build_tar({path: program.read_bytes()}, mode=0o755)
     config = {
         "architecture": architecture,
         "os": "linux",
-        "config": {"Entrypoint": [f"/{program.name}"], "User": "185:185"},
+        "config": {"Entrypoint": [f"/{path}"], "User": "185:185"},
         "rootfs": {"type": "layers", "diff_ids": [_compute_digest(layer)]},
     }
     packed = gzip.compress(layer, 1, mtime=0)
@@ -89,15 +93,40 @@ def write_files(archive: Path, name: str, *files: Mapping[str, bytes]) -> None:
     _write(archive, name, config, layers, f"{_MEDIA}.layer.v1.tar")
 
 
+def extend(
+    archive: Path, name: str, base: Path, files: Mapping[str, bytes], settings: Mapping[str, Any]
+) -> None:
+    """Write an image with one layer of files more than another, and with other settings.
+
+    `base` is the manifest of the other, in a store of blobs. The layers of the other are not in the
+    archive: the store that loads it must have them.
+    """
+    manifest = json.loads(base.read_bytes())
+    config_file = base.with_name(_strip_algorithm(manifest["config"]["digest"]))
+    config = json.loads(config_file.read_bytes())
+    layer = _build_tar(files, mode=0o644)
+    config["config"] = {**config["config"], "Cmd": None, **settings}
+    config["rootfs"]["diff_ids"].append(_compute_digest(layer))
+    # It would have to say as much of each layer, and nobody reads it.
+    config.pop("history", None)
+    _write(archive, name, config, [layer], f"{_MEDIA}.layer.v1.tar", below=manifest["layers"])
+
+
 def _write(
-    archive: Path, name: str, config: Mapping[str, Any], layers: Iterable[bytes], media_type: str
+    archive: Path,
+    name: str,
+    config: Mapping[str, Any],
+    layers: Iterable[bytes],
+    media_type: str,
+    *,
+    below: Sequence[dict[str, Any]] = (),
 ) -> None:
     blobs: dict[str, bytes] = {}
     manifest = {
         "schemaVersion": 2,
         "mediaType": f"{_MEDIA}.manifest.v1+json",
         "config": _store(blobs, f"{_MEDIA}.config.v1+json", json.dumps(config).encode()),
-        "layers": [_store(blobs, media_type, layer) for layer in layers],
+        "layers": [*below, *(_store(blobs, media_type, layer) for layer in layers)],
     }
     entry = _store(blobs, manifest["mediaType"], json.dumps(manifest).encode())
     entry["annotations"] = dict.fromkeys(NAME_ANNOTATIONS, name)
@@ -119,10 +148,6 @@ def _build_frame(manifests: list[dict[str, Any]]) -> dict[str, bytes]:
 
 def _strip_algorithm(digest: str) -> str:
     return digest.removeprefix("sha256:")
-
-
-def _build_layer(program: Path) -> bytes:
-    return _build_tar({program.name: program.read_bytes()}, mode=0o755)
 
 
 def _store(blobs: dict[str, bytes], media_type: Any, data: bytes) -> dict[str, Any]:

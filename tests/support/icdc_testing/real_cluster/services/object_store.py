@@ -41,11 +41,8 @@ def start(starter: Starter) -> Program:
     credentials = {"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}
     identity = {"name": "tests", "credentials": [credentials], "actions": ["Admin"]}
     config = write_private(folder / "s3.json", json.dumps({"identities": [identity]}))
-    weed = Path(sys.executable).with_name("weed")
-    if not weed.exists():
-        raise Submission(f"{weed} is missing: install what tools/locks/all.lock lists.")
     return starter.start(
-        weed,
+        find_program(),
         [
             *("server", f"-dir={folder}", f"-ip={layout.ADDRESS}", f"-ip.bind={layout.ADDRESS}"),
             *("-master.telemetry=false", "-master.volumeSizeLimitMB=256", "-volume.max=64"),
@@ -55,6 +52,14 @@ def start(starter: Starter) -> Program:
         ],
         name="object-store",
     )
+
+
+def find_program() -> Path:
+    """Return SeaweedFS itself, which is among the packages of the tests; Submission without it."""
+    weed = Path(sys.executable).with_name("weed")
+    if not weed.exists():
+        raise Submission(f"{weed} is missing: install what tools/locks/all.lock lists.")
+    return weed
 
 
 def wait_until_ready(program: Program) -> dict[str, str]:

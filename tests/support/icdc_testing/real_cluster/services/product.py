@@ -22,14 +22,14 @@ def build_operator_values(loaded: list[str], namespaces: list[str]) -> dict[str,
     """Return values for the operator's chart: our images among those, these namespaces and no
     others."""
     return {
-        "image": _find_image(loaded, "operator"),
-        "spark": {"image": _find_image(loaded, "spark")},
+        "image": find_image(loaded, "operator"),
+        "spark": {"image": find_image(loaded, "spark")},
         "watchNamespaces": namespaces,
         "readCatalogSecrets": True,
     }
 
 
-def _find_image(loaded: list[str], target: str) -> dict[str, str]:
+def find_image(loaded: list[str], target: str) -> dict[str, str]:
     """Return the values of that image; AssertionError where the cluster does not have it."""
     images = [image for image in loaded if f"/{target}:" in image]
     assert images, f"the cluster has no image {target}: bring it up with --images; it has {loaded}"
