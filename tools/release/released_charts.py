@@ -25,7 +25,13 @@ from icdc_cli.embedded import programs
 from released_image import ReleasedImage
 from wanted import WantedRelease
 
-CHARTS = ("iceberg-cdc-operator", "iceberg-cdc-pipelines")
+CHARTS = {
+    "iceberg-cdc-operator": ("operator", "spark"),
+    "iceberg-cdc-pipelines": (),
+    "iceberg-cdc-demo": ("spark",),
+}
+"""The charts, and which images of the release each names. The chart of pipelines names none: they
+run with those of the operator."""
 _HELM_SECONDS = 120
 
 
@@ -35,12 +41,12 @@ def pack_charts(release: WantedRelease, images: Sequence[ReleasedImage]) -> list
     Submission where Helm is missing or refuses a chart.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        for name in CHARTS:
+        for name, targets in CHARTS.items():
             chart = Path(scratch) / "charts" / name
             checkout.copy_tracked(image_context.ROOT, Path(scratch), f"charts/{name}")
-            # The other chart names no image: its pipelines run with those of the operator.
-            if name == CHARTS[0]:
-                _name_images(chart, release, images)
+            named = [image for image in images if image.target in targets]
+            if named:
+                _name_images(chart, release, named)
             # Helm packs files with their dates; so the same chart gives the same archive.
             for path in chart.rglob("*"):
                 os.utime(path, (release.epoch, release.epoch))

@@ -28,6 +28,7 @@ PAGES = {
     ".github/SECURITY.md": "vulnerabilities.md",
     "charts/iceberg-cdc-operator/README.md": "charts/operator.md",
     "charts/iceberg-cdc-pipelines/README.md": "charts/pipelines.md",
+    "charts/iceberg-cdc-demo/README.md": "charts/demo.md",
 }
 """Pages outside of docs/, with where they are on the site."""
 

@@ -150,6 +150,14 @@ def test_the_chart_renders_the_released_images_without_a_value(
         assert reference.endswith(hashlib.sha256(manifest.encode()).hexdigest())
 
 
+def test_the_writer_of_the_demo_has_the_released_image(published: PublishedRelease) -> None:
+    chart = "oci://$REGISTRY/charts/iceberg-cdc-demo --version $VERSION"
+    shown = published.type(f"helm template demo {chart} --show-only templates/writer.yaml")
+    (image,) = re.findall(r"image: (\S+)", shown)
+    (spark,) = (image.digest for image in published.images if image.target == "spark")
+    assert image == f"{published.release.registry}/iceberg-cdc-operator/spark@{spark}"
+
+
 def test_a_chart_in_a_private_registry_has_the_secret_for_both_images(
     published: PublishedRelease,
 ) -> None:
@@ -194,16 +202,21 @@ def test_a_stranger_checks_signatures(
             stranger.type(line.replace("cosign.pub", "another.pub"))
 
 
-def test_artifact_hub_reads_of_the_chart_which_images_it_has(published: PublishedRelease) -> None:
-    (archive,) = published.release.folder.glob("iceberg-cdc-operator-*.tgz")
-    with tarfile.open(archive) as tar:
-        file = tar.extractfile("iceberg-cdc-operator/Chart.yaml")
+@pytest.mark.parametrize(
+    ("chart", "targets"),
+    [("iceberg-cdc-operator", ["operator", "spark"]), ("iceberg-cdc-demo", ["spark"])],
+)
+def test_artifact_hub_reads_of_the_chart_which_images_it_has(
+    chart: str, targets: list[str], published: PublishedRelease
+) -> None:
+    with tarfile.open(published.release.folder / f"{chart}-{VERSION}.tgz") as tar:
+        file = tar.extractfile(f"{chart}/Chart.yaml")
         assert file is not None
         about = yaml.safe_load(file)
     images = yaml.safe_load(about["annotations"]["artifacthub.io/images"])
-    assert [item["image"].partition("@")[2] for item in images] == [
-        image.digest for image in published.images
-    ]
+    assert {item["name"]: item["image"].partition("@")[2] for item in images} == {
+        image.target: image.digest for image in published.images if image.target in targets
+    }
 
 
 def test_a_push_is_repeated_and_never_replaces_what_is_there(

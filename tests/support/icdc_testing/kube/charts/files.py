@@ -11,10 +11,12 @@ from icdc_testing import ROOT
 CHARTS = ROOT / "charts"
 OPERATOR = CHARTS / "iceberg-cdc-operator"
 PIPELINES = CHARTS / "iceberg-cdc-pipelines"
-BOTH = (OPERATOR, PIPELINES)
+DEMO = CHARTS / "iceberg-cdc-demo"
+ALL = (OPERATOR, PIPELINES, DEMO)
 
-WHOLE = frozenset({"resources", "heads.resources", "podSecurityContext", "securityContext"})
-"""Values that count as one although they have parts: their form is that of Kubernetes."""
+WHOLE = frozenset({"resources", "podSecurityContext", "securityContext"})
+"""The last parts of values that count as one although they have parts: their form is that of
+Kubernetes."""
 
 Values = dict[str, Any]
 
@@ -29,7 +31,7 @@ def list_leaves(group: Values, above: str = "") -> Iterator[str]:
     """Yield the paths of the values that are no groups of others, such as `image.tag`."""
     for name, value in group.items():
         path = f"{above}{name}"
-        if isinstance(value, dict) and value and path not in WHOLE and not path.endswith("labels"):
+        if isinstance(value, dict) and value and name not in WHOLE and not path.endswith("labels"):
             yield from list_leaves(value, f"{path}.")
         else:
             yield path
