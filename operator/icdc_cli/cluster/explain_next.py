@@ -19,7 +19,6 @@ promises nothing that only a run can find out.
 
 from datetime import datetime
 
-from icdc_api import errors
 from icdc_api.base import shorten
 from icdc_api.spec.changelog import Trigger
 from icdc_api.spec.pipeline import PipelineSpec
@@ -28,16 +27,11 @@ from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunState, RunStatus
 from icdc_cli import text_tables
 from icdc_operator.cluster.kube.kinds import Resource
-from icdc_operator.core import retry, schedule
+from icdc_operator.core import schedule
 from icdc_operator.core.observed import Observed
 
-MAX_LINE = 1000
-"""Characters of the line; messages of the status may be as long as that by themselves."""
-
-# Only errors that stall a table, of which each names in its class who acts. By name, since a status
-# holds reasons as words.
-_STALLING: tuple[type[errors.IcdcError], ...] = (*errors.TableError.__subclasses__(), errors.Bug)
-_WHO = {kind.__name__: kind.who_acts for kind in _STALLING}
+MAX_LINE = 1200
+"""Characters of the line: a message of the status, and as much around it as a line may say."""
 
 
 def explain_next_step(
@@ -97,12 +91,7 @@ def _describe_stall(status: PipelineStatus, lead: str) -> str:
     condition = status.find_condition(ConditionType.STALLED)
     if condition is None or not status.holds(ConditionType.STALLED):
         return ""
-    reasons = {table.reason for table in status.tables if retry.waits_for_person(table)}
-    who = {_WHO[reason.value].value for reason in reasons if reason and reason.value in _WHO}
-    acts = (
-        f"; action required: {', '.join(sorted(who))}" if condition.reason == "TableStalled" else ""
-    )
-    return f"{lead}: {condition.reason}: {condition.message}{acts}"
+    return f"{lead}: {condition.reason}: {condition.message}"
 
 
 def _describe_schedule(

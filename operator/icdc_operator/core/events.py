@@ -12,17 +12,25 @@ Whether Kubernetes or a terminal shows them is not known here.
     500 tables Streaming    500 tables Stalled           TableStalled (warning) of 500 tables
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from icdc_api import naming
+from icdc_api.base import MAX_TABLES, shorten
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
 from icdc_api.status.runs import RunState, RunStatus
 from icdc_operator.core.asked import verification
 from icdc_operator.core.asked.verification import ComparisonResult
 from icdc_operator.core.conditions import deleting
-from icdc_operator.core.conditions.messages import MAX_LISTED, list_some, list_tables
+from icdc_operator.core.conditions.messages import (
+    MAX_LIST,
+    MAX_LISTED,
+    join_clauses,
+    list_some,
+    list_tables,
+    require_owners,
+)
 
 _EVENT_BY_RESULT = {
     ComparisonResult.EQUAL: ("Verified", False),
@@ -144,18 +152,29 @@ def _is_running(run: RunStatus) -> bool:
 def _of_tables(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
     """Yield the events of the tables; those of many tables with one reason as one event."""
     old = {table.name: table for table in before.tables}
-    every = [event for table in after.tables for event in _of_table(old.get(table.name), table)]
-    by_reason: dict[str, list[Event]] = {}
-    for event in every:
-        by_reason.setdefault(event.reason, []).append(event)
-    for event in every:
+    every = [
+        (event, table) for table in after.tables for event in _of_table(old.get(table.name), table)
+    ]
+    by_reason: dict[str, list[tuple[Event, TableStatus]]] = {}
+    for event, table in every:
+        by_reason.setdefault(event.reason, []).append((event, table))
+    for event, table in every:
         same = by_reason[event.reason]
         if len(same) <= MAX_LISTED:
-            yield event
-        elif event is same[0]:
-            text = list_some([one.message for one in same], total=len(same))
+            yield _join_owners(event, event.message, [table])
+        elif event is same[0][0]:
+            text = list_some([one.message for one, _ in same], total=len(same))
             # The number first: an Event has fewer bytes than a condition.
-            yield replace(event, message=f"{len(same)} tables: {text}")
+            yield _join_owners(event, f"{len(same)} tables: {text}", [table for _, table in same])
+
+
+def _join_owners(event: Event, text: str, tables: Sequence[TableStatus]) -> Event:
+    """Return `event` with the message `text`, and with who acts on `tables` if they are stalled."""
+    if event.reason != "TableStalled":
+        return replace(event, message=text)
+    # Cut here, or the end would be cut where the Event is posted; the number of tables fits too.
+    text = shorten(text, MAX_LIST + len(f"{MAX_TABLES} tables: "))
+    return replace(event, message=join_clauses(text, require_owners(tables) or "it is retried"))
 
 
 def _of_table(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:

@@ -186,13 +186,12 @@ def build_passing_failure(table: str, *, reason: str, message: str | None) -> Fa
         reason=reason,
         message=f"{table}: {message or reason}",
         retryable=True,
-        who_acts=_find_who_acts(reason),
+        who_acts=find_who_acts(reason),
     )
 
 
-def _find_who_acts(reason: str) -> WhoActs:
-    """Return who acts on `reason`, which is the name of an error class."""
-    # A test proves that each of PASSING_REASONS is such a name.
+def find_who_acts(reason: str) -> WhoActs:
+    """Return who acts on `reason`, which is the name of an error class, as all of TableReason."""
     kind: type[errors.IcdcError] = getattr(errors, reason)
     return kind.who_acts
 

@@ -162,7 +162,7 @@ def test_run_tells_events_line_by_line_and_ends_with_the_table(
 @pytest.mark.parametrize(
     ("fake", "code", "message"),
     [
-        ("stall", 1, "icdc: shop.orders: AliasTaken: it is taken\n"),
+        ("stall", 1, "icdc: shop.orders: AliasTaken: it is taken; action required: the author"),
         ("crash", 1, "icdc: Bug: the application ended with code 1 and reported no outcome "),
         (
             "fail_to_connect",

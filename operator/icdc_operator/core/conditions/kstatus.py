@@ -29,6 +29,7 @@ from icdc_operator.core.conditions.messages import (
     list_some,
     list_tables,
     require_action,
+    require_owners,
 )
 from icdc_operator.core.conditions.view import Claim, PipelineView
 
@@ -89,7 +90,8 @@ def claim_stalled(view: PipelineView) -> Claim:
         return Claim(False, "Suspended")
     tables = view.stalled_tables
     if tables:
-        return Claim(True, "TableStalled", list_tables(tables, _describe_stalled_table))
+        text = list_tables(tables, _describe_stalled_table)
+        return Claim(True, "TableStalled", join_clauses(text, require_owners(tables)))
     failure = view.failure
     if failure is not None:
         status = view.status

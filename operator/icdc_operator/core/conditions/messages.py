@@ -5,18 +5,20 @@ hold sentences, can stand in it. It says in this order: what happened, to what, 
 who acts.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from icdc_api.base import shorten
 from icdc_api.errors import WhoActs
 from icdc_api.status.pipeline_status import TableStatus
+from icdc_operator.core import retry
 
 # kubectl shows a message on one line of a terminal; five tables are about what can be read there.
 MAX_LISTED = 5
 """Things that a message lists one by one; the others are counted."""
 
-MAX_LIST = 900
-"""Characters of a list: the rest of a message (`base.MAX_TEXT`) is for what stands before it."""
+MAX_LIST = 800
+"""Characters of a list: the rest of a message (`base.MAX_TEXT`; an Event has 1,000) is for what
+stands before and behind it, such as a number and all of `errors.WhoActs`."""
 
 
 def list_tables(tables: Sequence[TableStatus], describe: Callable[[TableStatus], str]) -> str:
@@ -42,6 +44,19 @@ def list_some(texts: Sequence[str], *, total: int) -> str:
 def require_action(who: WhoActs | str) -> str:
     """Return the clause that names who must act before the problem can be solved."""
     return f"action required: {who.value if isinstance(who, WhoActs) else who}"
+
+
+def require_owners(tables: Iterable[TableStatus]) -> str:
+    """Return the clause that names who must act on these tables, each of them once.
+
+    reasons of the tables         clause
+    Gap, Gap                      action required: the author of the pipeline
+    Gap, TargetReadOnly           action required: the administrator of OpenSearch, the author of …
+    SourceUnavailable             none: it is retried
+    """
+    reasons = {table.reason for table in tables if table.reason is not None}
+    who = {retry.find_who_acts(reason.value) for reason in reasons} - {WhoActs.NOBODY}
+    return require_action(", ".join(sorted(who))) if who else ""
 
 
 def join_clauses(*clauses: str) -> str:

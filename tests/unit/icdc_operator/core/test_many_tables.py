@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from icdc_api.base import MAX_TABLES, MAX_TEXT
+from icdc_api.errors import WhoActs
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import (
     Duplicates,
@@ -14,6 +15,8 @@ from icdc_api.status.pipeline_status import (
     TableStatus,
 )
 from icdc_api.status.runs import RunKind, RunState
+from icdc_operator.cluster.kube.event_object import build_event
+from icdc_operator.core import retry
 from icdc_operator.core.conditions import summary
 from icdc_operator.core.conditions.messages import MAX_LIST, MAX_LISTED, list_some
 from icdc_operator.core.decide import decide
@@ -31,6 +34,8 @@ pytestmark = pytest.mark.unit
 
 NAMES = [make_long_name(number, 60) for number in range(MAX_TABLES)]
 SPEC = make_spec(*NAMES)
+ACTS = "; action required: the author of the pipeline"
+PIPELINE = {"metadata": {"name": "shop", "namespace": "team", "uid": "1"}}
 LEFT = f"; and {MAX_TABLES - MAX_LISTED} more"
 
 
@@ -84,12 +89,12 @@ def test_a_condition_names_some_tables_and_counts_the_others(
     assert callable(table)
     message = build_message(kind, *map(table, NAMES))
     assert len(message) < MAX_TEXT
-    assert message.endswith(LEFT)
+    assert message.endswith(LEFT + (ACTS if table is make_stalled else ""))
     assert [name in message for name in NAMES[: MAX_LISTED + 1]] == [True] * MAX_LISTED + [False]
 
 
 def test_a_list_is_cut_only_where_it_is_too_long() -> None:
-    fits = ["x" * 170] * MAX_LISTED
+    fits = ["x" * 150] * MAX_LISTED
     assert list_some(fits, total=MAX_LISTED) == "; ".join(fits)
     cut = list_some(["x" * 900, "y"], total=400)
     assert len(cut) <= MAX_LIST
@@ -116,8 +121,54 @@ def test_what_happens_to_many_tables_at_once_is_one_event_for_each_reason() -> N
     first = events[0]
     assert first.warning
     assert first.message.startswith(f"450 tables: {NAMES[0]}: Gap: mm")
-    assert first.message.endswith("; and 445 more")
+    assert first.message.endswith(f"; and 445 more{ACTS}")
     assert len(first.message) < MAX_TEXT
+
+
+WAITING = sorted(set(TableReason) - retry.PASSING_REASONS)
+
+
+def test_whoever_acts_on_stalled_tables_is_named_however_long_their_messages_are() -> None:
+    everybody = sorted({retry.find_who_acts(reason) for reason in WAITING})
+    assert len(everybody) == len(WhoActs) - 1
+    tables = tuple(
+        make_stalled(name).model_copy(update={"reason": reason})
+        for name, reason in zip(NAMES, WAITING * 20, strict=False)
+    )
+    (event,) = derive_events(PipelineStatus(), PipelineStatus(tables=tables))
+    posted = build_event(PIPELINE, name="e", reason="e", message=event.message, warning=True)
+    texts = (
+        build_message(ConditionType.READY, *tables),
+        build_message(ConditionType.STALLED, *tables),
+        posted["note"],
+    )
+    for text in texts:
+        assert text.endswith(f"; action required: {', '.join(everybody)}")
+
+
+@pytest.mark.parametrize(
+    ("reasons", "ending"),
+    [
+        ([TableReason.GAP], "mm…; action required: the author of the pipeline"),
+        (
+            [TableReason.GAP, TableReason.TARGET_READ_ONLY, TableReason.GAP],
+            "m…; action required: the administrator of OpenSearch, the author of the pipeline",
+        ),
+    ],
+)
+def test_a_stalled_pipeline_names_each_person_once(reasons: list[TableReason], ending: str) -> None:
+    tables = [
+        make_stalled(name).model_copy(update={"reason": reason})
+        for name, reason in zip(NAMES, reasons, strict=False)
+    ]
+    for kind in (ConditionType.READY, ConditionType.STALLED):
+        assert build_message(kind, *tables).endswith(ending)
+
+
+def test_an_event_of_a_table_with_a_passing_fault_says_that_it_is_retried() -> None:
+    down = make_stalled("t", "no answer.").model_copy(update={"reason": TableReason.THROTTLED})
+    (event,) = derive_events(PipelineStatus(), PipelineStatus(tables=(down,)))
+    assert event.message == "t: Throttled: no answer; it is retried"
 
 
 def test_many_cautions_about_a_spec_are_counted() -> None:
