@@ -58,6 +58,16 @@ def shorten(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
+def format_count(number: int, noun: str) -> str:
+    """Return `1 row` or `2 rows`: the number, and the noun in the form that goes with it."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def drop_name(table: str, message: str) -> str:
+    """Return a message about `table` without the table's name, which stands before it already."""
+    return message.removeprefix(f"Table {table}: ").removeprefix(f"{table}: ")
+
+
 def _clip(limit: int) -> BeforeValidator:
     def clip(value: object) -> object:
         return shorten(value, limit) if isinstance(value, str) else value

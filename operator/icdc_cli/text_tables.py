@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from icdc_api.base import format_count
 from icdc_api.job.answers import (
     BATCH_UNDER_WAY,
     DIFFERENCE_KINDS,
@@ -81,7 +82,7 @@ def format_overview(tables: Sequence[TableStatus], *, hint: str) -> str:
     by_state = Counter(table.state for table in tables)
     counts = ", ".join(f"{by_state[state]} {state.value}" for state in _BY_NEED if by_state[state])
     behind = sum(1 for table in tables if table.snapshots_behind)
-    note = f"; {behind} are behind" if behind else ""
+    note = f"; {behind} behind" if behind else ""
     parts = [f"{len(tables)} tables: {counts}{note}"]
     shown = sorted(filter(_needs_attention, tables), key=rank_need)
     parts += [format_status(shown[:MAX_ROWS])] if shown else []
@@ -241,7 +242,8 @@ def _build_comparison_row(table: ComparisonEntry) -> tuple[str, ...]:
     repaired = table["repaired"]
     message = _format_message(table)
     if repaired is not None:
-        message = f"repaired {repaired} documents{'; ' if message else ''}{message}"
+        documents = format_count(repaired, "document")
+        message = f"repaired {documents}{'; ' if message else ''}{message}"
     return (
         *_format_cells(table["name"], table["index"], table["snapshotId"]),
         _format_equal(table),

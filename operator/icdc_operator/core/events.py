@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from icdc_api import naming
-from icdc_api.base import MAX_TABLES, shorten
+from icdc_api.base import MAX_TABLES, drop_name, format_count, shorten
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
 from icdc_api.status.runs import RunState, RunStatus
@@ -185,7 +185,8 @@ def _of_table(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:
         old is None or (old.state, old.reason) != (new.state, new.reason)
     ):
         reason = "" if new.reason is None else f" {new.reason.value}:"
-        yield Event("TableStalled", f"{new.name}:{reason} {new.message or ''}".strip(), True)
+        message = drop_name(new.name, new.message or "")
+        yield Event("TableStalled", f"{new.name}:{reason} {message}".strip(), True)
     if was == TableState.STALLED and new.state != TableState.STALLED:
         yield Event("TableResumed", f"{new.name} is no longer stalled")
     was_waiting = old is not None and bool(old.export_waits)
@@ -202,8 +203,8 @@ def _of_table(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:
     begun = was == TableState.PENDING and new.export is not None
     if new.state in in_place and (begun or was == TableState.EXPORTING):
         export = new.export or (old.export if old is not None else None)
-        rows = "all" if export is None else export.rows
-        yield Event("ExportCompleted", f"{new.name}: {rows} rows are in the index {new.index}")
+        rows = "all rows" if export is None else format_count(export.rows, "row")
+        yield Event("ExportCompleted", f"{new.name}: the index {new.index} has {rows}")
     # A warning although it is restored: whoever moves our aliases will most likely do it again.
     if new.alias_restored_at not in (None, old.alias_restored_at if old is not None else None):
         text = f"{new.name}: somebody moved or removed the alias {new.index}; it is restored"
@@ -213,5 +214,6 @@ def _of_table(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:
         yield Event("RolledBack", text)
     if new.dead_letters > (0 if old is None else old.dead_letters):
         stored = naming.name_dead_letters_index(new.index)
-        text = f"{new.name}: the index refuses {new.dead_letters} rows; they are in {stored}"
+        rows = format_count(new.dead_letters, "row")
+        text = f"{new.name}: the index refuses {rows}, stored in {stored}"
         yield Event("DeadLetters", text, warning=True)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from icdc_api import errors
+from icdc_api.base import drop_name
 from icdc_api.errors import FailureClass, WhoActs
 from icdc_api.spec.pipeline import PipelineSpec, Retry
 from icdc_api.status.pipeline_status import PipelineStatus, TableReason, TableState, TableStatus
@@ -184,7 +185,7 @@ def build_passing_failure(table: str, *, reason: str, message: str | None) -> Fa
     return Failure(
         failure_class=FailureClass(reason),
         reason=reason,
-        message=f"{table}: {message or reason}",
+        message=f"{table}: {drop_name(table, message or reason)}",
         retryable=True,
         who_acts=find_who_acts(reason),
     )

@@ -7,6 +7,7 @@ that is upgraded meanwhile, or a login that has expired, does not end what goes 
 import time
 from collections.abc import Callable
 
+from icdc_api.base import format_count
 from icdc_api.errors import StartTimeout
 from icdc_api.status.conditions import ConditionStatus, ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, TableState
@@ -106,5 +107,5 @@ def _describe_progress(status: PipelineStatus, *, seen: bool, taken_up: bool) ->
     if not taken_up:
         return f"the run {run.name} is active and must end first"
     exporting = sum(1 for table in status.tables if table.state == TableState.EXPORTING)
-    exports = f", {exporting} tables are exporting" if exporting else ""
+    exports = f", {format_count(exporting, 'table')} exporting" if exporting else ""
     return f"the run {run.name} is {run.state.value}{exports}"

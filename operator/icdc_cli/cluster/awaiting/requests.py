@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from icdc_api.base import drop_name
 from icdc_api.errors import BadSpec
 from icdc_api.spec.pipeline import Retry
 from icdc_api.status.conditions import ConditionStatus, ConditionType
@@ -121,7 +122,8 @@ class AwaitedResync:
             # A table that waited for a person before shows that until the run has reported.
             news = ended or table.message != self.before.get(table.name)
             if news and retry.waits_for_person(table):
-                return RequestEnd(Exit.STALLED, f"{table.name}: {table.reason}: {table.message}")
+                message = drop_name(table.name, table.message or "see the log of the run")
+                return RequestEnd(Exit.STALLED, f"{table.name}: {table.reason}: {message}")
         times = (self.planned_at, *(run.planned_at for run in runs))
         self.planned_at = min((time for time in times if time is not None), default=None)
         if self.mode is ResyncMode.ROLLBACK:

@@ -44,6 +44,7 @@ def _run(arguments: argparse.Namespace) -> int:
     # Here and not above: they bring the models of a spec and YAML.
     import yaml
 
+    from icdc_api.base import format_count
     from icdc_api.crd import loading
     from icdc_cli.commands.data_prepper import pipelines
 
@@ -55,8 +56,8 @@ def _run(arguments: argparse.Namespace) -> int:
     yaml.safe_dump(converted.resource, sys.stdout, sort_keys=False, allow_unicode=True)
     if converted.notes:
         sys.stdout.flush()
-        count = len(converted.notes)
-        terminal.complain(f"{count} {'remark' if count == 1 else 'remarks'}: see the comments")
+        remarks = format_count(len(converted.notes), "remark")
+        terminal.complain(f"{remarks}: see the comments")
     return Exit.DONE
 
 

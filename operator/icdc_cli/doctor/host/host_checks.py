@@ -7,6 +7,7 @@ another value. What runs need of OpenSearch is in `target_checks`.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from icdc_api.base import format_count
 from icdc_api.errors import BadSpec, IcdcError, PassingError
 from icdc_api.spec.cautions import find_cautions
 from icdc_api.spec.pipeline import PipelineSpec
@@ -90,7 +91,7 @@ def check_spec(facts: HostFacts) -> Iterator[Finding]:
     if isinstance(facts.spec, BadSpec):
         yield blame("spec", facts.spec.message, f"edit {facts.source} as the message says")
         return
-    yield confirm("spec", f"{len(facts.spec.tables)} tables")
+    yield confirm("spec", format_count(len(facts.spec.tables), "table"))
     # A caution is about what is allowed but hardly wanted, so runs start.
     for caution in find_cautions(facts.spec):
         yield warn("spec", caution, f"edit {facts.source}")

@@ -18,6 +18,7 @@ from enum import StrEnum
 
 from pydantic import ValidationError
 
+from icdc_api.base import drop_name, format_count
 from icdc_api.job.answers import BATCH_UNDER_WAY, DIFFERENCE_KINDS, RunAnswer, fill
 from icdc_api.job.run_files import RunReport, TableComparison
 from icdc_api.status.pipeline_status import MAX_SAMPLES, TableStatus, Verification
@@ -87,13 +88,16 @@ def describe_table(table: TableStatus) -> str:
         return table.name
     match classify(last):
         case ComparisonResult.EQUAL:
-            documents = "" if last.documents is None else f": {last.documents} documents"
-            refused = f", and {last.refused} rows that the index refuses" if last.refused else ""
-            return f"{table.name}{documents}{refused}"
+            counts = "" if last.documents is None else format_count(last.documents, "document")
+            refused = format_count(last.refused or 0, "refused row") if last.refused else ""
+            text = ", and ".join(part for part in (counts, refused) if part)
+            return f"{table.name}: {text}" if text else table.name
         case ComparisonResult.REPAIRED:
-            return f"{table.name}: {last.repaired} documents repaired, not compared again since"
+            documents = format_count(last.repaired or 0, "document")
+            return f"{table.name}: {documents} repaired, not compared again since"
         case ComparisonResult.NOT_VERIFIED:
-            return f"{table.name}: {last.reason}: {last.message or 'see the log of the run'}"
+            message = drop_name(table.name, last.message or "see the log of the run")
+            return f"{table.name}: {last.reason}: {message}"
     counts = ", ".join(f"{getattr(last, kind)} {kind}" for kind in DIFFERENCE_KINDS)
     repaired = "" if last.repaired is None else f"; {last.repaired} of them repaired"
     return f"{table.name}: {counts}{repaired}"

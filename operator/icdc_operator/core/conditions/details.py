@@ -5,6 +5,7 @@ They answer one question each and change neither Ready nor Stalled. Transition t
 """
 
 from icdc_api import naming
+from icdc_api.base import format_count
 from icdc_api.spec.cautions import find_cautions
 from icdc_api.spec.changelog import PinSnapshots, Trigger
 from icdc_api.status.conditions import ConditionType
@@ -81,7 +82,7 @@ def _describe_unread_tables(view: PipelineView) -> str:
 
 def _describe_lag(table: TableStatus) -> str:
     if table.state == TableState.STREAMING and table.snapshots_behind is not None:
-        return f"{table.name}: {table.snapshots_behind} snapshots behind"
+        return f"{table.name}: {format_count(table.snapshots_behind, 'snapshot')} behind"
     return f"{table.name}: {table.state.value}"
 
 
@@ -124,7 +125,8 @@ def claim_dead_letters(view: PipelineView) -> Claim:
 
 def _describe_dead_letters(table: TableStatus) -> str:
     stored = naming.name_dead_letters_index(table.index)
-    return f"{table.name}: {table.dead_letters} rows are refused, and stored in {stored}"
+    refused = format_count(table.dead_letters, "refused row")
+    return f"{table.name}: {refused}, stored in {stored}"
 
 
 def claim_verified(view: PipelineView) -> Claim:

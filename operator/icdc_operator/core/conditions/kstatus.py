@@ -17,6 +17,7 @@ earlier conditions only where an answer must not flap. Pure.
 
 from collections.abc import Iterable
 
+from icdc_api.base import drop_name, format_count
 from icdc_api.errors import FailureClass, WhoActs
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
@@ -131,7 +132,8 @@ def _is_spec_in_effect(view: PipelineView) -> bool:
 
 def _describe_stalled_table(table: TableStatus) -> str:
     reason = "" if table.reason is None else table.reason.value
-    return f"{table.name}: {reason}: {table.message or 'see the log of the run'}"
+    message = drop_name(table.name, table.message or "see the log of the run")
+    return f"{table.name}: {reason}: {message}"
 
 
 def _describe_retry(status: PipelineStatus, failure: Failure) -> str:
@@ -173,7 +175,7 @@ def _describe_denial(failure: Failure) -> tuple[str, str]:
 def _describe_duplicates(tables: Iterable[TableStatus]) -> str:
     affected = [(t.name, t.duplicates) for t in tables if t.duplicates and t.duplicates.count]
     texts = [
-        f"{name}: {duplicates.count} keys occur in more than one row"
+        f"{name}: {format_count(duplicates.count, 'key')} in more than one row"
         f"{', such as ' if duplicates.samples else ''}{', '.join(duplicates.samples[:3])}"
         for name, duplicates in affected[:MAX_LISTED]
     ]

@@ -281,5 +281,5 @@ def test_the_progress_is_said_once_for_each_state(
         "icdc: resync 5: the run shop-e40-1 is active and must end first",
         "icdc: resync 5: the pipeline is suspended; it begins when it is resumed",
         "icdc: resync 5: the run shop-e50-1 is Submitted",
-        "icdc: resync 5: the run shop-e50-1 is Running, 1 tables are exporting",
+        "icdc: resync 5: the run shop-e50-1 is Running, 1 table exporting",
     ]

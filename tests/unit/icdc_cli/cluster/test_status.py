@@ -158,7 +158,7 @@ def test_of_many_tables_those_with_a_problem_are_shown_and_the_others_counted(
     )
     assert main.main(["status", "shop"]) == 1
     _, counts, rows, hint, _ = capsys.readouterr().out.split("\n\n")
-    assert counts == "500 tables: 1 Stalled, 1 Pending, 498 Streaming; 2 are behind"
+    assert counts == "500 tables: 1 Stalled, 1 Pending, 498 Streaming; 2 behind"
     assert [line.split()[0] for line in rows.splitlines()] == [
         *("NAME", "shop.stalled", "shop.new", "shop.fails", "shop.b", "shop.a")
     ]

@@ -120,7 +120,7 @@ EXPORTING: dict[str, Any] = {"state": TableState.EXPORTING, "snapshots_behind": 
         (
             {"tables": (PENDING,)},
             {"tables": (make_caught_up(export=ExportProgress(rows=5)),)},
-            ["shop.orders: 5 rows are in the index shop.orders"],
+            ["shop.orders: the index shop.orders has 5 rows"],
         ),
         (
             {
@@ -129,7 +129,7 @@ EXPORTING: dict[str, Any] = {"state": TableState.EXPORTING, "snapshots_behind": 
                 )
             },
             {"tables": (make_caught_up(export=ExportProgress(rows=5)),)},
-            ["shop.orders: 5 rows are in the index shop.orders"],
+            ["shop.orders: the index shop.orders has 5 rows"],
         ),
         (
             {
@@ -138,14 +138,14 @@ EXPORTING: dict[str, Any] = {"state": TableState.EXPORTING, "snapshots_behind": 
                 )
             },
             {"tables": (make_caught_up(),)},
-            ["shop.orders: 5 rows are in the index shop.orders"],
+            ["shop.orders: the index shop.orders has 5 rows"],
         ),
         # StreamOnly has begun, or the status was lost: nothing was exported.
         ({"tables": (PENDING,)}, {"tables": (make_caught_up(),)}, []),
         (
             {"tables": (make_caught_up(),)},
             {"tables": (make_caught_up(dead_letters=3),)},
-            ["shop.orders: the index refuses 3 rows; they are in shop.orders-dead-letters"],
+            ["shop.orders: the index refuses 3 rows, stored in shop.orders-dead-letters"],
         ),
     ],
 )

@@ -165,6 +165,16 @@ def test_a_stalled_pipeline_names_each_person_once(reasons: list[TableReason], e
         assert build_message(kind, *tables).endswith(ending)
 
 
+@pytest.mark.parametrize("text", ["Table t: it expired.", "t: it expired."])
+def test_a_message_about_a_table_names_it_once(text: str) -> None:
+    gap = make_stalled("t", text)
+    (event,) = derive_events(PipelineStatus(), PipelineStatus(tables=(gap,)))
+    assert event.message == f"t: Gap: it expired{ACTS}"
+    assert build_message(ConditionType.STALLED, gap) == event.message
+    failure = retry.build_passing_failure("t", reason="Throttled", message=text)
+    assert failure.message == "t: it expired."
+
+
 def test_an_event_of_a_table_with_a_passing_fault_says_that_it_is_retried() -> None:
     down = make_stalled("t", "no answer.").model_copy(update={"reason": TableReason.THROTTLED})
     (event,) = derive_events(PipelineStatus(), PipelineStatus(tables=(down,)))

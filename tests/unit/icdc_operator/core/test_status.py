@@ -200,7 +200,7 @@ def test_messages_name_tables_and_stay_bounded() -> None:
         (
             ConditionType.DEAD_LETTERS,
             {"dead_letters": 3},
-            ("True", "shop.orders: 3 rows are refused, and stored in shop.orders-dead-letters"),
+            ("True", "shop.orders: 3 refused rows, stored in shop.orders-dead-letters"),
         ),
         (ConditionType.DEAD_LETTERS, {}, ("False", "")),
         (
@@ -209,9 +209,14 @@ def test_messages_name_tables_and_stay_bounded() -> None:
             ("False", "shop.orders: 2 snapshots behind"),
         ),
         (
+            ConditionType.CAUGHT_UP,
+            {"snapshots_behind": 1},
+            ("False", "shop.orders: 1 snapshot behind"),
+        ),
+        (
             ConditionType.READY,
             {"duplicates": Duplicates(count=2, samples=("1", "2"))},
-            ("True", "shop.orders: 2 keys occur in more than one row, such as 1, 2"),
+            ("True", "shop.orders: 2 keys in more than one row, such as 1, 2"),
         ),
     ],
 )

@@ -93,7 +93,7 @@ def test_what_differs_is_told_with_counts_and_bounded_samples(world: ComparingWo
         ),
         (
             make_verdict(ORDERS, refused=3),
-            ("True", "Equal", "shop.orders: 10 documents, and 3 rows that the index refuses"),
+            ("True", "Equal", "shop.orders: 10 documents, and 3 refused rows"),
         ),
         (
             make_verdict(ORDERS, ofTheFuture=1),
