@@ -23,7 +23,7 @@ _CURES: dict[ConditionType, tuple[str, tuple[str, ...]]] = {
     ),
     ConditionType.SUSPENDED: (NOT_NEEDED, (f"{cures.RESUME}  # to end it",)),
     ConditionType.SNAPSHOTS_PINNED: (
-        NAMED,
+        WhoActs.PLATFORM.value,
         (cures.edit("changelog.pinSnapshots", "Auto, or grant what the message names"),),
     ),
     ConditionType.DEAD_LETTERS: (AUTHOR, (cures.DEAD_LETTERS, cures.REPLAY)),

@@ -66,7 +66,7 @@ _TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         ("curl SEARCH/_alias/INDEX  # where it points now",),
     ),
     "RolledBack": (
-        "Readers of a table see the index before again, as spec.resync asked for. The table goes "
+        "Readers of a table see the previous index again, as spec.resync asked for. The table goes "
         "on from the snapshot that this index equals.",
         NOT_NEEDED,
         (f"{cures.ROLLBACK}  # to return to the other index",),

@@ -24,6 +24,8 @@ from icdc_operator.core.asked import verification
 from icdc_operator.core.asked.verification import ComparisonResult
 from icdc_operator.core.conditions import deleting
 from icdc_operator.core.conditions.messages import (
+    AFTER_DIFFERENCES,
+    AFTER_REFUSALS,
     MAX_LIST,
     MAX_LISTED,
     join_clauses,
@@ -107,7 +109,10 @@ def _of_comparison(before: PipelineStatus, after: PipelineStatus) -> Iterator[Ev
     for result, tables in verification.group_by_result(compared).items():
         if tables:
             reason, warning = _EVENT_BY_RESULT[result]
-            yield Event(reason, list_tables(tables, verification.describe_table), warning)
+            text = list_tables(tables, verification.describe_table)
+            if result is ComparisonResult.DIFFERENT:
+                text = join_clauses(text, AFTER_DIFFERENCES)
+            yield Event(reason, text, warning)
 
 
 def _of_current_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
@@ -161,20 +166,25 @@ def _of_tables(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]
     for event, table in every:
         same = by_reason[event.reason]
         if len(same) <= MAX_LISTED:
-            yield _join_owners(event, event.message, [table])
+            yield _say_next(event, event.message, [table])
         elif event is same[0][0]:
             text = list_some([one.message for one, _ in same], total=len(same))
             # The number first: an Event has fewer bytes than a condition.
-            yield _join_owners(event, f"{len(same)} tables: {text}", [table for _, table in same])
+            yield _say_next(event, f"{len(same)} tables: {text}", [table for _, table in same])
 
 
-def _join_owners(event: Event, text: str, tables: Sequence[TableStatus]) -> Event:
-    """Return `event` with the message `text`, and with who acts on `tables` if they are stalled."""
-    if event.reason != "TableStalled":
-        return replace(event, message=text)
+def _say_next(event: Event, text: str, tables: Sequence[TableStatus]) -> Event:
+    """Return `event` with the message `text`, which is about `tables`, and with who does what."""
+    match event.reason:
+        case "TableStalled":
+            what_next = require_owners(tables) or "it is retried"
+        case "DeadLetters":
+            what_next = AFTER_REFUSALS
+        case _:
+            return replace(event, message=text)
     # Cut here, or the end would be cut where the Event is posted; the number of tables fits too.
     text = shorten(text, MAX_LIST + len(f"{MAX_TABLES} tables: "))
-    return replace(event, message=join_clauses(text, require_owners(tables) or "it is retried"))
+    return replace(event, message=join_clauses(text, what_next))
 
 
 def _of_table(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:
@@ -210,8 +220,8 @@ def _of_table(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:
         text = f"{new.name}: somebody moved or removed the alias {new.index}; it is restored"
         yield Event("AliasMoved", text, warning=True)
     if new.rolled_back_at not in (None, old.rolled_back_at if old is not None else None):
-        text = f"{new.name}: readers of {new.index} see the index before again"
-        yield Event("RolledBack", text)
+        text = f"{new.name}: readers of {new.index} see the previous index again"
+        yield Event("RolledBack", f"{text}; what was committed since is applied to it")
     if new.dead_letters > (0 if old is None else old.dead_letters):
         stored = naming.name_dead_letters_index(new.index)
         rows = format_count(new.dead_letters, "row")

@@ -14,7 +14,13 @@ from icdc_api.status.runs import RunState
 from icdc_operator.core import progress
 from icdc_operator.core.asked import comparisons, proofs, verification
 from icdc_operator.core.conditions.kstatus import describe_problem
-from icdc_operator.core.conditions.messages import list_some, list_tables
+from icdc_operator.core.conditions.messages import (
+    AFTER_DIFFERENCES,
+    AFTER_REFUSALS,
+    join_clauses,
+    list_some,
+    list_tables,
+)
 from icdc_operator.core.conditions.view import Claim, PipelineView
 
 
@@ -120,7 +126,8 @@ def claim_dead_letters(view: PipelineView) -> Claim:
     tables = [table for table in view.status.tables if table.dead_letters]
     if not tables:
         return Claim(False, "None")
-    return Claim(True, "Refused", list_tables(tables, _describe_dead_letters))
+    text = list_tables(tables, _describe_dead_letters)
+    return Claim(True, "Refused", join_clauses(text, AFTER_REFUSALS))
 
 
 def _describe_dead_letters(table: TableStatus) -> str:
@@ -150,4 +157,7 @@ def claim_verified(view: PipelineView) -> Claim:
     if tables:
         text = list_tables(tables, verification.describe_table)
     age = "" if view.spec is None else proofs.describe_age(view.status, view.spec)
-    return Claim(holds, result.value, text + age)
+    text += age
+    if holds is False:
+        text = join_clauses(text, AFTER_DIFFERENCES)
+    return Claim(holds, result.value, text)

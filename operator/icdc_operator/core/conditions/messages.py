@@ -21,6 +21,13 @@ MAX_LIST = 800
 stands before and behind it, such as a number and all of `errors.WhoActs`."""
 
 
+AFTER_REFUSALS = "correct the rows or the mapping, then run icdc dead-letters replay"
+"""What the author does about dead letters."""
+
+AFTER_DIFFERENCES = "icdc verify --repair, or spec.resync with mode Repair, corrects the documents"
+"""What the author does about documents that differ."""
+
+
 def list_tables(tables: Sequence[TableStatus], describe: Callable[[TableStatus], str]) -> str:
     """Return `describe(table)` of the first MAX_LISTED tables, and how many more there are."""
     return list_some([describe(table) for table in tables[:MAX_LISTED]], total=len(tables))

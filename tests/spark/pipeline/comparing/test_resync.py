@@ -10,6 +10,7 @@ from icdc_api.job.modes import RunMode
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_cli import exits
 from icdc_cli.exits import Exit
+from icdc_operator.core.conditions.messages import AFTER_DIFFERENCES
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_spark.verification import moment
 from icdc_testing.lake.lake import Lake
@@ -53,8 +54,8 @@ def test_verify_finds_what_somebody_broke_and_repair_mends_it(
     proxy.clear()
     status = pipeline.run(resync={"nonce": 1, "mode": "Verify", "tables": [table]})
     assert pipeline.names == ["e1-1", "c2-1", "v3-1"]
-    counts = f"{table}: 0 missing, 1 extra, 1 different"
-    assert find_condition(status) == ("False", "Different", counts)
+    message = f"{table}: 0 missing, 1 extra, 1 different; {AFTER_DIFFERENCES}"
+    assert find_condition(status) == ("False", "Different", message)
     (verification,) = (table.verification for table in status.tables)
     assert verification is not None
     assert (verification.nonce, verification.rows, verification.documents) == (1, 4, 5)
@@ -64,7 +65,7 @@ def test_verify_finds_what_somebody_broke_and_repair_mends_it(
         put("4", id=4, name="d")
     ]
     assert status.holds(status.conditions[0].type)
-    assert exits.of_status(status) == (Exit.STALLED, counts)
+    assert exits.of_status(status) == (Exit.STALLED, message)
     assert "DifferencesFound" in pipeline.reported
 
     proxy.clear()

@@ -61,7 +61,10 @@ def test_a_rollback_is_an_event_and_what_was_verified_before_counts_no_more() ->
     (again,) = apply_report((after,), back, RUN, now=NOW)
     assert (after.verification, after.rolled_back_at) == (None, NOW)
     was, now, later = (PipelineStatus(tables=(table,)) for table in (before, after, again))
-    text = "shop.orders: readers of shop.orders see the index before again"
+    text = (
+        "shop.orders: readers of shop.orders see the previous index again; "
+        "what was committed since is applied to it"
+    )
     assert derive_events(was, now) == [Event("RolledBack", text)]
     assert derive_events(now, later) == []
 
@@ -145,7 +148,10 @@ EXPORTING: dict[str, Any] = {"state": TableState.EXPORTING, "snapshots_behind": 
         (
             {"tables": (make_caught_up(),)},
             {"tables": (make_caught_up(dead_letters=3),)},
-            ["shop.orders: the index refuses 3 rows, stored in shop.orders-dead-letters"],
+            [
+                "shop.orders: the index refuses 3 rows, stored in shop.orders-dead-letters; "
+                "correct the rows or the mapping, then run icdc dead-letters replay"
+            ],
         ),
     ],
 )

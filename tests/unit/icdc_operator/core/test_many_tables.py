@@ -18,7 +18,7 @@ from icdc_api.status.runs import RunKind, RunState
 from icdc_operator.cluster.kube.event_object import build_event
 from icdc_operator.core import retry
 from icdc_operator.core.conditions import summary
-from icdc_operator.core.conditions.messages import MAX_LIST, MAX_LISTED, list_some
+from icdc_operator.core.conditions.messages import AFTER_REFUSALS, MAX_LIST, MAX_LISTED, list_some
 from icdc_operator.core.decide import decide
 from icdc_operator.core.events import derive_events
 from icdc_testing.operator.deciding.pipelines import (
@@ -35,6 +35,7 @@ pytestmark = pytest.mark.unit
 NAMES = [make_long_name(number, 60) for number in range(MAX_TABLES)]
 SPEC = make_spec(*NAMES)
 ACTS = "; action required: the author of the pipeline"
+ENDS = {ConditionType.DEAD_LETTERS: f"; {AFTER_REFUSALS}"}
 PIPELINE = {"metadata": {"name": "shop", "namespace": "team", "uid": "1"}}
 LEFT = f"; and {MAX_TABLES - MAX_LISTED} more"
 
@@ -89,7 +90,7 @@ def test_a_condition_names_some_tables_and_counts_the_others(
     assert callable(table)
     message = build_message(kind, *map(table, NAMES))
     assert len(message) < MAX_TEXT
-    assert message.endswith(LEFT + (ACTS if table is make_stalled else ""))
+    assert message.endswith(LEFT + ENDS.get(kind, ACTS if table is make_stalled else ""))
     assert [name in message for name in NAMES[: MAX_LISTED + 1]] == [True] * MAX_LISTED + [False]
 
 
@@ -163,6 +164,12 @@ def test_a_stalled_pipeline_names_each_person_once(reasons: list[TableReason], e
     ]
     for kind in (ConditionType.READY, ConditionType.STALLED):
         assert build_message(kind, *tables).endswith(ending)
+
+
+def test_one_of_a_thing_is_said_in_the_singular() -> None:
+    behind, refusing = make_caught_up("t", snapshots_behind=1), make_caught_up("t", dead_letters=1)
+    assert build_message(ConditionType.CAUGHT_UP, behind) == "t: 1 snapshot behind"
+    assert "t: 1 refused row, stored" in build_message(ConditionType.DEAD_LETTERS, refusing)
 
 
 @pytest.mark.parametrize("text", ["Table t: it expired.", "t: it expired."])

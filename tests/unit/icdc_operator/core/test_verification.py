@@ -8,6 +8,7 @@ from icdc_api import errors
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import TableState
 from icdc_api.status.runs import Failure
+from icdc_operator.core.conditions.messages import AFTER_DIFFERENCES
 from icdc_testing.operator.deciding.comparing import (
     ITEMS,
     ORDERS,
@@ -53,7 +54,7 @@ def test_what_differs_is_told_with_counts_and_bounded_samples(world: ComparingWo
     assert world.verified == (
         "False",
         "Different",
-        "shop.orders: 30 missing, 1 extra, 0 different",
+        f"shop.orders: 30 missing, 1 extra, 0 different; {AFTER_DIFFERENCES}",
     )
     result = world.find_verification()
     assert (len(result.samples), result.samples[1]) == (20, "extra 9")
@@ -76,7 +77,8 @@ def test_what_differs_is_told_with_counts_and_bounded_samples(world: ComparingWo
             (
                 "False",
                 "Different",
-                "shop.orders: 2 missing, 0 extra, 0 different; 1 of them repaired",
+                "shop.orders: 2 missing, 0 extra, 0 different; 1 of them repaired; "
+                f"{AFTER_DIFFERENCES}",
             ),
         ),
         (
