@@ -69,7 +69,7 @@ def prepare(data_dir: Path, version: str, *, keep: bool = False) -> None:
     except OSError as exc:
         raise Submission(
             f"The folder of the embedded OpenSearch node, {data_dir}, cannot be written: "
-            f"{exc.strerror}."
+            f"{exc.strerror}. Set --state-dir of icdc run, or TMPDIR elsewhere, to another folder."
         ) from exc
 
 

@@ -40,7 +40,8 @@ class IngestPipeline(ApiModel):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.name and (self.name == NO_PIPELINE or self.name != self.name.strip()):
-            raise build_refusal(self.name, "it must be the name of an ingest pipeline", "name")
+            rule = "it must be the name of an ingest pipeline, without blanks around it"
+            raise build_refusal(self.name, f"{rule}, and not {NO_PIPELINE}", "name")
         if self.adds and not self.name:
             raise build_problem("missing; name the pipeline that adds these fields", "name")
         for field in self.adds:

@@ -49,6 +49,11 @@ from icdc_spark.protocol.state_document import compute_base_version
 MAX_ROUNDS = 5
 """How often a conflict is answered with a higher version, before somebody else is to blame."""
 
+AFTER_LIMIT = (
+    "Correct the rows or the mapping and run icdc dead-letters replay, or raise the limit."
+)
+"""What an author does who meets the limit of dead letters."""
+
 Deliver = Callable[[str, Operations, PartitionResult], Delivery]
 """Sends operations to an index, reports conflicts, and adds the traffic to the result."""
 
@@ -152,12 +157,12 @@ class DeadLetterWriter:
                 b"".join(resend.operation.expects for resend in resends),
             )
         raise TargetUnavailable(
-            f"Something else changes documents in {self._index!r} all the time. "
-            "The batch is repeated."
+            f"Another program keeps changing documents in {self._index!r}, which is for dead "
+            "letters alone. The batch is repeated; stop that program."
         )
 
     def _find_unstored(self, conflicts: Sequence[VersionConflict]) -> list[_Resend]:
-        """Return the letters that are not stored yet, one for each id."""
+        """Return the dead letters that are not stored yet, one for each id."""
         # The letter itself, from an earlier attempt or a request whose answer was lost.
         other = {hit.document_id: hit for hit in conflicts if hit.current != self.version}
         resends = []
@@ -217,7 +222,7 @@ class DeadLetterWriter:
         if total > target.max_dead_letters:
             raise DeadLetterLimit(
                 f"Index {target.index!r} refused more rows than deadLetters.maxRows "
-                f"({target.max_dead_letters}); the last was {which}."
+                f"({target.max_dead_letters}); the last was {which}. {AFTER_LIMIT}"
             )
 
     def _ensure_index(self) -> None:

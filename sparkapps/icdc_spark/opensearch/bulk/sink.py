@@ -11,6 +11,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from icdc_api.errors import DeadLetterLimit, Fenced
+from icdc_spark.opensearch.bulk.dead_letter_writer import AFTER_LIMIT
 from icdc_spark.opensearch.bulk.partition_writer import write_batches
 from icdc_spark.opensearch.bulk.refusals import finish_refused
 from icdc_spark.opensearch.bulk.result import PartitionResult, Samples
@@ -116,7 +117,7 @@ def write(
     if dead_letters_total > target.max_dead_letters:
         raise DeadLetterLimit(
             f"Index {target.index!r} has refused {dead_letters_total} rows, more than "
-            f"deadLetters.maxRows ({target.max_dead_letters})."
+            f"deadLetters.maxRows ({target.max_dead_letters}). {AFTER_LIMIT}"
         )
     return _build_batch_result(total, dead_letters_total)
 

@@ -59,7 +59,7 @@ def _require_ours(
     if not pointing and client.indices.exists(index=alias, params={"expand_wildcards": "all"}):
         raise AliasTaken(
             f"An index named {alias!r} exists and was not made by a pipeline: "
-            "choose another `index`, or remove it."
+            "choose another `index`, or delete that index."
         )
     for index in sorted(pointing):
         whose = read_ownership(client.indices.get_mapping(index=index)[index]["mappings"])

@@ -157,7 +157,10 @@ def confirm_missing(client: Client, index: str) -> None:
     except RequestError:
         # The name is an alias with a routing of its own, so there is an index.
         pass
-    raise TargetUnavailable(f"OpenSearch did not know index {index!r} for a moment.")
+    raise TargetUnavailable(
+        f"OpenSearch answers that index {index!r} does not exist, but it cannot know that yet: it "
+        "may be starting. The request is repeated."
+    )
 
 
 @repeats

@@ -210,7 +210,11 @@ class StateStore:
         # A cache or a proxy may have mixed up two answers.
         fits = (answer.get("_id"), answer.get("_index")) == (document.alias, STATE_INDEX)
         if not fits or answer["_seq_no"] <= condition.get("if_seq_no", -1):
-            raise TargetUnavailable("OpenSearch gave an answer that is not the one to this change.")
+            raise TargetUnavailable(
+                f"OpenSearch answered a change of the state document {document.alias!r} with "
+                "another document or an older state: a proxy may have mixed up answers. The step "
+                "is repeated."
+            )
         return Stored(document, answer["_seq_no"], answer["_primary_term"], answer["_version"])
 
     def _resolve_conflict(self, document: StateDocument, error: ConflictError) -> Stored:
@@ -256,7 +260,8 @@ class StateStore:
                 # Also the answer for a document that was deleted, such as by an attempt of our own.
                 if self._load(alias) is not None:
                     raise Fenced(
-                        f"The state document {alias!r} was changed by another run meanwhile."
+                        f"The state document {alias!r} was changed by another run before it could "
+                        "be deleted; nothing was deleted."
                     ) from error
 
 

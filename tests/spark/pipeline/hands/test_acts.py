@@ -89,7 +89,7 @@ CASES: dict[str, Any] = {
     "made anew by a client": export_anew(send_to_index("DELETE"), send_to_index("PUT")),
     "alias taken by a client": stall(
         "AliasTaken",
-        "and was not made by a pipeline: choose another `index`, or remove it.",
+        "and was not made by a pipeline: choose another `index`, or delete that index.",
         send_to_index("DELETE"),
         send_to_node("PUT", "/{alias}"),
         healed=send_to_node("DELETE", "/{alias}"),

@@ -209,7 +209,7 @@ def list_taken_names(folder: Path) -> list[Scenario]:
             "plain_index",
             "AliasTaken",
             "An index named 'plain-index-cow2' exists and was not made by a pipeline: choose "
-            "another `index`, or remove it.",
+            "another `index`, or delete that index.",
             FILL,
             create_plain_index,
         ),
