@@ -1,4 +1,4 @@
-"""Table heads: find out whether a table has a new snapshot, by its catalog's metadata alone.
+"""Find out whether a table has a new snapshot, by its catalog's metadata alone.
 
 The head of a table is the current snapshot of its branch. While a pipeline is idle, the operator
 polls it, so that no Spark driver has to run for that.
