@@ -49,7 +49,7 @@ ALERTS = (
         "IcebergCDCPipelineLags",
         "icdc_lag_seconds",
         "An index is further behind its table than the chart value allows. Its runs cannot keep up "
-        "with the commits, wait for a slot, or fail.",
+        "with the commits, are queued, or fail.",
         _AUTHOR,
         (
             f"{cures.STATUS}  # which tables are behind, and whether a run is queued or fails",
@@ -75,7 +75,7 @@ ALERTS = (
         "IcebergCDCProofOverdue",
         "icdc_oldest_proof_timestamp_seconds",
         "A table was not compared with its index for longer than spec.verify.every promises. It is "
-        "still replicated. Its comparisons fail, or wait for a slot or for the end of a run.",
+        "still replicated. Its comparisons fail, are queued, or wait for the end of a run.",
         _AUTHOR,
         (
             f"{cures.STATUS}  # the condition Verified names the table and the reason",

@@ -132,7 +132,7 @@ _TEXTS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         NOT_NEEDED,
         (cures.STATUS,),
     ),
-    ("NoRun", "RunActive", "No run is active, and none waits for a slot.", NOT_NEEDED, ()),
+    ("NoRun", "RunActive", "No run is active, and none is queued.", NOT_NEEDED, ()),
     (
         "Queued",
         "RunActive",
@@ -203,7 +203,7 @@ _TEXTS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         "Overdue",
         "Verified",
         "The last comparison of a table is older than spec.verify.every promises. The next one "
-        "waits for a slot or for the end of a run, or replication fails.",
+        "is queued or waits for the end of a run, or replication fails.",
         _AUTHOR,
         (f"{cures.STATUS}  # what runs, waits or fails", cures.VERIFY),
     ),

@@ -161,9 +161,9 @@ class Metrics:
         )
         self.oldest_proof = self._create_gauge(
             "icdc_oldest_proof_timestamp_seconds",
-            "Time of the oldest last comparison of a table with its index; of one without a result "
-            "the time since when the condition Verified does not hold. Tables that were never "
-            "compared are left out.",
+            "Time of the last comparison with its index of the table whose last comparison is "
+            "oldest. For one without a result, the time since when the condition Verified does not "
+            "hold. Tables that were never compared are left out.",
             *_OF_PIPELINE,
         )
         self.proof_limit = self._create_gauge(
