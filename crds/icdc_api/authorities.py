@@ -31,7 +31,7 @@ def list_certificates(text: str) -> list[str]:
 
 
 def add_to(context: ssl.SSLContext, certificates: str) -> None:
-    """Have a context trust further certificates; ValueError for what is none."""
+    """Have a context trust further certificates; ValueError if they are not in PEM."""
     try:
         context.load_verify_locations(cadata=certificates)
     except (ssl.SSLError, ValueError) as error:

@@ -176,15 +176,15 @@ def format_replay(result: Mapping[str, Any]) -> str:
     return "\n".join([align(_REPLAY_HEAD, rows), *samples])
 
 
-def align(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Render `rows` below `head`, each column as wide as its widest cell.
+def align(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Render `rows` below `heading`, each column as wide as its widest cell.
 
     Counted in characters of Python: names in wide scripts stand a little out of line.
     """
     # A message of several lines would be taken for rows of other tables.
     rows = [[" ".join(cell.splitlines()) for cell in row] for row in rows]
-    lines = [tuple(head), *(tuple(row) for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    lines = [tuple(heading), *(tuple(row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(heading))]
     return "\n".join(
         # Without spaces at the end: they would wrap the line of a narrow terminal for nothing.
         GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()

@@ -49,7 +49,7 @@ class Buildah:
     """With its images and layers (`storage`), and what lasts for one build."""
 
     def prepare_base(self, wanted: str, how: str, epoch: int) -> str:
-        """Return the id of the base image in the storage; brought there once.
+        """Return the id of the base image; it is pulled or bootstrapped if the storage has none.
 
         `wanted` is the registry's name of it, `epoch` seconds since 1970.
 
@@ -134,7 +134,7 @@ class Buildah:
             oci_archive.write(Path(scratch), name, file)
 
     def find(self, archive: Path) -> str | None:
-        """Return None: the storage has the image, found sooner there than in an archive."""
+        """Return None: buildah finds images in its storage, so no archive has to be read."""
         return None
 
     def export(self, image: str, to: str) -> None:
@@ -162,9 +162,10 @@ class Buildah:
             return self._call("run", *arguments, text=text)
 
     def shrink(self) -> None:
-        """Remove every image when they take more than MAX_STORAGE_BYTES; the next build is whole.
+        """Remove all images once they take more than MAX_STORAGE_BYTES.
 
-        buildah cannot say which layers are old: its images have the date of the checkout.
+        The next build then starts without cached layers. buildah cannot say which layers are old:
+        its images have the date of the checkout.
         """
         if caches.count_bytes(self.folder / "storage") > MAX_STORAGE_BYTES:
             self._call("rmi", "--all", "--force")

@@ -26,7 +26,7 @@ LAUNCHER = "kubectl-icdc"
 MANIFEST = "icdc.yaml"
 """Named after the plugin, as Krew demands."""
 DOWNLOADS = "https://downloads.example/iceberg-cdc-operator"
-"""Where releases are served, until there is such a place; `--archive` needs none."""
+"""A placeholder: nothing is served there yet. `--archive` names a local file instead."""
 _KEY_DIGITS = 16
 _CAVEATS = (
     "Needs Python 3.11 or newer. The first call installs icdc and its packages, with checksums, "

@@ -15,7 +15,8 @@
     registry    publishing         only with one: images and charts
 
 `make release` builds and checks the images first. Two releases of one commit from the same images
-are the same bytes. Knows neither formats nor programs but hatchling.
+are the same bytes. The only program that it starts itself is hatchling; formats are left to the
+modules above.
 """
 
 import argparse
@@ -44,7 +45,7 @@ from wanted import WantedRelease
 
 NOTES = "RELEASE_NOTES.md"
 CRD = image_context.ROOT / "crds" / "icebergcdcpipelines.icebergcdc.dev.yaml"
-"""For who installs it separately from the chart (`crds.install`)."""
+"""For people who install it separately from the chart (`crds.install`)."""
 _WHEEL_SOURCES = ("pyproject.toml", "README.md", "LICENSE", "crds", "operator", "sparkapps")
 _WHEEL_SECONDS = 300
 

@@ -24,7 +24,7 @@ _UNLOGGED = ("--use-signing-config=false", "--tlog-upload=false")
 
 
 def check_key(key: str) -> None:
-    """Return where the key is an address, or a file with its password; else BadSpec."""
+    """Raise BadSpec unless the key is an address, or a file whose password is set."""
     if "://" in key:
         return
     if not Path(key).is_file():

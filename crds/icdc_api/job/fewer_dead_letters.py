@@ -57,8 +57,8 @@ def _cut_dead_letters(entry: DeadLettersEntry, count: int) -> DeadLettersEntry:
     dead_letters = _list_dead_letters(entry)
     if len(dead_letters) <= count:
         return entry
-    # A message is there already where the run itself has not listed all of them: then `count` of
-    # the entry is about all of the table, and not only about the ids that were asked for.
+    # With a message the run itself has listed only a part, and `count` is the number of all dead
+    # letters of the table. Otherwise the listed ones are all that were asked for.
     total = entry["count"] if entry.get("message") and "count" in entry else len(dead_letters)
     message = f"{total - count} more are not shown"
     return {**entry, "letters": dead_letters[:count], "message": message}

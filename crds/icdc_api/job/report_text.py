@@ -141,7 +141,10 @@ def _with_message(ending: TerminationMessage, length: int) -> TerminationMessage
 
 
 def _without_tables(result: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return of the result which question it answers, or None: the operator must see its end."""
+    """Return only the part of `result` that names the question; None without a result.
+
+    By it the operator sees that the question was answered.
+    """
     rest = {key: value for key, value in (result or {}).items() if key != "tables"}
     return rest or None
 

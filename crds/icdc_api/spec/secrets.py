@@ -72,8 +72,8 @@ def has_credentials(keys: Collection[str]) -> bool:
 def pick_authority(values: Mapping[str, str], secret: str) -> str:
     """Return the certificates in the Secret that `catalog.tls.caFrom` names, as PEM.
 
-    Unauthorized where they are missing or are none; it is tried again, since nobody tells when a
-    Secret is corrected.
+    Unauthorized if they are missing or are not certificates. It is tried again, since nobody
+    reports when a Secret changes.
     """
     where = f"Secret {secret!r} (catalog.tls.caFrom)"
     text = values.get(authorities.KEY)

@@ -1,6 +1,6 @@
 """Copy the Secrets that a pipeline names out of its cluster, for a question that this host answers.
 
-With the rights of who asks, and into the files that the kubelet would mount, so that the
+With the rights of the caller, and into the files that the kubelet would mount, so that the
 application reads them as everywhere else.
 
     Secret lake {credential: aWQ6c2VjcmV0}      DIRECTORY/lake/credential    id:secret

@@ -136,8 +136,8 @@ async def _show_list(api: ClusterApi, namespace: str, arguments: argparse.Namesp
         if message:
             terminal.complain(f"{metadata['namespace']}/{metadata['name']}: {message}")
     if rows and view in FOR_PEOPLE:
-        head = _list_columns(wide=view == StatusView.WIDE)
-        terminal.say(text_tables.align(("NAMESPACE", *head) if everywhere else head, rows))
+        heading = _list_columns(wide=view == StatusView.WIDE)
+        terminal.say(text_tables.align(("NAMESPACE", *heading) if everywhere else heading, rows))
     return min(codes - {Exit.DONE}, default=Exit.DONE)
 
 

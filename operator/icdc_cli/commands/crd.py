@@ -1,7 +1,8 @@
 """`icdc crd`: the CustomResourceDefinition, for `kubectl apply -f -`.
 
-For who has the package and neither chart nor checkout: the CRD is generated from the models by
-which this very version checks a pipeline, so what the API server lets pass is what it can read.
+For people who have the package and neither chart nor checkout: the CRD is generated from the
+models by which this very version checks a pipeline, so what the API server lets pass is what it can
+read.
 """
 
 import argparse

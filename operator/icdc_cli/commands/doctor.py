@@ -1,6 +1,6 @@
 """`icdc doctor`: what is wrong with a host or a cluster, and what to do about it.
 
-For who has a pipeline that does not start and does not know where to begin. Everything that a run
+For people whose pipeline does not start, and who do not know where to begin. Everything that a run
 or the operator would fail at is checked ahead, and each finding has its cure. Changes nothing.
 
     icdc doctor -f shop.yaml    this host: programs, spec, Secrets, catalog, OpenSearch

@@ -1,8 +1,8 @@
 """`icdc explain`: what a word of a status, an Event, an alert or a metric means, and the cure.
 
-For who has one word and a shell: nothing is asked, no file is read but the program's own, so it
-answers while the cluster, the catalog or OpenSearch does not. A word that stands for two things is
-explained as both. The texts are those of docs/words.md.
+For people who have one word and a shell: nothing is asked, no file is read but the program's own,
+so it answers while the cluster, the catalog or OpenSearch does not. A word that stands for two
+things is explained as both. The texts are those of docs/words.md.
 """
 
 import argparse

@@ -5,7 +5,7 @@ Secret for it is not needed either. It must not know how documents are made.
 
 Of a pipeline in a cluster too: a run there could answer only by an object of the API, and rows must
 not stand where whoever may read pods or pipelines reads them. So the spec and the Secrets of its
-catalogs are read with the rights of who asks, and the catalog with the network of this host.
+catalogs are read with the rights of the caller, and the catalog with the network of this host.
 
     shop.orders   index orders   snapshot 8130…
     _id 7

@@ -1,8 +1,8 @@
 """`icdc report`: one file to attach to an issue, without what may be a secret.
 
-For who was asked "which version, which status, which log?": all of it at once, as it was at one
-moment. It holds names, addresses and messages of an installation, so the last line says to read it
-before it is published.
+For people who were asked "which version, which status, which log?": all of it at once, as it was at
+one moment. It holds names, addresses and messages of an installation, so the last line says to read
+it before it is published.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """`icdc run`: the pipeline on this host, until it is caught up or for as long as it is wanted.
 
-For who has no cluster, or wants to see what a pipeline does before it gets one. This module decides
-the order in which things are taken and given back; `local` does the work:
+For people who have no cluster, or want to see what a pipeline does before it gets one. This module
+decides the order in which things are taken and given back; `local` does the work:
 
     1  read and check PIPELINE.yaml        nothing is started for a wrong one
     2  find the Secrets that it names      no JVM runs for minutes to find one missing

@@ -2,7 +2,7 @@
 
 A check is a function from what was read to findings. It reads nothing itself, so that each way in
 which an installation breaks is a value in a test. One that cannot be judged is a finding too: a
-list without a problem must not hide that nobody looked.
+list without a problem must not hide that something was not checked.
 
     Ok           what was checked is as it should be
     Warning      works today, or for others only
@@ -93,8 +93,8 @@ def choose_exit(findings: Iterable[Finding]) -> Exit:
 def format_findings(findings: Sequence[Finding]) -> str:
     """Return a line for each finding, with its cure on the line below, and a count at the end."""
     rows = [(one.result.value, one.check, one.observation) for one in findings]
-    head, *lines = text_tables.align(_HEAD, rows).split("\n")
-    shown = [head]
+    heading, *lines = text_tables.align(_HEAD, rows).split("\n")
+    shown = [heading]
     for finding, line in zip(findings, lines, strict=True):
         shown += [line, *([f"    -> {_join(finding.cure)}"] if finding.cure else [])]
     return "\n".join([*shown, "", ", ".join(_count(findings))])

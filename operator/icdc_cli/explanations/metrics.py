@@ -27,7 +27,7 @@ def read_metrics() -> dict[str, MetricText]:
 
 
 def trim_suffix(name: str) -> str:
-    """Return the name without what makes a series of it: `icdc_reconcile_seconds_sum`."""
+    """Return the name of the metric without the suffix of a series, such as `_sum`."""
     suffix = next((one for one in _SUFFIXES if name.endswith(one)), "")
     return name.removesuffix(suffix)
 

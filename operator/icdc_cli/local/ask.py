@@ -112,7 +112,8 @@ def _ask(
 def _wait(runs: LocalRuns) -> RunSeen:
     while True:
         (seen,) = runs.observe()
-        # Not before its last worker has ended: `repair` writes, and the caller may look at once.
+        # Not before its last worker has ended: `repair` writes, and the caller may read the index
+        # at once.
         if not seen.live:
             return seen
         time.sleep(POLL_SECONDS)

@@ -113,7 +113,7 @@ def load(path: Path) -> LocalPipeline:
 def copy_stored(stored: Mapping[str, Any]) -> LocalPipeline:
     """Return a pipeline that a cluster has, for a question on this host; BadSpec if it is wrong.
 
-    `${NAME}` stays as it stands: its author must not learn variables of who asks. `spec.spark` is
+    `${NAME}` stays as it stands: its author must not learn variables of the caller. `spec.spark` is
     left out: it is made for the cluster's pods, and some properties of Spark run commands.
     """
     name, namespace = (stored["metadata"][key] for key in ("name", "namespace"))

@@ -79,7 +79,7 @@ class LocalRunner:
         # Whoever calls `icdc run` asks for a run now, whatever the schedule says.
         self._started = datetime.now(UTC)
         self._generation, status = recall(state, local)
-        # And has perhaps just mended what failed: the pause after failures is not for a person.
+        # And may have just corrected the cause: a person need not wait for the pause of failures.
         self._status = retry.reset_failures(status)
 
     @property

@@ -80,7 +80,7 @@ class _Sums(NamedTuple):
     rows: int
     """Added rows."""
     keys: int
-    """Different keys of the added rows: fewer than rows where a key is there twice."""
+    """Different keys of the added rows: fewer than rows where a key occurs twice."""
     carried: int
     """Keys of added rows that were carried over."""
     written: int

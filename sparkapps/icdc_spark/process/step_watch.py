@@ -7,11 +7,11 @@ their steps do; calls to catalogs have a limit of their own (`call_watch`).
 
 Example, steps may do nothing for 900 s, and the watch polls every 45 s:
 
-    step A writes for an hour      nothing happens: requests are answered all the time
-    its driver plans for an hour   nothing happens, if it notes each plan that it has made
+    step A writes for an hour      not cancelled: requests are answered all the time
+    its driver plans for an hour   not cancelled, if it notes each plan that it has made
     step B, no row for 900 s       its jobs are cancelled; the step fails at once, with NoProgress
-    step C waits for its catalog   nothing happens, however long: that is for the call watch
-    its job waits for executors    nothing happens: they work for others
+    step C waits for its catalog   not cancelled: the call watch limits that
+    its job waits for executors    not cancelled: executors work for others
     step D hangs outside of jobs   there is nothing to cancel; at the next poll its `on_stuck` runs,
                                    and whenever it ends, NoProgress is raised in its thread
 
@@ -52,13 +52,13 @@ class _WatchedStep:
     table: str
     """Name of the table, for messages; a table has one step at a time."""
     tag: str
-    """That of the table's Spark jobs, by which they are read and cancelled."""
+    """Tag of the table's Spark jobs, by which they are read and cancelled."""
     on_stuck: Callable[[NoProgress], None]
     """Runs once, if the step does not end although its jobs were cancelled."""
     since: float
     """When progress was seen last, on the monotonic clock, in seconds."""
     progress: JobProgress | None = None
-    """What was seen then; None where Spark did not say."""
+    """The progress that was seen then; None where Spark did not say."""
     has_progressed: bool = False
     """It was noted since the last poll that the step goes on."""
     calls: int = 0
@@ -68,7 +68,7 @@ class _WatchedStep:
     is_stuck: bool = False
     """`on_stuck` has run, or runs now."""
     has_ended: bool = False
-    """Nobody may judge it any more."""
+    """The step has ended: it is no longer judged."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     """Held while the step is judged, so that it cannot end in the middle of it."""
 

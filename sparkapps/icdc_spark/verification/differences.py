@@ -90,8 +90,8 @@ def compare_again(
 def mark_refused(reader: SnapshotReader, kinds: DataFrame, refused_ids: Iterable[str]) -> DataFrame:
     """Return `kinds`, in which rows without a document that are dead letters are `refused`.
 
-    Of an append-only table a compaction gives a row another id than its dead letter has: such a
-    row counts as missing, until a repair has sent it again.
+    In an append-only table a compaction changes the ids of rows, so that a row has another id than
+    its dead letter. Such a row is counted as missing until a repair sends it again.
     """
     rows = [(row_id,) for row_id in sorted(refused_ids)]
     if not rows:
@@ -104,9 +104,9 @@ def mark_refused(reader: SnapshotReader, kinds: DataFrame, refused_ids: Iterable
 
 
 def select_strays(kinds: DataFrame, spec: DocumentSpec) -> DataFrame:
-    """Return those that have another routing than their ids say, so that somebody else wrote them.
+    """Return the documents whose routing does not follow from their id: somebody else wrote them.
 
-    A write for their ids need not reach their shards.
+    A write for such an id may go to another shard.
     """
     expected = build_routing(F.col(ID), spec) if spec.routing else F.lit("")
     return kinds.where(F.col(ROUTING) != expected)

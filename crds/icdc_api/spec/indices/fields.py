@@ -135,7 +135,7 @@ def find_name_problem(name: str) -> str:
 
 
 def find_conflict(names: Sequence[str]) -> tuple[int, str] | None:
-    """Return position and text of the first name that is there twice, or lies inside another."""
+    """Return position and text of the first name that occurs twice, or lies inside another."""
     twice = find_first_duplicate(tuple(names))
     if twice:
         return twice[0], "another entry makes the same field"

@@ -1,7 +1,7 @@
 """Parts of all pages: the frame, links, states by word and colour, tables, times and numbers.
 
 A table is read by columns on a wide screen and as one card for each row on a narrow one, for which
-each cell has the head of its column. Pure.
+each cell has the heading of its column. Pure.
 """
 
 import re
@@ -128,7 +128,7 @@ class Frame:
 class PageColumn:
     """One column of a table."""
 
-    head: str
+    heading: str
     """The name in the first row."""
     is_number: bool = False
     """Whether its cells are set to the right."""
@@ -139,7 +139,7 @@ def build_table(
 ) -> Element:
     """Return a table, by `label` what it lists; the first cell of a row is its name."""
     heads = [
-        make("th", column.head, scope="col", class_=_choose_class(column)) for column in columns
+        make("th", column.heading, scope="col", class_=_choose_class(column)) for column in columns
     ]
     body = [make("tr", *_build_row(columns, row)) for row in rows]
     return make(
@@ -155,7 +155,7 @@ def _build_row(columns: Sequence[PageColumn], row: Sequence[Child]) -> list[Elem
     for position, (column, cell) in enumerate(zip(columns, row, strict=True)):
         tag, scope = ("th", "row") if position == 0 else ("td", None)
         class_ = _choose_class(column, cell)
-        cells.append(make(tag, cell, scope=scope, class_=class_, data_label=column.head))
+        cells.append(make(tag, cell, scope=scope, class_=class_, data_label=column.heading))
     return cells
 
 
@@ -246,7 +246,7 @@ def build_page(frame: Frame, title: str, *body: Child, read: Child) -> Element:
         ),
         make(
             "body",
-            # For who goes by keyboard or hears the page: every page begins with the same
+            # For people who use a keyboard or hear the page: every page begins with the same
             # navigation.
             make("a", "Skip to the content", class_="skip", href="#content"),
             make("header", _build_navigation(frame), make("p", read, class_="read")),

@@ -137,7 +137,7 @@ def _build_exports(frame: Frame, tables: Sequence[TableStatus]) -> Element | Non
     entries = [
         make("li", *_build_export(table, frame))
         for table in tables
-        # A table that has stalled amid its export has one too, of which nothing is under way.
+        # A table that has stalled during its export has one too, of which nothing is under way.
         if table.export is not None and table.state == TableState.EXPORTING
     ]
     if not entries:

@@ -256,7 +256,7 @@ def check_caller(facts: ClusterFacts) -> Iterator[Finding]:
     for access in missing:
         bind = f"kubectl create rolebinding icdc-edit -n {facts.namespace} --clusterrole=edit"
         text = f"{access} is missing in {facts.namespace}, for {rights.COMMANDS[access]}"
-        # Only a warning: pipelines run without the permissions of who calls.
+        # Only a warning: pipelines run without the permissions of the caller.
         yield warn(check, text, f"{bind} --user=YOU  # by an administrator")
     # Without a review no permission is missing either, and nothing was shown.
     if facts.caller and not missing:

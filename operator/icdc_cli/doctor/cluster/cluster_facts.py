@@ -1,5 +1,7 @@
-"""Read a cluster for `icdc doctor`. Each part may be an error of the API server instead: a
-person rarely may read everything, and what he may must be judged nevertheless.
+"""The facts by which `icdc doctor` judges a cluster.
+
+A fact may be an error of the API server instead: few people may read everything, and the rest is
+still judged. This module reads nothing; `cluster_reading` does.
 """
 
 from collections.abc import Mapping
@@ -57,25 +59,25 @@ class ClusterFacts:
     """What was read of a cluster, and of the pipelines of one namespace."""
 
     namespace: str
-    """Of the pipelines."""
+    """Namespace of the pipelines."""
     client_version: str
-    """Of this `icdc`."""
+    """Version of this `icdc`."""
     now: datetime
     """When it was read."""
     version: Resource | ClusterError
-    """Of GET /version."""
+    """Answer of GET /version."""
     crd: Resource | ClusterError | None = None
     """Our CRD; None if there is none."""
     spark_crd: Resource | ClusterError | None = None
-    """That of SparkApplications."""
+    """The CRD of SparkApplications; None if there is none."""
     operators: Listed | ClusterError = Listed()
     """Deployments of this operator."""
     operator_pods: Listed | ClusterError = Listed()
-    """Their pods."""
+    """Pods of these Deployments."""
     spark_operators: Listed | ClusterError = Listed()
     """Deployments of spark-operator's controller."""
     pipelines: tuple[PipelineFacts, ...] | ClusterError = ()
-    """Those of the namespace, or the one that was named."""
+    """All pipelines of the namespace, or only the named one."""
     secrets: Mapping[str, frozenset[str] | ClusterError | None] = field(default_factory=dict)
     """Keys of the Secrets that pipelines name; None for one that does not exist."""
     accounts: Mapping[str, bool | ClusterError] = field(default_factory=dict)
@@ -83,7 +85,7 @@ class ClusterFacts:
     storage_classes: Mapping[str, bool] | ClusterError = field(default_factory=dict)
     """Whether each class is the default one."""
     priority_classes: frozenset[str] | ClusterError = frozenset()
-    """Names."""
+    """Names of the priority classes."""
     driver_pods: Listed | ClusterError = Listed()
     """Driver pods of the pipelines."""
     caller: Grants | ClusterError = field(default_factory=dict)

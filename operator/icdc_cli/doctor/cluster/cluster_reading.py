@@ -28,9 +28,9 @@ Value = TypeVar("Value")
 
 
 async def read_cluster(target: Target) -> ClusterFacts:
-    """Return what there is. BadSpec for a NAME of which there is no pipeline.
+    """Return what could be read. BadSpec if there is no pipeline of the given name.
 
-    Of an API server that does not answer only that.
+    If the API server does not answer, only that error is returned.
     """
     api, namespace = target.api, target.namespace
     facts = ClusterFacts(
@@ -206,7 +206,7 @@ async def _review(
         review = rights.build_review(access, namespace, account)
         path = f"/apis/{rights.AUTHORIZATION}/{review['kind'].lower()}s"
         answer = await _try(api.ask("POST", path, review))
-        # Who may not ask for one access may ask for none of the others either.
+        # A caller who may not create one review may create none: the first refusal stands for all.
         if isinstance(answer, ClusterError):
             return answer
         grants[access] = bool((answer.get("status") or {}).get("allowed"))

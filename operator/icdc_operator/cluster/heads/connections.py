@@ -43,7 +43,7 @@ class OpenConnection(Protocol):
         ...
 
     def close(self) -> None:
-        """Close the connection; that ends its reader, even amid a call."""
+        """Close the connection; that ends its reader, even during a call."""
         ...
 
 

@@ -9,7 +9,7 @@ to know what it waits for, who must act, and when it ends in any case.
     indices are deleted                False IndicesDeleted    (as above)       False Deleting
     it ends without deleting them      False IndicesRetained   (as above)       False Deleting
 
-Also tells that the finalizer is being added before the first run. Pure.
+Reconciling also says that the finalizer is being added before the first run. Pure.
 """
 
 from icdc_api import naming

@@ -40,7 +40,7 @@ A delete may name a key that never existed: without the read its document is del
 
 @dataclass(frozen=True, kw_only=True)
 class KeyDeletes:
-    """Deletes after which no row of the earlier snapshot with one of the keys is left.
+    """Delete files that remove every row of the earlier snapshot that has one of their keys.
 
     Rows with these keys in the later snapshot are all in added files.
     """

@@ -92,7 +92,7 @@ def read_data_entries(
     if only is not None:
         predicate = bridge.is_any_of(only, [bridge.build_function(FILE, "location")])
     files = _read(table, manifests, "read", select_columns(partitions), predicate)
-    # Where a location is there twice, the last one counts.
+    # Where a location occurs twice, the last one counts.
     return dict(describe_data_files(table, files, partitions=partitions))
 
 

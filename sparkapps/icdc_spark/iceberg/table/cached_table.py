@@ -1,4 +1,4 @@
-"""One table from one poll to the next: its metadata file is read again only when it is another.
+"""One table across polls: its metadata file is read again only when it has changed.
 
 A catalog is asked at each poll for the newest metadata file, and Iceberg does not read a file again
 whose name it has. Names say nothing where they repeat: in a catalog of type `hadoop` a table that

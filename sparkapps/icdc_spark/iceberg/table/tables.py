@@ -146,7 +146,10 @@ class IcebergTable:
         return chain[::-1] if ancestor_id == from_id else None
 
     def is_ancestor(self, ancestor_id: int, snapshot_id: int) -> bool:
-        """Return whether a snapshot is another one or is known to descend from it."""
+        """Return whether `ancestor_id` is `snapshot_id` itself or one of its ancestors.
+
+        False if a snapshot between them has expired.
+        """
         return self.list_snapshots_between(ancestor_id, snapshot_id) is not None
 
     def read_schema(self, snapshot_id: int | None = None) -> Schema:

@@ -50,7 +50,7 @@ class RetryDelay:
     """A generator for each series, so that no two draw the same pauses."""
 
     def extend(self, seconds: float) -> None:
-        """Put the end of a series that has begun off: an attempt had to wait for its turn."""
+        """Postpone the end of a series that has begun, by the time an attempt waited to begin."""
         if self._deadline is not None:
             self._deadline += seconds
 

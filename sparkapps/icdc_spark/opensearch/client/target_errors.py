@@ -64,7 +64,7 @@ def refuses_writes(status: int, kind: str) -> bool:
     | index metadata, creation of indices          | 9, 10 | 403    | yes   |
     | read-only because the disk is full           | 12, 13 | 429   | yes   |
 
-    An answer with several blocks has the greatest of their statuses, so that 503 always tells.
+    An answer with several blocks has the greatest of their statuses, so that 503 is always seen.
     """
     return kind in _BLOCK_TYPES and status < 500
 

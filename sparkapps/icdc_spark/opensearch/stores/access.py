@@ -24,7 +24,7 @@ class Access:
     """The access with the content of the Secrets at one time; compared as an object."""
 
     connection: Connection
-    """Where OpenSearch is, with the credentials of then."""
+    """Where OpenSearch is, with the credentials that were valid when it was opened."""
     store: StateStore
     """The state documents, through that connection."""
 

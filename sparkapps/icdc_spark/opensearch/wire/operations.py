@@ -61,7 +61,7 @@ class Operations:
         return None if routing is None else str(routing)
 
     def get_failed_field(self, position: int) -> str:
-        """Return the field whose expression fails, of a row that is refused."""
+        """Return the field whose expression fails on a refused row."""
         return str(self.get_action(position)["failed"])
 
     def get_document(self, position: int) -> bytes:
@@ -85,7 +85,7 @@ class Operations:
         )
 
     def take_out_refused(self) -> tuple["Operations", Sequence["Operations"]]:
-        """Return what is to be sent, and each row that is refused before, by itself."""
+        """Return the operations to send, and those that were refused before sending, one each."""
         if _REFUSED not in self.expects:
             return self, ()
         is_refused = np.frombuffer(self.expects, dtype="S1") == _REFUSED

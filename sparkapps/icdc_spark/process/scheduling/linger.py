@@ -67,7 +67,10 @@ class Linger:
             self._note_lingering()
 
     def tries_again(self, table: str, failures: int) -> bool:
-        """Return whether a passing fault of the table, the n-th in a row, is not left to a run."""
+        """Return whether this run tries the table again after its n-th passing fault in a row.
+
+        Otherwise that is left to the next run.
+        """
         with self._lock:
             is_followed = table not in self._never_idle and not self._is_over
         return is_followed and failures < MAX_ATTEMPTS

@@ -57,7 +57,7 @@ def compare_with_index(client: Client, stored: Stored | None) -> IndexCheck:
     recorded = written.shards if exporting else state.shards
     now = identity.identify(client, written.index)
     loss = identity.find_loss(written.index, now, written.index_uuid, recorded)
-    # Before the revision: a restored icdc-state has the `_version` of then, so both would fit.
+    # Before the revision: a restored icdc-state has the `_version` of the copy, so both would fit.
     if now is not None and state.store_history not in (None, now.store_history):
         restored = (
             "the index icdc-state was restored, so its state document may be older than the index"

@@ -11,7 +11,7 @@ that it runs none of them, or is recorded as absent:
     a primary elsewhere, or an answer lost          the nodes are asked; absent ones are recorded
     a primary elsewhere at the end of a batch       and it is written again, an export is not
     a batch of another run is open                  the same, before it is repeated
-    a batch of this process failed amid             the same, once it is repeated
+    a batch of this process failed half-way         the same, once it is repeated
 
 It must not know what a batch writes.
 """
@@ -112,8 +112,8 @@ def _read_whole(
 ) -> Identity:
     """Return the index once it shows all that it acknowledged, or that a primary moved.
 
-    A loss stays, an answer may be old: a node that does not know yet that its copy is the primary
-    no more tells of that copy. So it is asked again for STALE_SECONDS, and then it is a Gap.
+    A loss stays, an answer may be old: a node that does not know yet that its copy is no longer the
+    primary still reports that copy. So it is asked again for STALE_SECONDS, and then it is a Gap.
     """
     give_up = time.monotonic() + STALE_SECONDS
     while True:

@@ -7,7 +7,7 @@ Example, table orders, served by orders-000002; orders-000001 was left at snapsh
     as it was left              maps a column otherwise      refused: change it back first
     deleted, or restored        any                          refused: it is not as it was left
 
-One that was left amid a batch equals no snapshot, and is not asked about.
+One that was left in the middle of a batch equals no snapshot, and is not asked about.
 That snapshot 77 has expired is no reason: it is a gap, as with any other index. Must change
 nothing: `icdc plan` asks as a run does.
 """

@@ -35,7 +35,7 @@ def serve(connection: socket.socket, settings: ReaderSettings, guard: AddressGua
         catalog: OpenCatalog | None = None
         while line := stream.readline(wire.MAX_LINE_BYTES):
             question = Question.model_validate_json(line)
-            # The kernel ends this process then, even amid a call of a library in C.
+            # The kernel ends this process then, even during a call of a library in C.
             signal.setitimer(signal.ITIMER_REAL, question.seconds + _GRACE_SECONDS)
             confinement.allow_processor_seconds(int(question.seconds + _GRACE_SECONDS))
             try:

@@ -91,7 +91,7 @@ class _Process:
         return socket.socket(fileno=numbers[0]) if numbers else None
 
     def _begin(self, connection: socket.socket) -> None:
-        # Each child is there twice, by its pidfd and by its connection.
+        # Each child has two entries, by its pidfd and by its connection.
         if len(self._children) // 2 >= MAX_CHILDREN:
             connection.close()
             return

@@ -3,7 +3,8 @@
 Part 2 of `reader`: resolve. Both HTTP clients of this process take a file with certificates, in
 place of the usual ones, and this process can write none. So their contexts for TLS get the
 certificates, and load the usual ones (certifi, or what REQUESTS_CA_BUNDLE and AWS_CA_BUNDLE name)
-themselves. On the classes, for the reason that `proxies` has.
+themselves. The classes are patched, not instances: both libraries create their clients themselves
+(see `proxies`).
 """
 
 import ssl
@@ -22,7 +23,7 @@ _proxy_manager_for = HTTPAdapter.proxy_manager_for
 def install(certificates: str) -> None:
     """Trust the certificates (PEM) for every client that is made from now on.
 
-    Raises ValueError for what is none.
+    Raises ValueError if the text is not a certificate.
     """
 
     def build_context(*_: object) -> ssl.SSLContext:
@@ -36,7 +37,7 @@ def install(certificates: str) -> None:
     def proxy_manager_for(self: Any, proxy: str, **options: Any) -> Any:
         return _proxy_manager_for(self, proxy, ssl_context=build_context(), **options)
 
-    # Once now: certificates that are none are reported here and not amid a request.
+    # Once now, so that a wrong certificate is reported before any request.
     build_context()
     HTTPAdapter.init_poolmanager = init_poolmanager  # type: ignore[method-assign]
     HTTPAdapter.proxy_manager_for = proxy_manager_for  # type: ignore[method-assign]
