@@ -11,7 +11,7 @@ from icdc_api.errors import IcdcError
 from icdc_testing.kube import binaries
 from icdc_testing.kube.charts.helm import Helm
 
-HELM, GITOPS, CRANE = "helm", "gitops", "crane"
+HELM = "helm"
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -22,7 +22,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         # The fixture meets the same error, and then says so for the tests that need it. These
         # tests have a server of their own even where a cluster is given.
         with contextlib.suppress(IcdcError):
-            binaries.ensure_programs((*binaries.CONTROL_PLANE, HELM, GITOPS, CRANE))
+            binaries.ensure_programs(binaries.WITHOUT_NODES)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """What the tests' programs and clusters leave on a disk is what later runs read again."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -23,9 +24,11 @@ done
 """
 
 
-def test_what_go_fetched_and_compiled_stays_until_every_program_is_built(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("user", "needed"), [(0, binaries.NAMES), (1000, binaries.WITHOUT_NODES)])
+def test_what_go_fetched_and_compiled_stays_until_every_program_of_a_host_is_built(
+    user: int, needed: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
     go = tmp_path / "bin" / "go"
     go.parent.mkdir()
     go.write_text(GO)
@@ -36,7 +39,7 @@ def test_what_go_fetched_and_compiled_stays_until_every_program_is_built(
     binaries.ensure_programs()
     assert (compiled / "package").is_file()
     assert (fetched / "module").is_dir()
-    built = binaries.ensure_programs(binaries.NAMES)
+    built = binaries.ensure_programs(needed)
     assert all(path.is_file() for path in built.values())
     assert not compiled.exists()
     assert not fetched.exists()

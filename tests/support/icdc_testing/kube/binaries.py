@@ -73,6 +73,8 @@ NAMES = tuple(name for name in _SOURCES if name != _SIGNING)
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 """What an API server without nodes is made of."""
+WITHOUT_NODES = (*CONTROL_PLANE, "helm", "gitops", "crane")
+"""Every program that tests need without root: all but those of the level `cluster`."""
 
 
 def ensure_program(name: str) -> Path:
@@ -99,12 +101,14 @@ def ensure_program(name: str) -> Path:
 def ensure_programs(names: Iterable[str] = CONTROL_PLANE) -> dict[str, Path]:
     """Return several of them by name; Submission as for one.
 
-    What Go has compiled is removed once every program of the tests has been built, and so are the
-    modules: they take 6 and 5 GB, which nothing reads again until a version changes.
+    What Go has compiled is removed once every program that this host can need has been built, and
+    so are the modules: they take 6 and 5 GB, which nothing reads again until a version changes.
     """
     built = {name: ensure_program(name) for name in names}
     caches = _list_go_caches()
-    if built.keys() >= set(NAMES) and caches["GOCACHE"].is_dir():
+    # Nodes need root. Without it, nothing builds the other programs, and the caches would stay.
+    needed = NAMES if os.geteuid() == 0 else WITHOUT_NODES
+    if built.keys() >= set(needed) and caches["GOCACHE"].is_dir():
         with jars.hold_lock(caches["GOCACHE"].with_name("programs") / ".lock"):
             for folder in caches.values():
                 shutil.rmtree(folder, ignore_errors=True)
