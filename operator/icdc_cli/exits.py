@@ -55,12 +55,12 @@ _HOST_CLASSES = frozenset(
 missing JDK, is not repeated by itself, and yet pipeline and tables are innocent of it."""
 
 
-def of_error(error: IcdcError) -> Exit:
+def choose_for_error(error: IcdcError) -> Exit:
     """Return the exit code of a command that ended with this error."""
-    return of_failure(Failure.of(error))
+    return choose_for_failure(Failure.of(error))
 
 
-def of_failure(failure: Failure) -> Exit:
+def choose_for_failure(failure: Failure) -> Exit:
     """Return the exit code for a failure of the whole command."""
     # By the reason: errors that stall one table share the class BadSpec, but are no bad usage.
     if failure.reason == BadSpec.__name__:
@@ -70,7 +70,7 @@ def of_failure(failure: Failure) -> Exit:
     return Exit.STALLED
 
 
-def of_status(status: PipelineStatus) -> tuple[Exit, str]:
+def choose_for_status(status: PipelineStatus) -> tuple[Exit, str]:
     """Return the exit code for a pipeline's last status, and the message for standard error.
 
     The message is empty with DONE. `icdc run` and `icdc status` share it, so a pipeline on a host
@@ -87,7 +87,7 @@ def of_status(status: PipelineStatus) -> tuple[Exit, str]:
     # A question (plan, verify) that failed says nothing about whether tables are followed.
     last = status.last_run
     if last is not None and last.failure is not None and not last.kind.inspects:
-        return of_failure(last.failure), stalled.message
+        return choose_for_failure(last.failure), stalled.message
     tables = {table.name for table in status.tables if table.reason is not None}
     # The last run ended well, so a count of failures comes from a table that waits for a server.
     code = Exit.OUTLASTED if status.consecutive_failures and tables else Exit.STALLED

@@ -7,7 +7,7 @@ What they need is imported when they run: kubectl starts this program anew for e
 `kubectl icdc status` shall not wait for the imports of `icdc run`.
 
     raised                    standard error                     exit code
-    IcdcError                 icdc: <its message>                exits.of_error
+    IcdcError                 icdc: <its message>                exits.choose_for_error
     KeyboardInterrupt         icdc: interrupted                  130
     anything else             icdc: internal error: …; try -v    1
     SystemExit of argparse    usage and a hint                   2
@@ -94,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(arguments.command(arguments))
     except IcdcError as error:
         _print_error(error.message, arguments.verbose)
-        return exits.of_error(error)
+        return exits.choose_for_error(error)
     # No Exception but a BaseException, so the clause below would let it through with a traceback.
     # It comes from commands that only wait; `icdc run` takes SIGINT as a request to stop.
     except KeyboardInterrupt:

@@ -30,7 +30,9 @@ _SNAPSHOT_ID = {"type": ["integer", "string"], "minimum": 1, "pattern": "^[1-9][
 def build_document() -> Schema:
     """Return the JSON schema of all values."""
     # Without defaults: those are the API server's, and here they would count as the user's choice.
-    spec = _of_values(build_structural_schema(PipelineSpec, defaults=False), is_merged=True)
+    spec = _build_values_schema(
+        build_structural_schema(PipelineSpec, defaults=False), is_merged=True
+    )
     find_node(spec, "tables[].startFrom")["properties"]["snapshotId"] = _SNAPSHOT_ID
     return {
         # Older releases of Helm 3 read no later draft; `$defs` is called `definitions` in it.
@@ -54,7 +56,7 @@ def build_document() -> Schema:
     }
 
 
-def _of_values(node: Schema, *, is_merged: bool) -> Schema:
+def _build_values_schema(node: Schema, *, is_merged: bool) -> Schema:
     """Return the schema of one node of values, made from one of the CRD's structural schema.
 
     `is_merged`: it is laid over a default, so it may be a part, or null.
@@ -72,13 +74,13 @@ def _of_values(node: Schema, *, is_merged: bool) -> Schema:
         result["enum"] = [*result["enum"], None]
     if "items" in node:
         # Lists are replaced whole, never laid over each other: their items must be complete.
-        result["items"] = _of_values(node["items"], is_merged=False)
+        result["items"] = _build_values_schema(node["items"], is_merged=False)
     if kind == "object":
-        result["additionalProperties"] = _of_others(node, is_merged=is_merged)
+        result["additionalProperties"] = _build_others_schema(node, is_merged=is_merged)
     if "properties" in node:
         below = node["properties"].items()
         result["properties"] = {
-            name: _of_values(field, is_merged=is_merged) for name, field in below
+            name: _build_values_schema(field, is_merged=is_merged) for name, field in below
         }
     # What is missing here may be in the defaults; what is missing in both, the template refuses
     # (tables, sink) or else the API server.
@@ -87,11 +89,11 @@ def _of_values(node: Schema, *, is_merged: bool) -> Schema:
     return result
 
 
-def _of_others(node: Schema, *, is_merged: bool) -> Any:
+def _build_others_schema(node: Schema, *, is_merged: bool) -> Any:
     """Return the schema of fields besides the properties: false where none may be there."""
     if "additionalProperties" in node:
         # A map from names of the user's choice, such as spark.conf.
-        return _of_values(node["additionalProperties"], is_merged=is_merged)
+        return _build_values_schema(node["additionalProperties"], is_merged=is_merged)
     # Where the CRD keeps unknown fields (pod templates, mappings, settings of an index) Helm must
     # let them pass; elsewhere the API server drops them, and a misspelt field would have no effect.
     return bool(node.get("x-kubernetes-preserve-unknown-fields"))

@@ -36,13 +36,13 @@ def find_cautions(spec: PipelineSpec) -> Iterator[str]:
             "follows the tables compares them; limit spec.spark.executor instead"
         )
     if spec.catalog is not None:
-        yield from _of_catalog("spec.catalog", spec.catalog)
+        yield from _list_catalog_cautions("spec.catalog", spec.catalog)
     for position, table in enumerate(spec.tables):
         if table.catalog is not None:
-            yield from _of_catalog(f"spec.tables[{position}].catalog", table.catalog)
+            yield from _list_catalog_cautions(f"spec.tables[{position}].catalog", table.catalog)
 
 
-def _of_catalog(field: str, catalog: Catalog) -> Iterator[str]:
+def _list_catalog_cautions(field: str, catalog: Catalog) -> Iterator[str]:
     """Yield the caution of a catalog that is given a Secret and an unencrypted address.
 
     An address that comes from the Secret itself cannot be seen here.

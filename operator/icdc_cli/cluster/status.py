@@ -173,7 +173,7 @@ def choose_exit(status: PipelineStatus) -> tuple[Exit, str]:
     valid = status.find_condition(ConditionType.SPEC_VALID)
     if valid is not None and valid.status == ConditionStatus.FALSE:
         return Exit.USAGE, valid.message
-    return exits.of_status(status)
+    return exits.choose_for_status(status)
 
 
 def describe_pipeline(

@@ -181,7 +181,7 @@ def show_answer(
     """
     if isinstance(answer, Failure):
         terminal.complain(f"{answer.failure_class.value}: {answer.message}")
-        return exits.of_failure(answer)
+        return exits.choose_for_failure(answer)
     if arguments.output == Output.TEXT:
         terminal.say(text(answer))
     else:

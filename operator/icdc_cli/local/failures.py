@@ -35,7 +35,7 @@ _JVM_LOST = ("Answer from Java side is empty", "Py4JNetworkError", "connect_to_j
 """What the driver's Python says when the JVM beside it has vanished."""
 
 
-def of_exit(exit_code: int, log_tail: str, *, log: str) -> Failure:
+def explain_exit(exit_code: int, log_tail: str, *, log: str) -> Failure:
     """Return the failure that an exit code (negative: a signal) and the log's end stand for."""
     return Failure.of(_choose_error(exit_code, log_tail, log))
 

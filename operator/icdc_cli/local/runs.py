@@ -233,7 +233,7 @@ class LocalRuns:
             return RunPhase.MISSING, None
         log = self.build_log_path(name)
         tail = files.read_tail(log, LOG_TAIL_BYTES)
-        return RunPhase.FAILED, failures.of_exit(record.exit_code, tail, log=str(log))
+        return RunPhase.FAILED, failures.explain_exit(record.exit_code, tail, log=str(log))
 
     def _record_end(self, name: str, record: _Record, child: subprocess.Popen[bytes]) -> _Record:
         """Save the exit code and forget the child; return the new record."""

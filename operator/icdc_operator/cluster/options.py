@@ -95,7 +95,7 @@ def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None =
         lease_name=given.lease_name,
         lease_namespace=given.lease_namespace,
         read_catalog_secrets=given.read_catalog_secrets,
-        heads=head_settings.of_arguments(given),
+        heads=head_settings.build_settings(given),
         heads_socket=given.heads_socket,
         log_format=given.log_format,
         log_level=given.log_level,

@@ -59,17 +59,17 @@ def derive_events(before: PipelineStatus, after: PipelineStatus) -> list[Event]:
     """Return the events from `before` to `after`, in the order in which they are shown."""
     # In the order of causes: the spec explains what tables and runs do, an end comes before a plan.
     return [
-        *_of_spec(before, after),
-        *_of_tables(before, after),
-        *_of_ended_run(before, after),
-        *_of_comparison(before, after),
-        *_of_current_run(before, after),
-        *_of_export_window(before, after),
-        *_of_deletion(before, after),
+        *_list_spec_events(before, after),
+        *_list_tables_events(before, after),
+        *_list_ended_run_events(before, after),
+        *_list_comparison_events(before, after),
+        *_list_current_run_events(before, after),
+        *_list_export_window_events(before, after),
+        *_list_deletion_events(before, after),
     ]
 
 
-def _of_spec(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
+def _list_spec_events(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
     valid = after.find_condition(ConditionType.SPEC_VALID)
     if valid is not None and before.observed_generation != after.observed_generation:
         if after.holds(ConditionType.SPEC_VALID):
@@ -87,7 +87,7 @@ def _of_spec(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
         yield Event("Resumed", "the pipeline is resumed from where it stopped")
 
 
-def _of_ended_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
+def _list_ended_run_events(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
     last = after.last_run
     if last is None or (before.last_run is not None and before.last_run.epoch == last.epoch):
         return
@@ -102,7 +102,7 @@ def _of_ended_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[Eve
         yield Event("RunRetrying", f"run {last.name} is retried at {due}")
 
 
-def _of_comparison(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
+def _list_comparison_events(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
     """Yield one event for each result, however many tables were compared."""
     old = {table.name: table.verification for table in before.tables}
     compared = [table for table in after.tables if table.verification != old.get(table.name)]
@@ -115,7 +115,7 @@ def _of_comparison(before: PipelineStatus, after: PipelineStatus) -> Iterator[Ev
             yield Event(reason, text, warning)
 
 
-def _of_current_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
+def _list_current_run_events(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
     run = after.current_run
     if run is None:
         return
@@ -130,7 +130,7 @@ def _of_current_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[E
         yield Event("RunStarted", f"the driver of run {run.name} has started")
 
 
-def _of_export_window(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
+def _list_export_window_events(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
     """Yield an event where no run is active and exports begin to wait."""
     was, now = (status.find_condition(ConditionType.RUN_ACTIVE) for status in (before, after))
     if (
@@ -141,7 +141,7 @@ def _of_export_window(before: PipelineStatus, after: PipelineStatus) -> Iterator
         yield Event("ExportWaits", now.message)
 
 
-def _of_deletion(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
+def _list_deletion_events(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
     """Yield the last event of a pipeline that is removed: what became of its indices."""
     was, now = (status.find_condition(ConditionType.READY) for status in (before, after))
     ends = (deleting.REASON_DELETED, deleting.REASON_RETAINED)
@@ -154,11 +154,13 @@ def _is_running(run: RunStatus) -> bool:
     return run.state in (RunState.RUNNING, RunState.STOPPING) and run.started_at is not None
 
 
-def _of_tables(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
+def _list_tables_events(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
     """Yield the events of the tables; those of many tables with one reason as one event."""
     old = {table.name: table for table in before.tables}
     every = [
-        (event, table) for table in after.tables for event in _of_table(old.get(table.name), table)
+        (event, table)
+        for table in after.tables
+        for event in _list_table_events(old.get(table.name), table)
     ]
     by_reason: dict[str, list[tuple[Event, TableStatus]]] = {}
     for event, table in every:
@@ -187,7 +189,7 @@ def _say_next(event: Event, text: str, tables: Sequence[TableStatus]) -> Event:
     return replace(event, message=join_clauses(text, what_next))
 
 
-def _of_table(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:
+def _list_table_events(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:
     was = TableState.PENDING if old is None else old.state
     in_place = (TableState.STREAMING, TableState.COMPLETE)
     # Another reason is another event: somebody else may have to act now.

@@ -24,9 +24,9 @@ def list_secret_fields(spec: PipelineSpec) -> Iterator[tuple[str, str]]:
     exist.
     """
     if any(table.catalog is None for table in spec.tables):
-        yield from _of_catalog("spec.catalog", spec.catalog)
+        yield from _list_catalog_secrets("spec.catalog", spec.catalog)
     for position, table in enumerate(spec.tables):
-        yield from _of_catalog(f"spec.tables[{position}].catalog", table.catalog)
+        yield from _list_catalog_secrets(f"spec.tables[{position}].catalog", table.catalog)
     opensearch, where = spec.sink.opensearch, "spec.sink.opensearch"
     if opensearch.credentials_from is not None:
         yield f"{where}.credentialsFrom", opensearch.credentials_from.secret_ref.name
@@ -34,7 +34,7 @@ def list_secret_fields(spec: PipelineSpec) -> Iterator[tuple[str, str]]:
         yield f"{where}.tls.caFrom", opensearch.tls.ca_from.secret_ref.name
 
 
-def _of_catalog(where: str, catalog: Catalog | None) -> Iterator[tuple[str, str]]:
+def _list_catalog_secrets(where: str, catalog: Catalog | None) -> Iterator[tuple[str, str]]:
     if catalog is None:
         return
     for position, source in enumerate(catalog.properties_from):

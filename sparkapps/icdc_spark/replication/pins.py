@@ -55,10 +55,10 @@ def pin_next(context: TableContext, table: IcebergTable, snapshot_id: str | None
 
 def unpin(context: TableContext, table: IcebergTable) -> None:
     """Remove all tags of the pipeline, if there are any."""
-    ours = list(_of_pipeline(context, tags.list_names(table)))
+    ours = list(_select_tags(context, tags.list_names(table)))
     if not ours:
         # A pipeline that was never upgraded; otherwise those without a key are somebody else's.
-        ours = list(_without_key(context, tags.list_names(table)))
+        ours = list(_select_keyless_tags(context, tags.list_names(table)))
     tags.change(table, remove=ours)
 
 
@@ -97,7 +97,7 @@ def _set(
         # The first time under this name: after an upgrade, or with another `index`. Not at each
         # reconcile, because a pipeline that was not upgraded would set its tag again each time.
         names = tags.list_names(table)
-        older = {*_of_pipeline(context, names), *_without_key(context, names)} - {tag}
+        older = {*_select_tags(context, names), *_select_keyless_tags(context, names)} - {tag}
         remove = sorted(older)
     is_current = existing is not None and _lasts(existing, snapshot_id, age)
     put = {} if is_current else {tag: _build_tag(snapshot_id, age)}
@@ -116,12 +116,12 @@ def _lasts(tag: Tag, snapshot_id: int, age: timedelta) -> bool:
     return tag.max_age_ms * _MILLISECOND - age > PIN_AGE - RENEW_AFTER
 
 
-def _of_pipeline(context: TableContext, names: Iterable[str]) -> Iterable[str]:
+def _select_tags(context: TableContext, names: Iterable[str]) -> Iterable[str]:
     """Return the tags of this pipeline, under whatever alias."""
     return (name for name in names if naming.is_tag_of(name, context.tag_key))
 
 
-def _without_key(context: TableContext, names: Iterable[str]) -> Iterable[str]:
+def _select_keyless_tags(context: TableContext, names: Iterable[str]) -> Iterable[str]:
     """Return the tags of the alias that were named before there were keys."""
     tag = naming.name_tag(context.alias)
     return (name for name in names if name in (tag, naming.name_next_tag(tag)))

@@ -273,7 +273,7 @@ def test_every_error_has_an_exit_code(kind: type[errors.IcdcError]) -> None:
     expected = Exit.OUTLASTED if passing and kind is not errors.RunError else Exit.STALLED
     if issubclass(kind, errors.BadSpec):
         expected = Exit.USAGE
-    assert exits.of_failure(Failure.of(kind("text"))) == expected
+    assert exits.choose_for_failure(Failure.of(kind("text"))) == expected
 
 
 @pytest.mark.parametrize("command", ["plan", "verify"])

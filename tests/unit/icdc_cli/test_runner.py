@@ -70,7 +70,7 @@ def test_once_ends_with_the_exit_code_of_the_contract(
     bench: RunnerBench, pipeline_file: PipelineFile, fake: str, code: Exit, reasons: list[str]
 ) -> None:
     status = bench.run(pipeline_file(fake))
-    assert exits.of_status(status)[0] == code
+    assert exits.choose_for_status(status)[0] == code
     assert status.holds(ConditionType.READY) == (code == Exit.DONE)
     heard = iter(bench.reasons)
     assert all(reason in heard for reason in reasons), bench.reasons
@@ -108,7 +108,7 @@ def test_a_suspended_pipeline_ends_at_once_and_runs_nothing(
     bench: RunnerBench, pipeline_file: PipelineFile
 ) -> None:
     status = bench.run(pipeline_file("crash", suspend=True))
-    assert (status.last_run, exits.of_status(status)[0]) == (None, Exit.DONE)
+    assert (status.last_run, exits.choose_for_status(status)[0]) == (None, Exit.DONE)
     assert status.holds(ConditionType.SUSPENDED)
 
 
@@ -147,7 +147,7 @@ def test_a_comparison_that_the_spec_asks_for_is_made_after_the_tables_are_follow
         ["shop.orders"],
         False,
     )
-    assert exits.of_status(status)[0] == code
+    assert exits.choose_for_status(status)[0] == code
     assert status.holds(ConditionType.READY)
     assert ("DifferencesFound" in bench.reasons) == (code == Exit.STALLED)
 

@@ -166,7 +166,7 @@ class AwaitedResync:
         elif results[ComparisonResult.NOT_VERIFIED]:
             last = status.last_run
             failure = None if last is None or not last.kind.inspects else last.failure
-            code = Exit.STALLED if failure is None else exits.of_failure(failure)
+            code = Exit.STALLED if failure is None else exits.choose_for_failure(failure)
         return RequestEnd(code, f"{self.what} has ended: {text}")
 
     def _select_tables(self, status: PipelineStatus) -> list[TableStatus]:
@@ -255,7 +255,7 @@ def _find_failure(
     if stalled is None or stalled.status != ConditionStatus.TRUE:
         return None
     if stalled.reason != "TableStalled" or any(map(retry.waits_for_person, tables)):
-        return RequestEnd(*exits.of_status(status))
+        return RequestEnd(*exits.choose_for_status(status))
     # The condition is about another table, and hides whether the failure is retried soon.
     failure = runs[0].failure or retry.find_passing_failure(tables or status.tables)
     if failure is None:
@@ -264,4 +264,6 @@ def _find_failure(
     verdict = retry.judge(
         failure, policy=policy, failures=count, newest_first=status.recent_runs, key=""
     )
-    return RequestEnd(exits.of_failure(failure), failure.message) if verdict.stalls else None
+    return (
+        RequestEnd(exits.choose_for_failure(failure), failure.message) if verdict.stalls else None
+    )

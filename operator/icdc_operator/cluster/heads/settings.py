@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(LOCAL_FILES, action="store_true")
 
 
-def of_arguments(given: argparse.Namespace) -> ReaderSettings:
+def build_settings(given: argparse.Namespace) -> ReaderSettings:
     """Return the settings of parsed flags, of `icdc-heads` or of the operator."""
     return ReaderSettings(
         allow_hosts=tuple(given.heads_allow_host),

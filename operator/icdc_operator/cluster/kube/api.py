@@ -73,7 +73,7 @@ class ClusterApi:
 
     async def list_applications(self, namespace: str, pipeline: str) -> list[Resource]:
         """Return the SparkApplications of a pipeline; none if spark-operator is not installed."""
-        selector = _of_pipeline(pipeline)
+        selector = _select_pipeline(pipeline)
         try:
             return await self.list_objects(kinds.APPLICATION, namespace, selector=selector)
         except api_errors.NotFound:
@@ -82,7 +82,7 @@ class ClusterApi:
 
     async def list_driver_pods(self, namespace: str, pipeline: str) -> list[Resource]:
         """Return the driver pods of a pipeline, with or without their SparkApplications."""
-        selector = f"{_of_pipeline(pipeline)},{DRIVER_SELECTOR}"
+        selector = f"{_select_pipeline(pipeline)},{DRIVER_SELECTOR}"
         return await self.list_objects(kinds.POD, namespace, selector=selector)
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Resource | None:
@@ -113,7 +113,7 @@ class ClusterApi:
 
     async def create(self, resource: Resource) -> Resource:
         """Create the object and return it; Conflict if one of its name exists."""
-        kind = kinds.of(resource)
+        kind = kinds.find_kind(resource)
         path = kind.build_path(resource["metadata"]["namespace"])
         return await self._transport.ask(
             "create", kind.plural, method="POST", path=path, body=resource
@@ -154,7 +154,7 @@ class ClusterApi:
 
     async def replace(self, resource: Resource) -> Resource:
         """Write the whole object; Conflict if its resourceVersion is not the newest."""
-        kind, metadata = kinds.of(resource), resource["metadata"]
+        kind, metadata = kinds.find_kind(resource), resource["metadata"]
         path = kind.build_path(metadata["namespace"], metadata["name"])
         return await self._transport.ask(
             "update", kind.plural, method="PUT", path=path, body=resource
@@ -281,7 +281,7 @@ class ClusterApi:
             query["continue"] = token
 
 
-def _of_pipeline(name: str) -> str:
+def _select_pipeline(name: str) -> str:
     return f"{naming.LABEL_MANAGED_BY}={naming.MANAGED_BY},{naming.LABEL_PIPELINE}={name}"
 
 

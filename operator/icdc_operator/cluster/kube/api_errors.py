@@ -99,7 +99,7 @@ _BY_STATUS: Mapping[int, type[ClusterError]] = {
 }
 
 
-def of_answer(
+def build_error(
     status: int, body: bytes | str, headers: Mapping[str, str], *, what: str
 ) -> ClusterError:
     """Return the error for an answer outside of 200 to 299; `what` names the request."""
@@ -150,7 +150,7 @@ def _map_library_error(error: Exception, what: str) -> IcdcError:
     if not hasattr(error, "status"):  # of its configuration: no server was asked
         return BadSpec(f"{what}: {_clip(str(error))}")
     body, headers = getattr(error, "body", None), getattr(error, "headers", None)
-    return of_answer(error.status or 0, body or "", headers or {}, what=what)
+    return build_error(error.status or 0, body or "", headers or {}, what=what)
 
 
 def _parse_status(body: bytes | str) -> tuple[str, float | None]:

@@ -63,7 +63,7 @@ KINDS: Mapping[tuple[str, str], Kind] = {
 }
 
 
-def of(resource: Resource) -> Kind:
+def find_kind(resource: Resource) -> Kind:
     """Return the kind of an object that this package created."""
     key = (resource.get("apiVersion", ""), resource.get("kind", ""))
     kind = KINDS.get(key)

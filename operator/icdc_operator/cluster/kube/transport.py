@@ -122,7 +122,7 @@ class Transport:
 async def _check(answer: Any, what: str) -> None:
     """Raise the error that the answer stands for, if it is not a success."""
     if not 200 <= answer.status <= 299:
-        raise api_errors.of_answer(answer.status, await answer.read(), answer.headers, what=what)
+        raise api_errors.build_error(answer.status, await answer.read(), answer.headers, what=what)
 
 
 def _describe_request(verb: str, plural: str, *, path: str) -> str:

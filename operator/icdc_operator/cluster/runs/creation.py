@@ -126,7 +126,7 @@ async def _create(api: ClusterApi, wanted: Resource, launch: Launch) -> None:
         return
     except api_errors.Conflict:
         present = await api.get(
-            kinds.of(wanted), launch.owner.namespace, wanted["metadata"]["name"]
+            kinds.find_kind(wanted), launch.owner.namespace, wanted["metadata"]["name"]
         )
     # It was there when we created, and is not now. Conflict: the next reconcile tries again.
     if present is None:
@@ -149,7 +149,7 @@ async def _create(api: ClusterApi, wanted: Resource, launch: Launch) -> None:
     # A left-over of an older attempt. Live attempts do not come here: `decide` stops them before it
     # creates another; one that starts this moment must end anyway.
     await api.delete(
-        kinds.of(wanted), launch.owner.namespace, metadata["name"], uid=metadata["uid"]
+        kinds.find_kind(wanted), launch.owner.namespace, metadata["name"], uid=metadata["uid"]
     )
     raise api_errors.Conflict(
         f"{evidence.describe(wanted)} of an older run still existed and was deleted"

@@ -77,7 +77,11 @@ def build_driver_template(launch: Launch) -> dict[str, Any]:
         "terminationGracePeriodSeconds": DRIVER_GRACE_SECONDS,
     }
     ours = _build_template(
-        launch, Role.DRIVER, pod=pod, container=container, pairs=volumes.of_driver(launch)
+        launch,
+        Role.DRIVER,
+        pod=pod,
+        container=container,
+        pairs=volumes.build_driver_volumes(launch),
     )
     ours["metadata"]["annotations"] |= _build_metrics_annotations(launch.spec.spark.conf)
     return _merge_user_template(ours, launch.spec.spark.driver.template)
@@ -90,7 +94,11 @@ def build_executor_template(launch: Launch) -> dict[str, Any]:
     env = _build_authorities_env(launch)
     container = {"env": env} if env else {}
     ours = _build_template(
-        launch, Role.EXECUTOR, pod=pod, container=container, pairs=volumes.of_executor(launch)
+        launch,
+        Role.EXECUTOR,
+        pod=pod,
+        container=container,
+        pairs=volumes.build_executor_volumes(launch),
     )
     return _merge_user_template(ours, launch.spec.spark.executor.template)
 

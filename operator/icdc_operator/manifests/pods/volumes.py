@@ -16,7 +16,7 @@ Volumes = list[tuple[dict[str, Any], dict[str, Any]]]
 """Pairs of a volume and its mount."""
 
 
-def of_driver(launch: Launch) -> Volumes:
+def build_driver_volumes(launch: Launch) -> Volumes:
     """Return the volumes of the driver: request, question, report, and those of executors."""
     request = (
         {"name": pod_paths.REQUEST_VOLUME, "configMap": {"name": launch.run.name}},
@@ -26,7 +26,7 @@ def of_driver(launch: Launch) -> Volumes:
         {"name": pod_paths.REPORT_VOLUME, "emptyDir": {}},
         {"name": pod_paths.REPORT_VOLUME, "mountPath": pod_paths.REPORT_DIR},
     )
-    return [request, *_build_question_volumes(launch), report, *of_executor(launch)]
+    return [request, *_build_question_volumes(launch), report, *build_executor_volumes(launch)]
 
 
 def _build_question_volumes(launch: Launch) -> Volumes:
@@ -40,7 +40,7 @@ def _build_question_volumes(launch: Launch) -> Volumes:
     return [({"name": name, "configMap": source}, mount)]
 
 
-def of_executor(launch: Launch) -> Volumes:
+def build_executor_volumes(launch: Launch) -> Volumes:
     """Return the volumes of executors: local disks, and Secrets that properties may refer to."""
     secrets = [
         _build_secret_volume(position, name)

@@ -42,7 +42,7 @@ def test_verify_finds_what_somebody_broke_and_repair_mends_it(
     entry = {"name": table, "identifierColumns": ["id"], "index": "things"}
     pipeline = RepeatedPipeline(spark, Harness(spark, proxy.url, tmp_path, [entry]), tmp_path)
     status = pipeline.run()
-    assert (find_condition(status)[:2], exits.of_status(status)[0]) == (
+    assert (find_condition(status)[:2], exits.choose_for_status(status)[0]) == (
         ("Unknown", "NotVerified"),
         Exit.DONE,
     )
@@ -65,7 +65,7 @@ def test_verify_finds_what_somebody_broke_and_repair_mends_it(
         put("4", id=4, name="d")
     ]
     assert status.holds(status.conditions[0].type)
-    assert exits.of_status(status) == (Exit.STALLED, message)
+    assert exits.choose_for_status(status) == (Exit.STALLED, message)
     assert "DifferencesFound" in pipeline.reported
 
     proxy.clear()

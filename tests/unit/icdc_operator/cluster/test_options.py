@@ -119,5 +119,5 @@ def test_both_processes_understand_the_same_flags_of_readers() -> None:
     parser = argparse.ArgumentParser()
     settings.add_arguments(parser)
     for expected in (given, HeadSettings()):
-        assert settings.of_arguments(parser.parse_args(expected.flags)) == expected
+        assert settings.build_settings(parser.parse_args(expected.flags)) == expected
         assert options.parse([*ENOUGH, *expected.flags], {}).heads == expected

@@ -35,7 +35,7 @@ _API_SERVER = "kubernetes.default.svc"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run until a signal, or until the operator that started this process has ended."""
     given = parse_arguments(argv)
-    settings = flags.of_arguments(given)
+    settings = flags.build_settings(given)
     api_server = resolve_api_server(os.environ)
     variables = confinement.build_environment(os.environ, cloud_role=settings.use_cloud_role)
     os.environ.clear()

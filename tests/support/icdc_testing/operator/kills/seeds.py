@@ -39,7 +39,7 @@ async def plant(seed: Seed, api: ClusterApi, transport: Transport, name: str) ->
     for item in seed.objects:
         wanted = _rename(item, seed.name, name)
         fresh = await _create(wanted, uids, api)
-        kind = kinds.of(fresh)
+        kind = kinds.find_kind(fresh)
         if kind is kinds.APPLICATION:
             uids[fresh["metadata"]["name"]] = fresh["metadata"]["uid"]
         if wanted.get("status"):

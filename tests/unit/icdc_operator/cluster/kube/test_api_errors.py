@@ -37,7 +37,7 @@ def _build_answer(details: dict[str, object] | None = None) -> bytes:
     ],
 )
 def test_every_answer_has_an_error(status: int, kind: type[api_errors.ClusterError]) -> None:
-    error = api_errors.of_answer(status, _build_answer(), {}, what="get pods")
+    error = api_errors.build_error(status, _build_answer(), {}, what="get pods")
     assert type(error) is kind
     assert error.message == f"get pods: told (status {status})"
 
@@ -54,14 +54,14 @@ def test_every_answer_has_an_error(status: int, kind: type[api_errors.ClusterErr
 def test_how_long_to_wait_is_what_the_server_says(
     headers: dict[str, str], details: dict[str, object], seconds: float | None
 ) -> None:
-    error = api_errors.of_answer(429, _build_answer(details), headers, what="get pods")
+    error = api_errors.build_error(429, _build_answer(details), headers, what="get pods")
     assert isinstance(error, api_errors.Unavailable)
     assert error.retry_after == seconds
 
 
 @pytest.mark.parametrize("body", [b"<html>oops</html>", b"[1]", b"\xff\xfe", b"x" * 9000, b"null"])
 def test_an_answer_of_somebody_in_between_is_shown_in_part(body: bytes) -> None:
-    error = api_errors.of_answer(502, body, {}, what="get pods")
+    error = api_errors.build_error(502, body, {}, what="get pods")
     assert len(error.message) < 700
 
 
@@ -120,5 +120,5 @@ def test_every_error_that_may_pass_says_so() -> None:
     ],
 )
 def test_a_right_that_lacks_is_named_as_the_rule_that_gives_it(message: str, rule: str) -> None:
-    error = api_errors.of_answer(403, json.dumps({"message": message}), {}, what="list pods")
+    error = api_errors.build_error(403, json.dumps({"message": message}), {}, what="list pods")
     assert error.message == f"list pods: {message} (status 403); missing RBAC rule: {rule}"
