@@ -18,10 +18,13 @@ import venv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from icdc_cli.embedded import jars
+from icdc_api.errors import IcdcError
+from icdc_cli.embedded import jars, programs
 
 ROOT = Path(__file__).parents[2]
 LOCK = ROOT / "tools" / "locks" / "site.lock"
+_INSTALL_SECONDS = 900
+"""A bound for a package index that sends too slowly to end."""
 _FOREIGN = re.compile(
     r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"?((?:https?:)?//[^\">\s]+)"
 )
@@ -38,7 +41,10 @@ def install_tools() -> Path:
         if not complete.is_file():
             venv.create(folder, with_pip=True, clear=True)
             pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-            subprocess.run([python, *pip, "--require-hashes", "-r", LOCK], check=True)
+            wanted = ("--require-hashes", "-r", str(LOCK))
+            programs.run_program(
+                [str(python), *pip, *wanted], name="pip, for the site,", seconds=_INSTALL_SECONDS
+            )
             # Last: an installation that was cut off is begun anew the next time.
             complete.touch()
     return python
@@ -46,6 +52,7 @@ def install_tools() -> Path:
 
 def build(python: Path, folder: Path, source: str) -> int:
     """Write the site into the folder; return the exit code of MkDocs."""
+    # Not by `run_program`, which shows the last lines alone: every warning is to be mended.
     # Not --quiet: what it hides does not count as a warning, and strict would mean nothing.
     command = ("-m", "mkdocs", "build", "--strict", "--clean")
     configuration = Path(__file__).parent / "mkdocs.yml"
@@ -80,7 +87,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="address below which a git host shows the files of the repository, for links to code",
     )
     options = parser.parse_args(arguments)
-    if build(install_tools(), options.folder, options.source):
+    try:
+        python = install_tools()
+    except IcdcError as error:
+        sys.stderr.write(f"error: {error.message}\n")
+        return 1
+    if build(python, options.folder, options.source):
         return 1
     problems = list(find_foreign_assets(options.folder))
     sys.stderr.write("".join(f"{problem}\n" for problem in problems))

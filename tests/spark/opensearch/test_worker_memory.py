@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 from icdc_spark.opensearch.bulk.worker_memory import COPIES, MIB, REQUEST_BYTES, WORKER_BYTES
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Delay
-from icdc_testing.target.sink_memory import ROW_BYTES, measure_peak
+
+from .sink_memory import ROW_BYTES, measure_peak
 
 pytestmark = pytest.mark.spark
 

@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -20,12 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from icdc_api.errors import IcdcError, Submission
-from icdc_cli.embedded import jars
+from icdc_cli.embedded import jars, programs
 from icdc_testing import ROOT
 
 _TOOLS = ROOT / "tests" / "tools"
 _BUILD_SECONDS = 3600  # A loaded machine with two cores needs about 10 minutes for the API server.
-_SHOWN_LINES = 25
 _KUBERNETES = "k8s.io/kubernetes"
 _HELM = "helm.sh/helm/v4"
 
@@ -132,7 +130,7 @@ def find_source_folder(name: str) -> Path:
     source = _SOURCES[name]
     with jars.hold_lock(jars.choose_cache_dir() / "programs" / ".lock"):
         shown = _go(source, "mod", "download", "-json", _read_module_and_version(source)[0])
-    folder: str = json.loads(shown.stdout)["Dir"]
+    folder: str = json.loads(shown)["Dir"]
     return Path(folder)
 
 
@@ -172,7 +170,7 @@ def _read_module_and_version(source: _GoSource) -> tuple[str, str]:
 
 
 def _compute_key(source: _GoSource, flags: list[str]) -> str:
-    platform = _go(source, "env", "GOVERSION", "GOOS", "GOARCH").stdout
+    platform = _go(source, "env", "GOVERSION", "GOOS", "GOARCH").encode()
     # A module without dependencies has no go.sum; those of our own have code beside it.
     names = ("go.mod", "go.sum", "*.go")
     paths = [path for name in names for path in sorted(source.module.glob(name))]
@@ -190,7 +188,8 @@ def _build(source: _GoSource, flags: list[str], final: Path) -> None:
         made.rename(final.parent)
 
 
-def _go(source: _GoSource, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
+def _go(source: _GoSource, *arguments: str) -> str:
+    """Run Go in the module of `source`; return what it prints."""
     go = shutil.which("go")
     if go is None:
         raise Submission(
@@ -202,23 +201,13 @@ def _go(source: _GoSource, *arguments: str) -> "subprocess.CompletedProcess[byte
     # it is asked not to: nobody but root could remove them.
     flags = " ".join((os.environ.get("GOFLAGS", ""), "-modcacherw")).strip()
     folders = {name: str(folder) for name, folder in _list_go_caches().items()}
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": flags, **folders}
-    try:
-        done = subprocess.run(
-            [go, *arguments],
-            cwd=source.module,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_BUILD_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as exc:
-        raise Submission(f"`go {arguments[0]}` in {source.module} did not end well: {exc}") from exc
-    if done.returncode != 0:
-        last = done.stderr.decode(errors="replace").splitlines()[-_SHOWN_LINES:]
-        raise Submission(f"`go {arguments[0]}` in {source.module} failed:\n" + "\n".join(last))
-    return done
+    return programs.run_program(
+        [go, *arguments],
+        name=f"`go {arguments[0]}` in {source.module}",
+        seconds=_BUILD_SECONDS,
+        folder=source.module,
+        env={**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": flags, **folders},
+    )
 
 
 def main() -> int:

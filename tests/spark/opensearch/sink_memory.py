@@ -1,4 +1,4 @@
-"""Measures the memory of a Python worker that writes, in a process of its own."""
+"""Measures the memory of a Python worker that writes, in a process of its own: this very file."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ def measure_peak(url: str, rows: int, max_bytes: int, max_in_flight: int) -> int
     """
     arguments = [str(number) for number in (rows, max_bytes, max_in_flight)]
     done = subprocess.run(
-        [sys.executable, "-m", __spec__.name, url, *arguments],
+        [sys.executable, __file__, url, *arguments],
         check=False,
         capture_output=True,
         text=True,
