@@ -14,6 +14,9 @@
     signature   signing            only with a key: of the checksums, and of what is pushed
     registry    publishing         only with one: images and charts
 
+What a user gains: one folder has all that an installation without a checkout needs, and the
+checksums of two releases say whether they are the same.
+
 `make release` builds and checks the images first. Two releases of one commit from the same images
 are the same bytes. The only program that it starts itself is hatchling; formats are left to the
 modules above.

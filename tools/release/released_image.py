@@ -8,6 +8,10 @@ the registry gives, and a dry run makes the same charts as a release.
     operator.tar (1.2.3, layers as they are)    operator-1.2.3.oci.tar (layers by gzip)
     manifest, configuration                     another manifest, the same configuration
 
+What a user gains: a chart names its images by digest before anybody has pushed them. `skopeo copy`
+with `--dest-compress-format` compresses too, but the host would need one program more, and it has
+no part in what charts and notes are made of.
+
 Bills of materials are read from the image, where builds put them. Knows no registry.
 """
 

@@ -7,6 +7,7 @@ was resolved once, reviewed, and is the same everywhere.
     spark org.xerial:sqlite-jdbc:3.50.3.0 sqlite-jdbc-3.50.3.0.jar 9c2e…(64 digits)
     set   coordinates, for Maven          file, in the cache       sha256, of the file
 
+What a user gains: a local run has the jars that were tested, whatever the repository serves today.
 A text file with one jar per line (`set coordinates file sha256`), so that a change can be
 reviewed. Pure: knows neither Maven nor the cache.
 """
