@@ -99,6 +99,7 @@ charts-check:
 
 words:
 	$(BIN)/python tools/checks/check_words.py
+	$(BIN)/python tools/checks/check_modules.py
 
 prose: setup ## print how we write, beside the figures of others; ARGS='--list sparkapps'
 	@$(BIN)/python tools/checks/prose.py $(ARGS)

@@ -36,8 +36,8 @@ from icdc_cli.commands import (
     run,
     version,
 )
-from icdc_cli.commands.data_prepper import command as convert
-from icdc_cli.commands.ui import command as ui
+from icdc_cli.commands.data_prepper import convert
+from icdc_cli.commands.ui import ui_command as ui
 from icdc_cli.exits import Exit
 
 # In the order of `icdc --help`: first what works on a file alone, the demo last.

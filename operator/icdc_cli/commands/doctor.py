@@ -53,13 +53,13 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.name is not None:
             raise BadSpec("doctor: give either NAME, a pipeline in a cluster, or -f PIPELINE.yaml")
         # Here and not above: it brings what a host needs, of which a cluster needs nothing.
-        from icdc_cli.doctor.host.examine import examine_host
+        from icdc_cli.doctor.host.host_findings import examine_host
 
         outcomes = examine_host(arguments.filename, arguments.secrets_dir)
     else:
         if arguments.secrets_dir is not None:
             raise BadSpec("--secrets-dir is allowed only with -f; a cluster has its own Secrets")
-        from icdc_cli.doctor.cluster.examine import examine_cluster
+        from icdc_cli.doctor.cluster.cluster_findings import examine_cluster
 
         outcomes = session.run_for(examine_cluster, arguments)
     if arguments.output == Output.TEXT:

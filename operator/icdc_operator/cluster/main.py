@@ -13,7 +13,7 @@ import logging
 from collections.abc import Sequence
 
 from icdc_api.errors import BadSpec, IcdcError
-from icdc_operator.cluster import logs, options, process
+from icdc_operator.cluster import logs, operator_process, options
 
 _log = logging.getLogger(__name__)
 
@@ -23,9 +23,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = options.parse(argv)
     logs.set_up(given.log_format, given.log_level)
     try:
-        asyncio.run(process.run(given))
+        asyncio.run(operator_process.run(given))
     except KeyboardInterrupt:
-        # SIGINT before `process.run` took the signals: an end in order as well.
+        # SIGINT before `operator_process.run` took the signals: an end in order as well.
         return 0
     except IcdcError as error:
         # One line without a stack: the message says what to do. The kubelet restarts the pod, also

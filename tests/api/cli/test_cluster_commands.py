@@ -9,7 +9,7 @@ import pytest
 
 from icdc_api import naming
 from icdc_cli import main
-from icdc_cli.commands.ui import command as ui
+from icdc_cli.commands.ui import ui_command as ui
 from icdc_cli.commands.ui.site import PageSite
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.api_stub import make_driver_pod

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from icdc_operator.cluster import process
+from icdc_operator.cluster import operator_process
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import WorkQueue
 from icdc_testing.kube.charts.files import OPERATOR
@@ -29,7 +29,7 @@ def list_sample_names() -> set[str]:
         for ending in _ENDINGS[family.type]
     }
     # Those that show a part of the process are known to it alone.
-    text = Path(process.__file__).read_text(encoding="utf-8")
+    text = Path(operator_process.__file__).read_text(encoding="utf-8")
     return names | set(re.findall(rf'"({_METRIC})"', text))
 
 

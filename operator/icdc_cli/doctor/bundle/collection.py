@@ -22,7 +22,7 @@ from icdc_cli.cluster import logs
 from icdc_cli.cluster.session import Target
 from icdc_cli.doctor import findings
 from icdc_cli.doctor.bundle.masking import Masker
-from icdc_cli.doctor.cluster import cluster_reading, examine, pod_needs
+from icdc_cli.doctor.cluster import cluster_findings, cluster_reading, pod_needs
 from icdc_cli.doctor.cluster.cluster_facts import ClusterFacts, Listed
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.api_errors import ClusterError, Unavailable
@@ -65,7 +65,9 @@ class Collector:
         """Read everything; what cannot be read is noted."""
         facts = self._facts
         self._objects["versions.yaml"] = build_versions(facts)
-        self._texts["findings.txt"] = findings.format_findings(examine.list_findings(facts))
+        self._texts["findings.txt"] = findings.format_findings(
+            cluster_findings.list_findings(facts)
+        )
         names = []
         if isinstance(facts.pipelines, ClusterError):
             self._missing.append(f"pipelines: {facts.pipelines.message}")

@@ -12,7 +12,7 @@ from icdc_api.errors import BadSpec
 from icdc_api.spec.catalog import SecretRef, SecretSource
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.spec.spark import EphemeralVolume, LocalVolume
-from icdc_cli.doctor.cluster import examine, rights
+from icdc_cli.doctor.cluster import cluster_findings, rights
 from icdc_cli.doctor.cluster.cluster_checks import find_watched
 from icdc_cli.doctor.cluster.cluster_facts import ClusterFacts, Listed, PipelineFacts
 from icdc_cli.doctor.cluster.rights import NeededAccess
@@ -110,7 +110,7 @@ def alter(**changes: Any) -> ClusterFacts:
 
 
 def list_bad(given: ClusterFacts) -> list[Finding]:
-    return [one for one in examine.list_findings(given) if one.result is not Result.OK]
+    return [one for one in cluster_findings.list_findings(given) if one.result is not Result.OK]
 
 
 def test_a_cluster_in_which_all_is_well_has_no_finding_but_ok() -> None:
@@ -220,9 +220,9 @@ def test_one_broken_thing_is_one_finding_with_its_cure(
 
 def test_only_a_server_that_does_not_answer_is_code_3() -> None:
     away = alter(version=Unavailable("cannot be reached"))
-    assert choose_exit(examine.list_findings(away)) == 3
-    assert choose_exit(examine.list_findings(alter(crd=None))) == 1
-    assert choose_exit(examine.list_findings(alter(crd=DENIED))) == 0
+    assert choose_exit(cluster_findings.list_findings(away)) == 3
+    assert choose_exit(cluster_findings.list_findings(alter(crd=None))) == 1
+    assert choose_exit(cluster_findings.list_findings(alter(crd=DENIED))) == 0
 
 
 @pytest.mark.parametrize(

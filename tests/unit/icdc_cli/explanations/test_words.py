@@ -24,7 +24,7 @@ from icdc_api.status.runs import RunState
 from icdc_cli.explanations import alerts, lookup, metrics, sources
 from icdc_cli.explanations.alerts import Alert
 from icdc_cli.explanations.entry import NAMED, NOT_NEEDED, Explanation, Family
-from icdc_operator.cluster import process, runs
+from icdc_operator.cluster import operator_process, runs
 from icdc_operator.cluster.kube.api_errors import NotFound
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import WorkQueue
@@ -173,7 +173,7 @@ def test_every_metric_is_explained_with_its_help_and_no_other() -> None:
     }
     assert {name: text for name, text in explained.items() if name in created} == created
     # Those that show a part of the process are created by it alone.
-    text = Path(str(process.__file__)).read_text(encoding="utf-8")
+    text = Path(str(operator_process.__file__)).read_text(encoding="utf-8")
     assert set(explained) - set(created) == set(re.findall(r'"(icdc_[a-z_]+)"', text))
 
 

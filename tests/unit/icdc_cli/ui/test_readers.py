@@ -14,7 +14,7 @@ from urllib.request import urlopen
 import pytest
 
 from icdc_cli import main
-from icdc_cli.commands.ui import command, readers
+from icdc_cli.commands.ui import readers, ui_command
 from icdc_cli.commands.ui.readers import PageReading, SeenPipeline
 from icdc_cli.commands.ui.server import PageServer
 from icdc_cli.local.state_dir import StateDir
@@ -50,7 +50,7 @@ def api(config: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def read(config: Path, *arguments: str) -> PageReading:
     parsed = main.build_parser().parse_args(["ui", "--kubeconfig", str(config), *arguments])
-    return command.choose_reader(parsed).read()
+    return ui_command.choose_reader(parsed).read()
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_of_very_many_namespaces_the_first_are_listed(
 
 def test_a_kubeconfig_that_breaks_later_is_said_on_the_page(config: Path, api: ApiStub) -> None:
     parsed = main.build_parser().parse_args(["ui", "--kubeconfig", str(config)])
-    reader = command.choose_reader(parsed)
+    reader = ui_command.choose_reader(parsed)
     config.unlink()
     (refusal,) = reader.read().refusals
     assert refusal.who_acts == readers.READER
