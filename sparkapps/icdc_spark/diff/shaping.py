@@ -26,12 +26,15 @@ from icdc_spark.documents.ids import quote_name
 from icdc_spark.documents.serialise import count_non_finite, serialise_document
 from icdc_spark.iceberg.table.expressions import VALUE, evaluate
 
+_VALUES = "values"
+"""The column with the values of all expressions."""
+
 
 def evaluate_expressions(operations: DataFrame, spec: DocumentSpec) -> DataFrame:
-    """Return rows in the shape of `select_cells` with `expect`, and a column for each expression.
+    """Return rows in the shape of `select_cells` with `expect`, and a column of a struct.
 
-    It has the struct of `evaluate`. Expressions of deletes, which may have no cells, are not
-    evaluated.
+    The struct has a field for each expression, as `evaluate` gives it. It is null for deletes,
+    which may have no cells: their expressions are not evaluated.
     """
     if not spec.expressions:
         return operations
@@ -46,17 +49,20 @@ def evaluate_expressions(operations: DataFrame, spec: DocumentSpec) -> DataFrame
     )
     # What two expressions share Spark evaluates once, before both, where no failure is caught; but
     # not what is in a branch. The second condition, true of all ids, is one that it cannot fold:
-    # of an export it would see that every row is written, and take the branch away.
+    # of an export it would see that every row is written, and take the branch away. One branch for
+    # all of them: Spark takes longer to analyse one for each.
     is_written = (F.col(own_expect) != Expect.DELETED) & (F.length(own_id) >= 0)
-    values = [
-        F.when(is_written, evaluate(operations.sparkSession, expression.text))
-        for _, expression in spec.expressions
-    ]
+    values = F.struct(
+        *(
+            evaluate(operations.sparkSession, expression.text).alias(_name_value(number))
+            for number, (_, expression) in enumerate(spec.expressions)
+        )
+    )
     return named.select(
         F.col(own_id).alias(ID),
         F.col(own_expect).alias(EXPECT),
         *(F.col(quote_name(name)).alias(cell) for cell, name in cells.items()),
-        *(value.alias(_name_value(number)) for number, value in enumerate(values)),
+        F.when(is_written, values).alias(_VALUES),
     )
 
 
@@ -81,21 +87,22 @@ def build_raw_document(spec: DocumentSpec) -> Column:
 
 def name_failed_field(spec: DocumentSpec) -> Column:
     """Return the name of the first field whose expression fails on the row; null if none does."""
-    is_written = F.col(EXPECT) != Expect.DELETED
-    return F.coalesce(
+    values = F.col(_VALUES)
+    first = F.coalesce(
         F.lit(None).cast("string"),
         *(
-            F.when(is_written & F.col(_name_value(number)).isNull(), F.lit(made.entry.name))
+            F.when(values.getField(_name_value(number)).isNull(), F.lit(made.entry.name))
             for number, (made, _) in enumerate(spec.expressions)
         ),
     )
+    return F.when(values.isNotNull(), first)
 
 
 def _read_field(
     made: DocumentField, columns: dict[int, str], numbers: dict[DocumentField, int]
 ) -> Column:
     if isinstance(made.source, Expression):
-        return F.col(_name_value(numbers[made])).getField(VALUE)
+        return F.col(_VALUES).getField(_name_value(numbers[made])).getField(VALUE)
     top, *inner = made.source
     cell = F.col(columns[top.id])
     for entry in inner:

@@ -13,6 +13,9 @@ An expression may fail on a row, as 1 / n does where n is 0. `evaluate` gives nu
 struct everywhere else: a plain null is a value, and so differs from a failure.
 """
 
+from typing import Any
+from weakref import WeakKeyDictionary
+
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
@@ -34,6 +37,11 @@ _SHOWN = 300
 
 _EXPRESSION_UTILS = "org.apache.spark.sql.classic.ExpressionUtils"
 _TRY = "org.apache.spark.sql.catalyst.expressions.TryEval"
+
+_TRIED: WeakKeyDictionary[Any, dict[str, Column]] = WeakKeyDictionary()
+"""What `evaluate` has built, by gateway and text: each takes a dozen calls to the JVM, and every
+batch of a table has the same. It is not resolved, and so belongs to no session."""
+_MOST_TRIED = 10_000
 
 _SPARK_TYPES: dict[str, T.DataType] = {
     "boolean": T.BooleanType(),
@@ -99,12 +107,17 @@ def build_analyser(session: SparkSession, table: str) -> Analyse:
 
 def evaluate(session: SparkSession, text: str) -> Column:
     """Return a struct with the value of an expression in VALUE; null where the expression fails."""
-    bridge = Bridge(session)
-    utils = bridge.get_statics(_EXPRESSION_UTILS)
-    value = F.struct(F.expr(text).alias(VALUE))
-    # What `try_cast` and its like are made of; Spark has no function that tries any expression.
-    tried = bridge.create_object(_TRY, utils.expression(value._jc))
-    return ClassicColumn(utils.column(tried))
+    known = _TRIED.setdefault(session.sparkContext._gateway, {})
+    if text not in known:
+        if len(known) >= _MOST_TRIED:
+            known.clear()
+        bridge = Bridge(session)
+        utils = bridge.get_statics(_EXPRESSION_UTILS)
+        value = F.struct(F.expr(text).alias(VALUE))
+        # What `try_cast` and its like are made of; Spark has no function that tries anything.
+        tried = bridge.create_object(_TRY, utils.expression(value._jc))
+        known[text] = ClassicColumn(utils.column(tried))
+    return known[text]
 
 
 def _has_star(bridge: Bridge, text: str) -> bool:
