@@ -8,7 +8,8 @@ import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table
 
-from icdc_testing.real_cluster.quick_start import NAMESPACE, Printed, QuickStart
+from icdc_testing.real_cluster import demo
+from icdc_testing.real_cluster.quick_start import NAMESPACE, QuickStart
 from icdc_testing.real_cluster.used import UsedCluster
 from icdc_testing.target import node_calls
 from icdc_testing.waiting import wait
@@ -103,7 +104,7 @@ def test_the_quick_start_is_walked_from_its_page_and_leaves_nothing(
     cluster: UsedCluster, walk: QuickStart, record_property: Callable[[str, object], None]
 ) -> None:
     *steps, deletion = walk.steps
-    shown: list[Printed] = [printed for step in steps for printed in walk.take(step)]
+    shown = demo.show_steps(walk, steps)
     require_following(cluster)
     walk.take(deletion)
     wait.wait_until(walk.is_removed, "nothing is left")

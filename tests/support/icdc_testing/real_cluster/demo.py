@@ -15,7 +15,7 @@ from icdc_api.errors import IcdcError
 from icdc_testing.kube.api_server import GIVEN
 from icdc_testing.real_cluster import command, used
 from icdc_testing.real_cluster.host.layout import ClusterPaths
-from icdc_testing.real_cluster.quick_start import NAME, NAMESPACE, PageStep, QuickStart
+from icdc_testing.real_cluster.quick_start import NAME, NAMESPACE, PageStep, Printed, QuickStart
 from icdc_testing.real_cluster.used import CLUSTER, UsedCluster
 from icdc_testing.waiting import wait
 
@@ -61,23 +61,27 @@ def _play(options: argparse.Namespace, *, down: str) -> None:
         walk = QuickStart(cluster, Path(folder))
         walk.clean()
         if options.keep:
-            _walk(walk, walk.steps[:-1])
+            show_steps(walk, walk.steps[:-1])
             _print_farewell(cluster, down)
             return
         try:
-            _walk(walk, walk.steps)
+            show_steps(walk, walk.steps)
             wait.wait_until(walk.is_removed, "nothing is left")
         finally:
             walk.clean()
 
 
-def _walk(walk: QuickStart, steps: Sequence[PageStep]) -> None:
+def show_steps(walk: QuickStart, steps: Sequence[PageStep]) -> list[Printed]:
+    """Take the steps, say how long each took, and print and return what the page shows."""
+    shown = []
     for step in steps:
-        sys.stdout.write(f"{step.title}\n")
+        sys.stdout.write(f"\n{step.title}\n")
         sys.stdout.flush()
-        shown = walk.take(step)
-        sys.stdout.write("".join(f"\n{part.printed}\n" for part in shown))
-        sys.stdout.write(f"  {walk.seconds[step.title]:.0f} s\n")
+        printed = walk.take(step)
+        sys.stdout.write("".join(f"\n{part.printed}" for part in printed))
+        sys.stdout.write(f"[{walk.seconds[step.title]:.0f} s]\n")
+        shown += printed
+    return shown
 
 
 def _print_farewell(cluster: UsedCluster, down: str) -> None:
