@@ -218,7 +218,11 @@ class DeadLetterWriter:
         which = f"document {shown} ({last.answer.reason if is_ours else last.answer.kind})"
         if target.dead_letter_policy is DeadLetterPolicy.STOP:
             who = f"{target.table} cannot make" if is_ours else f"Index {target.index!r} refused"
-            raise DeadLetterLimit(f"{who} {which}, and deadLetters.policy is Stop.")
+            cause = "the field" if is_ours else "the mapping"
+            raise DeadLetterLimit(
+                f"{who} {which}, and deadLetters.policy is Stop. Correct the row or {cause}, or "
+                "set the policy to Index."
+            )
         if total > target.max_dead_letters:
             raise DeadLetterLimit(
                 f"Index {target.index!r} refused more rows than deadLetters.maxRows "

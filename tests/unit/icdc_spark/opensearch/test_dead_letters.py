@@ -59,12 +59,14 @@ def test_a_reason_is_shown_up_to_where_it_quotes_a_value(reason: str, shown: str
         (
             ItemAnswer(400, FIELD_FAILED, "the expression of the field `a` fails on this row"),
             'shop.orders cannot make document "1" (the expression of the field `a` fails on this '
-            "row), and deadLetters.policy is Stop.",
+            "row), and deadLetters.policy is Stop. Correct the row or the field, or set the policy "
+            "to Index.",
         ),
         (
             ItemAnswer(400, "mapper_parsing_exception", "found secret"),
             "Index 'orders-000001' refused document \"1\" (mapper_parsing_exception), and "
-            "deadLetters.policy is Stop.",
+            "deadLetters.policy is Stop. Correct the row or the mapping, or set the policy to "
+            "Index.",
         ),
     ],
 )
