@@ -3,11 +3,11 @@
 from collections.abc import Collection
 
 from icdc_spark.opensearch.client.connection import Client
-from icdc_spark.opensearch.client.target_errors import repeats
+from icdc_spark.opensearch.client.target_errors import repeat_passing
 from icdc_spark.opensearch.client.tasks import NODE_SECONDS
 
 
-@repeats
+@repeat_passing
 def read_processes(client: Client, nodes: Collection[str] = ()) -> dict[str, int]:
     """Return the mark of the process of each node in the cluster, by the node's id.
 

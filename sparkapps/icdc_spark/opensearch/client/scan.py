@@ -19,7 +19,7 @@ from icdc_spark.opensearch.client.shards import require_all_shards
 from icdc_spark.opensearch.client.target_errors import (
     from_status,
     parse_error_type,
-    repeats,
+    repeat_passing,
     translate_errors,
 )
 
@@ -64,7 +64,7 @@ class ScannedDocument:
     """The same, parsed."""
 
 
-@repeats
+@repeat_passing
 def open_scan(client: Client, index: str, slices: int, left_out: Iterable[str] = ()) -> Scan:
     """Open a scan of all documents that are visible now (refresh first), in about `slices` slices.
 
@@ -85,7 +85,7 @@ def open_scan(client: Client, index: str, slices: int, left_out: Iterable[str] =
     return Scan(client.connection, opened["pit_id"], max(slices, shards), shards, names)
 
 
-@repeats
+@repeat_passing
 def close_scan(client: Client, scan: Scan) -> None:
     """Free the point in time in OpenSearch; one that has expired already is fine."""
     client.delete_pit(body={"pit_id": [scan.point_in_time]}, params={"ignore": 404})

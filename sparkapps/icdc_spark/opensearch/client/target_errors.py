@@ -94,25 +94,27 @@ def translate_errors(connection: Connection) -> Iterator[None]:
         raise translate(error, connection) from error
 
 
-def maps_errors(
+def map_errors(
     function: Callable[Concatenate[Client, P], R],
 ) -> Callable[Concatenate[Client, P], R]:
     """Decorate a function whose first argument is the client that it speaks through."""
 
     @wraps(function)
-    def map_errors(client: Client, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def call_mapped(client: Client, /, *args: P.args, **kwargs: P.kwargs) -> R:
         with translate_errors(client.connection):
             return function(client, *args, **kwargs)
 
-    return map_errors
+    return call_mapped
 
 
-def repeats(function: Callable[Concatenate[Client, P], R]) -> Callable[Concatenate[Client, P], R]:
-    """Decorate like `maps_errors`, and repeat the call after a passing error.
+def repeat_passing(
+    function: Callable[Concatenate[Client, P], R],
+) -> Callable[Concatenate[Client, P], R]:
+    """Decorate like `map_errors`, and repeat the call after a passing error.
 
     Only for calls that do no harm when they are made twice.
     """
-    call = maps_errors(function)
+    call = map_errors(function)
 
     @wraps(function)
     def repeat(client: Client, /, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from icdc_api.errors import TargetUnavailable
 from icdc_spark.opensearch.client.connection import Client
-from icdc_spark.opensearch.client.target_errors import repeats
+from icdc_spark.opensearch.client.target_errors import repeat_passing
 
 POLL_SECONDS = 0.25
 EMPTY_SECONDS = 1.0
@@ -84,7 +84,7 @@ def wait_until_quiet(
         time.sleep(POLL_SECONDS)
 
 
-@repeats
+@repeat_passing
 def _ask(client: Client) -> tuple[list[str], frozenset[str]]:
     """Return the tags of all bulk tasks, and the ids of the nodes.
 

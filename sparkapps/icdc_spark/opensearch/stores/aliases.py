@@ -11,7 +11,7 @@ from opensearchpy.exceptions import NotFoundError, RequestError
 
 from icdc_api.errors import AliasTaken, TargetInvalid, TargetUnavailable
 from icdc_spark.opensearch.client.connection import Client
-from icdc_spark.opensearch.client.target_errors import parse_error_type, repeats
+from icdc_spark.opensearch.client.target_errors import parse_error_type, repeat_passing
 from icdc_spark.opensearch.stores.indices import Ownership, PhysicalIndex, read_ownership, read_uuid
 
 Pointing = Mapping[str, Mapping[str, Any]]
@@ -19,7 +19,7 @@ Pointing = Mapping[str, Mapping[str, Any]]
 _CARRIED = ("filter", "index_routing", "search_routing", "is_hidden")
 
 
-@repeats
+@repeat_passing
 def list_current_indices(client: Client, alias: str) -> list[str]:
     """Return the indices that the alias points to; none if there is no such alias."""
     return sorted(_read_pointing(client, alias))
@@ -37,7 +37,7 @@ def _read_pointing(client: Client, alias: str) -> Pointing:
     return {index: body["aliases"][alias] for index, body in answer.items()}
 
 
-@repeats
+@repeat_passing
 def check_free(
     client: Client, owner: Ownership, *, recorded: Collection[PhysicalIndex] = ()
 ) -> list[str]:
@@ -78,7 +78,7 @@ def _require_ours(
             )
 
 
-@repeats
+@repeat_passing
 def find_problem(client: Client, alias: str, index: str) -> str | None:
     """Return what is wrong if the alias does not point to `index` alone; None where nothing is."""
     return _find_problem(alias, index, _read_pointing(client, alias))
@@ -91,7 +91,7 @@ def _find_problem(alias: str, index: str, pointing: Pointing) -> str | None:
     return f"Alias {alias!r} pointed to {where}" if pointing else f"Alias {alias!r} was missing"
 
 
-@repeats
+@repeat_passing
 def restore(
     client: Client,
     owner: Ownership,
@@ -119,7 +119,7 @@ def restore(
     return problem
 
 
-@repeats
+@repeat_passing
 def move_alias(
     client: Client,
     owner: Ownership,

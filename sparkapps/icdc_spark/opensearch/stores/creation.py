@@ -12,7 +12,7 @@ from icdc_api.errors import TargetInvalid
 from icdc_api.spec.indices.index_settings import GC_DELETES, find_harmful
 from icdc_spark.opensearch.client.acknowledgements import require_acknowledged
 from icdc_spark.opensearch.client.connection import Client
-from icdc_spark.opensearch.client.target_errors import repeats
+from icdc_spark.opensearch.client.target_errors import repeat_passing
 
 FIXED_SETTINGS = {
     "index.default_pipeline": "_none",
@@ -71,7 +71,7 @@ def create_index(
     return created
 
 
-@repeats
+@repeat_passing
 def check_settings(client: Client, name: str) -> None:
     """Raise TargetInvalid where settings that somebody changed later break the index's promise."""
     problems = [

@@ -17,7 +17,7 @@ from icdc_api.errors import AliasTaken, TargetUnavailable
 from icdc_api.job.answers import DeadLetterEntry
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.shards import require_all_shards
-from icdc_spark.opensearch.client.target_errors import parse_error_type, repeats
+from icdc_spark.opensearch.client.target_errors import parse_error_type, repeat_passing
 from icdc_spark.opensearch.stores import indices
 from icdc_spark.opensearch.stores.creation import create_index
 from icdc_spark.opensearch.stores.indices import Ownership, read_ownership, with_ownership
@@ -93,7 +93,7 @@ def build_entry(document_id: str, document: bytes, answer: ItemAnswer, origin: O
     return build_index_entry(document_id, origin.version, json.dumps(content).encode())
 
 
-@repeats
+@repeat_passing
 def ensure_index(client: Client, owner: Ownership) -> None:
     """Create the index if it is missing; AliasTaken if one of that name is not ours."""
     name = naming.name_dead_letters_index(owner.alias)
@@ -112,7 +112,7 @@ def ensure_index(client: Client, owner: Ownership) -> None:
         _check_owner(client, owner, error)
 
 
-@repeats
+@repeat_passing
 def list_ids(client: Client, owner: Ownership) -> frozenset[str]:
     """Return the ids that have a dead letter now; bounded by the pipeline's deadLetters.maxRows."""
     if not _refresh_ours(client, owner):
@@ -130,7 +130,7 @@ def list_ids(client: Client, owner: Ownership) -> frozenset[str]:
         query["search_after"] = hits[-1]["sort"]
 
 
-@repeats
+@repeat_passing
 def read_stored(
     client: Client, alias: str, ids: Sequence[str]
 ) -> dict[str, StoredDeadLetter | None]:
@@ -152,7 +152,7 @@ def read_stored(
     return stored
 
 
-@repeats
+@repeat_passing
 def list_newest(
     client: Client, owner: Ownership, *, ids: Sequence[str] | None, size: int, documents: bool
 ) -> list[DeadLetterEntry]:
@@ -180,7 +180,7 @@ def list_newest(
     return dead_letters
 
 
-@repeats
+@repeat_passing
 def count(client: Client, owner: Ownership, *, ordinal: int | None = None) -> int:
     """Return the number of dead letters now, of one batch or of all."""
     if not _refresh_ours(client, owner):
@@ -191,7 +191,7 @@ def count(client: Client, owner: Ownership, *, ordinal: int | None = None) -> in
     return int(counted["count"])
 
 
-@repeats
+@repeat_passing
 def read_last_ordinal(client: Client, owner: Ownership) -> int:
     """Return the greatest ordinal of a batch that a dead letter is from; 0 where there is none."""
     if not _refresh_ours(client, owner):
@@ -205,7 +205,7 @@ def read_last_ordinal(client: Client, owner: Ownership) -> int:
     return int(answer["aggregations"]["last"]["value"] or 0)
 
 
-@repeats
+@repeat_passing
 def purge_older(client: Client, owner: Ownership, ordinal: int) -> int:
     """Remove dead letters of batches before `ordinal`, which an export has made untrue.
 
@@ -216,7 +216,7 @@ def purge_older(client: Client, owner: Ownership, ordinal: int) -> int:
     return _delete(client, owner, {"range": {"ordinal": {"lt": ordinal}}})
 
 
-@repeats
+@repeat_passing
 def purge_written(client: Client, owner: Ownership, index: str) -> int:
     """Remove dead letters of rows that have a document in `index`; return their number.
 
@@ -249,7 +249,7 @@ def _delete(client: Client, owner: Ownership, query: Mapping[str, Any]) -> int:
     return int(answer["deleted"])
 
 
-@repeats
+@repeat_passing
 def drop(client: Client, owner: Ownership) -> bool | None:
     """Delete the index; None when there is none, False when it is not ours and stays."""
     name = naming.name_dead_letters_index(owner.alias)

@@ -22,7 +22,7 @@ from opensearchpy.exceptions import NotFoundError
 from icdc_api.errors import Gap, TargetUnavailable
 from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.client.connection import Client
-from icdc_spark.opensearch.client.target_errors import repeats
+from icdc_spark.opensearch.client.target_errors import repeat_passing
 from icdc_spark.opensearch.stores.indices import confirm_missing
 from icdc_spark.protocol.state_parts import RetainedIndex, Shards
 
@@ -57,7 +57,7 @@ class Identity:
     """The ids of the nodes that have the primaries, in the order of the shards."""
 
 
-@repeats
+@repeat_passing
 def identify(client: Client, index: str) -> Identity | None:
     """Read UUID, histories and sequence numbers in one request; None if no index has that name.
 
@@ -81,7 +81,7 @@ def identify(client: Client, index: str) -> Identity | None:
     return Identity(str(body["uuid"]), shards, store, _list_primary_nodes(copies))
 
 
-@repeats
+@repeat_passing
 def read_store_history(client: Client) -> str:
     """Return the `store_history` of `Identity`."""
     stats = _read_stats(client, STATE_INDEX)

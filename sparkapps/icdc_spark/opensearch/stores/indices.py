@@ -18,7 +18,7 @@ from icdc_api.spec.indices.index_settings import GC_DELETES, flatten_settings
 from icdc_spark.opensearch.client.acknowledgements import require_acknowledged
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.shards import require_all_shards
-from icdc_spark.opensearch.client.target_errors import maps_errors, parse_error_type, repeats
+from icdc_spark.opensearch.client.target_errors import map_errors, parse_error_type, repeat_passing
 from icdc_spark.opensearch.stores.creation import create_index
 
 META_KEY = "icdc"
@@ -70,7 +70,7 @@ def read_ownership(mapping: Mapping[str, Any]) -> Ownership | None:
     return Ownership(pipeline=str(mine["pipeline"]), alias=str(mine["alias"]))
 
 
-@maps_errors
+@map_errors
 def list_indices(client: Client, alias: str) -> dict[str, Ownership | None]:
     """Return every index that is named like a physical index of `alias`, with its owner."""
     mappings = client.indices.get_mapping(
@@ -96,7 +96,7 @@ def _list_taken_names(client: Client, alias: str) -> set[str]:
     return {*list_indices(client, alias), *physical}
 
 
-@maps_errors
+@map_errors
 def create(
     client: Client,
     owner: Ownership,
@@ -124,7 +124,7 @@ def create(
     return PhysicalIndex(name, created.uuid)
 
 
-@repeats
+@repeat_passing
 def read_uuid(client: Client, index: str) -> str:
     """Return the UUID of an index; Gap if none has that name (an alias is not an index)."""
     return _read_uuid(client, index)
@@ -163,7 +163,7 @@ def confirm_missing(client: Client, index: str) -> None:
     )
 
 
-@repeats
+@repeat_passing
 def finish_export(client: Client, index: str, index_settings: Mapping[str, Any]) -> int:
     """Put the user's refresh and replicas in force, refresh, and return the number of documents.
 
@@ -196,7 +196,7 @@ def finish_export(client: Client, index: str, index_settings: Mapping[str, Any])
     return _refresh_and_count(client, index)
 
 
-@repeats
+@repeat_passing
 def refresh_and_count(client: Client, index: str) -> int:
     """Return the number of documents in the index, after making all of them visible."""
     return _refresh_and_count(client, index)
@@ -213,7 +213,7 @@ def _refresh_and_count(client: Client, index: str) -> int:
     return int(counted["count"])
 
 
-@repeats
+@repeat_passing
 def read_mapping(client: Client, index: str) -> dict[str, Any]:
     """Return the mapping as the server has it; Gap if the index does not exist."""
     try:
@@ -224,7 +224,7 @@ def read_mapping(client: Client, index: str) -> dict[str, Any]:
     return dict(mappings[index]["mappings"])
 
 
-@repeats
+@repeat_passing
 def extend_mapping(
     client: Client,
     index: str,
@@ -252,13 +252,13 @@ def extend_mapping(
         ) from error
 
 
-@repeats
+@repeat_passing
 def delete(client: Client, index: str) -> None:
     """Delete an index; one that does not exist is fine."""
     client.indices.delete(index=index, params={"ignore": 404})
 
 
-@maps_errors
+@map_errors
 def drop_orphans(
     client: Client, owner: Ownership, *, keep: frozenset[str], below: int
 ) -> list[str]:

@@ -21,7 +21,7 @@ from opensearchpy.exceptions import NotFoundError
 
 from icdc_api.spec.indices.ingest_pipeline import IngestPipeline
 from icdc_spark.opensearch.client.connection import Client, Connection, open_client
-from icdc_spark.opensearch.client.target_errors import repeats
+from icdc_spark.opensearch.client.target_errors import repeat_passing
 from icdc_spark.opensearch.wire.canonical import parse_canonical
 from icdc_spark.opensearch.wire.pipeline_faults import build_pipeline_fault
 
@@ -72,7 +72,7 @@ class ReadBack:
             return self._client
 
 
-@repeats
+@repeat_passing
 def _get(client: Client, index: str, document_id: str, routing: str | None) -> Any:
     """Return the document as it was written last, searchable or not; None where there is none."""
     params = {"routing": routing} if routing else {}
@@ -85,7 +85,7 @@ def _get(client: Client, index: str, document_id: str, routing: str | None) -> A
         raise
 
 
-@repeats
+@repeat_passing
 def _find_shown(client: Client, index: str, document_id: str) -> bool:
     """Return whether a search of all shards finds a document of this id."""
     # A search finds refreshed documents only, and this one was written just now.
