@@ -21,7 +21,7 @@ BY_FILE := --dist loadfile --no-loadscope-reorder
 PARALLEL := -n $(WORKERS) $(BY_FILE)
 # Not side by side, which would measure what they take from each other.
 BENCHMARKS := cli idle planning file-counts changelog fields latency lingering encryption memory tables \
-  isolation partitions sink verify operator
+  isolation partitions sink export verify operator
 # Helm packs nothing from outside of a chart's folder, so the chart has a copy of the CRD.
 CHART_CRD := charts/iceberg-cdc-operator/files/icebergcdcpipelines.icebergcdc.dev.yaml
 # Tools that write the pages in docs/reference, and docs/compatibility.md.
@@ -46,7 +46,7 @@ CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.real_cluster.c
 .PHONY: help setup check lint types layers sizes words prose shape rooms crds crds-check charts \
         charts-check docs-check lock guards guard-table words-page reference site pod-template images images-check images-parts release test test-unit test-api test-spark test-cluster cluster-up cluster-down \
         soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index soak-release bench bench-operator bench-cli bench-planning bench-file-counts bench-idle bench-changelog bench-fields \
-        bench-encryption bench-latency bench-lingering bench-isolation bench-memory bench-partitions bench-sink bench-tables bench-verify demo cluster-demo clean caches clean-caches
+        bench-encryption bench-export bench-latency bench-lingering bench-isolation bench-memory bench-partitions bench-sink bench-tables bench-verify demo cluster-demo clean caches clean-caches
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
@@ -230,6 +230,9 @@ bench-partitions: setup ## an export of 1 M rows, 200 columns, 10,526 partitions
 
 bench-sink: setup ## the sink beside prebuilt requests and opensearch-py, three shapes: a quarter of an hour; ARGS='--table'
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_sink.py $(ARGS)
+
+bench-export: setup ## whole exports of ten layouts of 2 M rows, beside a plain Spark job: an hour; ARGS='--rows N --table'
+	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_export.py $(ARGS)
 
 bench-verify: setup ## the proof that an index of 1 M documents equals its table: ten minutes; ARGS='--documents N --table'
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_verify.py $(ARGS)
