@@ -20,7 +20,7 @@ HISTORIES ?= 1000
 BY_FILE := --dist loadfile --no-loadscope-reorder
 PARALLEL := -n $(WORKERS) $(BY_FILE)
 # Not side by side, which would measure what they take from each other.
-BENCHMARKS := cli idle planning file-counts changelog fields latency lingering encryption memory tables \
+BENCHMARKS := cli idle planning file-counts changelog fields latency lingering cold encryption memory tables \
   isolation partitions sink export verify operator
 # Helm packs nothing from outside of a chart's folder, so the chart has a copy of the CRD.
 CHART_CRD := charts/iceberg-cdc-operator/files/icebergcdcpipelines.icebergcdc.dev.yaml
@@ -46,7 +46,7 @@ CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.real_cluster.c
 .PHONY: help setup check lint types layers sizes words prose shape rooms crds crds-check charts \
         charts-check docs-check lock guards guard-table words-page reference site pod-template images images-check images-parts release test test-unit test-api test-spark test-cluster cluster-up cluster-down \
         soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index soak-release bench bench-operator bench-cli bench-planning bench-file-counts bench-idle bench-changelog bench-fields \
-        bench-encryption bench-export bench-latency bench-lingering bench-isolation bench-memory bench-partitions bench-sink bench-tables bench-verify demo cluster-demo clean caches clean-caches
+        bench-encryption bench-export bench-latency bench-lingering bench-cold bench-isolation bench-memory bench-partitions bench-sink bench-tables bench-verify demo cluster-demo clean caches clean-caches
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
@@ -218,6 +218,9 @@ bench-latency: setup ## from a small commit to the index, 1 M rows: ten minutes;
 
 bench-lingering: setup ## how soon a run that lingers applies commits, beside a start for each: ten minutes; ARGS='--table'
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_lingering.py $(ARGS)
+
+bench-cold: setup ## one commit where a run is started for it: CPU by parts; four minutes; ARGS='--java-options=… --table'
+	@PYTHONPATH=tests/support $(BIN)/python -W ignore tests/bench/bench_cold.py $(ARGS)
 
 bench-tables: setup ## one run of 1, 8 and 32 tables: memory, threads, files; six minutes; ARGS='--tables N --table'
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_tables.py $(ARGS)
