@@ -14,12 +14,10 @@ counted: it fills the caches of files.
 """
 
 import argparse
-import json
 import os
 import re
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 import venv
@@ -29,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from icdc_api.crd import generator
-from icdc_testing.bench.machine import describe_machine, format_runs
+from icdc_testing.bench.machine import describe_machine, print_runs
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.stored_pipelines import Pipelines, make_minimal
 
@@ -64,9 +62,7 @@ def main() -> int:
         **describe_machine("pydantic", "urllib3"),
         "runs": runs,
     }
-    sys.stdout.write(
-        (format_runs(result) if options.table else json.dumps(result, indent=1)) + "\n"
-    )
+    print_runs(result, as_table=options.table)
     slow = next(run for run in runs if run["program"] == ICDC)["seconds"] > MAX_SECONDS
     return 1 if slow or megabytes > MAX_MEGABYTES else 0
 

@@ -27,7 +27,7 @@ from cpu_parts import PARTS, CpuParts
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_testing.bench.changelog import CATALOG, start_session
 from icdc_testing.bench.changelog_ranges import make_two_commits
-from icdc_testing.bench.machine import describe_machine, format_runs
+from icdc_testing.bench.machine import describe_machine, print_runs
 from icdc_testing.lake.lake import COPY_ON_WRITE, Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
@@ -101,9 +101,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="icdc-bench-") as folder:
         result = _measure(Path(folder), options)
-    sys.stdout.write(
-        (format_runs(result) if options.table else json.dumps(result, indent=1)) + "\n"
-    )
+    print_runs(result, as_table=options.table)
     return 0
 
 

@@ -24,7 +24,7 @@ from export_layouts import LAYOUTS, TABLE, create_table
 from icdc_cli.embedded.lake import LakeProcess, build_jdbc_catalog
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_testing.bench.cores import start_pinned_node
-from icdc_testing.bench.machine import describe_machine, format_runs
+from icdc_testing.bench.machine import describe_machine, print_runs
 from icdc_testing.bench.many_tables import FollowedTables
 from icdc_testing.bench.rates import MILLION
 from icdc_testing.bench.spending import settle_index
@@ -104,9 +104,7 @@ def main() -> int:
                 lake.run_sql(f"drop table lake.{TABLE} purge")
             about = {**describe_machine("pyspark", "opensearch-py"), "opensearch": node.version}
     result = {**about, "rows": options.rows, "heap": options.heap, "runs": runs}
-    sys.stdout.write(
-        (format_runs(result) if options.table else json.dumps(result, indent=1)) + "\n"
-    )
+    print_runs(result, as_table=options.table)
     return 0
 
 

@@ -9,9 +9,7 @@ files, and neither must Python. Prints one JSON object, or with `--table` Markdo
 
 import argparse
 import functools
-import json
 import resource
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -23,7 +21,7 @@ from pyspark.sql import SparkSession
 from icdc_spark.diff.change_plan import plan_changes
 from icdc_spark.iceberg.scan.planning import release_groups
 from icdc_spark.replication.export import plan
-from icdc_testing.bench.machine import describe_machine, format_runs
+from icdc_testing.bench.machine import describe_machine, print_runs
 from icdc_testing.bench.session import start_bench_session
 from icdc_testing.lake.metadata_table import MetadataTable
 from memory_peaks import MemoryMeter
@@ -67,9 +65,7 @@ def main() -> int:
         finally:
             session.stop()
     result = {**describe_machine("pyspark"), "heap": HEAP, "runs": runs}
-    sys.stdout.write(
-        (format_runs(result) if options.table else json.dumps(result, indent=1)) + "\n"
-    )
+    print_runs(result, as_table=options.table)
     return 0
 
 

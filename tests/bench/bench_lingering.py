@@ -11,7 +11,6 @@ Time runs from the end of the commit to the state document that says it is appli
 """
 
 import argparse
-import json
 import statistics
 import sys
 import tempfile
@@ -24,7 +23,7 @@ from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_cli.local import application
 from icdc_cli.local.runs import LocalRuns
 from icdc_testing.bench.changelog import CATALOG, start_session
-from icdc_testing.bench.machine import describe_machine, format_runs
+from icdc_testing.bench.machine import describe_machine, print_runs
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
@@ -101,9 +100,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="icdc-bench-") as folder:
         result = _measure(Path(folder), options)
-    sys.stdout.write(
-        (format_runs(result) if options.table else json.dumps(result, indent=1)) + "\n"
-    )
+    print_runs(result, as_table=options.table)
     return 0
 
 

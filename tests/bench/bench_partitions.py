@@ -10,7 +10,6 @@ all runs, with its 95 % confidence interval.
 """
 
 import argparse
-import json
 import statistics
 import sys
 import tempfile
@@ -21,7 +20,7 @@ from threading import Event
 
 from icdc_cli.embedded.lake import LakeProcess, build_jdbc_catalog
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
-from icdc_testing.bench.machine import describe_machine, format_runs
+from icdc_testing.bench.machine import describe_machine, print_runs
 from icdc_testing.bench.many_tables import FollowedTables, Taken
 from icdc_testing.bench.state_growth import measure_trend
 
@@ -60,9 +59,7 @@ def main() -> int:
         trend = measure_trend(*zip(*sampled, strict=True))
         growth = f"{trend.slope:.2f} +- {trend.margin:.2f}"
         result["heap MB for 1,000 further partitions"] = growth
-    sys.stdout.write(
-        (format_runs(result) if options.table else json.dumps(result, indent=1)) + "\n"
-    )
+    print_runs(result, as_table=options.table)
     return 0
 
 

@@ -11,7 +11,6 @@ batch each, beside the same tables in which nothing is wrong; with and without t
 """
 
 import argparse
-import json
 import sys
 import tempfile
 from dataclasses import asdict
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
-from icdc_testing.bench.machine import describe_machine, format_runs
+from icdc_testing.bench.machine import describe_machine, print_runs
 from icdc_testing.bench.many_tables import FollowedTables, make_tables
 from isolation import measure_isolation
 
@@ -40,8 +39,7 @@ def main() -> int:
         folder = Path(name)
         if options.faults:
             result = measure_isolation(folder, rows=options.changed, rounds=options.rounds)
-            text = format_runs(result) if options.table else json.dumps(result, indent=1)
-            sys.stdout.write(text + "\n")
+            print_runs(result, as_table=options.table)
             return 0
         catalog = make_tables(folder / "lake", max(options.tables), rows=options.rows)
         runs = []
@@ -49,8 +47,7 @@ def main() -> int:
             runs.append(_measure(folder / f"of-{count}", catalog, count, options))
             sys.stderr.write(f"{runs[-1]}\n")
     result = {**describe_machine("pyspark", "pyiceberg"), "rows": options.rows, "runs": runs}
-    text = format_runs(result) if options.table else json.dumps(result, indent=1)
-    sys.stdout.write(text + "\n")
+    print_runs(result, as_table=options.table)
     return 0
 
 

@@ -9,7 +9,6 @@ own count. OpenSearch has one core and the client has the other. Prints one JSON
 """
 
 import argparse
-import json
 import sys
 import tempfile
 from dataclasses import asdict
@@ -26,7 +25,7 @@ from icdc_testing.bench.changelog import CATALOG, start_session
 from icdc_testing.bench.changelog_ranges import create_table
 from icdc_testing.bench.cores import start_pinned_node
 from icdc_testing.bench.findings import IndexWrites, Judgement
-from icdc_testing.bench.machine import describe_machine, format_runs
+from icdc_testing.bench.machine import describe_machine, print_runs
 from icdc_testing.bench.rates import MILLION
 from icdc_testing.bench.spending import SpendingMeter
 from icdc_testing.lake.lake import COPY_ON_WRITE
@@ -57,9 +56,7 @@ def main() -> int:
                 spark.stop()
             about = {**describe_machine("pyspark"), "opensearch": node.version}
     result = {**about, "documents": options.documents, "heap": options.memory, "runs": proof.runs}
-    sys.stdout.write(
-        (format_runs(result) if options.table else json.dumps(result, indent=1)) + "\n"
-    )
+    print_runs(result, as_table=options.table)
     sys.stderr.write("".join(f"{problem}\n" for problem in problems))
     return 1 if problems else 0
 

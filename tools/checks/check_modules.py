@@ -32,9 +32,9 @@ def find_repeated_modules(paths: Iterable[str]) -> Iterator[str]:
         for package in PACKAGES:
             if f"{folder}/".startswith(f"{package}/") and not name.startswith("__"):
                 folders[package, name].append(folder)
-    for (package, name), found in folders.items():
-        if len(found) > 1:
-            yield f"{package}: {name} stands twice: in {' and in '.join(found)}"
+    for (package, name), holders in folders.items():
+        if len(holders) > 1:
+            yield f"{package}: {name} stands twice: in {' and in '.join(holders)}"
 
 
 def main() -> int:

@@ -64,8 +64,8 @@ def follow_names(wishes: DocumentWishes, named: Schema, schema: Schema) -> Docum
     """
 
     def follow(name: str) -> str:
-        found = named.find(name)
-        path = schema.find_path(found[-1].id) if found else None
+        column = named.find(name)
+        path = schema.find_path(column[-1].id) if column else None
         return ".".join(entry.name for entry in path) if path else name
 
     if named == schema:

@@ -11,6 +11,7 @@ from icdc_testing.kube import operator_process, rights
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import Pipelines
+from icdc_testing.lake.catalogs.head_lake import HeadLake
 from icdc_testing.operator.adapter.stepping import SteppedCluster
 from icdc_testing.waiting import wait
 
@@ -60,3 +61,12 @@ def person(kube: KubeApi, cluster: SteppedCluster, monkeypatch: pytest.MonkeyPat
         account = f"--serviceaccount={pipelines.namespace}:jane"
         pipelines.run_ok("create", "rolebinding", role, f"--role={role}", account)
     monkeypatch.setenv("KUBECONFIG", str(kube.write_kubeconfig_for(pipelines.namespace, "jane")))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[HeadLake]:
+    """A lake with the table `shop.orders`, which has no snapshot yet."""
+    made = HeadLake(tmp_path)
+    made.create()
+    yield made
+    made.close()

@@ -1,7 +1,6 @@
 """`icdc preview NAME` of a pipeline on a real API server, by a Spark on this host."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,14 +12,6 @@ from icdc_testing.operator.adapter.stepping import SteppedCluster
 from icdc_testing.tables.fields import derive, take
 
 pytestmark = pytest.mark.api
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Iterator[HeadLake]:
-    made = HeadLake(tmp_path)
-    made.create()
-    yield made
-    made.close()
 
 
 @pytest.mark.usefixtures("person")

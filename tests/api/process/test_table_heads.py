@@ -1,8 +1,7 @@
 """The whole operator and real Iceberg tables: runs come when a table has something new."""
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -23,14 +22,6 @@ POLLS = 5
 """Looks at the table's head that find nothing new."""
 
 Start = Callable[..., OperatorProcess]
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Iterator[HeadLake]:
-    made = HeadLake(tmp_path)
-    made.create()
-    yield made
-    made.close()
 
 
 def read_status(cluster: SteppedCluster) -> PipelineStatus:

@@ -39,8 +39,8 @@ _EXPRESSION_UTILS = "org.apache.spark.sql.classic.ExpressionUtils"
 _TRY = "org.apache.spark.sql.catalyst.expressions.TryEval"
 
 _TRIED: WeakKeyDictionary[Any, dict[str, Column]] = WeakKeyDictionary()
-"""What `evaluate` has built, by gateway and text: each takes a dozen calls to the JVM, and every
-batch of a table has the same. It is not resolved, and so belongs to no session."""
+"""What `evaluate` has built, by gateway and text, since every batch of a table has the same: twenty
+take 50 ms to build. It is not resolved, and so belongs to no session."""
 _MOST_TRIED = 10_000
 
 _SPARK_TYPES: dict[str, T.DataType] = {
@@ -107,17 +107,19 @@ def build_analyser(session: SparkSession, table: str) -> Analyse:
 
 def evaluate(session: SparkSession, text: str) -> Column:
     """Return a struct with the value of an expression in VALUE; null where the expression fails."""
-    known = _TRIED.setdefault(session.sparkContext._gateway, {})
-    if text not in known:
-        if len(known) >= _MOST_TRIED:
-            known.clear()
+    built = _TRIED.setdefault(session.sparkContext._gateway, {})
+    column = built.get(text)
+    if column is None:
+        # Tables of one run share it, and any of their threads may clear it.
+        if len(built) >= _MOST_TRIED:
+            built.clear()
         bridge = Bridge(session)
         utils = bridge.get_statics(_EXPRESSION_UTILS)
         value = F.struct(F.expr(text).alias(VALUE))
         # What `try_cast` and its like are made of; Spark has no function that tries anything.
         tried = bridge.create_object(_TRY, utils.expression(value._jc))
-        known[text] = ClassicColumn(utils.column(tried))
-    return known[text]
+        column = built[text] = ClassicColumn(utils.column(tried))
+    return column
 
 
 def _has_star(bridge: Bridge, text: str) -> bool:

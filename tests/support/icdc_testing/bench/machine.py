@@ -1,8 +1,10 @@
 """What a benchmark says of the machine and the versions that it ran on, and of its runs."""
 
 import importlib.metadata
+import json
 import os
 import platform
+import sys
 from typing import Any
 
 
@@ -14,6 +16,12 @@ def describe_machine(*packages: str) -> dict[str, Any]:
         "python": platform.python_version(),
         **{package: importlib.metadata.version(package) for package in packages},
     }
+
+
+def print_runs(result: dict[str, Any], *, as_table: bool) -> None:
+    """Print the result of a benchmark: by `format_runs`, or as one JSON object."""
+    text = format_runs(result) if as_table else json.dumps(result, indent=1)
+    sys.stdout.write(text + "\n")
 
 
 def format_runs(result: dict[str, Any]) -> str:
