@@ -93,6 +93,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if share:
         said = f"LEFT OUT: of the cases of each test marked sampled, all but a share of {share}"
         terminalreporter.section(said)
+    # pytest itself counts skipped tests, and says why only where it is asked to.
+    for reason, count in Counter(_list_reasons(terminalreporter)).items():
+        terminalreporter.section(f"LEFT OUT: {count} tests")
+        terminalreporter.write_line(reason)
     kills, seeds = _properties(terminalreporter, "kill"), _properties(terminalreporter, "seed")
     if kills:
         terminalreporter.section(f"{len(kills)} kills")
@@ -104,6 +108,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"measured {measured}")
     for seed, count in Counter(seeds).items():
         terminalreporter.write_line(f"seed {seed}: {count} random tests (ICDC_TEST_SEED={seed})")
+
+
+def _list_reasons(reporter: pytest.TerminalReporter) -> Iterator[str]:
+    """Yield for each skipped test why it was."""
+    for report in reporter.stats.get("skipped", []):
+        if isinstance(report.longrepr, tuple):
+            yield str(report.longrepr[2]).removeprefix("Skipped: ")
 
 
 def _properties(reporter: pytest.TerminalReporter, wanted: str) -> list[object]:

@@ -1,4 +1,4 @@
-"""Installs the Debian packages that building images and running the tests' cluster need.
+"""Installs the Debian packages that building images, tests and pictures of the pages need.
 
 What a user gains: `make images` and `make test-cluster` stay one command each for root on a fresh
 Debian, and name what is missing elsewhere, before a build of minutes and not in the middle of it.
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from icdc_api.errors import BadSpec, IcdcError, Submission
-from icdc_cli.embedded import programs
+from icdc_cli.embedded import jars, programs
 
 _INSTALL_SECONDS = 900
 """For one call of apt-get: a bound for a mirror that sends too slowly to end."""
@@ -34,10 +34,13 @@ def ensure(names: Sequence[str]) -> None:
             f"These Debian packages are missing: {' '.join(missing)}. Install them, or what your "
             "system has in their place, or run as root on Debian, where they are installed."
         )
-    sys.stderr.write(f"installing {' '.join(missing)}\n")
-    # Container images ship without package lists, and old lists name packages that were removed.
-    _run_apt_get("update", "--quiet")
-    _run_apt_get("install", "--quiet", "--yes", "--no-install-recommends", *missing)
+    # Tests that run side by side may ask at the same time, and a second apt-get fails at once.
+    with jars.hold_lock(jars.choose_cache_dir() / "programs" / ".host-packages.lock"):
+        sys.stderr.write(f"installing {' '.join(missing)}\n")
+        # Container images ship without package lists, and old lists name packages that were
+        # removed.
+        _run_apt_get("update", "--quiet")
+        _run_apt_get("install", "--quiet", "--yes", "--no-install-recommends", *missing)
 
 
 def _is_installed(name: str) -> bool:

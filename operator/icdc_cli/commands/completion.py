@@ -74,29 +74,43 @@ complete -F _icdc icdc
 """
 _ZSH = f"""\
 #compdef icdc
-# source <(icdc completion zsh), after compinit
+# source <(icdc completion zsh), after compinit; or the file _icdc in a folder of fpath
 _icdc() {{
-  local line
+  local line word ret=1
   local -a candidates
   while IFS= read -r line; do
     case $line in
-      :0) compset -P '--*='; _files ;;
+      :0) compset -P '--*='; _files && ret=0 ;;
       :*) ;;
-      *) candidates+=("${{${{line%%$'\\t'*}}//:/\\\\:}}:${{line#*$'\\t'}}") ;;
+      # A colon divides a candidate from its description, which not every one has.
+      *) word=${{${{line%%$'\\t'*}}//:/\\\\:}}
+         [[ $line != *$'\\t'* ]] || word+=:${{line#*$'\\t'}}
+         candidates+=("$word") ;;
     esac
-  done < <({PROGRAM} "${{(@)words[2,CURRENT]}}" 2>/dev/null)
-  (( $#candidates )) && _describe icdc candidates
+  done < <({PROGRAM} "${{(@Q)words[2,CURRENT-1]}}" "${{(Q)PREFIX}}" 2>/dev/null)
+  (( $#candidates )) && _describe icdc candidates && ret=0
+  return ret
 }}
-compdef _icdc icdc
+# In a folder of fpath all this is what the first Tab calls.
+if [[ $funcstack[1] == _icdc ]]; then _icdc "$@"; else compdef _icdc icdc; fi
 """
 _FISH = f"""\
 # icdc completion fish | source
 function __icdc_candidates
     set -l typed (commandline -opc) (commandline -ct)
-    {PROGRAM} $typed[2..-1] 2>/dev/null | string match --invert --regex '^:'
+    set -l answer ({PROGRAM} $typed[2..-1] 2>/dev/null)
+    if contains -- :0 $answer
+        # What fish offers to a command that it knows nothing of are files.
+        set -l option (string match --regex -- '^--[^=]+=' $typed[-1])
+        set -l path (string replace -- "$option" '' $typed[-1])
+        for file in (complete --do-complete "__icdc_files $path")
+            echo "$option$file"
+        end
+    else
+        string match --invert --regex '^:' -- $answer
+    end
 end
 complete -c icdc -f -a '(__icdc_candidates)'
-complete -c icdc -s f -l filename -rF
 """
 _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 

@@ -1,7 +1,5 @@
-"""What Tab offers, in shells and as a plugin of kubectl."""
+"""What Tab offers, as a plugin of kubectl; `test_shells` has what shells make of it."""
 
-import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -103,45 +101,3 @@ def test_whoever_presses_tab_reads_no_error_and_does_not_wait(
     monkeypatch.setattr(sys, "argv", [completion.PROGRAM, "status", ""])
     assert main.complete() == 0
     assert capsys.readouterr() == (":4\n", "")
-
-
-def test_bash_completes_words_that_it_divides_itself(
-    api: ApiStub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = tmp_path / "kubeconfig"
-    config.write_text(config.read_text().replace('"there"', '"arn:aws::eks=1"'), encoding="utf-8")
-    assert main.main(["completion", "bash"]) == 0
-    script = tmp_path / "script"
-    print_words = """icdc() { printf '%s ' "$@"; echo; } >>words"""
-    script.write_text(f"{capsys.readouterr().out}\n{print_words}\n", encoding="utf-8")
-    program = tmp_path / completion.PROGRAM
-    code = "from icdc_cli import main; main.complete()"
-    text = f"#!/bin/sh\nexec {sys.executable} -c '{code}' \"$@\"\n"
-    program.write_text(text, encoding="utf-8")
-    program.chmod(0o755)
-    # Of a terminal, because bash divides what is typed and replaces a part of it only there.
-    ours, theirs = os.openpty()
-    typed = "resync --mode=V", "status --context arn:aws::e"
-    os.write(ours, "".join(f"icdc {line}\t\n" for line in typed).encode() + b"exit\n")
-    subprocess.run(
-        ["bash", "--noprofile", "--rcfile", str(script), "-i"],
-        cwd=tmp_path,
-        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "INPUTRC": os.devnull},
-        stdin=theirs,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        timeout=60,
-    )
-    os.close(ours)
-    os.close(theirs)
-    assert (tmp_path / "words").read_text().splitlines() == [
-        "resync --mode=Verify ",
-        "status --context arn:aws::eks=1 ",
-    ]
-
-
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_call_the_same_program(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.main(["completion", shell]) == 0
-    assert f"{completion.PROGRAM} " in capsys.readouterr().out

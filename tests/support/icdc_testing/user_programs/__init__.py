@@ -1,0 +1,1 @@
+"""Programs of users that tests drive, such as shells. Installed where that is possible."""
