@@ -23,6 +23,8 @@ REFRESH_SECONDS = 10
 """Between two readings of a page that is open."""
 NONE = text_tables.NONE
 """A cell without a value."""
+_ZEROS = ("0", "0s")
+"""Cells that step back, so that the eye finds the others."""
 
 
 class Tone(StrEnum):
@@ -162,6 +164,7 @@ def _build_row(columns: Sequence[PageColumn], row: Sequence[Child]) -> list[Elem
 def _choose_class(column: PageColumn, cell: Child = None) -> str | None:
     # A card leaves out what has no value.
     chosen = [*(["number"] if column.is_number else []), *(["none"] if cell == NONE else [])]
+    chosen += ["zero"] if cell in _ZEROS else []
     return " ".join(chosen) or None
 
 
@@ -201,6 +204,12 @@ def format_number(value: int | None) -> str:
     return NONE if value is None else f"{value:,}"
 
 
+def build_alarm(count: int | None) -> Child:
+    """Return a number that should be 0, marked where it is not."""
+    text = format_number(count)
+    return make("b", text, class_=Tone.WARN.value) if count else text
+
+
 def format_millis(millis: int) -> str:
     """Return a duration of a batch: 840 ms, 2.4 s, or minutes."""
     if millis < 1000:
@@ -230,6 +239,7 @@ def build_advice(entry: Explanation, cure: Sequence[str]) -> tuple[Element | Non
 
 def build_page(frame: Frame, title: str, *body: Child, read: Child) -> Element:
     """Return the whole document. `read` says what was read, and when."""
+    refresh = None if frame.paused or frame.is_static else REFRESH_SECONDS
     return make(
         "html",
         make(
@@ -237,12 +247,9 @@ def build_page(frame: Frame, title: str, *body: Child, read: Child) -> Element:
             make("meta", charset="utf-8"),
             make("meta", name="viewport", content="width=device-width, initial-scale=1"),
             make("meta", name="color-scheme", content="light dark"),
-            # No script, so the page asks for itself anew; a paused one does not.
-            None
-            if frame.paused or frame.is_static
-            else make("meta", http_equiv="refresh", content=REFRESH_SECONDS),
             make("title", f"{title} · icdc"),
             make("style"),
+            *_build_refresh(refresh),
         ),
         make(
             "body",
@@ -255,7 +262,17 @@ def build_page(frame: Frame, title: str, *body: Child, read: Child) -> Element:
             make("footer", make("p", "Read-only, with your own permissions, on this host alone.")),
         ),
         lang="en",
+        data_refresh=refresh,
     )
+
+
+def _build_refresh(seconds: int | None) -> tuple[Element, ...]:
+    """Return what reads the page anew; nothing for a page that stays as it is."""
+    if seconds is None:
+        return ()
+    # Where no script runs the browser does it, which takes the focus and the selection with it.
+    reload = make("meta", http_equiv="refresh", content=seconds)
+    return make("script"), make("noscript", reload)
 
 
 def _build_navigation(frame: Frame) -> Element:

@@ -6,8 +6,8 @@ markup as text, so no caller can forget to escape.
     make("td", "a < b", class_="name")    <td class="name">a &lt; b</td>
     make("td", "<script>")                <td>&lt;script&gt;</td>
 
-The style sheet is the one text that goes into a page as it is; it is a file of this package, and no
-argument. Must know nothing of pipelines.
+The style sheet and the script go into a page as they are; they are files of this package, and no
+arguments. Must know nothing of pipelines.
 """
 
 from collections.abc import Iterator
@@ -20,8 +20,13 @@ from icdc_cli import terminal
 _VOID = frozenset({"br", "meta"})
 """Elements without an end tag."""
 
-STYLE = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
+_FOLDER = Path(__file__).parent
+STYLE = (_FOLDER / "style.css").read_text(encoding="utf-8")
 """What stands in each `style` element."""
+SCRIPT = (_FOLDER / "refresh.js").read_text(encoding="utf-8")
+"""What stands in each `script` element."""
+_RAW = {"style": STYLE, "script": SCRIPT}
+"""The content of elements that browsers do not read as HTML, by their tags."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +74,8 @@ def _render(child: Child) -> Iterator[str]:
     if isinstance(child, str):
         yield _escape(child)
         return
-    if child.tag == "style":
-        yield f"<style>{STYLE}</style>"
+    if child.tag in _RAW:
+        yield f"<{child.tag}>{_RAW[child.tag]}</{child.tag}>"
         return
     attributes = "".join(f' {name}="{_escape(value)}"' for name, value in child.attributes)
     yield f"<{child.tag}{attributes}>"

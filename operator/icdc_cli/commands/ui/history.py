@@ -218,7 +218,7 @@ def _build_run_row(frame: Frame, run: RunStatus) -> list[Child]:
     attempt = f", attempt {run.attempt}" if run.attempt > 1 else ""
     return [
         run.name,
-        f"{run.kind.value}{attempt}",
+        make("span", make("span", run.kind.value, class_="word"), attempt),
         cells.build_state(run.state.value, _choose_tone(run)),
         cells.build_age(run.started_at or run.planned_at, frame.now, after=" ago"),
         text_tables.format_duration(_measure(run)),

@@ -4,9 +4,9 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
-from icdc_api.status.pipeline_status import Phase, TableStatus
+from icdc_api.status.pipeline_status import Phase, TableState, TableStatus
 from icdc_cli import text_tables
-from icdc_cli.commands.ui import cells
+from icdc_cli.commands.ui import cells, needs
 from icdc_cli.commands.ui.cells import Frame, PageColumn, Tone
 from icdc_cli.commands.ui.elements import Child, Element, make
 from icdc_cli.commands.ui.readers import PageReading, ReadRefusal, SeenPipeline
@@ -160,6 +160,37 @@ def _count_dead_letters(pipeline: SeenPipeline) -> int | None:
     return sum(table.dead_letters for table in tables) if tables else None
 
 
+def _build_state(frame: Frame, pipeline: SeenPipeline) -> Element:
+    """Return the state and its cause, or how far it is: `Stalled Gap`, `Exporting 44%, 2m left`."""
+    state, more = choose_state(pipeline), None
+    if not pipeline.problem and pipeline.status.phase in (Phase.STALLED, Phase.RETRYING):
+        # The first one is the one to begin with; its page has all of them.
+        first = next(iter(needs.list_needs(pipeline)), None)
+        more = cells.build_word(frame, first.word) if first else None
+    elif pipeline.status.phase is Phase.EXPORTING:
+        more = make("span", _describe_exports(frame, pipeline.status.tables), class_="quiet")
+    return make("span", state, " ", more)
+
+
+def _describe_exports(frame: Frame, tables: tuple[TableStatus, ...]) -> str:
+    """Return how far the exports under way are, and when the last one ends, as far as is known."""
+    exports = [
+        table.export
+        for table in tables
+        if table.export is not None and table.state is TableState.EXPORTING
+    ]
+    total = sum(export.rows_total or 0 for export in exports)
+    # Of some of them alone it would say too much.
+    if not total or any(export.rows_total is None for export in exports):
+        return ""
+    # A table of which rows were added since has more of them than were counted.
+    parts = [f"{min(100, 100 * sum(export.rows for export in exports) // total)}%"]
+    ends = [export.estimated_end for export in exports if export.estimated_end is not None]
+    left = int((max(ends) - frame.now).total_seconds()) if len(ends) == len(exports) else 0
+    parts += [f"{text_tables.format_duration(left)} left"] if left > 0 else []
+    return ", ".join(parts)
+
+
 def _build_row(frame: Frame, pipeline: SeenPipeline) -> list[Child]:
     status, summary = pipeline.status, pipeline.status.summary
     href = frame.link("pipelines", pipeline.namespace, pipeline.name)
@@ -171,11 +202,13 @@ def _build_row(frame: Frame, pipeline: SeenPipeline) -> list[Child]:
             make("a", pipeline.name, href=href),
             class_="name",
         ),
-        choose_state(pipeline),
+        _build_state(frame, pipeline),
         summary.tables if summary and summary.tables else cells.NONE,
         cells.format_number(summary.snapshots_behind if summary else None),
         text_tables.format_duration(summary.lag_seconds if summary else None),
-        cells.format_number(_count_dead_letters(pipeline)),
+        cells.build_alarm(_count_dead_letters(pipeline)),
         build_proof(frame, status.tables),
-        cells.NONE if run is None else f"{run.kind.value}, {run.state.value}",
+        cells.NONE
+        if run is None
+        else make("span", f"{run.kind.value}, {run.state.value}", class_="word"),
     ]

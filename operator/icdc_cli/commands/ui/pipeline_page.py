@@ -95,9 +95,13 @@ def _explain_next_step(frame: Frame, pipeline: SeenPipeline) -> str:
         parsed = loading.parse_stored(pipeline.resource, source=source)
     except BadSpec:
         return ""  # SpecValid says so, or another version knows more fields
-    return explain_next.explain_next_step(
+    step = explain_next.explain_next_step(
         pipeline.resource, pipeline.status, parsed.spec, now=frame.now
     )
+    if step.startswith("stalled") and pipeline.status.next_attempt_time is None:
+        # Who, why and how is what the next section says, once and whole.
+        return "nothing, until somebody acts: see below"
+    return step
 
 
 def _describe_run(run: RunStatus) -> str:
@@ -203,7 +207,7 @@ def _build_table_row(frame: Frame, table: TableStatus) -> list[Child]:
         text_tables.format_duration(table.lag_seconds),
         cells.format_number(table.rows_upserted),
         cells.format_number(table.rows_deleted),
-        cells.format_number(table.dead_letters),
+        cells.build_alarm(table.dead_letters),
         make("div", overview.build_proof(frame, (table,)), _build_differences(table)),
     ]
 

@@ -1,4 +1,4 @@
-"""Serves the pages on loopback, to who has the token, and to nobody's script.
+"""Serves the pages on loopback, to who has the token, and to no script but their own.
 
 The page acts with a person's permissions, on a port that every process and every web page of this
 host can send requests to. So each request is checked, in this order, before anything is read:
@@ -19,7 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from icdc_api.errors import WhoActs
-from icdc_cli.commands.ui.elements import STYLE, make, render_document
+from icdc_cli.commands.ui.elements import SCRIPT, STYLE, make, render_document
 from icdc_cli.commands.ui.site import Page, PageSite
 
 HOST = "127.0.0.1"
@@ -29,9 +29,17 @@ REQUEST_SECONDS = 30
 
 _NAMES = ("127.0.0.1", "localhost")
 """Hosts in an address of this page, on whatever port: a tunnel may lead from another one."""
-_STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+
+
+def _hash(text: str) -> str:
+    """Return the text's name in a policy, which then allows this text inline and no other."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
 HEADERS = {
-    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; "
+    "Content-Security-Policy": f"default-src 'none'; style-src {_hash(STYLE)}; "
+    # The script reads this page anew, and nothing else.
+    f"script-src {_hash(SCRIPT)}; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Content-Type": "text/html; charset=utf-8",
     "X-Content-Type-Options": "nosniff",

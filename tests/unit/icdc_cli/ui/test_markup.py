@@ -129,7 +129,8 @@ def test_no_string_of_a_resource_becomes_markup() -> None:
     assert len(paths) > 40, paths
     for hostile, plain in zip(build_pages(HOSTILE, paths), build_pages(PLAIN, paths), strict=True):
         assert hostile.tree == plain.tree
-        assert "script" not in {tag for tag, *_ in hostile.tree}
+        # Ours, which no string of a resource is a part of.
+        assert [tag for tag, *_ in hostile.tree].count("script") == 1
         assert HOSTILE.partition("\x1b")[0] in hostile.text
         assert not {name for _, *names in hostile.tree for name in names if name.startswith("on")}
 

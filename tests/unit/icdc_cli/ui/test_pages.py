@@ -51,6 +51,46 @@ def test_what_needs_a_person_comes_first(
     assert positions == sorted(positions)
 
 
+def make_export(**fields: Any) -> TableStatus:
+    export = ExportProgress(chunks_total=8, **fields)
+    return TableStatus(name="shop.a", index="a", state="Exporting", export=export)
+
+
+@pytest.mark.parametrize(
+    ("phase", "tables", "shown"),
+    [
+        (Phase.STALLED, (make_stalled(TableReason.GAP),), "Stalled Gap"),
+        (Phase.RETRYING, (make_stalled(TableReason.THROTTLED),), "Retrying Throttled"),
+        (Phase.STREAMING, (make_caught_up(dead_letters=3),), "Streaming "),
+        (Phase.EXPORTING, (make_export(),), "Exporting "),
+        (Phase.EXPORTING, (make_export(rows=50, rows_total=200),), "Exporting 25%"),
+        (Phase.EXPORTING, (make_export(rows=9, rows_total=8),), "Exporting 100%"),
+        (
+            Phase.EXPORTING,
+            (make_export(rows=1, rows_total=2, estimated_end=NOW + timedelta(seconds=600)),),
+            "Exporting 50%, 10m left",
+        ),
+        (
+            Phase.EXPORTING,
+            (make_export(rows=1, rows_total=2, estimated_end=NOW - timedelta(seconds=1)),),
+            "Exporting 50%",
+        ),
+        # How much of both that is, and when both end, nobody knows.
+        (Phase.EXPORTING, (make_export(rows=1, rows_total=2), make_export()), "Exporting "),
+    ],
+)
+def test_a_state_has_its_cause_or_how_far_it_is_beside_it(
+    phase: Phase,
+    tables: tuple[TableStatus, ...],
+    shown: str,
+    make_pipeline: MakePipeline,
+    make_reading: MakeReading,
+) -> None:
+    reading = make_reading(make_pipeline(*tables, phase=phase))
+    row = render(overview.build_overview(FRAME, reading)).partition('data-label="State">')[2]
+    assert unescape(re.sub("<[^>]*>", "", row.partition("</td>")[0])) == shown
+
+
 def test_what_may_not_be_read_is_said_beside_the_rest(
     make_pipeline: MakePipeline, make_reading: MakeReading
 ) -> None:
@@ -112,7 +152,7 @@ def test_a_stall_has_its_meaning_who_acts_and_the_cure_with_names_filled_in(
     assert "The changes since the applied snapshot are lost." in text
     assert "Who acts: the author of the pipeline." in text
     assert "icdc resync shop -n sales --table shop.orders\n" in text
-    assert "Nextstalled: TableStalled" in text
+    assert "Nextnothing, until somebody acts: see below" in text
 
 
 @pytest.mark.parametrize(

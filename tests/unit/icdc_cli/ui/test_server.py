@@ -11,6 +11,7 @@ import pytest
 
 from icdc_api.status.table_parts import LastBatch
 from icdc_cli.commands.ui import server, site
+from icdc_cli.commands.ui.elements import SCRIPT
 from icdc_cli.commands.ui.readers import PageReading, ReadRefusal, SeenPipeline
 from icdc_cli.commands.ui.server import PageServer
 from icdc_cli.commands.ui.site import PageSite
@@ -143,11 +144,13 @@ def test_every_answer_has_a_policy_that_allows_our_style_and_nothing_else(
     answer, text = ask(port, path)
     policy = answer.headers["Content-Security-Policy"].split("; ")
     assert policy[0] == "default-src 'none'"
-    assert policy[1].startswith("style-src 'sha256-")
+    assert [rule.partition("-")[0] for rule in policy[1:3]] == ["style", "script"]
+    assert all(re.fullmatch(r"\w+-src 'sha256-\S+'", rule) for rule in policy[1:3])
+    assert policy[3] == "connect-src 'self'"
     assert {name: answer.headers[name] for name in server.HEADERS} == server.HEADERS
     # A style in an attribute would need unsafe-inline.
     assert " style=" not in text
-    assert "<script" not in text
+    assert text.replace(f"<script>{SCRIPT}</script>", "").count("<script") == 0
 
 
 def test_no_page_refers_to_anything_elsewhere(port: int) -> None:
@@ -160,8 +163,13 @@ def test_no_page_refers_to_anything_elsewhere(port: int) -> None:
 
 
 def test_a_page_refreshes_itself_unless_it_is_paused(port: int) -> None:
-    assert '<meta http-equiv="refresh" content="10">' in ask(port, f"/{TOKEN}/")[1]
-    assert "http-equiv" not in ask(port, f"/{TOKEN}/?pause")[1]
+    page = ask(port, f"/{TOKEN}/")[1]
+    assert '<noscript><meta http-equiv="refresh" content="10"></noscript>' in page
+    assert page.count("<script") == 1
+    assert ' data-refresh="10">' in page
+    page = ask(port, f"/{TOKEN}/?pause")[1]
+    assert "http-equiv" not in page
+    assert "<script" not in page
 
 
 def test_pages_that_are_asked_for_at_once_share_a_reading(port: int, reader: FixedReader) -> None:
