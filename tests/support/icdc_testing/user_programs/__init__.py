@@ -1,1 +1,1 @@
-"""Programs of users that tests drive, such as shells. Installed where that is possible."""
+"""Programs of users that tests drive: a browser and shells. Installed where that is possible."""
