@@ -42,9 +42,11 @@ RELEASE = $(call PROGRAMS,helm crane $(if $(call TYPED,SIGN_KEY),cosign)) \
   --registry "$(call TYPED,REGISTRY)" --sign-key "$(call TYPED,SIGN_KEY)"
 CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.real_cluster.command
 
+PICTURES := PYTHONPATH=tests/support:tools/images $(BIN)/python tools/generated/page_pictures.py
+
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes words prose shape rooms crds crds-check charts \
-        charts-check docs-check lock guards guard-table words-page reference site pod-template images images-check images-parts release test test-unit test-api test-spark test-cluster cluster-up cluster-down \
+        charts-check docs-check lock guards guard-table words-page pictures reference site pod-template images images-check images-parts release test test-unit test-api test-spark test-cluster cluster-up cluster-down \
         soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index soak-release bench bench-operator bench-cli bench-planning bench-file-counts bench-idle bench-changelog bench-fields \
         bench-encryption bench-export bench-latency bench-lingering bench-cold bench-isolation bench-memory bench-partitions bench-sink bench-tables bench-verify demo cluster-demo clean caches clean-caches
 
@@ -115,6 +117,7 @@ docs-check:
 	$(BIN)/python tools/generated/spark_properties.py --check
 	PYTHONPATH=tests/support $(BIN)/python tools/generated/guard_table.py --check
 	$(BIN)/python tools/generated/words_page.py --check
+	$(PICTURES) --check
 	@for page in $(REFERENCE); do PYTHONPATH=tests/support $(BIN)/python tools/generated/$$page.py --check || exit 1; done
 
 test: setup ## every test that CI runs, all levels that this host can; ICDC_REQUIRE_ALL=1: or fail
@@ -268,6 +271,9 @@ crds: setup ## regenerate the CRD from the models, and what charts and docs have
 
 guard-table: setup ## write the table of guards in docs/testing.md
 	PYTHONPATH=tests/support $(BIN)/python tools/generated/guard_table.py --write
+
+pictures: setup ## take the pictures of icdc ui in the README anew, with Chromium
+	$(PICTURES) --write
 
 words-page: setup ## write docs/words.md from the explanations of `icdc explain`
 	$(BIN)/python tools/generated/words_page.py --write

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-# Images, which begin with `!`, are shown by their own syntax and left out.
-LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+# Images too, which begin with `!`, or are elements where there are two of them.
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)|\b(?:src|srcset)=\"([^\"]+)\"")
 PAGES = ("*.md", "docs/**/*.md", "charts/*/README.md")
 HEADING = re.compile(r"^#+\s+(.*)$", re.MULTILINE)
 CODE = re.compile(r"`[^`\n]*`")
@@ -33,7 +33,8 @@ def list_anchors(text: str) -> set[str]:
 def find_broken_links(page: Path) -> Iterator[str]:
     """Yield a sentence for each link of the page to a file or heading that does not exist."""
     # Without code, in which a pattern may look like a link.
-    for target in LINK.findall(CODE.sub("", page.read_text(encoding="utf-8"))):
+    for link, asset in LINK.findall(CODE.sub("", page.read_text(encoding="utf-8"))):
+        target = link or asset
         if re.match(r"[a-z]+:", target):
             continue  # Another site, or mailto:
         # `#anchor` alone is a heading of this page.

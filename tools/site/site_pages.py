@@ -7,6 +7,7 @@ from what the site's renderer takes, and each is changed while the site is built
 |---|---|
 | `[code](../crds/icdc_api)` | `SOURCE/crds/icdc_api`; without a SOURCE, `code` and no link |
 | `[README](../README.md)` | the first page; `PAGES` has all that lie outside of docs/ |
+| `<img src="docs/a.png">` in the README | `<img src="a.png">` |
 | a list or table right below a paragraph | with an empty line between them |
 | a line in a list is indented by two blanks | by four |
 | a bar in code in a table is escaped | it stands alone |
@@ -36,6 +37,8 @@ _CODE = r"(?P<code>(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))"
 _LINK = r"(?P<image>!?)\[(?P<text>(?:[^\[\]`]|`[^`]*`|\[\])*)\]\((?P<target>[^)\s]+)\)"
 # Code comes first, so that a link that it shows stays as it is.
 _CODE_OR_LINK = re.compile(f"{_CODE}|{_LINK}", re.DOTALL)
+# In a picture of two schemes, for which Markdown has no form.
+_ASSET = re.compile(r"\b(?P<name>src|srcset)=\"(?P<target>[^\"]+)\"")
 _FENCE = re.compile(r"^ *(```+)", re.MULTILINE)
 _ITEM = re.compile(r" *(?:[-*]|\d+\.) ")
 
@@ -53,6 +56,7 @@ def convert_page(text: str, *, path: str, source: str = "") -> str:
             parts.append(re.sub(r"\A( *```+\w+) .*", r"\1", _indent_block(part)))
         else:
             linked = _CODE_OR_LINK.sub(lambda match: _convert_link(match, path, source), part)
+            linked = _ASSET.sub(lambda match: _convert_asset(match, path), linked)
             parts.append(_separate(_indent(linked)))
     return "".join(parts)
 
@@ -82,14 +86,26 @@ def _convert_link(match: re.Match[str], path: str, source: str) -> str:
     target = match["target"]
     if match["code"] or target.startswith("#") or re.match(r"[a-z]+:", target):
         return match[0]
-    file, _, anchor = target.partition("#")
-    file = posixpath.normpath(posixpath.join(posixpath.dirname(path), file))
+    name, _, anchor = target.partition("#")
+    file, on_site = _find_file(name, path)
+    if on_site is None:
+        return f"[{match['text']}]({source}/{file})" if source else match["text"]
+    return f"{match['image']}[{match['text']}]({on_site}{f'#{anchor}' if anchor else ''})"
+
+
+def _convert_asset(match: re.Match[str], path: str) -> str:
+    _, on_site = _find_file(match["target"], path)
+    return f'{match["name"]}="{on_site or match["target"]}"'
+
+
+def _find_file(name: str, path: str) -> tuple[str, str | None]:
+    """Return the file that `name` is on the page at `path`, and where it is from that page on."""
+    file = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
     on_site = locate_page(file)
     if on_site is None or not (ROOT / file).is_file():
-        return f"[{match['text']}]({source}/{file})" if source else match["text"]
+        return file, None
     here = posixpath.dirname(locate_page(path) or "")
-    target = posixpath.relpath(on_site, here or ".") + (f"#{anchor}" if anchor else "")
-    return f"{match['image']}[{match['text']}]({target})"
+    return file, posixpath.relpath(on_site, here or ".")
 
 
 def _indent(text: str) -> str:

@@ -21,6 +21,7 @@ def test_anchors_are_those_of_headings_and_those_that_the_page_sets() -> None:
         ("[no](missing.md)", ["missing.md does not exist"]),
         ("[no](#bottom)", ["#bottom has no such heading"]),
         ("[`code`](other.md#nothing)", ["other.md#nothing has no such heading"]),
+        ('<img alt="a" src="other.md"><img srcset="no.png">', ["no.png does not exist"]),
         ("a pattern is no link: `[a-z]([a-z.]*[a-z])?`", []),
     ],
 )

@@ -22,6 +22,8 @@ SOURCE = "https://git.example/blob/main"
         ("[a](../../README.md#install)", "[a](../index.md#install)"),
         ("[`a`](../../crds/samples)", f"[`a`]({SOURCE}/crds/samples)"),
         ("![p](../overview.svg)", "![p](../overview.svg)"),
+        ('<img alt="p" src="../images/ui.png">', '<img alt="p" src="../images/ui.png">'),
+        ('<source srcset="../none.png">', '<source srcset="../none.png">'),
         ("[a](#here) [b](https://other.example)", "[a](#here) [b](https://other.example)"),
         ("[two\nlines](../../CHANGELOG.md)", "[two\nlines](../changelog.md)"),
         # Code is no link.
@@ -40,6 +42,11 @@ SOURCE = "https://git.example/blob/main"
 )  # fmt: skip
 def test_a_page_is_converted(text: str, wanted: str) -> None:
     assert site_pages.convert_page(text, path="docs/reference/status.md", source=SOURCE) == wanted
+
+
+def test_a_picture_of_the_readme_is_found_from_the_first_page() -> None:
+    text = '<img alt="p" src="docs/images/ui.png">'
+    assert site_pages.convert_page(text, path="README.md") == '<img alt="p" src="images/ui.png">'
 
 
 def test_without_an_address_of_the_source_a_link_to_code_is_its_text() -> None:
