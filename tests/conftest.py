@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from icdc_api.base import format_count
 from icdc_testing.waiting.children import OUTLIVING, list_children
 from icdc_testing.waiting.seeds import SHARE_VARIABLE, choose_cases, choose_seed
 
@@ -95,7 +96,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section(said)
     # pytest itself counts skipped tests, and says why only where it is asked to.
     for reason, count in Counter(_list_reasons(terminalreporter)).items():
-        terminalreporter.section(f"LEFT OUT: {count} tests")
+        terminalreporter.section(f"LEFT OUT: {format_count(count, 'test')}")
         terminalreporter.write_line(reason)
     kills, seeds = _properties(terminalreporter, "kill"), _properties(terminalreporter, "seed")
     if kills:
