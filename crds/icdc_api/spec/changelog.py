@@ -34,6 +34,14 @@ class PinSnapshots(StrEnum):
     NEVER = "Never"  # a snapshot that expires is a gap
 
 
+class SwitchProof(StrEnum):
+    """What is compared before readers get a new index."""
+
+    COUNT = "Count"  # numbers
+    SAMPLE = "Sample"  # also about a thousand documents with their rows
+    ALL = "All"  # also every document with its row
+
+
 class Changelog(ApiModel):
     """How the pipeline follows its tables after the export."""
 
@@ -67,7 +75,17 @@ class Changelog(ApiModel):
     """What happens when documents already written would differ, because schema, columns or filter
     changed. Reexport: fill a new index while the old one serves. Stop: the table stalls. Default
     Reexport."""
+    prove_before_switch: SwitchProof | None = None
+    """What is compared with the table before readers get the index of an export. Count: the number
+    of documents. Sample: also about 1000 documents, of up to four chunks. All: also every document,
+    which reads table and index once more. If they differ, readers stay where they are, and the
+    export is repeated once; then the table stalls. Default Count."""
     pin_snapshots: PinSnapshots = PinSnapshots.AUTO
     """A tag `icdc-<index>-<key>` prevents the applied snapshot from being expired; the tag itself
     expires 30 days after the last run that could renew it. Auto: set the tag if the catalog allows
     it. Always: stall the table if it does not. Never: set no tag. Default Auto."""
+
+    @property
+    def switch_proof(self) -> SwitchProof:
+        """What is compared before readers get a new index."""
+        return self.prove_before_switch or SwitchProof.COUNT

@@ -65,6 +65,8 @@ class ExportProgress(ApiModel):
     """Rows that the last run of the export wrote in a second; absent before it has written any."""
     estimated_end: Timestamp | None = None
     """When all rows will be written at that rate; absent when unknown."""
+    repeats: Count | None = None
+    """Indices before this one that did not hold what was written into them; absent for none."""
 
 
 class Duplicates(ApiModel):

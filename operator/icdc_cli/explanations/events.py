@@ -52,6 +52,13 @@ _TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         (),
     ),
     "ExportCompleted": ("All rows of a table are in its index.", NOT_NEEDED, ()),
+    "ExportRepeated": (
+        "The new index of a table did not hold what was written into it: documents were missing, "
+        "were too many, or differed from their rows. Readers never saw it. The export is repeated "
+        "once; if the next index differs as well, the table stalls as TargetInvalid.",
+        _SEARCH_ADMIN,
+        (f"{cures.LOGS}  # the line with `is not as written` says what differed",),
+    ),
     "TableStalled": (
         "A table does not advance; the message has its reason and who acts. The other tables go "
         "on.",

@@ -189,6 +189,10 @@ def _say_next(event: Event, text: str, tables: Sequence[TableStatus]) -> Event:
     return replace(event, message=join_clauses(text, what_next))
 
 
+def _count_repeats(table: TableStatus | None) -> int:
+    return (table.export.repeats or 0) if table is not None and table.export is not None else 0
+
+
 def _list_table_events(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:
     was = TableState.PENDING if old is None else old.state
     in_place = (TableState.STREAMING, TableState.COMPLETE)
@@ -217,6 +221,15 @@ def _list_table_events(old: TableStatus | None, new: TableStatus) -> Iterator[Ev
         export = new.export or (old.export if old is not None else None)
         rows = "all rows" if export is None else format_count(export.rows, "row")
         yield Event("ExportCompleted", f"{new.name}: the index {new.index} has {rows}")
+    yield from _list_index_events(old, new)
+
+
+def _list_index_events(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:
+    """Yield what happened to the index of a table, whatever its state is."""
+    # A warning although it is repeated: whoever writes into our indices will do it again.
+    if _count_repeats(new) > _count_repeats(old):
+        text = f"{new.name}: the new index did not hold what was written into it"
+        yield Event("ExportRepeated", f"{text}; the export is repeated once", warning=True)
     # A warning although it is restored: whoever moves our aliases will most likely do it again.
     if new.alias_restored_at not in (None, old.alias_restored_at if old is not None else None):
         text = f"{new.name}: somebody moved or removed the alias {new.index}; it is restored"

@@ -287,11 +287,12 @@ def _find_reason_to_abandon(inputs: StepInputs, intent: Intent) -> str | None:
     if inputs.spec_change:
         return f"documents differ: {inputs.spec_change}"
     if intent.miscounts >= MAX_MISCOUNTS:
+        fault = f" ({inputs.state.fault})" if inputs.state and inputs.state.fault else ""
         raise TargetInvalid(
             f"Table {inputs.table}: index {intent.index}, like the one before it, does not hold "
-            "what was written into it: something else writes into or deletes from indices of "
-            "that name (a job or a policy on a wildcard, an ingest pipeline). Stop it, then raise "
-            "spec.resync.nonce to export the table again."
+            f"what was written into it{fault}: something else writes into or deletes from indices "
+            "of that name (a job or a policy on a wildcard, an ingest pipeline). Stop it, then "
+            "raise spec.resync.nonce to export the table again."
         )
     if intent.to is not None and intent.to not in inputs.readable:
         return "the exported snapshot expired"

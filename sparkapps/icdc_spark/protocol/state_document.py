@@ -9,9 +9,9 @@ knows neither where documents are stored nor how batches are written.
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-from icdc_api.base import MAX_COUNT
+from icdc_api.base import MAX_COUNT, shorten
 from icdc_api.errors import AliasTaken, Bug, Fenced
-from icdc_spark.protocol.earlier_indices import EarlierIndices
+from icdc_spark.protocol.earlier_indices import PROBLEM_CHARACTERS, EarlierIndices
 from icdc_spark.protocol.state_parts import (
     FIXUP_OFFSET,
     MAX_NODES,
@@ -129,11 +129,11 @@ class StateDocument(EarlierIndices):
         done = {"chunks_done": number + 1, "rows": intent.rows + rows}
         return self._with(now, intent=intent.model_copy(update=done))
 
-    def add_miscount(self, *, now: str) -> Self:
+    def add_miscount(self, problem: str, *, now: str) -> Self:
         """Record that all chunks are written and the index does not hold what they wrote."""
         intent = self._open()
         more = intent.model_copy(update={"miscounts": intent.miscounts + 1})
-        return self._with(now, intent=more)
+        return self._with(now, intent=more, fault=shorten(problem, PROBLEM_CHARACTERS))
 
     def begin_swap(self, *, shards: Shards | None = None, now: str) -> Self:
         """Record that all chunks are written and counted: from here on the alias may move.

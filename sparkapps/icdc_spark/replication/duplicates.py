@@ -66,12 +66,6 @@ def select_duplicate_ids(
         return ids.groupBy(ID).agg(F.count(F.lit(1)).alias(ROWS)).where(F.col(ROWS) > 1)
 
 
-def select_all_ids(reader: SnapshotReader, spec: DocumentSpec) -> DataFrame:
-    """Return every id of the snapshot once (column `id`)."""
-    with translate_source_errors(reader.table_name):
-        return select_ids(reader.read(reader.list_all_files()), spec).distinct()
-
-
 def settle(
     context: TableContext,
     reader: SnapshotReader,

@@ -1,6 +1,6 @@
 """Fills a new physical index with the rows of one snapshot; then `export_swap` serves it.
 
-Readers see the old index, or none, until the new one is complete and counted. The work is cut
+Readers see the old index, or none, until the new one is complete and checked. The work is cut
 into chunks that depend on the snapshot alone. Their number, and how they were cut, is in the state
 document, so a restart continues where the last run stopped. It must not know why an export is due.
 
@@ -12,6 +12,7 @@ Example, a snapshot of five data files of 1 MiB, on two cores (chunks of 2 MiB, 
                with the same versions
     wave 2     chunk 2 is written; 3 done, 50 rows
     count      the index holds 49 documents, 1 row was refused as a dead letter: 50, complete
+    compare    a sample of the rows, or all of them, with their documents: they are equal
     swap       the alias moves from orders-000001 to orders-000002; the state says applied
 
 Were there 48 documents, duplicate keys could explain it: they are counted and written again. If
@@ -21,6 +22,7 @@ that does not explain it, somebody else changed the index, and a new one is begu
 import logging
 import time
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 from pyspark.sql import SparkSession
@@ -48,7 +50,7 @@ from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.parallelism import Waves, count_tasks
 from icdc_spark.replication import duplicates, export_swap, pins, progress
 from icdc_spark.replication.applied import format_instant
-from icdc_spark.replication.checks import index_check, node_check
+from icdc_spark.replication.checks import export_check, index_check, node_check
 from icdc_spark.replication.checks.alias_check import list_recorded_indices
 from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.export_swap import require_intent
@@ -102,9 +104,9 @@ def run(work: ExportWork, stored: Stored, step: Step) -> Stored:
             stored = context.require_ours(error)
             return _begin_anew(work, stored, step, planned=planned, miscount=error.message)
         intent = require_intent(stored.document)
-        if intent.chunks_done < intent.chunks_total:
+        if intent.chunks_done < intent.chunks_total or export_check.must_wait(context):
             return stored
-        stored, miscount = _complete(work, stored)
+        stored, miscount = _complete(work, stored, planned)
         if miscount:
             return _begin_anew(work, stored, step, planned=planned, miscount=miscount)
     return export_swap.serve(context, work.table, work.documents, stored)
@@ -248,35 +250,25 @@ def _write_wave(work: ExportWork, stored: Stored, wave: list[Chunk]) -> Stored:
     return stored
 
 
-def _complete(work: ExportWork, stored: Stored) -> tuple[Stored, str | None]:
-    """Count the new index, settle duplicate keys, and record that the alias may move.
+def _complete(
+    work: ExportWork, stored: Stored, planned: ExportPlan | None
+) -> tuple[Stored, str | None]:
+    """Count and compare the new index, settle duplicate keys, and record that the alias may move.
 
-    Every key of the snapshot must be a document or a dead letter. If not, the second value says
-    so for people, and the alias may not move.
+    Where the index does not hold the snapshot, the second value says why for people, and the alias
+    may not move.
     """
     context, intent = work.context, require_intent(stored.document)
     # Before the count: writes lost earlier are missing in it, and those lost later are noticed by
     # the sequence numbers.
     now = identity.check_identity(context.client, intent.index, intent.index_uuid)
     stored = node_check.settle(context, stored, now)
-    documents = indices.finish_export(
-        context.client, intent.index, context.opensearch.index_settings
-    )
-    refused = dead_letters.count(context.client, context.ownership, ordinal=intent.ordinal)
-    duplicate_keys = duplicates.NO_DUPLICATES
-    # Only where the counts differ: it reads the keys of the whole snapshot.
-    if intent.rows != documents + refused and intent.to is not None:
-        to_id = int(intent.to)
-        with open_reader(work.session, work.table, to_id, work.documents) as reader:
-            duplicate_keys = duplicates.settle(context, reader, work.documents, intent=intent)
-        documents = indices.refresh_and_count(context.client, intent.index)
-        refused = dead_letters.count(context.client, context.ownership, ordinal=intent.ordinal)
-    keys = intent.rows - duplicate_keys.surplus
-    if keys != documents + refused:
-        return stored, (
-            f"{keys} documents were written to {intent.index}, but it holds {documents} and "
-            f"{refused} were refused"
-        )
+    reader = partial(open_reader, work.session, work.table, int(intent.to or 0), work.documents)
+    new = export_check.NewIndex(context, intent, now, work.documents, planned, reader)
+    duplicate_keys, problem = export_check.count(new)
+    problem = problem or export_check.compare(new, has_duplicates=bool(duplicate_keys.count))
+    if problem:
+        return stored, problem
     if duplicate_keys.count:
         stored = duplicates.mark(context, stored, duplicate_keys)
     else:
@@ -292,8 +284,9 @@ def _begin_anew(
 
     After MAX_MISCOUNTS in a row the export stays open, and the next reconcile stalls the table.
     """
-    LOG.warning("%s: %s", work.context.table.name, miscount)
-    state = stored.document.add_miscount(now=format_instant())
+    index = require_intent(stored.document).index
+    LOG.warning("%s: %s is not as written: %s", work.context.table.name, index, miscount)
+    state = stored.document.add_miscount(miscount, now=format_instant())
     miscounts = require_intent(state).miscounts
     if miscounts >= MAX_MISCOUNTS:
         return work.context.store.replace(stored, state)

@@ -149,4 +149,5 @@ def build_export_progress(intent: Intent, rows_total: int) -> ExportProgress:
         chunks_done=intent.chunks_done,
         rows=intent.rows,
         rows_total=rows_total,
+        repeats=intent.miscounts or None,
     )

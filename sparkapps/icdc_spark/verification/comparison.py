@@ -37,9 +37,11 @@ from icdc_api.job.answers import (
     Differences,
 )
 from icdc_api.spec.pipeline import Mode
-from icdc_spark.diff.rows import ID, check_filter
+from icdc_spark.diff.rows import check_filter
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
+from icdc_spark.matching import differences
+from icdc_spark.matching.differences import EQUAL, KIND, MISSING, REFUSED
 from icdc_spark.opensearch.stores import identity
 from icdc_spark.opensearch.stores.creation import check_settings
 from icdc_spark.opensearch.stores.view import require_whole_view
@@ -53,8 +55,6 @@ from icdc_spark.replication.checks.alias_check import check_alias, keep_alias
 from icdc_spark.replication.checks.table_observation import TableObservation, TableObserver
 from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.table_run import TableRun
-from icdc_spark.verification import differences
-from icdc_spark.verification.differences import EQUAL, KIND, MISSING, REFUSED
 from icdc_spark.verification.moment import (
     IndexMoment,
     NotSettledError,
@@ -274,21 +274,18 @@ def _compare_with_end_of_batch(
     return again
 
 
-def _summarise(reader: SnapshotReader, difference: DataFrame) -> ComparisonEntry:
+def _summarise(reader: SnapshotReader, kinds: DataFrame) -> ComparisonEntry:
     """Return the part of the entry that says what differs: counts, and samples in order."""
-    with translate_source_errors(reader.table_name):
-        counts = {row[KIND]: row["count"] for row in difference.groupBy(KIND).count().collect()}
-        entry: ComparisonEntry = {
-            "rows": sum(count for kind, count in counts.items() if kind != "extra"),
-            "equal": not any(counts.get(kind) for kind in DIFFERENCE_KINDS),
-            "refused": counts.get(REFUSED, 0),
-        }
-        for kind in DIFFERENCE_KINDS:
-            samples: list[str] = []
-            if counts.get(kind):
-                ids = difference.where(F.col(KIND) == kind).select(ID).orderBy(ID)
-                samples = [row[ID] for row in ids.limit(SAMPLES).collect()]
-            entry[kind] = {"count": counts.get(kind, 0), "samples": samples}
+    counts = differences.count_kinds(reader, kinds)
+    entry: ComparisonEntry = {
+        "rows": sum(count for kind, count in counts.items() if kind != "extra"),
+        "equal": not any(counts.get(kind) for kind in DIFFERENCE_KINDS),
+        "refused": counts.get(REFUSED, 0),
+    }
+    for kind in DIFFERENCE_KINDS:
+        count = counts.get(kind, 0)
+        samples = differences.list_samples(reader, kinds, kind, SAMPLES) if count else []
+        entry[kind] = {"count": count, "samples": samples}
     return entry
 
 

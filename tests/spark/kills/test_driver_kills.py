@@ -74,6 +74,8 @@ CHAINS = {
         Round(KillPoint.SOME_BULK_LOST, KillPoint.BEFORE_INTENT, KillPoint.AFTER_INTENT, again=2),
     ),
 }
+PROOFS = {"early steps": "Sample", "late steps": "All"}
+"""What each chain has compared before the alias moves."""
 LARGE_FILES, LARGE_ROWS, LARGE_HASHES = 3, 900, 64
 """Files each larger than half a chunk, and more of them than one Spark job takes."""
 TIMEOUT_SECONDS = 1800
@@ -233,6 +235,7 @@ def test_a_driver_killed_at_any_step_is_followed_by_one_that_makes_the_index_rig
     cow, mor = (create_plot(spark, clean_indices, kind, short) for kind, short in followed)
     harness = Harness(spark, proxy.url, tmp_path, [cow.entry, mor.entry])
     harness.resource["spec"]["sink"]["opensearch"]["bulk"] = {"maxBytes": BULK_BYTES}
+    harness.resource["spec"]["changelog"] = {"proveBeforeSwitch": PROOFS[name]}
     assert harness.run().outcome is None
     chain = Chain(spark, proxy, clean_indices, harness, runs, kills, seed, chance, cow, mor)
     victims = [

@@ -213,6 +213,7 @@ def test_a_default_of_an_object_is_that_of_its_fields() -> None:
         ("spec.changelog.trigger", changelog.Trigger),
         ("spec.changelog.onGap", changelog.OnProblem),
         ("spec.changelog.onIncompatibleSchema", changelog.OnProblem),
+        ("spec.changelog.proveBeforeSwitch", changelog.SwitchProof),
         ("spec.changelog.pinSnapshots", changelog.PinSnapshots),
         ("spec.deletionPolicy", pipeline.DeletionPolicy),
         ("spec.resync.mode", runs.ResyncMode),

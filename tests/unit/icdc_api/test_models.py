@@ -30,6 +30,7 @@ EXAMPLES = {
     # Their defaults are not in the CRD, and so not in a spec: see `changelog`.
     "changelog.lingerSeconds",
     "changelog.rebuildAbove",
+    "changelog.proveBeforeSwitch",
     "sink.opensearch.strings",
     "sink.opensearch.keepIndices",
     "sink.opensearch.pipeline",

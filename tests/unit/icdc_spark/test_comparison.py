@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icdc_spark.verification.digests import build_line_task, digest
+from icdc_spark.matching.digests import build_line_task, digest
 
 pytestmark = pytest.mark.unit
 

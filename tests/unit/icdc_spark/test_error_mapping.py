@@ -234,7 +234,7 @@ def test_a_row_that_an_expression_fails_on_is_not_shown(
 IN_PYTHON = (
     f"{STAGE}org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
     '  File "/opt/spark/python/pyspark/worker.py", line 2068, in main\n'
-    '  File "/opt/app/icdc_spark/verification/digests.py", line 41, in digest_lines\n'
+    '  File "/opt/app/icdc_spark/matching/digests.py", line 41, in digest_lines\n'
 )
 
 

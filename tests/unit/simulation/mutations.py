@@ -61,7 +61,7 @@ MUTATIONS = (
     ),
     _edit(
         "an export after the state document was lost takes ordinals that dead letters have",
-        range(380, 390),
+        range(425, 435),
         _EXPORT,
         "    return max(state.last_ordinal, of_dead_letters) + 1\n",
         "    return state.last_ordinal + 1\n",

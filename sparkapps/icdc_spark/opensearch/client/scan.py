@@ -1,5 +1,7 @@
 """Reads a whole index in slices, for verify: as it is at one instant, in bounded memory.
 
+`read_documents` reads a few documents of it instead, by their ids.
+
 One point in time is shared by all slices, each of which may be read by a task of its own. It must
 not know what documents should hold.
 
@@ -9,9 +11,10 @@ the position of the last document of the page before.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from icdc_spark.opensearch.client.connection import Client, Connection, open_client
 from icdc_spark.opensearch.client.retry import retry_passing
@@ -80,9 +83,14 @@ def open_scan(client: Client, index: str, slices: int, left_out: Iterable[str] =
         params={"keep_alive": KEEP_ALIVE, "allow_partial_pit_creation": "false"},
     )
     require_all_shards(opened, f"point in time of index {index!r}", shards=shards)
-    # A name with an asterisk would be a pattern; what it stands for is read.
-    names = tuple(sorted(name for name in left_out if "*" not in name))
+    names = list_names(left_out)
     return Scan(client.connection, opened["pit_id"], max(slices, shards), shards, names)
+
+
+def list_names(left_out: Iterable[str]) -> tuple[str, ...]:
+    """Return the fields that can be left out by name, in order."""
+    # A name with an asterisk would be a pattern; what it stands for is read.
+    return tuple(sorted(name for name in left_out if "*" not in name))
 
 
 @repeat_passing
@@ -97,23 +105,14 @@ def read_slice(scan: Scan, number: int) -> Iterator[ScannedDocument]:
     Raises TargetUnavailable where a page is not from all shards, also when it is asked for again.
     """
     speaker = open_client(scan.connection, pool=1)
-    query: dict[str, Any] = {
-        "pit": {"id": scan.point_in_time, "keep_alive": KEEP_ALIVE},
-        "size": PAGE_DOCUMENTS,
-        # The order in the segment: nothing is sorted, and a point in time never changes it.
-        "sort": ["_doc"],
-        "version": True,
-        # Counting all hits of each page would read the whole slice every time.
-        "track_total_hits": False,
-    }
-    if scan.left_out:
-        query["_source"] = {"excludes": list(scan.left_out)}
+    query = _build_query(scan.left_out)
+    query["pit"] = {"id": scan.point_in_time, "keep_alive": KEEP_ALIVE}
     # OpenSearch refuses a single slice.
     if scan.slices > 1:
         query["slice"] = {"id": number, "max": scan.slices}
     try:
         while True:
-            text = retry_passing(lambda: _search(speaker, query, scan.shards))
+            text = retry_passing(lambda: _search(speaker, "/_search", query, scan.shards))
             position: int | None = None
             for position, document in _parse_hits(text):  # noqa: B007  the last one is needed below
                 yield document
@@ -125,13 +124,58 @@ def read_slice(scan: Scan, number: int) -> Iterator[ScannedDocument]:
         speaker.close()
 
 
-def _search(speaker: Client, query: dict[str, Any], shards: int) -> str:
+@dataclass(frozen=True)
+class NamedIndex:
+    """An index whose documents are read by their ids; plain data, so that it travels to tasks."""
+
+    connection: Connection
+    """The OpenSearch to read from."""
+    name: str
+    """The name of the index."""
+    shards: int
+    """Its shards, all of which have to answer."""
+    left_out: tuple[str, ...] = ()
+    """Top-level fields that documents are read without."""
+
+
+def read_documents(index: NamedIndex, ids: Sequence[str]) -> Iterator[ScannedDocument]:
+    """Yield the documents of `ids`, as of the last refresh, whatever shard they lie on.
+
+    At most PAGE_DOCUMENTS of them, in one request: an id may have a document on each shard.
+    """
+    speaker = open_client(index.connection, pool=1)
+    query = _build_query(index.left_out) | {"query": {"ids": {"values": list(ids)}}}
+    path = f"/{quote(index.name, safe='')}/_search"
+    try:
+        text = retry_passing(lambda: _search(speaker, path, query, index.shards))
+    finally:
+        speaker.close()
+    for _, document in _parse_hits(text):
+        yield document
+
+
+def _build_query(left_out: tuple[str, ...]) -> dict[str, Any]:
+    """Return what searches for documents have in common."""
+    query: dict[str, Any] = {
+        "size": PAGE_DOCUMENTS,
+        # The order in the segment: nothing is sorted, and a point in time never changes it.
+        "sort": ["_doc"],
+        "version": True,
+        # Counting all hits of each page would read the whole slice every time.
+        "track_total_hits": False,
+    }
+    if left_out:
+        query["_source"] = {"excludes": list(left_out)}
+    return query
+
+
+def _search(speaker: Client, path: str, query: dict[str, Any], shards: int) -> str:
     # Below the transport, which would parse the answer and so lose the text of numbers.
     node = speaker.transport.get_connection()
     with translate_errors(speaker.connection):
         status, _, text = node.perform_request(
             "POST",
-            "/_search",
+            path,
             params={"allow_partial_search_results": "false"},
             body=json.dumps(query).encode(),
             ignore=range(100, 600),

@@ -3,33 +3,29 @@
 Whatever is open, a higher resync nonce wins: it is what a person can always do.
 """
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_api.status.pipeline_status import TableStatus
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
+from icdc_testing.target.disturbing import (
+    Disturb,
+    delete_first,
+    insert_foreign,
+    list_aliased,
+    run_disturbed,
+)
 from icdc_testing.target.node_calls import call
 
 pytestmark = pytest.mark.spark
 
 ALIAS = "things"
-
-Disturb = Callable[[str, str], None]
-
-
-def insert_foreign(url: str, index: str) -> None:
-    assert call(url, "PUT", f"/{index}/_doc/foreign", {"id": 77}).status == 201
-
-
-def delete_first(url: str, index: str) -> None:
-    assert call(url, "DELETE", f"/{index}/_doc/1").status == 200
+INDICES = (f"{ALIAS}-000001", f"{ALIAS}-000002")
 
 
 @pytest.fixture
@@ -46,27 +42,6 @@ def pipeline(spark: SparkSession, proxy: FaultProxy, table: str, tmp_path: Path)
     return Harness(spark, proxy.url, tmp_path, [entry])
 
 
-def list_aliased(url: str) -> list[str]:
-    answer = call(url, "GET", f"/_alias/{ALIAS}")
-    return sorted(answer.json) if answer.status == 200 else []
-
-
-def run_disturbed(
-    pipeline: Harness, proxy: FaultProxy, url: str, disturb: Disturb, numbers: tuple[int, ...]
-) -> TableStatus:
-    """Return the table after a run that is disturbed before each of these indices is counted."""
-    indices = [f"{ALIAS}-{number:06d}" for number in numbers]
-    holds = [proxy.hold(f"^/{index}/_settings$", method="PUT") for index in indices]
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(pipeline.run)
-        for index, held in zip(indices, holds, strict=True):
-            held.wait()
-            disturb(url, index)
-            held.release()
-        (status,) = running.result(120).tables
-    return status
-
-
 @pytest.mark.parametrize("disturb", [insert_foreign, delete_first])
 def test_an_export_that_somebody_disturbs_is_begun_anew(
     pipeline: Harness,
@@ -76,9 +51,9 @@ def test_an_export_that_somebody_disturbs_is_begun_anew(
     table: str,
     disturb: Disturb,
 ) -> None:
-    status = run_disturbed(pipeline, proxy, clean_indices, disturb, (1,))
+    status = run_disturbed(pipeline, proxy, clean_indices, disturb, INDICES[:1])
     assert status.reason is None
-    assert list_aliased(clean_indices) == [f"{ALIAS}-000002"]
+    assert list_aliased(clean_indices, ALIAS) == [f"{ALIAS}-000002"]
     wanted = oracle.read_expected(spark, f"lake.{table}", ["id"])
     oracle.assert_equal(oracle.read_index(clean_indices, ALIAS), wanted)
     assert call(clean_indices, "GET", f"/{ALIAS}-000001").status == 404
@@ -87,16 +62,16 @@ def test_an_export_that_somebody_disturbs_is_begun_anew(
 def test_an_export_that_is_disturbed_twice_stalls_until_somebody_asks_again(
     pipeline: Harness, proxy: FaultProxy, clean_indices: str, spark: SparkSession, table: str
 ) -> None:
-    status = run_disturbed(pipeline, proxy, clean_indices, insert_foreign, (1, 2))
+    status = run_disturbed(pipeline, proxy, clean_indices, insert_foreign, INDICES)
     assert status.reason == "TargetInvalid"
     assert "something else writes into or deletes from indices" in str(status.message)
-    assert list_aliased(clean_indices) == []
+    assert list_aliased(clean_indices, ALIAS) == []
     proxy.clear()
     assert pipeline.run_to_stall().reason == "TargetInvalid"
     assert proxy.list_writes(f"{ALIAS}-000002") == []
     pipeline.resource["spec"]["resync"] = {"nonce": 1}
     pipeline.sync()
-    assert list_aliased(clean_indices) == [f"{ALIAS}-000003"]
+    assert list_aliased(clean_indices, ALIAS) == [f"{ALIAS}-000003"]
     wanted = oracle.read_expected(spark, f"lake.{table}", ["id"])
     oracle.assert_equal(oracle.read_index(clean_indices, ALIAS), wanted)
 
@@ -105,9 +80,9 @@ def test_keys_that_occur_twice_hide_no_document_of_somebody_else(
     pipeline: Harness, proxy: FaultProxy, clean_indices: str, lake: Lake, table: str
 ) -> None:
     lake.sql(f"insert into lake.{table} values (3,'twin'), (3,'triplet'), (4,'d'), (4,'twin')")
-    status = run_disturbed(pipeline, proxy, clean_indices, insert_foreign, (1,))
+    status = run_disturbed(pipeline, proxy, clean_indices, insert_foreign, INDICES[:1])
     assert (status.reason, status.duplicates and status.duplicates.count) == (None, 2)
-    assert list_aliased(clean_indices) == [f"{ALIAS}-000002"]
+    assert list_aliased(clean_indices, ALIAS) == [f"{ALIAS}-000002"]
     assert sorted(oracle.read_index(clean_indices, ALIAS)) == ["1", "2", "3", "4"]
 
 
@@ -136,6 +111,6 @@ def test_a_higher_nonce_wins_over_what_cannot_be_finished(
     pipeline.resource["spec"]["resync"] = {"nonce": 1}
     for _ in range(2):
         pipeline.sync()
-        assert list_aliased(clean_indices) == [f"{ALIAS}-000002"]
+        assert list_aliased(clean_indices, ALIAS) == [f"{ALIAS}-000002"]
     wanted = oracle.read_expected(spark, f"lake.{table}", ["id"])
     oracle.assert_equal(oracle.read_index(clean_indices, ALIAS), wanted)

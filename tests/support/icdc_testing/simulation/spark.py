@@ -64,6 +64,7 @@ class Reader:
 
     table: LoadedTable
     snapshot_id: int
+    table_name: str = "shop.orders"
 
     def read_rows(self, snapshot_id: int | None) -> Rows:
         """Return the rows of a snapshot; DataFileMissing where its files were removed."""
@@ -128,9 +129,8 @@ class KeyedExportPlan:
 
     def __init__(self, keys: list[int]) -> None:
         self.records = len(keys)
-        self._parts = [
-            keys[start : start + CHUNK_ROWS] for start in range(0, len(keys), CHUNK_ROWS)
-        ]
+        starts = range(0, len(keys), CHUNK_ROWS)
+        self._parts = [keys[start : start + CHUNK_ROWS] for start in starts]
         self.count = len(self._parts)
 
     def iterate_chunks(self, first: int = 0) -> Iterator[Chunk]:
@@ -181,9 +181,11 @@ class KeyedLines:
         """Return the counts: no key has two rows."""
         return Counts()
 
-    def select(self, *_: str) -> "KeyedLines":
-        """Stand for DataFrame.select."""
+    def select(self, *_: object) -> "KeyedLines":
+        """Stand for DataFrame.select, and for limit: tables of worlds are smaller."""
         return self
+
+    limit = select
 
     def mapInArrow(self, task: Any, schema: str) -> "KeyedLines":  # noqa: N802  Spark's name
         """Stand for DataFrame.mapInArrow."""
@@ -192,10 +194,8 @@ class KeyedLines:
 
     def collect(self) -> list[dict[str, str]]:
         """Run the task over all partitions, one after the other."""
-        parts = [
-            self._operations[start : start + CHUNK_ROWS]
-            for start in range(0, len(self._operations), CHUNK_ROWS)
-        ]
+        starts = range(0, len(self._operations), CHUNK_ROWS)
+        parts = [self._operations[start : start + CHUNK_ROWS] for start in starts]
         return [row for part in parts for row in self._run(part)]
 
     def _run(self, part: list[Operation]) -> list[dict[str, str]]:

@@ -272,6 +272,7 @@ def _make_resource(seed: int) -> dict[str, Any]:
     changelog: dict[str, Any] = {
         "trigger": random.choice(["OnCommit", "Continuous"]),
         "pollIntervalSeconds": 10,
+        "proveBeforeSwitch": border.make_random(seed, "proof").choice(["Count", "Sample"]),
     }
     if random.random() < 0.3:
         changelog["maxBytesPerBatch"] = 250

@@ -63,7 +63,7 @@ def make_state_after_miscount(times: int) -> StateDocument:
     """Return one after an export whose index did not hold what was written, so often in a row."""
     document = make_fresh().with_intent(make_exporting(), now=NOW)
     for _ in range(times):
-        document = document.add_miscount(now=NOW)
+        document = document.add_miscount("4 of 3 documents", now=NOW)
     return document
 
 

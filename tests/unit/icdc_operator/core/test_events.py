@@ -48,6 +48,25 @@ def test_an_alias_that_was_put_back_is_told_once(
     assert derive_events(was, now) == events
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "is_repeated"),
+    [(None, None, False), (None, 1, True), (1, 1, False), (1, 2, True), (1, None, False)],
+)
+def test_an_export_that_is_repeated_is_an_event_each_time(
+    before: int | None, after: int | None, is_repeated: bool
+) -> None:
+    was, now = (
+        make_caught_up(state=TableState.EXPORTING, export=ExportProgress(repeats=repeats))
+        for repeats in (before, after)
+    )
+    text = (
+        "shop.orders: the new index did not hold what was written into it; the export is repeated "
+        "once"
+    )
+    expected = [Event("ExportRepeated", text, warning=True)] if is_repeated else []
+    assert derive_events(PipelineStatus(tables=(was,)), PipelineStatus(tables=(now,))) == expected
+
+
 def test_a_rollback_is_an_event_and_what_was_verified_before_counts_no_more() -> None:
     verified = Verification(at=NOW, equal=True)
     before = make_caught_up(state=TableState.STREAMING, verification=verified)

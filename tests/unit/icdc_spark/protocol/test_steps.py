@@ -250,9 +250,9 @@ def test_an_export_that_miscounts_again_and_again_stops_the_table(changes: dict[
 
     assert raised.value.message == (
         "Table shop.orders: index orders-000001, like the one before it, does not hold what was "
-        "written into it: something else writes into or deletes from indices of that name (a job "
-        "or a policy on a wildcard, an ingest pipeline). Stop it, then raise spec.resync.nonce to "
-        "export the table again."
+        "written into it (4 of 3 documents): something else writes into or deletes from indices "
+        "of that name (a job or a policy on a wildcard, an ingest pipeline). Stop it, then raise "
+        "spec.resync.nonce to export the table again."
     )
 
 

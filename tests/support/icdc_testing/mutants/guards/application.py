@@ -8,6 +8,11 @@ _RUN = f"{_ROOM}/table_run.py"
 _TESTS = "tests/spark/pipeline"
 _TAKING_OVER = f"{_TESTS}/runs/test_taking_over.py"
 _NODES = f"{_ROOM}/checks/node_check.py"
+_EXPORT_CHECK = f"{_ROOM}/checks/export_check.py"
+_PROVED = (
+    f"{_TESTS}/target/test_proofs.py"
+    "::test_a_document_that_somebody_replaced_is_found_before_readers_see_it"
+)
 _ABSENT = f"{_TESTS}/target/test_absent_nodes.py"
 _BULK = "sparkapps/icdc_spark/opensearch/bulk"
 _SPOILED = (
@@ -87,11 +92,18 @@ LISTED = (
         kind=GuardKind.COUNTS,
         name="a new index is counted",
         prevents="Readers get an index in which rows are missing.",
-        edits=(Edit(f"{_ROOM}/export.py", "if keys != documents + refused:", "if False:"),),
+        edits=(Edit(_EXPORT_CHECK, "if keys != documents + refused:", "if False:"),),
         tests=(
             f"{_TESTS}/target/test_miscounts.py"
             "::test_an_export_that_somebody_disturbs_is_begun_anew",
         ),
+    ),
+    Guard(
+        kind=GuardKind.COUNTS,
+        name="a new index is compared",
+        prevents="Readers get documents that somebody changed while the index was filled.",
+        edits=(Edit(_EXPORT_CHECK, "if not found.differing:", "if True:"),),
+        tests=(f"{_PROVED}[Sample]", f"{_PROVED}[All]"),
     ),
     Guard(
         kind=GuardKind.WAIT,

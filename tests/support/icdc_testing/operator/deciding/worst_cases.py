@@ -66,6 +66,7 @@ _EXPORT = ExportProgress(
     rows_total=ROWS,
     rows_per_second=ROWS,
     estimated_end=NOW,
+    repeats=MANY,
 )
 
 

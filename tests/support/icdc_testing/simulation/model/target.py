@@ -267,7 +267,10 @@ class ModelTarget:
         if "aggs" in content:
             ordinals = [document.source["ordinal"] for document in hits.values()]
             return 200, {**shards, "aggregations": {"last": {"value": max(ordinals, default=None)}}}
-        page = [{"_id": key, "_source": hit.source, "sort": [key]} for key, hit in hits.items()]
+        page = [
+            {"_id": key, "_version": hit.version, "_source": hit.source, "sort": [key]}
+            for key, hit in hits.items()
+        ]
         return 200, {**shards, "hits": {"hits": page}}
 
 

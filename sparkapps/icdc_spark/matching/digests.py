@@ -7,6 +7,7 @@ What makes documents equal is in `canonical`. It must not know what is compared 
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Set
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -32,6 +33,26 @@ def digest(document: str | bytes, added: Set[str] | None = None) -> str:
     return hashlib.sha256(dump_canonical(document, added).encode()).hexdigest()[:32]
 
 
+class ReducedLine(NamedTuple):
+    """What is compared of a bulk line."""
+
+    id: str
+    """The `_id`."""
+    routing: str
+    """The routing; empty where there is none."""
+    digest: str
+    """The digest of the document, which equals none where an expression fails on the row."""
+
+
+def reduce_line(line: bytes, added: Set[str] | None) -> ReducedLine:
+    """Return id, routing and digest of a line that indexes a document."""
+    action, _, document = line.partition(b"\n")
+    # Only the document is compared: the action carries a version, which differs.
+    index = json.loads(action)["index"]
+    of_document = _NONE if "failed" in index else digest(document, added)
+    return ReducedLine(index["_id"], index.get("routing", ""), of_document)
+
+
 def build_line_task(added: Set[str] | None) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Return a task that reduces bulk lines (column `line`) to ids, routings and digests."""
 
@@ -39,12 +60,10 @@ def build_line_task(added: Set[str] | None) -> Callable[[Batches], Iterator[pa.R
         for batch in batches:
             ids, routings, digests = [], [], []
             for line in batch.column("line").to_pylist():
-                action, _, document = line.partition(b"\n")
-                # Only the document is compared: the action carries a version, which differs.
-                index = json.loads(action)["index"]
-                ids.append(index["_id"])
-                routings.append(index.get("routing", ""))
-                digests.append(_NONE if "failed" in index else digest(document, added))
+                reduced = reduce_line(line, added)
+                ids.append(reduced.id)
+                routings.append(reduced.routing)
+                digests.append(reduced.digest)
             yield pa.RecordBatch.from_pydict({ID: ids, ROUTING: routings, DIGEST: digests})
 
     return reduce

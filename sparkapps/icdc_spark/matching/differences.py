@@ -23,17 +23,16 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.export_plan import Chunk
 from icdc_spark.diff.id_lookup import look_up_ids
-from icdc_spark.diff.rows import EXPECT, ID, ROUTING
+from icdc_spark.diff.rows import EXPECT, ID, ROUTING, select_ids
 from icdc_spark.diff.strategies import build_export_lines
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.expect import Expect
 from icdc_spark.documents.ids import build_routing
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
+from icdc_spark.matching.digests import COMPARED, build_line_task, build_scan_task
+from icdc_spark.matching.pairing import ADDRESS, compare_by_id, compare_contents
 from icdc_spark.opensearch.client.scan import Scan
 from icdc_spark.readers.snapshot_reader import SnapshotReader
-from icdc_spark.replication import duplicates
-from icdc_spark.verification.digests import COMPARED, build_line_task, build_scan_task
-from icdc_spark.verification.pairing import ADDRESS, compare_by_id, compare_contents
 
 KIND = "kind"
 EQUAL, MISSING, REFUSED = "equal", "missing", "refused"
@@ -59,7 +58,7 @@ def read_table(reader: SnapshotReader, spec: DocumentSpec, *, has_duplicates: bo
         # Version 0 below: digests leave the action of a line out, so any version would do.
         if has_duplicates:
             # One document for each key: `build_export_lines` gives one for each row.
-            ids = duplicates.select_all_ids(reader, spec)
+            ids = select_ids(reader.read(reader.list_all_files()), spec).distinct()
             lines = look_up_ids(reader, ids, spec, version=0).frame
         else:
             lines = build_export_lines(reader, everything, spec, version=0).frame
@@ -101,6 +100,19 @@ def mark_refused(reader: SnapshotReader, kinds: DataFrame, refused_ids: Iterable
     is_refused = (F.col(KIND) == MISSING) & F.col("refused_id").isNotNull()
     kind = F.when(is_refused, REFUSED).otherwise(F.col(KIND))
     return joined.select(*ADDRESS, kind.alias(KIND))
+
+
+def count_kinds(reader: SnapshotReader, kinds: DataFrame) -> dict[str, int]:
+    """Return how many rows and documents are of each kind."""
+    with translate_source_errors(reader.table_name):
+        return {row[KIND]: row["count"] for row in kinds.groupBy(KIND).count().collect()}
+
+
+def list_samples(reader: SnapshotReader, kinds: DataFrame, kind: str, number: int) -> list[str]:
+    """Return the first `number` ids of a kind, in order."""
+    with translate_source_errors(reader.table_name):
+        ids = kinds.where(F.col(KIND) == kind).select(ID).orderBy(ID)
+        return [row[ID] for row in ids.limit(number).collect()]
 
 
 def select_strays(kinds: DataFrame, spec: DocumentSpec) -> DataFrame:
