@@ -36,8 +36,10 @@ PICTURES = {
 }
 """By the scheme that the reader prefers."""
 NOW = datetime(2026, 11, 28, 9, 30, tzinfo=UTC)
-WIDTH, SCALE = 1200, 2
+WIDTH, SCALE = 1060, 2
 """Of the window, in units of CSS, and pixels for each: sharp also where the screen is."""
+MARGIN = 44
+"""From the top of the last line to the end of the picture."""
 MAX_BYTES = 150_000
 PACKAGES = ("chromium", "fonts-dejavu-core", "fonts-inter", "pngquant")
 
@@ -100,8 +102,9 @@ def take_pictures(page: str) -> dict[str, bytes]:
                 browser.prefer(scheme)
                 browser.resize(WIDTH, scale=SCALE)
                 browser.open(document.as_uri())
-                # As high as the page is.
-                browser.resize(WIDTH, browser.evaluate("document.body.offsetHeight"), scale=SCALE)
+                # As high as the page is; below its last line there is as much as above the first.
+                bottom = browser.evaluate("document.querySelector('footer p').offsetTop")
+                browser.resize(WIDTH, bottom + MARGIN, scale=SCALE)
                 taken[scheme] = add_mark(
                     _reduce(browser.capture(), folder / f"{scheme}.png"), compute_mark(page)
                 )
