@@ -2,8 +2,9 @@
 
 `make bench-cold`. Prints one JSON object, or with `--table` Markdown. A table of 20 columns is
 exported; then each round changes 1 % of its rows and deletes 0.1 %, by two copy-on-write commits,
-and `icdc run --once` applies them; after that another one finds nothing to do. Rounds are made for
-each choice of `--java-options` in turn, on the same table and index.
+and `icdc run --once` applies them; after that another one finds nothing to do, and `icdc preview`
+shows five documents. Rounds are made for each choice of `--java-options` in turn, on the same table
+and index.
 
 CPU is that of `icdc` and of all processes below it, by parts (cpu_parts.py);
 OpenSearch is not counted.
@@ -65,17 +66,24 @@ class ColdRuns:
 
     def run(self, java_options: str) -> RunCost:
         """Apply what there is; return what it took."""
+        return self._call(java_options, "run", "--once", "--state-dir", str(self._folder / "state"))
+
+    def preview(self, java_options: str) -> RunCost:
+        """Show some documents; return what it took."""
+        return self._call(java_options, "preview")
+
+    def _call(self, java_options: str, command: str, *arguments: str) -> RunCost:
         resource = self._harness.resource
         conf = {"spark.driver.extraJavaOptions": java_options} if java_options else {}
         spark = {"driver": {"memory": "1g"}, "executor": {"instances": 1, "cores": 2}, "conf": conf}
         file = self._folder / "pipeline.json"
         file.write_text(json.dumps({**resource, "spec": {**resource["spec"], "spark": spark}}))
         icdc = Path(sys.executable).with_name("icdc")
-        state = self._folder / "state"
-        command = [*map(str, (icdc, "run", "-f", file, "--once", "--state-dir", state))]
         since = time.monotonic()
         with (self._folder / "icdc.log").open("ab") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log)
+            process = subprocess.Popen(
+                [str(icdc), command, "-f", str(file), *arguments], stdout=log, stderr=log
+            )
             cpu = CpuParts(process.pid)
             while process.poll() is None:
                 cpu.read()
@@ -120,13 +128,14 @@ def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
                 costs[choice, "two commits"].append(runs.run(choice))
                 runs.require_applied(snapshot)
                 costs[choice, "nothing new"].append(runs.run(choice))
+                costs[choice, "a preview"].append(runs.preview(choice))
     spark.stop()
     return {
         **describe_machine("pyspark"),
         "rows": options.rows,
         "rounds": options.rounds,
         "runs": [
-            {"java_options": choice or "-", "found": what, **_summarise(measured)}
+            {"java_options": choice or "-", "run": what, **_summarise(measured)}
             for (choice, what), measured in costs.items()
         ],
     }

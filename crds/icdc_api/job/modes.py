@@ -37,6 +37,11 @@ class RunMode(StrEnum):
     PREVIEW = "preview"
     """Show the documents of some rows; OpenSearch is not asked."""
 
+    @property
+    def is_short(self) -> bool:
+        """True if such a run reads few rows, or none, and so ends within a minute."""
+        return self in (RunMode.PLAN, RunMode.DEAD_LETTERS, RunMode.DELETE, RunMode.PREVIEW)
+
     @classmethod
     def of(cls, kind: RunKind) -> "RunMode":
         """Return the mode in which the application runs for a run of `kind`."""

@@ -34,15 +34,22 @@ COLLECTOR = "-XX:+UseParallelGC -XX:NewRatio=4"
 heap beside the work, again and again for the large pages in which Spark groups rows. Four fifths of
 the heap are for what stays, as the row groups of files that are read must find room there."""
 
+QUICK_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""For runs that end soon: the optimising compiler of the JVM works beside the run for longer than
+what it compiles is used. docs/benchmarks.md has what it saves, and what it costs a long run.
+Without the second option the JVM has room for 48 MB of code in place of 240, and Spark fills it."""
+
 # Also in templates, where JAVA_TOOL_OPTIONS may name one.
 _ANY_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 
-def build_defaults(spark: Spark, *java_options: str) -> dict[str, str]:
+def build_defaults(spark: Spark, *java_options: str, short: bool = False) -> dict[str, str]:
     """Return the properties by key.
 
     `java_options`: options of JVMs from other places. A JVM with two collectors does not start, so
     a role for which one is named anywhere gets none of ours.
+
+    `short`: the run is expected to end within a minute.
     """
     conf = dict(DEFAULT_CONF)
     for role, template in (
@@ -50,6 +57,9 @@ def build_defaults(spark: Spark, *java_options: str) -> dict[str, str]:
         ("executor", spark.executor.template),
     ):
         options = (*java_options, spark.conf.get(f"spark.{role}.extraJavaOptions", ""))
+        ours = [QUICK_COMPILER] if short else []
         if not any(map(_ANY_COLLECTOR.search, (*options, json.dumps(template)))):
-            conf[f"spark.{role}.defaultJavaOptions"] = COLLECTOR
+            ours.append(COLLECTOR)
+        if ours:
+            conf[f"spark.{role}.defaultJavaOptions"] = " ".join(ours)
     return conf

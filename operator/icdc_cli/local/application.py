@@ -167,18 +167,19 @@ def build_command(application: Application, request: Path) -> list[str]:
 
 
 def build_environment(
-    application: Application, spark: Spark, *, scratch: Path, marker: str
+    application: Application, spark: Spark, *, scratch: Path, marker: str, short: bool = False
 ) -> dict[str, str]:
     """Return the environment of the driver, and through it of every process of the run.
 
-    Write the settings of Spark into `scratch`, where its launcher reads them.
+    Write the settings of Spark into `scratch`, where its launcher reads them. `short`: the run is
+    expected to end within a minute.
     """
     env = {name: value for name, value in os.environ.items() if name not in _FOREIGN_VARIABLES}
     env |= {
         processes.MARKER_VARIABLE: marker,
         "PYSPARK_PYTHON": application.python,
         "PYSPARK_SUBMIT_ARGS": shlex.join(
-            build_submit_arguments(application, spark, scratch=scratch)
+            build_submit_arguments(application, spark, scratch=scratch, short=short)
         ),
         # The log is a file: unbuffered, it has the last lines of a driver that was killed.
         "PYTHONUNBUFFERED": "1",
@@ -191,7 +192,9 @@ def build_environment(
     return env
 
 
-def build_submit_arguments(application: Application, spark: Spark, *, scratch: Path) -> list[str]:
+def build_submit_arguments(
+    application: Application, spark: Spark, *, scratch: Path, short: bool = False
+) -> list[str]:
     """Return the options of spark-submit: local mode, bounded by the host, spill in `scratch`.
 
     Settings are in a file there: pyspark puts its options onto the command line of the JVM, and
@@ -202,7 +205,8 @@ def build_submit_arguments(application: Application, spark: Spark, *, scratch: P
     look for a program to run.
     """
     java_options = [os.environ.get(name, "") for name in _JAVA_VARIABLES]
-    fixed = {**build_defaults(spark, *java_options), **FIXED_CONF, "spark.local.dir": str(scratch)}
+    defaults = build_defaults(spark, *java_options, short=short)
+    fixed = {**defaults, **FIXED_CONF, "spark.local.dir": str(scratch)}
     arguments = ["--master", f"local[{_count_cores(spark)},{TASK_ATTEMPTS}]"]
     # As an option and not by a session's config: the heap of a JVM is fixed when it starts. In
     # local mode it is the memory of the executors as well.

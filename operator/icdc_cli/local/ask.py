@@ -95,7 +95,7 @@ def _ask(
             secrets_dir=None if secrets_dir is None else str(secrets_dir),
             **details,
         )
-        runs.create(name, request, local.pipeline.spec.spark)
+        runs.create(name, request, local.pipeline.spec.spark, short=mode.is_short)
         seen = _wait(runs)
         answered = seen.failure is None
         return _get_answer(seen)

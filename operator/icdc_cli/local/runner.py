@@ -143,8 +143,9 @@ class LocalRunner:
     def _act(self, action: Action) -> None:
         match action:
             case CreateRun(run):
-                spark = self._local.pipeline.spec.spark
-                self._runs.create(run.name, self._build_request(action), spark)
+                spark, request = self._local.pipeline.spec.spark, self._build_request(action)
+                short = action.short and not request.continuous
+                self._runs.create(run.name, request, spark, short=short)
             case StopRun(name, graceful):
                 self._runs.stop(name, graceful=graceful)
             case ForgetRun(name):

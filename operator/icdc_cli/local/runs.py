@@ -73,11 +73,7 @@ class LocalRuns:
     """The runs below one directory. Not for two threads."""
 
     def __init__(
-        self,
-        root: Path,
-        application: app.Application,
-        *,
-        grace_seconds: float = STOP_GRACE_SECONDS,
+        self, root: Path, application: app.Application, *, grace_seconds: float = STOP_GRACE_SECONDS
     ) -> None:
         self._root = root
         self._application = application
@@ -95,10 +91,11 @@ class LocalRuns:
         """Return the path of the output of that run's application."""
         return self._root / name / "application.log"
 
-    def create(self, name: str, request: RunRequest, spark: Spark) -> None:
+    def create(self, name: str, request: RunRequest, spark: Spark, *, short: bool = False) -> None:
         """Start the run, unless a run of that name and epoch was started before.
 
         A process that cannot be started is no error here: `observe` returns a run that Failed.
+        `short`: the run is expected to end within a minute.
         """
         directory = self._root / name
         record = self._read_record(name)
@@ -116,7 +113,9 @@ class LocalRuns:
         self._write(name, record)
         path = directory / "request.json"
         request.write(path)
-        env = app.build_environment(self._application, spark, scratch=scratch, marker=marker)
+        env = app.build_environment(
+            self._application, spark, scratch=scratch, marker=marker, short=short
+        )
         try:
             with self.build_log_path(name).open("wb") as log:
                 self._children[name] = subprocess.Popen(
@@ -256,10 +255,8 @@ class LocalRuns:
         """Return the report, with the cause from the log where the application could not know it:
         its Python sees a JVM that ran out of memory as lost, which would be tried again at once."""
         outcome = report.outcome
-        if outcome is None or outcome.failure_class not in (
-            FailureClass.BUG,
-            FailureClass.NODE_LOST,
-        ):
+        unclear = (FailureClass.BUG, FailureClass.NODE_LOST)
+        if outcome is None or outcome.failure_class not in unclear:
             return report
         log = self.build_log_path(name)
         cause = failures.find_cause(files.read_tail(log, LOG_TAIL_BYTES), log=str(log))

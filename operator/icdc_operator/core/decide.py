@@ -27,15 +27,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from icdc_api.base import to_milliseconds
-from icdc_api.spec.changelog import Trigger
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunKind, RunState, RunStatus
 from icdc_operator.core import deletion, progress, retry, run_log, schedule, status_size
-from icdc_operator.core.asked import asks, comparisons, continuous_run, resyncs
+from icdc_operator.core.asked import asks, comparisons, continuous_run
 from icdc_operator.core.conditions import summary
 from icdc_operator.core.observed import (
     Action,
-    CreateRun,
     Decision,
     ForgetRun,
     Observed,
@@ -43,7 +41,7 @@ from icdc_operator.core.observed import (
     RunSeen,
     StopRun,
 )
-from icdc_operator.core.run_planning import Draft, plan_next
+from icdc_operator.core.run_planning import Draft, build_creation, plan_next
 
 OBSERVE_SECONDS = 5.0
 """Seconds between two reads of a live run. An adapter that watches its objects reads earlier."""
@@ -173,21 +171,7 @@ def _handle_planned_run(
     if observed.spec is None or must_stop(observed, run):
         # Nothing of it exists, so nothing is stopped; the next plan may take its name.
         return Draft(status.model_copy(update={"current_run": None}), (), 0.0)
-    replicates = run.kind != RunKind.DELETION and not run.kind.inspects
-    changelog = observed.spec.changelog
-    # A comparison starts when the run before it has ended, so that run must not stay.
-    stays = replicates and not comparisons.can_begin(status, observed.spec)
-    continuous = stays and changelog.trigger == Trigger.CONTINUOUS
-    create = CreateRun(
-        run,
-        continuous,
-        linger_seconds=(changelog.linger_seconds or None) if stays and not continuous else None,
-        reexport=resyncs.build_reexport(status, observed.spec),
-        tables=comparisons.list_tables_of_run(status, observed.spec, run),
-        max_cpu=comparisons.find_max_cpu(status, observed.spec, run),
-        # A record whose question is another one by now was dropped above: it is withdrawn.
-        ask=None if run.ask is None else observed.ask,
-    )
+    create = build_creation(status, observed, observed.spec, run)
     return Draft(status, (create,), OBSERVE_SECONDS)
 
 

@@ -185,6 +185,8 @@ class CreateRun:
     """CPU limit of its executor; None for what `spec.spark` gives."""
     ask: Ask | None = None
     """The question that the run answers, with its details; None where the spec wants the run."""
+    short: bool = False
+    """Whether it is expected to end within a minute, so that its JVMs need not optimise code."""
 
 
 @dataclass(frozen=True)

@@ -11,21 +11,37 @@
     a run is due, a limit is reached         record since when, wait for the queue position
     a run is due                             plan it
 
-Whether a run is due is decided by `schedule`, what its record holds by `run_log`. Pure.
+Whether a run is due is decided by `schedule`, what its record holds by `run_log`. Once the record
+is durable, `build_creation` says how its run is created, and whether it is expected to end within a
+minute, so that its JVMs need not optimise the code that they compile:
+
+    Plan, DeadLetters, Deletion   yes: it reads no rows
+    Changelog                     if it ends once caught up, soon after one that took little time
+    all others                    no: they read whole tables
+
+Pure.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from icdc_api.spec.changelog import Trigger
 from icdc_api.spec.pipeline import Mode, PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus
-from icdc_api.status.runs import ResyncMode, RunKind
+from icdc_api.status.runs import ResyncMode, RunKind, RunStatus
 from icdc_operator.core import deletion, export_windows, progress, run_log, schedule
 from icdc_operator.core.asked import asks, comparisons, resyncs
-from icdc_operator.core.observed import Action, Observed
+from icdc_operator.core.observed import Action, CreateRun, Observed
 
 HOLD_SECONDS = 3600.0
 """Greatest wait for the export window at a time: the clock may be set meanwhile."""
+
+SHORT_RUN = timedelta(seconds=45)
+"""Greatest duration of a run after which the next one is expected to be short as well. About half
+of it is the start; in a longer run, code that is not optimised costs more than optimising it."""
+
+SOON = timedelta(minutes=15)
+"""Greatest pause between the two: a backlog of a longer one may be of any size."""
 
 
 @dataclass(frozen=True)
@@ -145,3 +161,45 @@ def _record_run(
         }
     )
     return Draft(planned, requeue_after=0.0)
+
+
+def build_creation(
+    status: PipelineStatus, observed: Observed, spec: PipelineSpec, run: RunStatus
+) -> CreateRun:
+    """Return the action for a run that was recorded and is wanted by `spec`."""
+    replicates = run.kind != RunKind.DELETION and not run.kind.inspects
+    # A comparison starts when the run before it has ended, so that run must not stay.
+    stays = replicates and not comparisons.can_begin(status, spec)
+    continuous = stays and spec.changelog.trigger == Trigger.CONTINUOUS
+    linger_seconds = (spec.changelog.linger_seconds or None) if stays and not continuous else None
+    return CreateRun(
+        run,
+        continuous,
+        linger_seconds=linger_seconds,
+        reexport=resyncs.build_reexport(status, spec),
+        tables=comparisons.list_tables_of_run(status, spec, run),
+        max_cpu=comparisons.find_max_cpu(status, spec, run),
+        # A record whose question is another one by now was dropped before: it is withdrawn.
+        ask=None if run.ask is None else observed.ask,
+        short=not continuous and linger_seconds is None and _is_short(status, run),
+    )
+
+
+def _is_short(status: PipelineStatus, run: RunStatus) -> bool:
+    """Return whether a run that does not stay is expected to end within a minute.
+
+    planned     the replication before: its kind, start and end    short
+    12:10:00    Changelog 12:00:00 to 12:00:40                     yes
+    12:10:00    Changelog 12:00:00 to 12:01:40                     no: as long as that one
+    12:10:00    Changelog 10:00:00 to 10:00:40                     no: two hours of commits
+    12:10:00    Export    12:00:00 to 12:00:40                     no: it says nothing of changes
+    """
+    if not run.kind.needs_executors:
+        return True
+    last = comparisons.find_last_replication(status)
+    if run.kind != RunKind.CHANGELOG or last is None or last.kind != RunKind.CHANGELOG:
+        return False
+    began, ended, planned = last.started_at, last.finished_at, run.planned_at
+    if last.failure is not None or began is None or ended is None or planned is None:
+        return False
+    return ended - began <= SHORT_RUN and planned - ended <= SOON

@@ -101,7 +101,7 @@ def build_spark_application(launch: Launch) -> dict[str, Any]:
             **({"timeToLiveSeconds": DELETION_TTL_SECONDS} if deletes else {}),
             **_build_dynamic_allocation(spark),
             "sparkConf": {
-                **build_defaults(spark),
+                **build_defaults(spark, short=launch.short),
                 **BASE_CONF,
                 **spark.conf,
                 **FIXED_CONF,

@@ -63,6 +63,8 @@ class Launch:
     """CPU limit of its executor; None for executors as the spec has them."""
     ask: Ask | None = None
     """The question that the run answers; None for a run that the spec wants."""
+    short: bool = False
+    """Whether it is expected to end within a minute, so that its JVMs need not optimise code."""
 
     @property
     def takes_questions(self) -> bool:

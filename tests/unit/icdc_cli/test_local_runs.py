@@ -34,7 +34,7 @@ def runs(tmp_path: Path, fake_application: Application) -> Iterator[LocalRuns]:
     local.close()
 
 
-def start(runs: LocalRuns, path: Path, *, epoch: int = 5) -> None:
+def start(runs: LocalRuns, path: Path, *, epoch: int = 5, short: bool = False) -> None:
     local = resource.load(path)
     request = RunRequest(
         run_id=f"{RUN}.{epoch}",
@@ -43,7 +43,7 @@ def start(runs: LocalRuns, path: Path, *, epoch: int = 5) -> None:
         epoch=epoch,
         report_path=str(runs.build_report_path(RUN)),
     )
-    runs.create(RUN, request, local.pipeline.spec.spark)
+    runs.create(RUN, request, local.pipeline.spec.spark, short=short)
 
 
 def wait_for(runs: LocalRuns, wanted: Callable[[RunSeen], bool]) -> RunSeen:
@@ -62,6 +62,15 @@ def has_ended(seen: RunSeen) -> bool:
 
 def is_reporting(seen: RunSeen) -> bool:
     return seen.phase == RunPhase.RUNNING
+
+
+@pytest.mark.parametrize("short", [True, False])
+def test_only_the_jvm_of_a_short_run_optimises_no_code(
+    runs: LocalRuns, pipeline_file: PipelineFile, tmp_path: Path, short: bool
+) -> None:
+    start(runs, pipeline_file("end_when_asked"), short=short)
+    properties = (tmp_path / "runs" / RUN / "scratch" / "spark.properties").read_text()
+    assert ("TieredStopAtLevel" in properties) == short
 
 
 @pytest.mark.parametrize(

@@ -226,6 +226,7 @@ class ClusterAdapter:
             tables=action.tables,
             max_cpu=action.max_cpu,
             ask=action.ask,
+            short=action.short,
         )
         try:
             await creation.create(self._api, launch, observation.pipeline)

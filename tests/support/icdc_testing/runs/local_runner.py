@@ -35,7 +35,7 @@ class RunsInside(LocalRuns):
         self.stops: dict[str, threading.Event] = {}
         self.threads: dict[str, threading.Thread] = {}
 
-    def create(self, name: str, request: RunRequest, spark: Spark) -> None:
+    def create(self, name: str, request: RunRequest, spark: Spark, *, short: bool = False) -> None:
         if name not in self.done:
             (self.root / name).mkdir(parents=True, exist_ok=True)
             self.requests[name] = request
@@ -51,7 +51,7 @@ class RunsInside(LocalRuns):
 class RunsBeside(RunsInside):
     """Runs in the test's own Spark, each in a thread, for runs that stay."""
 
-    def create(self, name: str, request: RunRequest, spark: Spark) -> None:
+    def create(self, name: str, request: RunRequest, spark: Spark, *, short: bool = False) -> None:
         if name in self.done:
             return
         (self.root / name).mkdir(parents=True, exist_ok=True)

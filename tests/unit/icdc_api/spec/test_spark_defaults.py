@@ -5,7 +5,12 @@ from typing import Any
 import pytest
 
 from icdc_api.spec.spark import Spark
-from icdc_api.spec.spark_defaults import COLLECTOR, DEFAULT_CONF, build_defaults
+from icdc_api.spec.spark_defaults import (
+    COLLECTOR,
+    DEFAULT_CONF,
+    QUICK_COMPILER,
+    build_defaults,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -37,3 +42,14 @@ def test_a_jvm_for_which_nobody_names_a_collector_gets_ours(
 ) -> None:
     result = build_defaults(Spark.model_validate(said), *java_options)
     assert result == {**DEFAULT_CONF, **dict.fromkeys(ours, COLLECTOR)}
+
+
+@pytest.mark.parametrize(
+    ("java_options", "ours"),
+    [([], f"{QUICK_COMPILER} {COLLECTOR}"), (["-XX:+UseG1GC"], QUICK_COMPILER)],
+)
+def test_a_run_that_is_expected_to_be_short_does_not_optimise_code(
+    java_options: list[str], ours: str
+) -> None:
+    result = build_defaults(Spark(), *java_options, short=True)
+    assert result == {**DEFAULT_CONF, **dict.fromkeys(BOTH, ours)}

@@ -14,7 +14,7 @@ from icdc_api.base import MAX_TABLES
 from icdc_api.json_size import measure_stored
 from icdc_api.spec.limits import MAX_SECRETS, MAX_SPEC_BYTES
 from icdc_api.spec.spark import Spark
-from icdc_api.spec.spark_defaults import build_defaults
+from icdc_api.spec.spark_defaults import QUICK_COMPILER, build_defaults
 from icdc_api.status.runs import RunKind
 from icdc_operator.manifests import application, metadata
 from icdc_operator.manifests.application import build_spark_application
@@ -137,6 +137,12 @@ def test_properties_of_the_user_go_over_the_defaults(launch: Make) -> None:
     ours = {**application.BASE_CONF, **build_defaults(Spark(conf=conf))}
     assert result == ours | conf | application.FIXED_CONF | application.ENCRYPTION_CONF
     assert "spark.executor.defaultJavaOptions" not in result
+
+
+def test_a_short_run_has_the_jvm_options_of_short_runs(launch: Make) -> None:
+    made = build_spark_application(replace(launch(), short=True))["spec"]["sparkConf"]
+    assert made["spark.executor.defaultJavaOptions"].startswith(QUICK_COMPILER)
+    assert made["spark.driver.defaultJavaOptions"].startswith(QUICK_COMPILER)
 
 
 ENCRYPTED = {
