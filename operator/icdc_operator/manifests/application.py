@@ -33,10 +33,12 @@ left over when somebody removes the finalizer by hand."""
 
 BASE_CONF = {
     # An executor that is removed, by a drained node or by dynamic allocation, migrates its shuffle
-    # blocks, so that their stages need not run again.
+    # blocks, so that their stages need not run again, and stored parts of a comparison, which
+    # nothing can compute again.
     "spark.decommission.enabled": "true",
     "spark.storage.decommission.enabled": "true",
     "spark.storage.decommission.shuffleBlocks.enabled": "true",
+    "spark.storage.decommission.rddBlocks.enabled": "true",
     "spark.ui.prometheus.enabled": "true",
     # Without these spark-submit passes on the PYSPARK_PYTHON that spark-operator's pod may have.
     "spark.pyspark.python": pod_paths.PYTHON,

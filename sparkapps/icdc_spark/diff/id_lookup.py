@@ -22,7 +22,9 @@ from icdc_spark.diff.rows import ID, list_id_metadata, select_cells
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.expect import Expect
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
+from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.readers.snapshot_reader import SnapshotReader
+from icdc_spark.readers.whole_snapshot import read_whole
 
 _WANTED = "wanted_id"
 
@@ -37,12 +39,14 @@ def look_up_ids(
     """
     with translate_source_errors(reader.table_name):
         wanted = ids.select(F.col(ID).alias(_WANTED)).distinct()
-        snapshot = reader.read(reader.list_all_files(), metadata=list_id_metadata(spec))
-        rows = select_cells(snapshot, spec)
-        matches = rows.join(wanted, on=F.col(ID) == F.col(_WANTED), how="left_semi")
+
+        def select_matches(part: SnapshotReader, group: FileGroup) -> DataFrame:
+            rows = _read_cells(part, group, spec)
+            return rows.join(wanted, on=F.col(ID) == F.col(_WANTED), how="left_semi")
+
         joined = wanted.join(
             # No salt: the same row has to be chosen again when a batch is repeated.
-            pick_row_per_id(matches),
+            pick_row_per_id(read_whole(reader, select_matches)),
             on=F.col(ID) == F.col(_WANTED),
             how="left",
         )
@@ -50,3 +54,15 @@ def look_up_ids(
         expect = F.when(F.col(ID).isNull(), Expect.DELETED).otherwise(Expect.UPDATED)
         operations = add_expect(joined, expect).withColumn(ID, F.col(_WANTED))
         return serialise_operations(operations, spec, version=version)
+
+
+def look_up_all(reader: SnapshotReader, spec: DocumentSpec, *, version: int) -> OperationLines:
+    """Return one operation per id of the snapshot: its row of the greatest fingerprint."""
+    with translate_source_errors(reader.table_name):
+        rows = read_whole(reader, lambda part, group: _read_cells(part, group, spec))
+        operations = add_expect(pick_row_per_id(rows), Expect.UPDATED)
+        return serialise_operations(operations, spec, version=version)
+
+
+def _read_cells(reader: SnapshotReader, group: FileGroup, spec: DocumentSpec) -> DataFrame:
+    return select_cells(reader.read(group, metadata=list_id_metadata(spec)), spec)

@@ -22,17 +22,19 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.export_plan import Chunk
-from icdc_spark.diff.id_lookup import look_up_ids
-from icdc_spark.diff.rows import EXPECT, ID, ROUTING, select_ids
+from icdc_spark.diff.id_lookup import look_up_all, look_up_ids
+from icdc_spark.diff.rows import EXPECT, ID, ROUTING
 from icdc_spark.diff.strategies import build_export_lines
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.expect import Expect
 from icdc_spark.documents.ids import build_routing
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
+from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.matching.digests import COMPARED, build_line_task, build_scan_task
 from icdc_spark.matching.pairing import ADDRESS, compare_by_id, compare_contents
 from icdc_spark.opensearch.client.scan import Scan
 from icdc_spark.readers.snapshot_reader import SnapshotReader
+from icdc_spark.readers.whole_snapshot import read_whole
 
 KIND = "kind"
 EQUAL, MISSING, REFUSED = "equal", "missing", "refused"
@@ -53,16 +55,21 @@ def read_index(reader: SnapshotReader, scan: Scan, spec: DocumentSpec) -> DataFr
 
 def read_table(reader: SnapshotReader, spec: DocumentSpec, *, has_duplicates: bool) -> DataFrame:
     """Return id, routing and digest of each document that the snapshot gives."""
+
+    # Version 0 below: digests leave the action of a line out, so any version would do.
+    def digest_rows(part: SnapshotReader, group: FileGroup) -> DataFrame:
+        chunk = Chunk(number=0, group=group)
+        return _digest_lines(build_export_lines(part, chunk, spec, version=0).frame, spec)
+
     with translate_source_errors(reader.table_name):
-        everything = Chunk(number=0, group=reader.list_all_files())
-        # Version 0 below: digests leave the action of a line out, so any version would do.
         if has_duplicates:
             # One document for each key: `build_export_lines` gives one for each row.
-            ids = select_ids(reader.read(reader.list_all_files()), spec).distinct()
-            lines = look_up_ids(reader, ids, spec, version=0).frame
-        else:
-            lines = build_export_lines(reader, everything, spec, version=0).frame
-        return lines.select("line").mapInArrow(build_line_task(spec.added), COMPARED)
+            return _digest_lines(look_up_all(reader, spec, version=0).frame, spec)
+        return read_whole(reader, digest_rows)
+
+
+def _digest_lines(lines: DataFrame, spec: DocumentSpec) -> DataFrame:
+    return lines.select("line").mapInArrow(build_line_task(spec.added), COMPARED)
 
 
 def compare(table: DataFrame, index: DataFrame, spec: DocumentSpec) -> DataFrame:
@@ -76,11 +83,11 @@ def compare_again(
     """Return `kinds`, in which what differs was compared with the snapshot of `reader` instead."""
     differing = kinds.where(F.col(KIND) != EQUAL).select(*ADDRESS)
     operations = look_up_ids(reader, differing, spec, version=0).frame
-    lines = operations.where(F.col(EXPECT) != Expect.DELETED).select("line")
+    lines = operations.where(F.col(EXPECT) != Expect.DELETED)
     # By address, not by id: a document with another routing may be extra beside one that is equal.
     table, documents = (
         side.join(differing, on=ADDRESS, how="left_semi")
-        for side in (lines.mapInArrow(build_line_task(spec.added), COMPARED), index)
+        for side in (_digest_lines(lines, spec), index)
     )
     again = compare(table, documents, spec)
     return kinds.where(F.col(KIND) == EQUAL).unionByName(again)

@@ -4,7 +4,7 @@ The diff plans by files, so a reader takes a group of files, not a table. It mus
 are read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -15,8 +15,14 @@ from icdc_api.errors import Bug, FileUnreadable, IcdcError, SourceUnavailable
 from icdc_spark.iceberg.jvm.source_errors import FOREIGN_ERRORS, translate_error
 from icdc_spark.iceberg.scan.column_bounds import estimate_key_range
 from icdc_spark.iceberg.scan.damaged_files import find_damage, name_suspects
-from icdc_spark.iceberg.scan.planning import FileGroup, list_files
+from icdc_spark.iceberg.scan.ordered_scan import OrderedScan
+from icdc_spark.iceberg.scan.planning import FileGroup, list_files, release_groups
 from icdc_spark.iceberg.table.tables import IcebergTable
+from icdc_spark.readers.parallelism import count_tasks
+
+_STORED_TASKS = 4
+"""Tasks for each core that make a part of a snapshot which is stored. The driver remembers where
+the result of each task is, and packed as usual thousands of small files are hundreds of tasks."""
 
 
 class SnapshotReader(Protocol):
@@ -65,8 +71,16 @@ class SnapshotReader(Protocol):
         """A group without files; reading it gives the columns without rows."""
         ...
 
-    def list_all_files(self, *, within: Any = None) -> FileGroup:
-        """Return all files of the snapshot; `within` may leave out those without a matching row."""
+    def iterate_groups(self, files: int) -> Iterator[FileGroup]:
+        """Yield all files of the snapshot in a fixed order, up to `files` of them at a time."""
+        ...
+
+    def release(self, group: FileGroup) -> None:
+        """Let the JVM free the tasks of a group that nobody reads any more."""
+        ...
+
+    def reopen(self) -> Self:
+        """Return another reader of the same snapshot, to be closed by itself."""
         ...
 
     def estimate_key_range(self, group: FileGroup, fields: Sequence[int]) -> int | None:
@@ -81,6 +95,14 @@ class SnapshotReader(Protocol):
         """Persist an intermediate result until the reader is closed."""
         ...
 
+    def store(self, frame: DataFrame) -> DataFrame:
+        """Compute a frame now and store its rows until the reader is closed.
+
+        Unlike one that is persisted it holds nothing that it was made of, and is not computed again
+        where rows are lost.
+        """
+        ...
+
 
 class BaseReader:
     """The parts that all readers share: files of the snapshot, persisted frames, errors."""
@@ -90,8 +112,11 @@ class BaseReader:
         self._table = table
         self._snapshot_id = snapshot_id
         self._persisted: list[DataFrame] = []
+        self._stored: list[int] = []
         # Iceberg's scan tasks of all groups that were read: the suspects where a read fails.
         self._tasks_read: list[Any] = []
+        # Errors that this reader, or one that was opened from it, has explained.
+        self._explained: list[IcdcError] = []
 
     def __enter__(self) -> Self:
         return self
@@ -105,15 +130,22 @@ class BaseReader:
         try:
             while self._persisted:
                 self._persisted.pop().unpersist()
+            while self._stored:
+                # Not by the RDD's own method, which warns that nothing can compute it again.
+                context = self._table.bridge.java_session.sparkContext()
+                context.unpersistRDD(self._stored.pop(), False)
         finally:
             # Also where unpersisting fails, as after the session has ended.
             self._close()
         explained = self._explain(error)
         if explained is not None:
+            self._explained.append(explained)
             raise explained from error
 
     def _explain(self, error: BaseException | None) -> IcdcError | None:
         """Return an error that names the damaged file, if one of those read here is the cause."""
+        if any(error is known for known in self._explained):
+            return None
         cause = (
             translate_error(self._table.name, error) if isinstance(error, FOREIGN_ERRORS) else error
         )
@@ -146,11 +178,19 @@ class BaseReader:
         """See `SnapshotReader.empty_group`."""
         return list_files(self._table, None).group(())
 
-    def list_all_files(self, *, within: Any = None) -> FileGroup:
-        """See `SnapshotReader.list_all_files`; `within` is an Iceberg expression."""
-        listing = list_files(self._table, self._snapshot_id, within=within)
-        # Sorted: Spark packs files into tasks in this order, the same in every run.
-        return listing.group(sorted(listing.files, key=lambda file: file.location))
+    def iterate_groups(self, files: int) -> Iterator[FileGroup]:
+        """See `SnapshotReader.iterate_groups`."""
+        return OrderedScan(self._table, self._snapshot_id, window_files=files).iterate_groups()
+
+    def release(self, group: FileGroup) -> None:
+        """See `SnapshotReader.release`."""
+        release_groups(self._table, [group])
+
+    def reopen(self) -> Self:
+        """See `SnapshotReader.reopen`."""
+        again = type(self)(self._session, self._table, self._snapshot_id)
+        again._explained = self._explained
+        return again
 
     def estimate_key_range(self, group: FileGroup, fields: Sequence[int]) -> int | None:
         """See `SnapshotReader.estimate_key_range`."""
@@ -161,3 +201,10 @@ class BaseReader:
         persisted = frame.persist(StorageLevel.MEMORY_AND_DISK)
         self._persisted.append(persisted)
         return persisted
+
+    def store(self, frame: DataFrame) -> DataFrame:
+        """See `SnapshotReader.store`; what does not fit into memory goes to local disk."""
+        stored = frame.coalesce(_STORED_TASKS * count_tasks(self._session)).localCheckpoint()
+        java: Any = stored._jdf
+        self._stored.append(java.queryExecution().analyzed().rdd().id())
+        return stored

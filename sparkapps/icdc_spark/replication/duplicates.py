@@ -26,10 +26,12 @@ from icdc_spark.diff.id_lookup import look_up_ids
 from icdc_spark.diff.rows import ID, select_ids
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
+from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.state_document import FIXUP_OFFSET, Intent, compute_base_version
 from icdc_spark.protocol.state_parts import MAX_SAMPLES
 from icdc_spark.readers.snapshot_reader import SnapshotReader
+from icdc_spark.readers.whole_snapshot import read_whole
 from icdc_spark.replication.applied import format_instant
 from icdc_spark.replication.context import TableContext
 
@@ -58,11 +60,16 @@ def select_duplicate_ids(
 
     Reads the key columns of the whole snapshot. `among` (column `id`) limits the ids.
     """
+
+    def read_ids(part: SnapshotReader, group: FileGroup) -> DataFrame:
+        ids = select_ids(part.read(group), spec)
+        if among is None:
+            return ids
+        # Before grouping: the batch is small, so this keeps most rows out of the shuffle.
+        return ids.join(among.select(ID).distinct(), on=ID, how="left_semi")
+
     with translate_source_errors(reader.table_name):
-        ids = select_ids(reader.read(reader.list_all_files()), spec)
-        if among is not None:
-            # Before grouping: the batch is small, so this keeps most rows out of the shuffle.
-            ids = ids.join(among.select(ID).distinct(), on=ID, how="left_semi")
+        ids = read_whole(reader, read_ids)
         return ids.groupBy(ID).agg(F.count(F.lit(1)).alias(ROWS)).where(F.col(ROWS) > 1)
 
 

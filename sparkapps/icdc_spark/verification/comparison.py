@@ -242,8 +242,9 @@ def _compare_with_empty_table(context: TableContext, moment: IndexMoment) -> Com
 def _find_kinds(compared: _Compared, reader: SnapshotReader, spec: DocumentSpec) -> DataFrame:
     """Return one row per id of table or index, with its `kind`, persisted."""
     state, moment = compared.state, compared.moment
-    table = differences.read_table(reader, spec, has_duplicates=state.duplicates is not None)
+    # Before the table, which may take hours: the scan expires where nobody asks for more.
     index = differences.read_index(reader, moment.scan, spec)
+    table = differences.read_table(reader, spec, has_duplicates=state.duplicates is not None)
     kinds = differences.compare(table, index, spec)
     to = moment.batch.to if moment.batch is not None else None
     # Where the batch ends at no snapshot, or at one that was expired, nothing more is known.

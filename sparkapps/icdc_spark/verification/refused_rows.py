@@ -20,11 +20,13 @@ from icdc_api.errors import Gap, IncompatibleSchema
 from icdc_api.job.answers import BATCH_UNDER_WAY, DeadLettersEntry, ReplayEntry
 from icdc_spark.diff.rows import ID, check_filter, list_id_metadata, select_ids
 from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.opensearch.stores import dead_letters, identity
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.next_step import StepKind
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.snapshot_reader import SnapshotReader
+from icdc_spark.readers.whole_snapshot import read_whole
 from icdc_spark.replication import progress
 from icdc_spark.replication.changelog import Batch
 from icdc_spark.replication.checks.table_observation import TableObservation, TableObserver
@@ -133,5 +135,9 @@ def _select_ids_in_snapshot(
     Another id stands for such a row now, and a delete for the old id would remove its dead letter:
     all there is of the row until a comparison finds it missing.
     """
-    rows = reader.read(reader.list_all_files(), metadata=list_id_metadata(spec))
-    return ids.join(select_ids(rows, spec), on=ID, how="left_semi")
+
+    def select_present(part: SnapshotReader, group: FileGroup) -> DataFrame:
+        rows = part.read(group, metadata=list_id_metadata(spec))
+        return select_ids(rows, spec).join(ids, on=ID, how="left_semi")
+
+    return read_whole(reader, select_present)

@@ -1,5 +1,6 @@
 """Fixtures that set how queries run in the tests of the source side."""
 
+import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -55,3 +56,11 @@ def bitmap_trials(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     monkeypatch.setattr(key_bitmaps, "compare_keys", record)
     return trials
+
+
+@pytest.fixture
+def collected_late() -> Iterator[None]:
+    """Python collects no cycles by itself: what waits for that stays to be counted."""
+    gc.disable()
+    yield
+    gc.enable()

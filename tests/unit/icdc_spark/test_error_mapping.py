@@ -126,6 +126,12 @@ LOSSES: list[tuple[str, type[IcdcError]]] = [
     ),
     (f"{LOST}org.apache.spark.SparkException: Failed to get broadcast_12_piece0", NodeLost),
     (
+        f"{LOST}org.apache.spark.SparkException: [CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint "
+        "block rdd_12_3 not found!\nEither the executor that originally checkpointed this "
+        "partition is no longer alive, or the original RDD is unpersisted.",
+        NodeLost,
+    ),
+    (
         "Job aborted because of SparkContext shutdown: Max number of executor failures (6) reached",
         DriverLost,
     ),

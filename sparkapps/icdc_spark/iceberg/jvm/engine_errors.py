@@ -132,11 +132,13 @@ _SIGNS = (
             r"ExecutorLostFailure|FetchFailed|MetadataFetchFailed|BlockFetchException"
             r"|has failed the maximum allowable number of times|Failed to get broadcast_"
             r"|Max number of executor failures|Could not execute broadcast in"
+            # A part of a comparison that an executor stored (`SnapshotReader.store`).
+            r"|Checkpoint block \S+ not found"
             # An executor that is ending refuses the task, and all four attempts within moments.
             r"|RejectedExecutionException"
         ),
         NodeLost,
-        "executors, or the shuffle data that they held, were lost; the run is retried",
+        "executors, or the data that they held, were lost; the run is retried",
     ),
     _Sign(
         re.compile(rf"(?:FileNotFound|NoSuchFile)[^\n]*{_SCRATCH}"),

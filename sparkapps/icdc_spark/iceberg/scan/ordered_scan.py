@@ -100,6 +100,14 @@ class OrderedScan:
             yield part
             self._table.bridge.clear(part.tasks)
 
+    def iterate_groups(self) -> Iterator[FileGroup]:
+        """Yield all files in order, in groups that are no larger than a window or slice."""
+        for window in self.windows:
+            for part in self.list_files(window):
+                # The last slice of a manifest may be empty.
+                if part.files:
+                    yield self.group(part, part.files)
+
     def _plan(self, window: Manifests) -> Iterator[FileSlice]:
         # A delete applies to files that are no younger. In format 1 all numbers are 0.
         deletes = self._deletes.since(window.min_sequence)

@@ -92,18 +92,13 @@ class Listing:
         return Listing(self._table, tasks, files)
 
 
-def list_files(table: IcebergTable, snapshot_id: int | None, *, within: Any = None) -> Listing:
-    """List the files of a snapshot, or no files for None. Gap if the snapshot has expired.
-
-    `within` is an Iceberg expression: files that cannot hold a matching row are left out.
-    """
+def list_files(table: IcebergTable, snapshot_id: int | None) -> Listing:
+    """List the files of a snapshot, or no files for None. Gap if the snapshot has expired."""
     if snapshot_id is None:
         return Listing(table, table.bridge.create_object("java.util.ArrayList"), ())
     table.require(snapshot_id)
     with translate_source_errors(table.name):
         scan = table.java.newScan().useSnapshot(snapshot_id)
-        if within is not None:
-            scan = scan.filter(within)
         snapshot = table.java.snapshot(snapshot_id)
         # Where there is no delete file at all, the tasks need not be asked for theirs.
         has_deletes = not snapshot.deleteManifests(table.java.io()).isEmpty()

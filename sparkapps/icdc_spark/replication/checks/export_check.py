@@ -216,8 +216,9 @@ class _Comparison:
         slices = count_tasks(reader.session)
         scan = open_scan(context.client, self.new.intent.index, slices, self._list_added())
         try:
-            table = differences.read_table(reader, spec, has_duplicates=self.has_duplicates)
+            # Before the table, which may take hours: the scan expires where nobody asks for more.
             index = differences.read_index(reader, scan, spec)
+            table = differences.read_table(reader, spec, has_duplicates=self.has_duplicates)
             kinds = differences.mark_refused(
                 reader, compare_by_id(table, index), self._list_refused()
             )

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.job.modes import RunMode
+from icdc_spark.readers import whole_snapshot
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
@@ -99,6 +100,26 @@ def test_edits_by_somebody_else_are_found_and_mended(
     harness.sync()
     writes = select_writes(proxy.list_writes(), "things")
     assert list_operations(writes) == [put("1", id=1, name="x")]
+
+
+def test_a_table_that_is_read_in_parts_is_compared_and_mended_as_one_that_is_read_at_once(
+    spark: SparkSession,
+    clean_indices: str,
+    table: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spark.sql(f"insert into lake.{table} values (5, 'e'), (6, 'f')")
+    entry = {"name": table, "identifierColumns": ["id"], "index": "things"}
+    harness = Harness(spark, clean_indices, tmp_path, [entry])
+    harness.sync()
+    edit(clean_indices)
+    at_once = harness.inspect(RunMode.VERIFY)
+    assert (at_once["rows"], at_once["different"]) == (6, make_samples("1", "4"))
+    monkeypatch.setattr(whole_snapshot, "PART_FILES", 1)
+    assert harness.inspect(RunMode.VERIFY) == at_once
+    assert harness.inspect(RunMode.REPAIR) == at_once | {"repaired": 4}
+    assert harness.inspect(RunMode.VERIFY)["equal"] is True
 
 
 def test_what_the_pipeline_writes_meanwhile_is_no_difference(
@@ -211,7 +232,12 @@ def test_a_plan_says_what_the_next_run_would_do_and_does_nothing(
 
 
 def test_tables_with_equal_keys_or_without_keys_verify_too(
-    spark: SparkSession, lake: Lake, proxy: FaultProxy, clean_indices: str, tmp_path: Path
+    spark: SparkSession,
+    lake: Lake,
+    proxy: FaultProxy,
+    clean_indices: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lake.sql("create namespace if not exists lake.db")
     duplicate_rows, events = lake.create("id int, name string"), lake.create("id int, name string")
@@ -239,6 +265,9 @@ def test_tables_with_equal_keys_or_without_keys_verify_too(
         assert result is not None
         return [(entry["equal"], entry["documents"]) for entry in result["tables"]]
 
+    assert run_mode(RunMode.VERIFY) == [(True, 2), (True, 4), (True, 0)]
+    # From here on as tables of many files are read.
+    monkeypatch.setattr(whole_snapshot, "PART_FILES", 1)
     assert run_mode(RunMode.VERIFY) == [(True, 2), (True, 4), (True, 0)]
 
     event = next(iter(oracle.read_index(clean_indices, "events")))

@@ -3,9 +3,7 @@
 The oracle lists all files of the snapshot at once, by Iceberg's own planning.
 """
 
-import gc
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,8 +14,7 @@ from icdc_spark.diff.export_plan import Chunk, ExportPlan, plan_export
 from icdc_spark.iceberg.scan.planning import FileGroup, list_files, release_groups
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_testing.lake.metadata_table import MetadataTable
-from icdc_testing.waiting.jvm import read_heap
-from icdc_testing.waiting.wait import wait_until
+from icdc_testing.waiting.jvm import FileCounter
 
 from .metadata_history import MetadataHistory
 from .planning_oracle import describe_group
@@ -120,32 +117,23 @@ def test_of_many_files_no_more_than_a_window_is_in_memory(
     spark: SparkSession, collected_late: None, manifests: int
 ) -> None:
     table, limit = make_table(spark, 2), 100
-    # Not any JVM below this process: other tests of it have nodes and lakes of their own.
-    jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+    held = FileCounter(spark)
     for _ in range(manifests):
         append_many(table, 5_000 // manifests)
     loaded, snapshot = table.load(), read_head(table)
-    before = wait_for_freed_files(jvm)
+    before = held.wait_until_freed()
     plan = plan_export(loaded, snapshot, target_bytes=1 << 30, target_rows=100, window_files=limit)
     # What the appends had made may be let go later: then there are fewer.
-    assert count_files(jvm) <= before
+    assert held.count() <= before
     assert (plan.files, plan.records, plan.count) == (5_000, 50_000, 500)
     counts = []
     for chunk in plan.iterate_chunks():
         assert chunk.group.files == 10
         if chunk.number % 100 == 55:
-            counts.append(count_files(jvm))
+            counts.append(held.count())
         release_groups(loaded, [chunk.group])
     # The window and the chunk; the first entry of a manifest may be read ahead.
     assert 0 < max(counts) <= before + limit + 20
-
-
-@pytest.fixture
-def collected_late() -> Iterator[None]:
-    """Python collects no cycles by itself: what waits for that stays to be counted."""
-    gc.disable()
-    yield
-    gc.enable()
 
 
 def test_a_snapshot_without_files_has_no_chunk(spark: SparkSession) -> None:
@@ -207,24 +195,6 @@ def append_many(table: MetadataTable, count: int) -> list[str]:
         names.append(str(file.location()))
     change.commit()
     return names
-
-
-def wait_for_freed_files(jvm: int) -> int:
-    """Return the number of files in memory once nothing of this test's own making is left."""
-    gc.collect()
-    counts = [count_files(jvm)]
-
-    def is_settled() -> bool:
-        # py4j tells the JVM in a thread of its own what Python has let go.
-        counts.append(count_files(jvm))
-        return counts[-1] == counts[-2]
-
-    wait_until(is_settled, "py4j has let all files go")
-    return counts[-1]
-
-
-def count_files(jvm: int) -> int:
-    return read_heap(jvm).objects.get("org.apache.iceberg.GenericDataFile", 0)
 
 
 def forget_counts(table: MetadataTable, snapshot_id: int) -> None:

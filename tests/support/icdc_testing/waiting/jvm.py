@@ -1,11 +1,15 @@
 """What a JVM holds: its live objects, its threads, its open files."""
 
+import gc
 import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from icdc_cli.embedded.jdk import find_spark_jdk
+from icdc_testing.waiting.wait import wait_until
 
 SESSION = "org.apache.spark.sql.classic.SparkSession"
 """The class of a session of Spark."""
@@ -37,6 +41,34 @@ def read_heap(jvm: int) -> Heap:
     assert total is not None, text[-500:]
     objects = {match["name"]: int(match["objects"]) for match in _CLASS.finditer(text)}
     return Heap(bytes=int(total["bytes"]), objects=objects)
+
+
+class FileCounter:
+    """Counts what Iceberg knows of files, in the JVM of a Spark of this process."""
+
+    def __init__(self, spark: SparkSession, kind: str = "Data") -> None:
+        """`kind` is that of the files: Data or Delete."""
+        self._class = f"org.apache.iceberg.Generic{kind}File"
+        # Not any JVM below this process: other tests of it have nodes and lakes of their own.
+        self.jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+        """Its process."""
+
+    def count(self) -> int:
+        """Return the number of files in memory."""
+        return read_heap(self.jvm).objects.get(self._class, 0)
+
+    def wait_until_freed(self) -> int:
+        """Return the number once nothing is left of what Python has let go."""
+        gc.collect()
+        counts = [self.count()]
+
+        def is_settled() -> bool:
+            # py4j tells the JVM in a thread of its own what Python has let go.
+            counts.append(self.count())
+            return counts[-1] == counts[-2]
+
+        wait_until(is_settled, "py4j has let all files go")
+        return counts[-1]
 
 
 def list_files(pid: int) -> list[str]:
