@@ -2,9 +2,11 @@
 
 Plans the export of tables of 1,000 to 1,000,000 data files, made of metadata alone, and a commit
 that replaces three files of each, before and after all manifests were rewritten. Planning an export
-means to cut it into chunks and to take each of them, as an export does, without reading rows. All
+means to cut it into chunks and to take each of them, as an export does, without reading rows. A
+comparison reads the table's side with a filter that no row passes, so that no file is opened. All
 garbage is collected every half second: what is left then in the JVM's heap must not grow with the
-files, and neither must Python. Prints one JSON object, or with `--table` Markdown.
+files, and neither must Python. With `--weigh` it prints instead what one snapshot, manifest or file
+takes, in tables of so many data files. Prints one JSON object, or with `--table` Markdown.
 """
 
 import argparse
@@ -19,13 +21,18 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from icdc_spark.diff.change_plan import plan_changes
+from icdc_spark.documents.document_spec import resolve_spec
+from icdc_spark.documents.wishes import DocumentWishes
 from icdc_spark.iceberg.scan.planning import release_groups
+from icdc_spark.matching import differences
+from icdc_spark.readers.choose import open_reader
 from icdc_spark.replication.export import plan
 from icdc_testing.bench.machine import describe_machine, print_runs
 from icdc_testing.bench.session import start_bench_session
 from icdc_testing.lake.metadata_table import MetadataTable
 from memory_peaks import MemoryMeter
 from planning_tables import ROWS, TOUCHED, read_head, write_manifest
+from planning_weights import PlanningWeights
 
 HEAP = "1g"
 """Of the JVM: what the driver of a pipeline has by default."""
@@ -50,6 +57,7 @@ def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, nargs="+", default=[1000, 10_000, 100_000, 1_000_000])
+    parser.add_argument("--weigh", type=int, help="data files of the tables")
     parser.add_argument("--table", action="store_true", help="print Markdown")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="icdc-bench-") as name:
@@ -57,11 +65,14 @@ def main() -> int:
         conf = {"spark.driver.extraJavaOptions": f"-Xlog:gc:file={gc_log}"}
         session = start_bench_session("bench-file-counts", Path(name), memory=HEAP, conf=conf)
         try:
-            meter = MemoryMeter(session, gc_log)
-            runs = [
-                {"files": files, **_measure(meter, make_table(session, Path(name), files))}
-                for files in options.files
-            ]
+            if options.weigh:
+                runs = list(PlanningWeights(session, Path(name)).measure(options.weigh))
+            else:
+                meter = MemoryMeter(session, gc_log)
+                runs = [
+                    {"files": files, **_measure(meter, make_table(session, Path(name), files))}
+                    for files in options.files
+                ]
         finally:
             session.stop()
     result = {**describe_machine("pyspark"), "heap": HEAP, "runs": runs}
@@ -139,7 +150,22 @@ def _plan_rewritten(made: CountedTable) -> None:
     _plan_commit(made, made.rewritten)
 
 
-_WORKS = (("export", _plan_export), ("commit", _plan_commit), ("rewritten", _plan_rewritten))
+def _read_compared(made: CountedTable) -> None:
+    table = made.table.load()
+    wishes = DocumentWishes(identifier_columns=("id",), row_filter="false")
+    spec = resolve_spec(table.name, table.read_schema(made.until), wishes)
+    with open_reader(table.bridge.session, table, made.until, spec) as reader:
+        rows = differences.read_table(reader, spec, has_duplicates=False).count()
+    if rows:
+        raise SystemExit(f"{rows} rows of files that do not exist were read")
+
+
+_WORKS = (
+    ("export", _plan_export),
+    ("verify", _read_compared),
+    ("commit", _plan_commit),
+    ("rewritten", _plan_rewritten),
+)
 
 
 if __name__ == "__main__":

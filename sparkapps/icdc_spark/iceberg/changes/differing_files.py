@@ -28,9 +28,9 @@ from icdc_spark.iceberg.scan.manifest_entries import (
     describe_data_files,
     open_data_files,
     select_columns,
+    slice_files,
 )
 from icdc_spark.iceberg.scan.manifests import Manifests
-from icdc_spark.iceberg.scan.ordered_scan import slice_files
 from icdc_spark.iceberg.table.tables import IcebergTable
 
 FILES_AT_ONCE = 50_000

@@ -15,9 +15,10 @@ Example: a delete manifest lists these files; the table is partitioned by `count
 """
 
 import json
-from collections.abc import Collection, Container
+from collections.abc import Callable, Collection, Container, Iterator
 from typing import Any, NamedTuple
 
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.scan.manifests import FILE, MANIFEST, Manifests
 from icdc_spark.iceberg.scan.planning import list_delete_names, list_equality_fields
 from icdc_spark.iceberg.table.tables import IcebergTable
@@ -138,6 +139,30 @@ def open_data_files(table: IcebergTable, manifests: Manifests, columns: Collecti
     return _open(table, manifests, "read", columns)
 
 
+def slice_files(
+    table: IcebergTable, window: Manifests, open_files: Callable[[], Any], limit: int
+) -> Iterator[Any]:
+    """Yield Java lists of what `open_files` gives, a Java closeable iterable of the window.
+
+    Manifests that follow each other are read together. A single one, which may have more files than
+    the limit, comes in its order, in lists of up to `limit`.
+    """
+    bridge = table.bridge
+    if len(window) > 1:
+        with translate_source_errors(table.name):
+            files = bridge.drain(open_files())
+        yield files
+        return
+    start, count = 0, limit
+    # A full list does not say whether more follows; one that is not full is the last.
+    while count == limit:
+        with translate_source_errors(table.name):
+            files = bridge.slice(open_files(), start, limit)
+            count = int(files.size())
+        yield files
+        start += count
+
+
 def read_delete_entries(table: IcebergTable, manifests: Manifests) -> list[tuple[str, DeleteEntry]]:
     """Return the live delete files of these manifests, each with the path of its manifest."""
     if not manifests:
@@ -157,7 +182,7 @@ def read_delete_entries(table: IcebergTable, manifests: Manifests) -> list[tuple
         list_equality_fields(bridge, files),
         strict=True,
     )
-    return [
+    entries = [
         (
             manifest,
             DeleteEntry(
@@ -171,6 +196,9 @@ def read_delete_entries(table: IcebergTable, manifests: Manifests) -> list[tuple
         )
         for manifest, name, sequence, data_file, partition, spec_id, fields in columns
     ]
+    # The JVM may free them at once; py4j lets go of a list late.
+    bridge.clear(files)
+    return entries
 
 
 def load_delete_files(

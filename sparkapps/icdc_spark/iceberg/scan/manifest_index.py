@@ -25,6 +25,8 @@ from icdc_spark.iceberg.scan.manifests import ManifestKey, Manifests
 
 CAPACITY = 1_000_000
 """Keys that are stored in all: 8 MB of hashes."""
+READ_AT_ONCE = 50_000
+"""Files whose keys are in memory as text at a time: up to 1 KB each."""
 
 KeysByManifest = Mapping[str, Iterable[str | None]]
 """By the path of a manifest, the locations of the data files (or the partitions) that it is about.
@@ -75,8 +77,7 @@ class ManifestIndex:
             return manifests
         if missing:
             # Two threads may read the same manifest: both get the same keys, and one is stored.
-            keys_by_path = read(missing)
-            new = {key: _index_keys(keys_by_path.get(key.path, ())) for key in missing.keys}
+            new = _read_keys(missing, read)
             self._store(new)
             # From here, not from the index: another thread may have removed some of them already.
             indexed |= new
@@ -96,6 +97,17 @@ class ManifestIndex:
             while self._size > self._capacity:
                 _, removed = self._manifests.popitem(last=False)
                 self._size -= _measure(removed)
+
+
+def _read_keys(
+    manifests: Manifests, read: Callable[[Manifests], KeysByManifest]
+) -> dict[ManifestKey, IndexedManifest]:
+    many = manifests.live_files > READ_AT_ONCE
+    new: dict[ManifestKey, IndexedManifest] = {}
+    for run in manifests.cut(READ_AT_ONCE) if many else [manifests]:
+        keys_by_path = read(run)
+        new |= {key: _index_keys(keys_by_path.get(key.path, ())) for key in run.keys}
+    return new
 
 
 def _index_keys(keys: Iterable[str | None]) -> IndexedManifest:

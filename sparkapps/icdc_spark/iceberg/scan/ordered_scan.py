@@ -18,17 +18,19 @@ Example, with a limit of 10 files:
 
 Deletes are assigned by Iceberg's own planning of a window (`partial_scan`), which reads the delete
 manifests and indexes their files in memory. So they are read once for each window, without those
-that are older than all of its data files. What grows with the table is the list of its manifests,
-and that index with the delete files. This module must not know what the files are read for.
+that are older than all of its data files (`applicable_deletes` leaves out more). What grows with
+the table is the list of its manifests. This module must not know what the files are read for.
 """
 
-from collections.abc import Callable, Iterator
+import gc
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
-from icdc_spark.iceberg.scan.manifest_entries import open_data_files
+from icdc_spark.iceberg.scan.applicable_deletes import narrow_deletes
+from icdc_spark.iceberg.scan.manifest_entries import open_data_files, slice_files
 from icdc_spark.iceberg.scan.manifests import FILE, Manifests, read_manifests
 from icdc_spark.iceberg.scan.partial_scan import plan_partial_scan
 from icdc_spark.iceberg.scan.planning import FileGroup, collect_data_files
@@ -109,12 +111,15 @@ class OrderedScan:
                     yield self.group(part, part.files)
 
     def _plan(self, window: Manifests) -> Iterator[FileSlice]:
-        # A delete applies to files that are no younger. In format 1 all numbers are 0.
-        deletes = self._deletes.since(window.min_sequence)
+        with translate_source_errors(self._table.name):
+            deletes = narrow_deletes(self._table, window, self._deletes, at_once=self._limit)
         open_tasks = partial(plan_partial_scan, self._table, window, deletes)
         for java_tasks in slice_files(self._table, window, open_tasks, self._limit):
             files = collect_data_files(self._table.bridge, java_tasks)
             yield FileSlice(tasks=java_tasks, files=self._sort(window, files))
+            if deletes:
+                # py4j makes a cycle for each Java object, and a planned scan holds its index.
+                gc.collect()
 
     def group(self, part: FileSlice, files: list[OrderedFile]) -> FileGroup:
         """Return some files of a slice as one group, in the given order."""
@@ -137,27 +142,3 @@ class OrderedScan:
         numbers = {key.path: number for number, key in enumerate(window.keys)}
         order = sorted(range(len(paths)), key=lambda at: (numbers[paths[at]], entries[at]))
         return [OrderedFile(at, records[at], sizes[at]) for at in order]
-
-
-def slice_files(
-    table: IcebergTable, window: Manifests, open_files: Callable[[], Any], limit: int
-) -> Iterator[Any]:
-    """Yield Java lists of what `open_files` gives, a Java closeable iterable of the window.
-
-    Manifests that follow each other are read together. A single one, which may have more files than
-    the limit, comes in its order, in lists of up to `limit`.
-    """
-    bridge = table.bridge
-    if len(window) > 1:
-        with translate_source_errors(table.name):
-            files = bridge.drain(open_files())
-        yield files
-        return
-    start, count = 0, limit
-    # A full list does not say whether more follows; one that is not full is the last.
-    while count == limit:
-        with translate_source_errors(table.name):
-            files = bridge.slice(open_files(), start, limit)
-            count = int(files.size())
-        yield files
-        start += count

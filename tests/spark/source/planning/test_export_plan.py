@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 
 from icdc_api.errors import Gap
 from icdc_spark.diff.export_plan import Chunk, ExportPlan, plan_export
+from icdc_spark.iceberg.scan import applicable_deletes
+from icdc_spark.iceberg.scan.manifest_index import ManifestIndex
 from icdc_spark.iceberg.scan.planning import FileGroup, list_files, release_groups
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_testing.lake.metadata_table import MetadataTable
@@ -41,8 +43,15 @@ WINDOWS = [1, 2, 3, 5, 8, 10_000]
     ],
 )
 def test_a_snapshot_has_the_same_chunks_whatever_was_committed_meanwhile(
-    spark: SparkSession, rng: random.Random, version: int, upgrades: bool
+    spark: SparkSession,
+    rng: random.Random,
+    monkeypatch: pytest.MonkeyPatch,
+    version: int,
+    upgrades: bool,
 ) -> None:
+    monkeypatch.setattr(applicable_deletes, "FEW_DELETES", 0)
+    index = ManifestIndex(capacity=rng.choice([0, 20, 1000]))
+    monkeypatch.setattr(applicable_deletes, "DELETE_INDEX", index)
     table = make_table(spark, version, merge_at=rng.choice([2, 3, 100]))
     history = MetadataHistory(table, rng, upgrades=upgrades)
     planned: dict[tuple[int, int, int], list[Any]] = {}

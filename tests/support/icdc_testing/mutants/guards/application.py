@@ -230,4 +230,20 @@ LISTED = (
             "::test_a_later_write_of_the_key_resolves_the_letter",
         ),
     ),
+    Guard(
+        kind=GuardKind.COUNTS,
+        name="deletes for any file are planned with every window",
+        prevents="Rows that a writer deleted by their values come back with the next export.",
+        edits=(
+            Edit(
+                "sparkapps/icdc_spark/iceberg/scan/manifest_index.py",
+                "return self.has_any_file or not hashes",
+                "return not hashes",
+            ),
+        ),
+        tests=(
+            "tests/spark/source/planning/test_applicable_deletes.py"
+            "::test_a_window_is_planned_with_the_manifests_that_may_have_a_delete_for_it",
+        ),
+    ),
 )
