@@ -4,14 +4,13 @@ Knows the form and the rule for `lastTransitionTime`; which condition holds when
 the operator.
 """
 
-from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from icdc_api.base import ApiModel, Count, Message, Timestamp, to_milliseconds
+from icdc_api.base import ApiModel, Count, Message, Timestamp
 
 
 class ConditionType(StrEnum):
@@ -82,42 +81,37 @@ class Condition(ApiModel):
     """`metadata.generation` of the spec that this is about."""
 
 
-def keep_transition_times(
-    old: Iterable[Condition], new: Iterable[Condition], *, now: datetime
-) -> tuple[Condition, ...]:
-    """Return `new`, in order, with the old time where the status of a condition did not change.
+def restate(
+    before: Condition | None,
+    *,
+    kind: ConditionType,
+    status: ConditionStatus,
+    reason: str,
+    message: str = "",
+    generation: int | None,
+    now: datetime,
+) -> Condition:
+    """Return the condition as it is `now`, with the time of `before` if its status is the same.
 
-    old                  new at 12:05              result
+    before               at 12:05                  result
     Ready True 12:00     Ready True, new reason    Ready True 12:00, new reason
     Ready True 12:00     Ready False               Ready False 12:05
     -                    Stalled False             Stalled False 12:05
     """
-    before = {condition.type: condition for condition in old}
-    result: list[Condition] = []
-    for condition in new:
-        earlier = before.get(condition.type)
-        if earlier is not None and _says_the_same(earlier, condition):
-            # Most of them, in most reconciles: the object of before is not copied.
-            result.append(earlier)
-            continue
-        # Of the status only, as Kubernetes defines it: a new reason is no transition.
-        same = earlier is not None and earlier.status == condition.status
-        # Cut here as well: `model_copy` validates nothing, and a condition with microseconds would
-        # differ from the same one as it is read back.
-        moment = (
-            earlier.last_transition_time if earlier is not None and same else to_milliseconds(now)
-        )
-        result.append(condition.model_copy(update={"last_transition_time": moment}))
-    return tuple(result)
-
-
-def _says_the_same(one: Condition, other: Condition) -> bool:
-    """Return whether two conditions differ in nothing but their time."""
-    return (
-        one.status == other.status
-        and one.reason == other.reason
-        and one.message == other.message
-        and one.observed_generation == other.observed_generation
+    # Of the status only, as Kubernetes defines it: a new reason is no transition.
+    same = before is not None and before.status == status
+    if before is not None and same:
+        said = (before.reason, before.message, before.observed_generation)
+        if said == (reason, message, generation):
+            # Most of them, in most reconciles.
+            return before
+    return Condition(
+        type=kind,
+        status=status,
+        reason=reason,
+        message=message,
+        last_transition_time=before.last_transition_time if before is not None and same else now,
+        observed_generation=generation,
     )
 
 

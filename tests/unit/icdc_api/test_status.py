@@ -9,7 +9,7 @@ from icdc_api.status.conditions import (
     Condition,
     ConditionStatus,
     ConditionType,
-    keep_transition_times,
+    restate,
 )
 from icdc_api.status.pipeline_status import (
     Duplicates,
@@ -156,11 +156,10 @@ def test_the_time_of_a_condition_moves_only_with_its_status(
     status: ConditionStatus, moved: bool
 ) -> None:
     later = datetime(2026, 11, 21, 14, tzinfo=UTC)
-    old = _make_full_status().conditions
-    new = Condition(
-        type=ConditionType.READY, status=status, reason="Other", last_transition_time=later
+    (old,) = _make_full_status().conditions
+    result = restate(
+        old, kind=ConditionType.READY, status=status, reason="Other", generation=7, now=later
     )
-    (result,) = keep_transition_times(old, (new,), now=later)
     assert result.reason == "Other"
     assert (result.last_transition_time == later) is moved
 

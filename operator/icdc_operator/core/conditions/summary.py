@@ -8,8 +8,7 @@ reconcile on and names the generation it is about. Nothing is decided here. Pure
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
-from icdc_api.status import conditions as api
-from icdc_api.status.conditions import Condition, ConditionStatus, ConditionType
+from icdc_api.status.conditions import ConditionList, ConditionStatus, ConditionType, restate
 from icdc_api.status.pipeline_status import Phase, PipelineStatus, Summary, TableState
 from icdc_operator.core.conditions import deleting, details, kstatus
 from icdc_operator.core.conditions.view import Claim, PipelineView
@@ -37,27 +36,26 @@ _STATUS = {
 }
 
 
-def build_conditions(
-    status: PipelineStatus, observed: Observed, *, now: datetime
-) -> api.ConditionList:
+def build_conditions(status: PipelineStatus, observed: Observed, *, now: datetime) -> ConditionList:
     """Return every condition of `status`; one whose status did not change retains its time."""
     view = PipelineView(status, observed, now)
     # A deletion replaces only Ready, Reconciling and Stalled; the others stay as they are.
     claims = {
         kind: deleting.find_claim(kind, view) or claim(view) for kind, claim in CLAIMS.items()
     }
-    conditions = [
-        Condition(
-            type=kind,
+    before = {condition.type: condition for condition in observed.status.conditions}
+    return tuple(
+        restate(
+            before.get(kind),
+            kind=kind,
             status=_STATUS[claim.holds],
             reason=claim.reason,
             message=claim.message,
-            last_transition_time=now,
-            observed_generation=observed.generation,
+            generation=observed.generation,
+            now=now,
         )
         for kind, claim in claims.items()
-    ]
-    return api.keep_transition_times(observed.status.conditions, conditions, now=now)
+    )
 
 
 def summarise(status: PipelineStatus) -> PipelineStatus:

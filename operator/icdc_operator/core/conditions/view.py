@@ -6,6 +6,7 @@ no message; those are in `kstatus`, `details` and `deleting`. Pure.
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 from icdc_api.errors import FailureClass
 from icdc_api.spec.pipeline import PipelineSpec
@@ -50,24 +51,24 @@ class PipelineView:
         # A run that answers a question may be active: suspended pipelines answer as well.
         return self.spec is not None and self.spec.suspend and self.replication_run is None
 
-    @property
+    @cached_property
     def replication_run(self) -> RunStatus | None:
         """The current run; None where it only answers a question."""
         run = self.status.current_run
         return None if run is None or run.ask is not None else run
 
-    @property
+    @cached_property
     def stalled_tables(self) -> list[TableStatus]:
         """The tables that wait for a person."""
         return [table for table in self.status.tables if retry.waits_for_person(table)]
 
-    @property
+    @cached_property
     def exported(self) -> bool:
         """True if readers of every index see a whole snapshot."""
         tables = self.status.tables
         return bool(tables) and all(progress.is_exported(table) for table in tables)
 
-    @property
+    @cached_property
     def failure(self) -> Failure | None:
         """Why the pipeline does not advance at present; None when the last run succeeded."""
         status = self.status
@@ -114,12 +115,12 @@ class PipelineView:
         last = before.message if before is not None and before.reason == "Queued" else ""
         return self.observed.queued.text or last or "active runs are being counted first"
 
-    @property
+    @cached_property
     def export_wait(self) -> str:
         """A clause about what exports wait for; empty where none does."""
         return export_windows.describe_wait(self.status, self.spec, now=self.now)
 
-    @property
+    @cached_property
     def hindrance(self) -> str:
         """A suffix for messages about work that does not go on; empty if nothing hinders it."""
         failure = self.blocking_failure
