@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from icdc_api.errors import Bug, ColumnNotFound, FieldInvalid
@@ -122,7 +123,7 @@ class DocumentSpec:
         """The fields that the ingest pipeline adds; None where there is no pipeline."""
         return frozenset(self.ingest_pipeline.adds) if self.ingest_pipeline else None
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """Lower-case hex SHA-256 of `stored`."""
         return hashlib.sha256(_dump_canonical(self.stored).encode()).hexdigest()
@@ -170,8 +171,9 @@ def resolve_spec(
             refuse_undocumentable(table, made.entry)
     own = {entry.name: entry.mapping for entry in wishes.fields if entry.name and entry.mapping}
     mapping = {**wishes.mapping, **own}
-    _check_overrides(table, build_tree(fields), mapping)
-    _refuse_added(table, build_tree(fields), wishes.ingest_pipeline)
+    document = build_tree(fields)
+    _check_overrides(table, document, mapping)
+    _refuse_added(table, document, wishes.ingest_pipeline)
     identifiers = (
         () if wishes.append_only else resolve_identifiers(table, schema, wishes.identifier_columns)
     )

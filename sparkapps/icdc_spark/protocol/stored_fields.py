@@ -9,6 +9,7 @@ import json
 from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError
+from pydantic_core import to_json
 
 from icdc_api.errors import Bug, StateCorrupt
 from icdc_api.spec.sink import MAX_KEEP_INDICES
@@ -99,7 +100,7 @@ class StoredFields(Part):
         """Return the stored form, with its checksum; Bug if it is too large."""
         content = self.model_dump(mode="json", by_alias=True)
         source = content | {"checksum": _compute_checksum(content)}
-        size = len(json.dumps(source, ensure_ascii=False, separators=(",", ":")).encode())
+        size = len(to_json(source))
         if size > MAX_BYTES:
             raise Bug(f"The state document of {self.alias!r} has {size} bytes, limit {MAX_BYTES}")
         return source

@@ -94,8 +94,10 @@ class Reporter:
             if self._report.finished:
                 return
             before = self._tables[name]
-            # Validated as a whole: a report that its reader would refuse is an error here.
-            after = TableStatus.model_validate({**before.model_dump(by_alias=False), **changes})
+            after = before
+            if any(getattr(before, field) != value for field, value in changes.items()):
+                # Validated as a whole: a report that its reader would refuse is an error here.
+                after = TableStatus.model_validate({**vars(before), **changes})
             self._tables[name] = after
             now = get_utc_now()
             age = (now - self._report.updated_at).total_seconds()

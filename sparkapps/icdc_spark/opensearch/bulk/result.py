@@ -4,7 +4,7 @@ An exception in a Spark task would be retried by Spark and reach the driver as a
 """
 
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Self
 
 import numpy as np
@@ -17,6 +17,8 @@ from icdc_spark.opensearch.wire.responses import ItemAnswers
 
 MAX_SAMPLES = 20
 """Ids that are named of many, so that a result stays small however much went wrong."""
+_SAMPLES = ("foreign_edits", "suspects")
+"""The fields of a result that are Samples."""
 
 
 @dataclass
@@ -148,14 +150,15 @@ class PartitionResult:
 
     def to_json(self) -> str:
         """Return the text in which it leaves a Spark task."""
-        return json.dumps(asdict(self))
+        samples = {name: vars(getattr(self, name)) for name in _SAMPLES}
+        return json.dumps(vars(self) | samples)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Read the text of `to_json`."""
         content = json.loads(text)
-        # `asdict` turned these into mappings, and JSON the tuple below into a list.
-        for name in ("foreign_edits", "suspects"):
+        for name in _SAMPLES:
             content[name] = Samples(**content[name])
+        # JSON has lists alone.
         content["error"] = tuple(content["error"]) if content["error"] else None
         return cls(**content)

@@ -5,6 +5,7 @@ It must not know what the operations mean for Iceberg, nor when a batch may be a
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -23,7 +24,7 @@ from icdc_spark.opensearch.stores import dead_letters
 from icdc_spark.opensearch.stores.indices import Ownership
 
 _RESULT_SCHEMA = "result string, filling string"
-_FILLING = " " * 131_072
+_FILLING_CHARACTERS = 131_072
 """Twice what a Python worker holds back of its output: it sends only what does not fit."""
 
 
@@ -144,7 +145,7 @@ def _run(lines: DataFrame, target: BulkTarget) -> PartitionResult:
                 result.ambiguous = True
             yield _to_batch(result.to_json(), "")
             # Pushes the result out, or the driver would see it with the end of the task alone.
-            yield _to_batch(None, _FILLING)
+            yield _build_filling()
 
     total = PartitionResult()
     # A short row comes back from each partition, and from a long one every few seconds, by which
@@ -161,6 +162,12 @@ def _to_batch(result: str | None, filling: str) -> pa.RecordBatch:
     """Return one row of `_RESULT_SCHEMA`."""
     texts = (pa.array([text], pa.string()) for text in (result, filling))
     return pa.RecordBatch.from_arrays(list(texts), names=["result", "filling"])
+
+
+@cache
+def _build_filling() -> pa.RecordBatch:
+    """Return the row that pushes out the one before it."""
+    return _to_batch(None, " " * _FILLING_CHARACTERS)
 
 
 def _build_batch_result(total: PartitionResult, dead_letters_total: int) -> BatchResult:

@@ -77,8 +77,10 @@ def measure_budget(
     names of the variables are those that Spark sets in the pods of executors.
     """
     heap, cores = environment.get("SPARK_EXECUTOR_MEMORY"), environment.get("SPARK_EXECUTOR_CORES")
+    if heap is None or cores is None:
+        return None
     limit = _read_limit(cgroup)
-    if heap is None or cores is None or limit is None:
+    if limit is None:
         return None
     left = limit - parse_memory(heap) - JVM_BYTES
     return max(LEAST_BYTES, left // int(cores) - WORKER_BYTES)

@@ -80,10 +80,11 @@ class RetryDelay:
 
 def retry_passing(call: Callable[[], Result], *, seconds: float = DRIVER_SECONDS) -> Result:
     """Repeat `call` while it raises a PassingError; only for requests that may be repeated."""
-    delay = RetryDelay(seconds)
+    delay: RetryDelay | None = None
     while True:
         try:
             return call()
         except PassingError as error:
+            delay = delay or RetryDelay(seconds)
             if not delay.wait(reason=error):
                 raise

@@ -101,8 +101,10 @@ def map_errors(
 
     @wraps(function)
     def call_mapped(client: Client, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with translate_errors(client.connection):
+        try:
             return function(client, *args, **kwargs)
+        except OpenSearchException as error:
+            raise translate(error, client.connection) from error
 
     return call_mapped
 
