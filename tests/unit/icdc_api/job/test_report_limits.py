@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from numpy.random import default_rng
 
 from icdc_api.base import MAX_COUNT, MAX_TABLES, MAX_TEXT
 from icdc_api.errors import FailureClass, WhoActs
@@ -29,18 +30,15 @@ NOW = datetime(2026, 11, 21, 13, 53, 59, 123000, tzinfo=UTC)
 
 def make_noise(seed: int, length: int) -> str:
     """Return text that zlib cannot make smaller than its information."""
-    state, out = seed + 1, []
-    for _ in range(length):
-        state = state * 6364136223846793005 + 1442695040888963407 & (2**64 - 1)
-        out.append(chr(0x10000 + (state >> 33) % 0x40000))
-    return "".join(out)
+    # All at once: these tests need millions of characters.
+    characters = default_rng(seed).integers(0x10000, 0x50000, length, dtype="<u4")
+    return characters.tobytes().decode("utf-32-le")
 
 
 def make_random_text(seed: int, length: int) -> str:
     """Return text as names of tables may have it, of which zlib finds no part again."""
-    return "".join(
-        chr(ord("a") + (ord(character) * 7 + seed) % 26) for character in make_noise(seed, length)
-    )
+    letters = default_rng(seed).integers(ord("a"), ord("z") + 1, length, dtype="u1")
+    return letters.tobytes().decode()
 
 
 def make_large_report(tables: int, **more: Any) -> RunReport:
