@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from icdc_api import naming
+from icdc_cli.cluster import asking
 from icdc_testing.kube import operator_process, rights
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.operator_process import OperatorProcess
@@ -14,6 +15,7 @@ from icdc_testing.kube.stored_pipelines import Pipelines
 from icdc_testing.lake.catalogs.head_lake import HeadLake
 from icdc_testing.operator.adapter.stepping import SteppedCluster
 from icdc_testing.waiting import wait
+from icdc_testing.waiting.patience import ImpatientClock
 
 Start = Callable[..., OperatorProcess]
 
@@ -61,6 +63,14 @@ def person(kube: KubeApi, cluster: SteppedCluster, monkeypatch: pytest.MonkeyPat
         account = f"--serviceaccount={pipelines.namespace}:jane"
         pipelines.run_ok("create", "rolebinding", role, f"--role={role}", account)
     monkeypatch.setenv("KUBECONFIG", str(kube.write_kubeconfig_for(pipelines.namespace, "jane")))
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> ImpatientClock:
+    """The clock of those who ask questions in this process."""
+    made = ImpatientClock()
+    monkeypatch.setattr(asking, "time", made)
+    return made
 
 
 @pytest.fixture

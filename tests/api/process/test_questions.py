@@ -21,14 +21,12 @@ from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import make_minimal
 from icdc_testing.operator.adapter.stepping import SteppedCluster, make_report
 from icdc_testing.operator.deciding.pipelines import make_caught_up
+from icdc_testing.waiting.patience import WAIT, ImpatientClock
 from icdc_testing.waiting.wait import WAIT_SECONDS
 
 pytestmark = pytest.mark.api
 
 Start = Callable[..., OperatorProcess]
-PATIENCE_SECONDS = 40
-"""How long a person waits who gets no answer: longer than the operator takes to act on a question,
-on a host with ten times the work."""
 TABLE = {"name": "shop.orders", "index": "shop.orders"}
 SOME = ["--table", "shop.orders", "--id", "7"]
 LIST, REPLAY = ["dead-letters", "list", *SOME], ["dead-letters", "replay", *SOME]
@@ -138,12 +136,15 @@ def test_a_run_in_the_cluster_answers_under_the_account_of_the_driver(
 
 
 @pytest.mark.usefixtures("person")
-def test_who_does_not_wait_any_more_ends_the_run(cluster: SteppedCluster, start: Start) -> None:
+def test_who_does_not_wait_any_more_ends_the_run(
+    cluster: SteppedCluster, start: Start, clock: ImpatientClock
+) -> None:
     operator = start()
     cluster.pipelines.apply(make_minimal(suspend=True))
-    asked = AskingCommand(["plan", "shop", "--wait", str(PATIENCE_SECONDS)])
+    asked = AskingCommand(["plan", "shop", *WAIT])
     operator.wait_until(
         lambda: "shop-p1-1" in cluster.list_names("sparkapplication"), "it is taken up"
     )
+    clock.end_waits()
     assert asked.wait_for_end() == 3
     operator.wait_until(lambda: read_current_run(cluster) is None, "the run is ended")

@@ -21,15 +21,13 @@ from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import make_minimal
 from icdc_testing.operator.adapter.stepping import SteppedCluster, make_report
 from icdc_testing.operator.deciding.pipelines import make_caught_up
+from icdc_testing.waiting.patience import WAIT, ImpatientClock
 from icdc_testing.waiting.wait import WAIT_SECONDS
 
 pytestmark = [pytest.mark.api, pytest.mark.usefixtures("person")]
 
 Start = Callable[..., OperatorProcess]
 RUN, QUESTION = "shop-e1-1", "shop-e1-1-question"
-PATIENCE_SECONDS = 40
-"""How long a person waits who gets no answer: longer than the operator takes to act on a question,
-on a host with ten times the work."""
 TABLES = ("shop.orders", "shop.users")
 CONTINUOUS: dict[str, Any] = {
     "changelog": {"trigger": "Continuous"},
@@ -187,9 +185,17 @@ def test_what_a_person_asks_is_answered_by_the_run_that_goes_on(
 
 
 def test_who_does_not_wait_any_more_takes_the_question_back(
-    cluster: SteppedCluster, operator: OperatorProcess, capsys: pytest.CaptureFixture[str]
+    cluster: SteppedCluster,
+    operator: OperatorProcess,
+    clock: ImpatientClock,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main.main(["verify", "shop", "--wait", str(PATIENCE_SECONDS)]) == 3
+    with ThreadPoolExecutor(1) as pool:
+        person = pool.submit(main.main, ["verify", "shop", *WAIT])
+        operator.wait_until(lambda: read_question(cluster) is not None, "the run is asked")
+        operator.wait_until(lambda: read_status(cluster).observed_ask is not None, "it says so")
+        clock.end_waits()
+        assert person.result(WAIT_SECONDS) == 3
     assert f"the run {RUN} answers while it follows its tables" in capsys.readouterr().err
     operator.wait_until(lambda: read_question(cluster) is None, "the run is asked nothing more")
     assert_undisturbed(cluster)
@@ -206,12 +212,10 @@ def test_a_table_that_the_spec_does_not_have_is_refused_before_anything_is_asked
 
 
 def test_a_name_that_is_somebody_elses_is_left_and_a_run_of_its_own_answers(
-    cluster: SteppedCluster, operator: OperatorProcess
+    cluster: SteppedCluster, operator: OperatorProcess, clock: ImpatientClock
 ) -> None:
     cluster.pipelines.run_ok("create", "configmap", QUESTION, "--from-literal=mine=1")
-    person = threading.Thread(
-        target=main.main, args=(["verify", "shop", "--wait", str(PATIENCE_SECONDS)],)
-    )
+    person = threading.Thread(target=main.main, args=(["verify", "shop", *WAIT],))
     person.start()
 
     def is_stopped() -> bool:
@@ -219,7 +223,9 @@ def test_a_name_that_is_somebody_elses_is_left_and_a_run_of_its_own_answers(
         return run is not None and run.state is RunState.STOPPING
 
     operator.wait_until(is_stopped, "it makes room")
+    clock.end_waits()
     person.join(WAIT_SECONDS)
+    assert not person.is_alive()
     assert (
         cluster.pipelines.run_ok("get", "configmap", QUESTION, "-o", "jsonpath={.data.mine}") == "1"
     )
