@@ -8,18 +8,21 @@
     the catalog's table and its tags                `lake`
     the report's file                               the pod's annotation, in the model
     the question's file                             the ConfigMap, in the model
+    parsing of a pipeline that was parsed before    what it gave then
 
 Everything else that a run or the operator's core does is the product's own code. Only a process
 that does nothing but simulate may import this module, and before any module of the product.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
-from datetime import datetime, timedelta, tzinfo
+from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime, timedelta, tzinfo
 from random import Random
 from typing import TYPE_CHECKING, Any
+
+from icdc_testing.simulation.schedule import BEGIN, Flag
 
 if TYPE_CHECKING:
     from icdc_testing.simulation.world import World
@@ -28,6 +31,8 @@ __all__ = ["Future", "get_world", "install", "set_world"]
 
 _WORLDS: "list[World]" = []
 _SLEEP = time.sleep
+_BEGIN_SECONDS = BEGIN.timestamp()
+_NOTHING = nullcontext()
 
 
 def get_world() -> "World":
@@ -45,9 +50,7 @@ def _monotonic() -> float:
 
 
 def _time() -> float:
-    from icdc_testing.simulation.model.lake import BEGIN
-
-    return BEGIN.timestamp() + (_WORLDS[-1].schedule.now if _WORLDS else 0.0)
+    return _BEGIN_SECONDS + (_WORLDS[-1].schedule.now if _WORLDS else 0.0)
 
 
 def _sleep(seconds: float) -> None:
@@ -75,9 +78,8 @@ class VirtualDatetime(datetime):
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
         """Return the world's time."""
-        from icdc_testing.simulation.model.lake import BEGIN
-
-        return (BEGIN + timedelta(seconds=get_world().schedule.now)).astimezone(tz)
+        moment = BEGIN + timedelta(seconds=_WORLDS[-1].schedule.now)
+        return moment if tz is UTC else moment.astimezone(tz)
 
 
 def install() -> None:
@@ -110,7 +112,6 @@ def _replace_time() -> None:
     from icdc_spark.replication import context
     from icdc_spark.reporting import reporter
     from icdc_testing.simulation import spark
-    from icdc_testing.simulation.schedule import Flag
 
     for module in (context, reporter, dead_letters):
         vars(module)["datetime"] = VirtualDatetime
@@ -127,10 +128,11 @@ def _replace_time() -> None:
 
 
 def _replace_spark() -> None:
+    from icdc_api.job.run_files import RunRequest
     from icdc_spark.process import pipeline_run, table_modes
     from icdc_spark.replication import changelog, duplicates, export, pins, table_run
     from icdc_spark.replication.checks import export_check, table_observation
-    from icdc_testing.simulation import spark
+    from icdc_testing.simulation import resources, spark
     from icdc_testing.simulation.model import lake
 
     for module in (changelog, export, export_check, table_run, table_observation):
@@ -154,6 +156,8 @@ def _replace_spark() -> None:
     vars(pipeline_run)["CallWatch"] = _NoWatch
     vars(pipeline_run)["StepWatch"] = _NoStepWatch
     vars(pipeline_run)["session"] = _Sessions
+    parse = resources.parse_pipeline
+    set_attribute(RunRequest, "parse_pipeline", lambda request: parse(request.pipeline))
     from icdc_api.job.modes import RunMode
     from icdc_testing.simulation import questions
 
@@ -204,9 +208,8 @@ class _NoWatch:
     def __exit__(self, *_: object) -> None:
         pass
 
-    @contextmanager
-    def call(self, *_: Any) -> Iterator[None]:
-        yield
+    def call(self, *_: Any) -> AbstractContextManager[None]:
+        return _NOTHING
 
     def build_source_unavailable(self, *_: Any) -> None:
         pass
@@ -215,9 +218,8 @@ class _NoWatch:
 class _NoStepWatch(_NoWatch):
     """Stands for StepWatch: the model has faults, and nothing in it hangs for ever."""
 
-    @contextmanager
-    def step(self, *_: Any) -> Iterator[None]:
-        yield
+    def step(self, *_: Any) -> AbstractContextManager[None]:
+        return _NOTHING
 
     def note(self, table: str) -> None:
         """Nothing: no step is judged."""

@@ -4,7 +4,6 @@ What is decided is the product's `decide`. What is modelled: what the API server
 operator reads of it, when a driver starts and ends, and what a lost node hides.
 """
 
-import copy
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -26,8 +25,9 @@ from icdc_operator.core.observed import (
     StopRun,
 )
 from icdc_spark.process.pipeline_run import PipelineRun
-from icdc_testing.simulation.model.lake import BEGIN, TABLE
-from icdc_testing.simulation.schedule import Flag, PlayedProcess
+from icdc_testing.simulation.model.lake import TABLE
+from icdc_testing.simulation.resources import parse_pipeline
+from icdc_testing.simulation.schedule import BEGIN, Flag, PlayedProcess
 from icdc_testing.simulation.spark import Session
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class SimulatedCluster:
     def __init__(self, world: "World", resource: dict[str, Any]) -> None:
         self._world = world
         self.resource = resource
-        self._spec = world.parse(resource).spec
+        self._read_spec()
         self.generation = 1
         self.status = PipelineStatus()
         self.version = 1
@@ -84,12 +84,16 @@ class SimulatedCluster:
 
     def edit(self, **spec: Any) -> None:
         """Change fields of the spec, as a person does."""
-        self.resource = copy.deepcopy(self.resource)
-        self.resource["spec"].update(spec)
-        self._spec = self._world.parse(self.resource).spec
+        # Runs have the resource of before.
+        self.resource = {**self.resource, "spec": {**self.resource["spec"], **spec}}
+        self._read_spec()
         self.generation += 1
         self.version += 1
         self.notify()
+
+    def _read_spec(self) -> None:
+        self.spec = parse_pipeline(self.resource).spec
+        self._spec_hash = resources.hash_spec(self.resource)
 
     def notify(self) -> None:
         """Let the operator's watch see a change, in a second or two."""
@@ -114,9 +118,9 @@ class SimulatedCluster:
             namespace="default",
             name="shop",
             generation=self.generation,
-            spec=self._spec,
+            spec=self.spec,
             status=self.status,
-            spec_hash=resources.hash_spec(self.resource),
+            spec_hash=self._spec_hash,
             runs=tuple(self._see(run) for run in self.applications.values()),
             heads={TABLE: head},
             old_heads=frozenset({TABLE}) if unchanged else frozenset(),

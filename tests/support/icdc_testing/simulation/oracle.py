@@ -12,8 +12,8 @@ that was damaged as a whole: what the product owes then is a new one, see `World
 
 from typing import TYPE_CHECKING, Any
 
-from icdc_testing.simulation.model.lake import BEGIN
 from icdc_testing.simulation.model.stored_index import StoredIndex
+from icdc_testing.simulation.schedule import BEGIN
 
 if TYPE_CHECKING:
     from icdc_testing.simulation.world import World

@@ -9,6 +9,10 @@ request does.
 import heapq
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
+
+BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC)
+"""When each world begins."""
 
 
 class Killed(BaseException):

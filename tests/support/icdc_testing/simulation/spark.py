@@ -201,12 +201,9 @@ class KeyedLines:
     def _run(self, part: list[Operation]) -> list[dict[str, str]]:
         world, task = border.get_world(), self._task
         assert task is not None
-        batch = pa.RecordBatch.from_pydict(
-            {
-                "line": pa.array([line for line, _ in part], pa.binary()),
-                "expect": pa.array([expect for _, expect in part], pa.string()),
-            }
-        )
+        lines = pa.array([line for line, _ in part], pa.binary())
+        expects = pa.array([expect for _, expect in part], pa.string())
+        batch = pa.RecordBatch.from_arrays([lines, expects], names=["line", "expect"])
         me = world.schedule.current
         for attempt in range(MAX_ATTEMPTS):
             me.in_task, me.attempt = True, attempt

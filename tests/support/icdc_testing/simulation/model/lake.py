@@ -2,16 +2,16 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from random import Random
 from types import MappingProxyType
 
 from icdc_spark.documents.schema import Field, Primitive, Schema
 from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
 from icdc_spark.iceberg.table.tags import Tag
+from icdc_testing.simulation.schedule import BEGIN
 
 TABLE = "shop.orders"
-BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SCHEMA = Schema(
     id=0,
     fields=(

@@ -114,11 +114,11 @@ class Network:
 
     def _travel(self, path: str, body: Any) -> bool:
         """Let a request go to the target; return whether its process was stopped meanwhile."""
-        schedule = self._world.schedule
-        begun, addressed = schedule.now, self._find(path)
+        schedule, is_bulk = self._world.schedule, path.endswith("/_bulk")
+        begun, addressed = schedule.now, self._find(path) if is_bulk else None
         schedule.sleep(self._world.random.random() * 0.01)
         is_late = schedule.now - begun > OWNER_SECONDS
-        if is_late and path.endswith("/_bulk"):
+        if is_late and addressed is not None:
             self._excuse(addressed, self._find(path), body)
         return is_late
 

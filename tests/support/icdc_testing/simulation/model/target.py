@@ -5,8 +5,8 @@ not know is an error of the simulation.
 """
 
 import fnmatch
-from collections.abc import Callable, Mapping
-from copy import deepcopy
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -63,13 +63,16 @@ class ModelTarget:
     def make(self, name: str, body: Mapping[str, Any]) -> StoredIndex:
         """Create an index."""
         self._made += 1
-        mapping = deepcopy(body.get("mappings", {}))
         settings = {"index.uuid": f"uuid-{self._made}", "index.number_of_shards": "1"}
         settings.update(
             {key: _format_setting(value) for key, value in dict(body.get("settings", {})).items()}
         )
         index = StoredIndex(
-            name, f"uuid-{self._made}", self.make_history(), settings=settings, mapping=mapping
+            name,
+            f"uuid-{self._made}",
+            self.make_history(),
+            settings=settings,
+            mapping=dict(body.get("mappings", {})),
         )
         self.indices[name] = index
         return index
@@ -81,11 +84,11 @@ class ModelTarget:
 
     def handle(self, method: str, path: str, params: Params, body: Any) -> Answer:
         """Return status and content of the answer to one request."""
-        parts = [unquote(part) for part in path.strip("/").split("/")]
+        parts = _split_path(path)
         if parts[0].startswith("_"):
             return self._handle_cluster(method, parts, from_json(body) if body else {})
         name, rest = parts[0], parts[1:]
-        if rest == ["_bulk"]:
+        if rest == ("_bulk",):
             return answer_bulk(self, name, body)
         content = from_json(body) if body else {}
         if not rest:
@@ -106,7 +109,7 @@ class ModelTarget:
             return answer_missing(name)
         return self._handle_search(index, rest[0], content)
 
-    def _handle_cluster(self, method: str, parts: list[str], content: dict[str, Any]) -> Answer:
+    def _handle_cluster(self, method: str, parts: Sequence[str], content: dict[str, Any]) -> Answer:
         match parts[0]:
             case "_tasks":
                 tasks = {
@@ -272,6 +275,11 @@ class ModelTarget:
             for key, hit in hits.items()
         ]
         return 200, {**shards, "hits": {"hits": page}}
+
+
+@lru_cache(maxsize=10_000)
+def _split_path(path: str) -> tuple[str, ...]:
+    return tuple(unquote(part) for part in path.strip("/").split("/"))
 
 
 def _format_setting(value: Any) -> str:
