@@ -168,7 +168,7 @@ soak: setup ## a thousand random histories of tables; HISTORIES=n plays another 
 	  tests/spark/source/histories/test_long_histories.py tests/spark/source/histories/test_stream_histories.py
 
 soak-simulation: setup ## simulated worlds, a million; ARGS='--worlds N --minutes M --seed S --cores C'
-	@PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.simulation.command --worlds 1000000 --cores 2 $(ARGS)
+	@PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.simulation.command --worlds 1000000 --cores 0 $(ARGS)
 
 soak-nodes: setup ## OpenSearch nodes killed at every step, three victims each; as root: an hour
 	ICDC_SOAK=1 $(PYTEST) --timeout 1800 tests/spark/nodes

@@ -20,3 +20,10 @@ def test_a_world_is_the_same_each_time_that_its_seed_is_played() -> None:
     stories = [play("--story", "--seed", "7").stdout for _ in range(2)]
     assert "broken: None" in stories[0]
     assert stories[0] == stories[1]
+
+
+@pytest.mark.timeout(120)
+def test_worlds_that_are_played_on_all_cores_come_to_an_end() -> None:
+    played = play("--worlds", "6", "--cores", "0")
+    assert played.returncode == 0, played.stderr
+    assert played.stdout.startswith("6 worlds, ")

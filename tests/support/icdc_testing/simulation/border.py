@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Future", "get_world", "install", "set_world"]
 
 _WORLDS: "list[World]" = []
-_SLEEP = time.sleep
+_SLEEP, _MONOTONIC = time.sleep, time.monotonic
 _BEGIN_SECONDS = BEGIN.timestamp()
 _NOTHING = nullcontext()
 
@@ -46,7 +46,8 @@ def set_world(now: "World | None") -> None:
 
 
 def _monotonic() -> float:
-    return 1000.0 + (_WORLDS[-1].schedule.now if _WORLDS else 0.0)
+    # Without a world it is the pool of processes that asks, and a clock that stands never ends it.
+    return 1000.0 + _WORLDS[-1].schedule.now if _WORLDS else _MONOTONIC()
 
 
 def _time() -> float:

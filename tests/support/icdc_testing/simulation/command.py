@@ -12,13 +12,8 @@ import resource
 import sys
 import time
 from multiprocessing import get_context
-from multiprocessing.pool import AsyncResult
-from typing import Any
 
 from icdc_testing.simulation import border
-
-# Before the border replaces them: these are about the process, not about a world.
-_seconds, _pause = time.perf_counter, time.sleep
 
 border.install()
 logging.disable(logging.CRITICAL)
@@ -46,7 +41,7 @@ def main() -> int:
 
 
 def _play_here(asked: argparse.Namespace) -> int:
-    begun = reported = _seconds()
+    begun = reported = time.perf_counter()
     seeds = asked.seeds or range(asked.seed, asked.seed + asked.worlds)
     number = 0
     for number, seed in enumerate(seeds, 1):
@@ -55,52 +50,44 @@ def _play_here(asked: argparse.Namespace) -> int:
             return _report(failure, number, shrinks=not asked.find)
         if number % PART == 0:
             gc.collect()
-            if _seconds() - reported > REPORT_SECONDS or number == PART:
-                reported = _seconds()
+            if time.perf_counter() - reported > REPORT_SECONDS or number == PART:
+                reported = time.perf_counter()
                 _print(_format_figures(number, reported - begun))
-        if asked.minutes and _seconds() - begun > asked.minutes * 60:
+        if asked.minutes and time.perf_counter() - begun > asked.minutes * 60:
             break
-    _print(_format_figures(number, _seconds() - begun))
+    _print(_format_figures(number, time.perf_counter() - begun))
     return 0
 
 
 def _play_on_cores(asked: argparse.Namespace) -> int:
-    begun = reported = _seconds()
-    firsts = iter(range(asked.seed, asked.seed + asked.worlds, PART))
-    done, waiting = 0, list[AsyncResult[Any]]()
-    with get_context("fork").Pool(asked.cores) as pool:
-        while True:
-            out_of_time = asked.minutes and _seconds() - begun > asked.minutes * 60
-            while not out_of_time and len(waiting) < 2 * asked.cores:
-                first = next(firsts, None)
-                if first is None:
-                    break
-                count = min(PART, asked.seed + asked.worlds - first)
-                waiting.append(pool.apply_async(_play_part, (first, count)))
-            if not waiting:
+    begun = reported = time.perf_counter()
+    end, done, failure = asked.seed + asked.worlds, 0, None
+    parts = (range(first, min(first + PART, end)) for first in range(asked.seed, end, PART))
+    with get_context("fork").Pool(asked.cores or os.cpu_count()) as pool:
+        for failure, count, kilobytes in pool.imap_unordered(_play_part, parts):
+            done += count
+            if failure is not None:
                 break
-            if waiting[0].ready():
-                failure, count, kilobytes = waiting.pop(0).get()
-                done += count
-                if failure is not None:
-                    return _report(failure, done, shrinks=True)
-                if _seconds() - reported > REPORT_SECONDS:
-                    reported = _seconds()
-                    _print(
-                        f"{_format_figures(done, reported - begun)}, worker {kilobytes // 1024} MB"
-                    )
-            _pause(0.02)
-    _print(_format_figures(done, _seconds() - begun))
+            if time.perf_counter() - reported > REPORT_SECONDS:
+                reported = time.perf_counter()
+                _print(f"{_format_figures(done, reported - begun)}, worker {kilobytes // 1024} MB")
+            if asked.minutes and time.perf_counter() - begun > asked.minutes * 60:
+                break
+    # Without the others beside it.
+    if failure is not None:
+        return _report(failure, done, shrinks=True)
+    _print(_format_figures(done, time.perf_counter() - begun))
     return 0
 
 
-def _play_part(first: int, count: int) -> tuple[playing.BrokenWorld | None, int, int]:
-    for seed in range(first, first + count):
+def _play_part(seeds: range) -> tuple[playing.BrokenWorld | None, int, int]:
+    """Return the first that failed, how many were played, and the greatest memory so far."""
+    for number, seed in enumerate(seeds, 1):
         failure = playing.try_world(seed)
         if failure is not None:
-            return failure, seed - first + 1, 0
+            return failure, number, 0
     gc.collect()
-    return None, count, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return None, len(seeds), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _report(failure: playing.BrokenWorld, number: int, *, shrinks: bool) -> int:
@@ -121,7 +108,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=0.0, help="0: no limit")
     parser.add_argument("--seed", type=int, default=0, help="of the first world")
     parser.add_argument("--seeds", type=int, nargs="+", help="these worlds and no others")
-    parser.add_argument("--cores", type=int, default=1, help=f"of {os.cpu_count()}")
+    parser.add_argument("--cores", type=int, default=1, help="0: all")
     parser.add_argument("--find", action="store_true", help="do not shrink what is found")
     parser.add_argument("--story", action="store_true", help="print the story of --seed")
     return parser.parse_args()

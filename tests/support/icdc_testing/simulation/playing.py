@@ -32,7 +32,11 @@ def play(seed: int, events: list[WorldEvent]) -> str | None:
 def try_world(seed: int) -> BrokenWorld | None:
     """Play the world of a seed."""
     events = draw(seed)
-    problem = play(seed, events)
+    try:
+        problem = play(seed, events)
+    except Exception as error:
+        error.add_note(f"in the world of seed {seed}")
+        raise
     return None if problem is None else BrokenWorld(seed, problem, events)
 
 
