@@ -9,6 +9,7 @@ _POLICIES = "sparkapps/icdc_spark/protocol/policies.py"
 _CONTEXT = "sparkapps/icdc_spark/replication/context.py"
 _SWAP = "sparkapps/icdc_spark/replication/export_swap.py"
 _WATCH = "sparkapps/icdc_spark/opensearch/bulk/owner_watch.py"
+_TARGET_ERRORS = "sparkapps/icdc_spark/opensearch/client/target_errors.py"
 _RESYNCS = "operator/icdc_operator/core/asked/resyncs.py"
 
 
@@ -100,5 +101,13 @@ MUTATIONS = (
         _SWAP,
         'dead_letters.purge_written(context.client, context.ownership, state.index or "")',
         "dead_letters.purge_older(context.client, context.ownership, state.last_ordinal + 1)",
+    ),
+    _edit(
+        "an answer of a busy server is taken for an error of the program, and the step is retried",
+        range(26, 34),
+        _TARGET_ERRORS,
+        "    if status >= 500 or kind in SHARD_TYPES:\n        return TargetUnavailable("
+        'f"OpenSearch at {connection.where} answered {status} ({kind}).")\n',
+        "",
     ),
 )

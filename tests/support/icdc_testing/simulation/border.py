@@ -10,8 +10,9 @@
     the question's file                             the ConfigMap, in the model
     parsing of a pipeline that was parsed before    what it gave then
 
-Everything else that a run or the operator's core does is the product's own code. Only a process
-that does nothing but simulate may import this module, and before any module of the product.
+Everything else that a run or the operator's core does is the product's own code; the oracle is told
+of each `Bug` that is made in it. Only a process that does nothing but simulate may import this
+module, and before any module of the product.
 """
 
 import time
@@ -93,6 +94,7 @@ def install() -> None:
     from icdc_testing.simulation import quick_client
 
     quick_client.install()
+    _watch_for_bugs()
 
 
 def _replace_client() -> None:
@@ -165,6 +167,19 @@ def _replace_spark() -> None:
     vars(pipeline_run)["RunQuestions"] = questions.BroughtQuestions
     handlers: Any = table_modes.HANDLERS
     handlers[RunMode.VERIFY] = questions.verify
+
+
+def _watch_for_bugs() -> None:
+    from icdc_api.errors import Bug
+
+    begin = Bug.__init__
+
+    def begin_and_tell(self: Any, *arguments: Any, **keywords: Any) -> None:
+        begin(self, *arguments, **keywords)
+        if _WORLDS:
+            get_world().oracle.check_bug(str(self))
+
+    set_attribute(Bug, "__init__", begin_and_tell)
 
 
 def set_attribute(kind: type, name: str, value: Any) -> None:

@@ -5,6 +5,7 @@
     what readers see was complete when it was served     when the alias moves to an index
     no index that readers use is deleted                 when the product deletes an index
     an export only where one is due                      when an export is recorded
+    no error of the program itself (`Bug`)               when one is made
 
 A document that other hands touched is not judged until the product writes it again, nor is an index
 that was damaged as a whole: what the product owes then is a new one, see `World.find_divergence`.
@@ -93,6 +94,14 @@ class Oracle:
         asked_before = name in self.moved_by_hand and (is_late or moved < QUESTION_SECONDS)
         if not asked_before:
             raise BrokenPromiseError(f"index {name}, which readers use, was deleted")
+
+    def check_bug(self, message: str) -> None:
+        """Raise BrokenPromiseError for an error of the program itself, though the step is retried.
+
+        What a process meets that was killed is no such error: nothing that it does has an effect.
+        """
+        if not self._world.schedule.current.dead:
+            raise BrokenPromiseError(f"an error of the program itself: {message}")
 
     def _note(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
         """Remember a batch that was given up: its index may hold a part of it for good."""

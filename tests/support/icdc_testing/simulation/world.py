@@ -214,7 +214,7 @@ class World:
     def _needs_person(self) -> bool:
         """Return whether the table waits for what only a person can know: then one asks again."""
         tables = self.cluster.status.tables
-        return any(table.state == "Stalled" and table.reason != "Bug" for table in tables)
+        return any(table.state == "Stalled" for table in tables)
 
     def _explain(self) -> str:
         status = self.cluster.status
