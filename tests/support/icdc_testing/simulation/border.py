@@ -112,11 +112,12 @@ def _replace_time() -> None:
     from icdc_spark.opensearch.bulk import partition_writer, sender, sink
     from icdc_spark.opensearch.client import retry
     from icdc_spark.opensearch.stores import dead_letters
-    from icdc_spark.replication import context
+    from icdc_spark.replication import applied, context
+    from icdc_spark.replication.checks import node_check
     from icdc_spark.reporting import reporter
     from icdc_testing.simulation import spark
 
-    for module in (context, reporter, dead_letters):
+    for module in (applied, context, reporter, dead_letters, node_check):
         vars(module)["datetime"] = VirtualDatetime
     begin = retry.RetryDelay.__init__
 
