@@ -191,6 +191,5 @@ class EarlierIndices(StoredFields):
 
     def _with(self, now: str, **changes: Any) -> Self:
         # Validated again, so that no change can store a document that `parse` would refuse.
-        fields = {name: getattr(self, name) for name in type(self).model_fields}
         written = {"contract_version": CONTRACT_VERSION, "updated_at": now}
-        return type(self).model_validate(fields | changes | written)
+        return type(self).model_validate(vars(self) | changes | written)
