@@ -155,8 +155,7 @@ def _record_intent(
     is_trusted = index_check.is_trusted(stored, history)
     state = state.retain_served(work.served.loss, is_trusted=is_trusted, now=format_instant())
     serving = aliases.check_free(client, context.ownership, recorded=list_recorded_indices(state))
-    # Before the intent is recorded: a crash between the two leaves a tag too many, which expires,
-    # and not a snapshot that expires while it is exported.
+    # Before the intent is recorded: a crash between leaves a tag too many, and that expires.
     pins.pin_next(context, work.table, step.to_id)
     mapping = build_index_mapping(work.documents, table_uuid=work.table.uuid)
     with context.name_refusals():
@@ -284,10 +283,11 @@ def _begin_anew(
 
     After MAX_MISCOUNTS in a row the export stays open, and the next reconcile stalls the table.
     """
-    index = require_intent(stored.document).index
+    if stored.document.intent is None:
+        return stored  # It was put back from a copy; the next observation shows it.
+    index = stored.document.intent.index
     LOG.warning("%s: %s is not as written: %s", work.context.table.name, index, miscount)
     state = stored.document.add_miscount(miscount, now=format_instant())
-    miscounts = require_intent(state).miscounts
-    if miscounts >= MAX_MISCOUNTS:
+    if (miscounts := require_intent(state).miscounts) >= MAX_MISCOUNTS:
         return work.context.store.replace(stored, state)
     return _record_intent(work, stored, step, planned=planned, miscounts=miscounts)

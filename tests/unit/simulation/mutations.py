@@ -10,6 +10,7 @@ _CONTEXT = "sparkapps/icdc_spark/replication/context.py"
 _SWAP = "sparkapps/icdc_spark/replication/export_swap.py"
 _WATCH = "sparkapps/icdc_spark/opensearch/bulk/owner_watch.py"
 _TARGET_ERRORS = "sparkapps/icdc_spark/opensearch/client/target_errors.py"
+_INDEX_CHECK = "sparkapps/icdc_spark/replication/checks/index_check.py"
 _RESYNCS = "operator/icdc_operator/core/asked/resyncs.py"
 
 
@@ -109,5 +110,19 @@ MUTATIONS = (
         "    if status >= 500 or kind in SHARD_TYPES:\n        return TargetUnavailable("
         'f"OpenSearch at {connection.where} answered {status} ({kind}).")\n',
         "",
+    ),
+    _edit(
+        "an export is begun though the index of state documents was deleted",
+        range(100_000_199, 100_000_200),
+        _INDEX_CHECK,
+        "    if not store_history:\n",
+        "    if False:\n",
+    ),
+    _edit(
+        "an export goes on though its state document was put back from before it",
+        range(100_001_272, 100_001_273),
+        _EXPORT,
+        "    if stored.document.intent is None:\n        return stored",
+        "    if False:\n        return stored",
     ),
 )

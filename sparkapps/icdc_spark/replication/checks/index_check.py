@@ -18,7 +18,7 @@ It must not know what follows from a gap: `icdc_spark.protocol.next_step` does.
 import logging
 from dataclasses import dataclass
 
-from icdc_api.errors import Fenced
+from icdc_api.errors import Fenced, TargetUnavailable
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.stores import identity
 from icdc_spark.opensearch.stores.identity import Identity
@@ -73,8 +73,11 @@ def is_trusted(stored: Stored, store_history: str) -> bool:
     """Return whether no later document than this one was ever stored.
 
     `store_history`: that of icdc-state now, which `compare_with_index` does not know where the
-    index is missing or blocked.
+    index is missing or blocked. TargetUnavailable where icdc-state itself is missing.
     """
+    if not store_history:
+        # Before an index is created, or readers are moved, for a document that is gone.
+        raise TargetUnavailable("The index icdc-state was deleted. Its document is read again.")
     return stored.is_original and stored.document.store_history in (None, store_history)
 
 
