@@ -175,12 +175,12 @@ def _watch_for_bugs() -> None:
 
     begin = Bug.__init__
 
-    def begin_and_tell(self: Any, *arguments: Any, **keywords: Any) -> None:
+    def begin_noted(self: Any, *arguments: Any, **keywords: Any) -> None:
         begin(self, *arguments, **keywords)
         if _WORLDS:
             get_world().oracle.check_bug(str(self))
 
-    set_attribute(Bug, "__init__", begin_and_tell)
+    set_attribute(Bug, "__init__", begin_noted)
 
 
 def set_attribute(kind: type, name: str, value: Any) -> None:

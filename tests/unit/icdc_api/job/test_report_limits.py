@@ -37,8 +37,8 @@ def make_noise(seed: int, length: int) -> str:
 
 def make_random_text(seed: int, length: int) -> str:
     """Return text as names of tables may have it, of which zlib finds no part again."""
-    letters = default_rng(seed).integers(ord("a"), ord("z") + 1, length, dtype="u1")
-    return letters.tobytes().decode()
+    characters = default_rng(seed).integers(ord("a"), ord("z") + 1, length, dtype="u1")
+    return characters.tobytes().decode()
 
 
 def make_large_report(tables: int, **more: Any) -> RunReport:
