@@ -40,8 +40,8 @@ def look_up_ids(
     with translate_source_errors(reader.table_name):
         wanted = ids.select(F.col(ID).alias(_WANTED)).distinct()
 
-        def select_matches(part: SnapshotReader, group: FileGroup) -> DataFrame:
-            rows = _read_cells(part, group, spec)
+        def select_matches(group: FileGroup) -> DataFrame:
+            rows = _read_cells(reader, group, spec)
             return rows.join(wanted, on=F.col(ID) == F.col(_WANTED), how="left_semi")
 
         joined = wanted.join(
@@ -59,7 +59,7 @@ def look_up_ids(
 def look_up_all(reader: SnapshotReader, spec: DocumentSpec, *, version: int) -> OperationLines:
     """Return one operation per id of the snapshot: its row of the greatest fingerprint."""
     with translate_source_errors(reader.table_name):
-        rows = read_whole(reader, lambda part, group: _read_cells(part, group, spec))
+        rows = read_whole(reader, lambda group: _read_cells(reader, group, spec))
         operations = add_expect(pick_row_per_id(rows), Expect.UPDATED)
         return serialise_operations(operations, spec, version=version)
 

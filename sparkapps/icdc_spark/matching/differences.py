@@ -57,9 +57,9 @@ def read_table(reader: SnapshotReader, spec: DocumentSpec, *, has_duplicates: bo
     """Return id, routing and digest of each document that the snapshot gives."""
 
     # Version 0 below: digests leave the action of a line out, so any version would do.
-    def digest_rows(part: SnapshotReader, group: FileGroup) -> DataFrame:
+    def digest_rows(group: FileGroup) -> DataFrame:
         chunk = Chunk(number=0, group=group)
-        return _digest_lines(build_export_lines(part, chunk, spec, version=0).frame, spec)
+        return _digest_lines(build_export_lines(reader, chunk, spec, version=0).frame, spec)
 
     with translate_source_errors(reader.table_name):
         if has_duplicates:

@@ -79,10 +79,6 @@ class SnapshotReader(Protocol):
         """Let the JVM free the tasks of a group that nobody reads any more."""
         ...
 
-    def reopen(self) -> Self:
-        """Return another reader of the same snapshot, to be closed by itself."""
-        ...
-
     def estimate_key_range(self, group: FileGroup, fields: Sequence[int]) -> int | None:
         """Estimate how many different keys the files of a group may have, from their bounds.
 
@@ -115,8 +111,6 @@ class BaseReader:
         self._stored: list[int] = []
         # Iceberg's scan tasks of all groups that were read: the suspects where a read fails.
         self._tasks_read: list[Any] = []
-        # Errors that this reader, or one that was opened from it, has explained.
-        self._explained: list[IcdcError] = []
 
     def __enter__(self) -> Self:
         return self
@@ -139,13 +133,10 @@ class BaseReader:
             self._close()
         explained = self._explain(error)
         if explained is not None:
-            self._explained.append(explained)
             raise explained from error
 
     def _explain(self, error: BaseException | None) -> IcdcError | None:
         """Return an error that names the damaged file, if one of those read here is the cause."""
-        if any(error is known for known in self._explained):
-            return None
         cause = (
             translate_error(self._table.name, error) if isinstance(error, FOREIGN_ERRORS) else error
         )
@@ -185,12 +176,6 @@ class BaseReader:
     def release(self, group: FileGroup) -> None:
         """See `SnapshotReader.release`."""
         release_groups(self._table, [group])
-
-    def reopen(self) -> Self:
-        """See `SnapshotReader.reopen`."""
-        again = type(self)(self._session, self._table, self._snapshot_id)
-        again._explained = self._explained
-        return again
 
     def estimate_key_range(self, group: FileGroup, fields: Sequence[int]) -> int | None:
         """See `SnapshotReader.estimate_key_range`."""

@@ -30,23 +30,18 @@ PART_FILES = WINDOW_FILES
 """Data files of a part, unless manifests are cut so that it has fewer."""
 
 
-def read_whole(
-    reader: SnapshotReader, build: Callable[[SnapshotReader, FileGroup], DataFrame]
-) -> DataFrame:
-    """Return what `build` makes of all files of the reader's snapshot, until that is closed.
+def read_whole(reader: SnapshotReader, build: Callable[[FileGroup], DataFrame]) -> DataFrame:
+    """Return what `build` makes of all files of the snapshot, until the reader is closed.
 
-    `build` gets a group of files, and the reader to read it by. It is called for each part, so what
-    it makes of a row must not depend on rows of other files.
+    `build` gets the files of a part. What it makes of a row must not depend on rows of other files.
     """
     groups = reader.iterate_groups(PART_FILES)
     first, second = next(groups, None), next(groups, None)
     if second is None:
-        return build(reader, first or reader.empty_group)
+        return build(first or reader.empty_group)
     parts = []
     for group in chain(filter(None, (first, second)), groups):
-        # A reader of its own, which is closed with the part: it holds all that it has read.
-        with reader.reopen() as part:
-            parts.append(reader.store(build(part, group)))
+        parts.append(reader.store(build(group)))
         reader.release(group)
         # py4j makes a cycle for each Java object, and Spark's plan of the part holds the files.
         gc.collect()

@@ -61,8 +61,8 @@ def select_duplicate_ids(
     Reads the key columns of the whole snapshot. `among` (column `id`) limits the ids.
     """
 
-    def read_ids(part: SnapshotReader, group: FileGroup) -> DataFrame:
-        ids = select_ids(part.read(group), spec)
+    def read_ids(group: FileGroup) -> DataFrame:
+        ids = select_ids(reader.read(group), spec)
         if among is None:
             return ids
         # Before grouping: the batch is small, so this keeps most rows out of the shuffle.

@@ -136,8 +136,8 @@ def _select_ids_in_snapshot(
     all there is of the row until a comparison finds it missing.
     """
 
-    def select_present(part: SnapshotReader, group: FileGroup) -> DataFrame:
-        rows = part.read(group, metadata=list_id_metadata(spec))
+    def select_present(group: FileGroup) -> DataFrame:
+        rows = reader.read(group, metadata=list_id_metadata(spec))
         return select_ids(rows, spec).join(ids, on=ID, how="left_semi")
 
     return read_whole(reader, select_present)

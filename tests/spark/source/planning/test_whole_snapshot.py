@@ -25,10 +25,6 @@ PART_FILES = 5
 PLAIN = ", 'write.parquet.compression-codec'='uncompressed'"
 
 
-def read_rows(reader: SnapshotReader, group: FileGroup) -> DataFrame:
-    return reader.read(group)
-
-
 def open_whole(lake: Lake, table: str, kind: type[StagedReader | ArrowReader]) -> SnapshotReader:
     return kind(lake.session, lake.load_table(table), lake.read_head(table))
 
@@ -54,11 +50,16 @@ def test_rows_and_deletes_are_the_same_however_many_files_a_part_has(
         monkeypatch.setattr(whole_snapshot, "PART_FILES", files)
         sizes: list[int] = []
 
-        def build(reader: SnapshotReader, group: FileGroup, sizes: list[int] = sizes) -> DataFrame:
-            sizes.append(group.files)
-            return reader.read(group)
-
         with open_whole(lake, table, kind) as reader:
+
+            def build(
+                group: FileGroup,
+                reader: SnapshotReader = reader,
+                sizes: list[int] = sizes,
+            ) -> DataFrame:
+                sizes.append(group.files)
+                return reader.read(group)
+
             rows_read = read_whole(reader, build).collect()
         assert sorted((row["id"], row["name"]) for row in rows_read) == expected
         parts[files] = sizes
@@ -72,7 +73,7 @@ def test_a_snapshot_without_files_has_no_rows(lake: Lake) -> None:
     lake.sql(f"insert into lake.{table} values (1)")
     lake.sql(f"delete from lake.{table}")
     with open_whole(lake, table, StagedReader) as reader:
-        assert read_whole(reader, read_rows).collect() == []
+        assert read_whole(reader, reader.read).collect() == []
 
 
 def test_the_driver_has_the_files_of_two_parts_at_a_time_and_none_in_the_end(
@@ -84,15 +85,15 @@ def test_the_driver_has_the_files_of_two_parts_at_a_time_and_none_in_the_end(
     reader = open_whole(lake, table, StagedReader)
     before, sizes, counts = held.wait_until_freed(), list[int](), list[int]()
 
-    def count_and_read(part: SnapshotReader, group: FileGroup) -> DataFrame:
+    def count_and_read(group: FileGroup) -> DataFrame:
         sizes.append(group.files)
         if len(sizes) % 4 == 1:
-            counts.append(held.wait_until_freed())
-        return part.read(group)
+            counts.append(held.wait_until_settled())
+        return reader.read(group)
 
     with reader:
         rows = read_whole(reader, count_and_read)
-        after = held.wait_until_freed()
+        after = held.wait_until_settled()
         assert rows.distinct().count() == FILES
     assert sizes == [PART_FILES] * (FILES // PART_FILES)
     # The part that is read and the next one; the first entry of a manifest may be read ahead.
@@ -109,7 +110,7 @@ def test_stored_rows_are_given_back_at_the_end_and_are_a_lost_node_where_they_ar
         lake.sql(f"insert into lake.{table} values ({number})")
     stored = list_stored(spark)
     with open_whole(lake, table, StagedReader) as reader:
-        rows = read_whole(reader, read_rows)
+        rows = read_whole(reader, reader.read)
         assert len(list_stored(spark) - stored) == 2
     assert list_stored(spark) == stored
 
@@ -140,7 +141,7 @@ def test_a_damaged_file_of_a_part_is_named_once(
         open_whole(lake, table, StagedReader) as reader,
         translate_source_errors(table),
     ):
-        read_whole(reader, read_rows)
+        read_whole(reader, reader.read)
     assert str(error.value).count(Path(location).name) == 1
     assert str(error.value).count("it is ") == 1
 

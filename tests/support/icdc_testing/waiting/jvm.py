@@ -60,6 +60,10 @@ class FileCounter:
     def wait_until_freed(self) -> int:
         """Return the number once nothing is left of what Python has let go."""
         gc.collect()
+        return self.wait_until_settled()
+
+    def wait_until_settled(self) -> int:
+        """Return the number once the JVM knows what Python has let go by itself."""
         counts = [self.count()]
 
         def is_settled() -> bool:
