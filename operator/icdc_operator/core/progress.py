@@ -223,6 +223,8 @@ def _is_export_behind(old: TableStatus, new: TableStatus) -> bool:
         return False
     same = old.state == new.state == TableState.EXPORTING
     same = same and old.export.snapshot_id == new.export.snapshot_id
+    # An export that is repeated fills another index, and begins with none.
+    same = same and old.export.repeats == new.export.repeats
     return same and new.export.chunks_done < old.export.chunks_done
 
 

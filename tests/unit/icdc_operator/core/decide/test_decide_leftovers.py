@@ -5,7 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from icdc_api.status.pipeline_status import LastBatch, PipelineStatus
+from icdc_api.status.pipeline_status import (
+    ExportProgress,
+    LastBatch,
+    PipelineStatus,
+    TableState,
+)
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import RunPhase, RunSeen, StopRun
 from icdc_testing.operator.deciding.pipelines import (
@@ -44,6 +49,32 @@ def test_only_a_report_that_is_older_by_a_clock_that_was_right_is_late(
     status = PipelineStatus(observed_generation=1, current_run=run_record(), tables=(before,))
     decision = decide(replace(world, status=status), NOW)
     assert decision.status.tables[0].applied_snapshot_id == shown
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "repeats", "shown"),
+    [
+        ("7", None, 4),  # the same export, read late
+        ("7", 1, 0),  # the same export, repeated
+        ("8", None, 0),
+    ],
+)
+def test_fewer_chunks_are_shown_once_they_are_of_another_index(
+    snapshot: str, repeats: int | None, shown: int
+) -> None:
+    exporting = make_caught_up(state=TableState.EXPORTING, applied_at=None)
+    before, reported = (
+        exporting.model_copy(update={"export": export})
+        for export in (
+            ExportProgress(snapshot_id="7", chunks_total=4, chunks_done=4),
+            ExportProgress(snapshot_id=snapshot, chunks_total=4, chunks_done=0, repeats=repeats),
+        )
+    )
+    world = make_active(make_spec(), make_seen(RunPhase.RUNNING, report=make_report(reported)))
+    status = PipelineStatus(observed_generation=1, current_run=run_record(), tables=(before,))
+    (table,) = decide(replace(world, status=status), NOW).status.tables
+    assert table.export is not None
+    assert table.export.chunks_done == shown
 
 
 def test_what_is_left_of_an_attempt_is_not_removed_under_one_that_lives() -> None:
