@@ -57,7 +57,7 @@ _TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "were too many, or differed from their rows. Readers never saw it. The export is repeated "
         "once; if the next index differs as well, the table stalls as TargetInvalid.",
         _SEARCH_ADMIN,
-        (f"{cures.LOGS}  # the line with `is not as written` says what differed",),
+        (f"{cures.LOGS}  # the line with 'is not as written' says what differed",),
     ),
     "TableStalled": (
         "A table does not advance; the message has its reason and who acts. The other tables go "
