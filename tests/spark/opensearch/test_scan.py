@@ -57,6 +57,22 @@ def test_the_text_of_a_document_is_read_as_it_was_written(
     scan.close_scan(admin, opened)
 
 
+def test_a_search_pipeline_that_an_index_names_for_its_readers_is_not_used(
+    clean_indices: str, admin: Client
+) -> None:
+    indices.create(admin, sink.OWNER, sink.MAPPING, {})
+    fill(clean_indices, [sink.upsert(f"k{n}", {"v": n}) for n in range(3)])
+    opened = scan.open_scan(admin, sink.INDEX, 1)
+    # One that is missing shows best who would use it.
+    missing = {"index.search.default_pipeline": "missing"}
+    assert call(clean_indices, "PUT", f"/{sink.INDEX}/_settings", missing).status == 200
+    assert call(clean_indices, "GET", f"/{sink.INDEX}/_search").status == 400
+    named = scan.NamedIndex(opened.connection, sink.INDEX, shards=1)
+    for documents in (scan.read_slice(opened, 0), scan.read_documents(named, ["k0", "k1", "k2"])):
+        assert sorted(document.id for document in documents) == ["k0", "k1", "k2"]
+    scan.close_scan(admin, opened)
+
+
 def test_an_empty_index_has_no_documents(admin: Client) -> None:
     indices.create(admin, sink.OWNER, sink.MAPPING, {})
     opened = scan.open_scan(admin, sink.INDEX, 2)

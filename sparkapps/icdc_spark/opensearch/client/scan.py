@@ -30,6 +30,11 @@ KEEP_ALIVE = "10m"
 """Prolonged by every page, so it bounds the pause between two pages."""
 PAGE_DOCUMENTS = 500
 """Documents of one answer, which is held in memory as a whole."""
+_PARAMS = {
+    "allow_partial_search_results": "false",
+    # An index may name a search pipeline for its readers, which may hide or change documents.
+    "search_pipeline": "_none",
+}
 _HITS = '"hits":{'
 _SOURCE = '"_source":'
 _DECODER = json.JSONDecoder()
@@ -176,7 +181,7 @@ def _search(speaker: Client, path: str, query: dict[str, Any], shards: int) -> s
         status, _, text = node.perform_request(
             "POST",
             path,
-            params={"allow_partial_search_results": "false"},
+            params=_PARAMS,
             body=json.dumps(query).encode(),
             ignore=range(100, 600),
         )
