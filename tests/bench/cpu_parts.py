@@ -43,8 +43,9 @@ class CpuParts:
             try:
                 ticks = _read_ticks(Path(f"/proc/{pid}/stat"))
                 name, _ = self._processes.get(pid, (_name_process(pid, self._pid), 0))
-                # Between fork and exec a child has the command line of its parent.
-                if name == COMMAND and pid != self._pid:
+                # Between fork and exec a child has the command line of its parent. One that has
+                # ended has none.
+                if name in (COMMAND, DRIVER) and pid != self._pid and any(read_command(pid)):
                     name = _name_process(pid, self._pid)
                 self._processes[pid] = name, ticks
                 if name == JAVA:
