@@ -67,6 +67,9 @@ CUT = f"entries of manifests, {CHUNK_BYTES} bytes, {CHUNK_ROWS} rows"
 """How a snapshot is cut into chunks, as it is recorded. Where it changes, this text must change: a
 number of a chunk then means other rows."""
 
+NEWER = "a document in it, or a dead letter, is newer than what was written"
+"""Why an index is not as written where the target refuses a row for its version."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExportWork:
@@ -102,7 +105,7 @@ def run(work: ExportWork, stored: Stored, step: Step) -> Stored:
         except Fenced as error:
             # A document of a higher version in an index that is new: somebody else writes into it.
             stored = context.require_ours(error)
-            return _begin_anew(work, stored, step, planned=planned, miscount=error.message)
+            return _begin_anew(work, stored, step, planned=planned, miscount=NEWER)
         intent = require_intent(stored.document)
         if intent.chunks_done < intent.chunks_total or export_check.must_wait(context):
             return stored

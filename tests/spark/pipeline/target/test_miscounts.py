@@ -19,6 +19,7 @@ from icdc_testing.target.disturbing import (
     insert_foreign,
     list_aliased,
     run_disturbed,
+    write_newer,
 )
 from icdc_testing.target.node_calls import call
 
@@ -74,6 +75,17 @@ def test_an_export_that_is_disturbed_twice_stalls_until_somebody_asks_again(
     assert list_aliased(clean_indices, ALIAS) == [f"{ALIAS}-000003"]
     wanted = oracle.read_expected(spark, f"lake.{table}", ["id"])
     oracle.assert_equal(oracle.read_index(clean_indices, ALIAS), wanted)
+
+
+def test_an_export_into_newer_documents_says_what_was_in_the_way(
+    pipeline: Harness, proxy: FaultProxy, clean_indices: str
+) -> None:
+    status = run_disturbed(pipeline, proxy, clean_indices, write_newer, INDICES, before="_bulk")
+    assert status.reason == "TargetInvalid"
+    found = "(a document in it, or a dead letter, is newer than what was written)"
+    assert found in str(status.message)
+    assert "another run" not in str(status.message)
+    assert list_aliased(clean_indices, ALIAS) == []
 
 
 def test_keys_that_occur_twice_hide_no_document_of_somebody_else(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from icdc_api.status.pipeline_status import TableStatus
+from icdc_spark.protocol.state_document import compute_base_version
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target.node_calls import call
@@ -27,6 +28,12 @@ def edit_first(url: str, index: str) -> None:
     assert call(url, "PUT", f"/{index}/_doc/1", {"id": 1, "name": "edited"}).status == 200
 
 
+def write_newer(url: str, index: str) -> None:
+    """Write document 1 with the version of a later batch."""
+    path = f"/{index}/_doc/1?version={compute_base_version(99)}&version_type=external"
+    assert call(url, "PUT", path, {"id": 1, "name": "newer"}).status == 201
+
+
 def list_aliased(url: str, alias: str) -> list[str]:
     """Return the indices that readers of an alias see."""
     answer = call(url, "GET", f"/_alias/{alias}")
@@ -34,10 +41,20 @@ def list_aliased(url: str, alias: str) -> list[str]:
 
 
 def run_disturbed(
-    pipeline: Harness, proxy: FaultProxy, url: str, disturb: Disturb, indices: Sequence[str]
+    pipeline: Harness,
+    proxy: FaultProxy,
+    url: str,
+    disturb: Disturb,
+    indices: Sequence[str],
+    *,
+    before: str = "_settings",
 ) -> TableStatus:
-    """Return the table after a run that is disturbed before each of these indices is counted."""
-    holds = [proxy.hold(f"^/{index}/_settings$", method="PUT") for index in indices]
+    """Return the table after a run that is disturbed before each of these indices is counted.
+
+    `before`: the request before which it is disturbed; that of the count, or `_bulk`.
+    """
+    method = "POST" if before == "_bulk" else "PUT"
+    holds = [proxy.hold(f"^/{index}/{before}(\\?|$)", method=method) for index in indices]
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(pipeline.run)
         for index, held in zip(indices, holds, strict=True):
