@@ -101,16 +101,20 @@ class ChildRun:
 
     def find_driver_python(self) -> int:
         """Return the process that was started; the JVM and the workers come from it."""
-        request = str(self._folder / "request.json")
-        (pid,) = [pid for pid in self.list_pids() if request in read_command(pid)]
+        (pid,) = self._list_drivers()
         return pid
+
+    def _list_drivers(self) -> list[int]:
+        request = str(self._folder / "request.json")
+        return [pid for pid in self.list_pids() if request in read_command(pid)]
 
     @property
     def alive(self) -> bool:
         """True while the driver runs."""
         if self._driver is None:
-            self._driver = self.find_driver_python()
-        return bool(read_command(self._driver)[0])
+            # None where it ended before anybody asked.
+            self._driver = next(iter(self._list_drivers()), None)
+        return self._driver is not None and bool(read_command(self._driver)[0])
 
     def find_driver_jvm(self) -> int:
         """Return the JVM of the driver, in which the tasks run as well."""
