@@ -39,6 +39,10 @@ from icdc_spark.iceberg.table.tables import IcebergTable
 WINDOW_FILES = 10_000
 """Files of a window or slice: some 10 MB of Java objects."""
 
+COLLECTED_DELETES = 1_000
+"""Delete files, half a megabyte of an index. Smaller ones wait for a collection that Python makes
+by itself: one takes up to a second, and a window of few files may be planned in less."""
+
 _SIZES = ("record_count", "file_size_in_bytes")
 
 
@@ -117,7 +121,7 @@ class OrderedScan:
         for java_tasks in slice_files(self._table, window, open_tasks, self._limit):
             files = collect_data_files(self._table.bridge, java_tasks)
             yield FileSlice(tasks=java_tasks, files=self._sort(window, files))
-            if deletes:
+            if deletes.live_files > COLLECTED_DELETES:
                 # py4j makes a cycle for each Java object, and a planned scan holds its index.
                 gc.collect()
 

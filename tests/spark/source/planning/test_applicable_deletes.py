@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_spark.diff.export_plan import plan_export
-from icdc_spark.iceberg.scan import applicable_deletes
+from icdc_spark.iceberg.scan import applicable_deletes, ordered_scan
 from icdc_spark.iceberg.scan.applicable_deletes import narrow_deletes
 from icdc_spark.iceberg.scan.manifest_entries import read_delete_entries
 from icdc_spark.iceberg.scan.manifests import read_manifests
@@ -87,8 +87,9 @@ def test_few_deletes_or_the_files_of_a_huge_manifest_are_not_searched(
 
 
 def test_delete_files_for_other_windows_alone_are_not_in_memory(
-    spark: SparkSession, collected_late: None
+    spark: SparkSession, collected_late: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(ordered_scan, "COLLECTED_DELETES", 0)
     table, held = make_table(spark, 2), FileCounter(spark, "Delete")
     for _ in range(20):
         files = [table.make_data_file() for _ in range(10)]
