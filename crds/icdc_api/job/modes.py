@@ -40,7 +40,7 @@ class RunMode(StrEnum):
     @property
     def is_short(self) -> bool:
         """True if such a run reads few rows, or none, and so ends within a minute."""
-        return self in (RunMode.PLAN, RunMode.DEAD_LETTERS, RunMode.DELETE, RunMode.PREVIEW)
+        return self not in {RunMode.of(kind) for kind in RunKind if kind.needs_executors}
 
     @classmethod
     def of(cls, kind: RunKind) -> "RunMode":

@@ -98,19 +98,20 @@ def restate(
     Ready True 12:00     Ready False               Ready False 12:05
     -                    Stalled False             Stalled False 12:05
     """
+    since = now
     # Of the status only, as Kubernetes defines it: a new reason is no transition.
-    same = before is not None and before.status == status
-    if before is not None and same:
+    if before is not None and before.status == status:
         said = (before.reason, before.message, before.observed_generation)
         if said == (reason, message, generation):
             # Most of them, in most reconciles.
             return before
+        since = before.last_transition_time
     return Condition(
         type=kind,
         status=status,
         reason=reason,
         message=message,
-        last_transition_time=before.last_transition_time if before is not None and same else now,
+        last_transition_time=since,
         observed_generation=generation,
     )
 

@@ -101,10 +101,8 @@ def map_errors(
 
     @wraps(function)
     def call_mapped(client: Client, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        try:
+        with translate_errors(client.connection):
             return function(client, *args, **kwargs)
-        except OpenSearchException as error:
-            raise translate(error, client.connection) from error
 
     return call_mapped
 

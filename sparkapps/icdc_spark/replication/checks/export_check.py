@@ -214,7 +214,7 @@ class _Comparison:
         """Compare every row and every document."""
         context, spec, reader = self.new.context, self.new.documents, self.reader
         slices = count_tasks(reader.session)
-        scan = open_scan(context.client, self.new.intent.index, slices, self._list_added())
+        scan = open_scan(context.client, self.new.intent.index, slices, spec.added or ())
         try:
             # Before the table, which may take hours: the scan expires where nobody asks for more.
             index = differences.read_index(reader, scan, spec)
@@ -250,16 +250,12 @@ class _Comparison:
             self.new.context.client.connection,
             self.new.intent.index,
             shards=len(self.new.identity.shards.max_seq_nos),
-            left_out=list_names(self._list_added()),
+            left_out=list_names(self.new.documents.added or ()),
         )
         task = build_sample_task(index, self.new.documents.added, limit)
         # A task stops at the limit, and so do the tasks together.
         compared = lines.select("line").mapInArrow(task, SAMPLED).limit(limit)
         yield from ((row[ID], row[KIND]) for row in compared.collect())
-
-    def _list_added(self) -> Sequence[str]:
-        pipeline = self.new.context.opensearch.ingest_pipeline
-        return tuple(pipeline.adds) if pipeline else ()
 
     def _list_refused(self) -> frozenset[str]:
         # Those of earlier batches too: of rows that are in the index there are none any more.
