@@ -64,6 +64,7 @@ INDEX_RULE = (
 _TABLE_PART = re.compile(r"`((?:[^`]|``)+)`|([^`.\s]+)")
 # Six digits at least: from 1,000,000 on a number has more, and stays a number.
 _PHYSICAL = re.compile(r"-[0-9]{6,}$")
+_APPLIED_TAG = re.compile(r"icdc-(?P<alias>.+)-[0-9a-f]{10}")
 
 
 def parse_table_name(name: str) -> tuple[str, ...]:
@@ -178,6 +179,16 @@ def name_next_tag(tag: str) -> str:
 def is_tag_of(tag: str, key: str) -> bool:
     """Return whether a tag belongs to the pipeline of `key`, whatever its alias."""
     return tag.startswith("icdc-") and tag.removesuffix("-next").endswith(f"-{key}")
+
+
+def find_tagged_alias(tag: str) -> str | None:
+    """Return the alias of which a tag keeps the applied snapshot; None for other tags.
+
+    icdc-orders-0123456789         orders
+    icdc-orders-0123456789-next    None
+    """
+    found = _APPLIED_TAG.fullmatch(tag)
+    return found["alias"] if found else None
 
 
 def name_run(pipeline: str, *, letter: str, sequence: int, attempt: int) -> str:

@@ -167,7 +167,7 @@ def _record_intent(
             context.ownership,
             mapping,
             context.opensearch.index_settings,
-            above=state.last_number,
+            above=export_swap.find_last_number(context, work.table, state, serving),
         )
     intent = Intent(
         kind=IntentKind.EXPORT,

@@ -16,6 +16,7 @@ next export. It must not know how an index was filled, nor whether it may be use
 """
 
 import logging
+from collections.abc import Sequence
 
 from icdc_api.errors import Bug, TargetReadOnly, TargetUnavailable
 from icdc_spark.documents.document_spec import DocumentSpec
@@ -40,6 +41,21 @@ def require_intent(state: StateDocument) -> Intent:
     if state.intent is None:
         raise Bug(f"State of {state.alias!r}: no export is open.")
     return state.intent
+
+
+def find_last_number(
+    context: TableContext, table: IcebergTable, state: StateDocument, serving: Sequence[str]
+) -> int:
+    """Return the number of which it is known that no index of the alias had a greater one.
+
+    `serving`: the indices that readers use. Where neither they nor the state document is left, but
+    the table has a tag of the alias, indices were there of which nobody remembers the numbers: a
+    late write for one of them must find none of its name. The number of seconds in the epoch is
+    above them all: the next index is `orders-1772366672`.
+    """
+    if state.last_number or serving or not pins.has_served(context, table):
+        return state.last_number
+    return context.request.epoch // 1000
 
 
 def serve(

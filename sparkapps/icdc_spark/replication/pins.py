@@ -53,6 +53,16 @@ def pin_next(context: TableContext, table: IcebergTable, snapshot_id: str | None
         _retain(context, table, naming.name_next_tag(context.tag), snapshot_id)
 
 
+def has_served(context: TableContext, table: IcebergTable) -> bool:
+    """Return whether an index of this alias once equalled a snapshot, by the tags that are left.
+
+    Whatever the key: icdc-state may have been deleted, and with it what keys are made of.
+    """
+    tag = naming.name_tag(context.alias)
+    names = tags.list_names(table)
+    return any(name == tag or naming.find_tagged_alias(name) == context.alias for name in names)
+
+
 def unpin(context: TableContext, table: IcebergTable) -> None:
     """Remove all tags of the pipeline, if there are any."""
     ours = list(_select_tags(context, tags.list_names(table)))

@@ -152,6 +152,9 @@ def test_other_names_are_built_once() -> None:
     assert len(keys) == 3
     assert naming.is_tag_of(naming.name_next_tag(f"icdc-orders-{key}"), key)
     assert not naming.is_tag_of("icdc-orders-next", key)
+    assert naming.find_tagged_alias(f"icdc-orders-{key}") == "orders"
+    assert naming.find_tagged_alias(naming.name_next_tag(f"icdc-orders-{key}")) is None
+    assert naming.find_tagged_alias("icdc-orders") is None, "it has no key"
     assert naming.name_run("shop", letter="e", sequence=1, attempt=2) == "shop-e1-2"
     assert naming.build_owner_key("web", "shop") == "web/shop"
     assert naming.build_owner_key(None, "shop") == "default/shop"

@@ -93,8 +93,15 @@ MUTATIONS = (
         "a new index takes the name of one that is gone",
         range(715, 725),
         _EXPORT,
-        "above=state.last_number",
+        "above=export_swap.find_last_number(context, work.table, state, serving)",
         "above=0",
+    ),
+    _edit(
+        "an index takes the name of one that is gone, as is the state document",
+        range(300_024_538, 300_024_539),
+        _SWAP,
+        "or not pins.has_served(context, table)",
+        "or True",
     ),
     _edit(
         "a rollback forgets the rows that both indices have refused",

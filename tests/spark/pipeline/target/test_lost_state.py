@@ -133,6 +133,29 @@ def test_the_number_of_an_abandoned_export_is_not_used_again(
     assert list_aliased(clean_indices) == [f"{ALIAS}-000003"]
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    ("pins", "numbers"),
+    [
+        pytest.param("Auto", (1_772_366_672, 1_772_366_673), id="the table has a tag"),
+        pytest.param("Never", (1, 2), id="nothing says that there was one"),
+    ],
+)
+def test_an_index_that_nobody_remembers_gives_its_number_to_no_other(
+    pipeline: Harness, clean_indices: str, loss: str, pins: str, numbers: tuple[int, int]
+) -> None:
+    pipeline.resource["spec"]["changelog"] = {"pinSnapshots": pins}
+    pipeline.sync()
+    LOSSES[loss](clean_indices)
+    assert call(clean_indices, "DELETE", f"/{ALIAS}-000001").status == 200
+    for nonce, number in enumerate(numbers):
+        pipeline.resource["spec"]["resync"] = {"nonce": nonce}
+        (status,) = pipeline.run(epoch=1_772_366_671_376 + nonce).tables
+        assert status.reason is None
+        assert list_aliased(clean_indices) == [f"{ALIAS}-{number:06d}"]
+        assert list_served(clean_indices) == ["1", "2", "3"]
+
+
 def test_many_tables_that_lost_all_state_at_once_are_served_while_they_take_turns(
     spark: SparkSession, proxy: FaultProxy, clean_indices: str, lake: Lake, tmp_path: Path
 ) -> None:
