@@ -21,7 +21,7 @@ BY_FILE := --dist loadfile --no-loadscope-reorder
 PARALLEL := -n $(WORKERS) $(BY_FILE)
 # Not side by side, which would measure what they take from each other.
 BENCHMARKS := cli idle planning file-counts changelog fields latency lingering cold encryption memory tables \
-  isolation partitions sink export verify operator
+  isolation partitions columns sink export verify operator
 # Helm packs nothing from outside of a chart's folder, so the chart has a copy of the CRD.
 CHART_CRD := charts/iceberg-cdc-operator/files/icebergcdcpipelines.icebergcdc.dev.yaml
 # Tools that write the pages in docs/reference, and docs/compatibility.md.
@@ -233,6 +233,9 @@ bench-isolation: setup ## ten tables in one run, of which one misbehaves: what t
 
 bench-partitions: setup ## an export of 1 M rows, 200 columns, 10,526 partitions: half an hour; ARGS='--heaps 2g 8g --table'
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_partitions.py $(ARGS)
+
+bench-columns: setup ## what a row costs by the number of its columns: five minutes; ARGS='--columns 92 --table'
+	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_columns.py $(ARGS)
 
 bench-sink: setup ## the sink beside prebuilt requests and opensearch-py, three shapes: a quarter of an hour; ARGS='--table'
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_sink.py $(ARGS)

@@ -14,6 +14,10 @@ DEFAULT_CONF: Mapping[str, str] = {
     # A batch has about twenty generated classes, different ones for each table schema. Spark caches
     # 100: from the fifth table on every batch would compile all of its classes again.
     "spark.sql.codegen.cache.maxEntries": "1000",
+    # The JVM never compiles a method of more than 8,000 bytes. Spark would let one grow to 65,535,
+    # as it does where a table has 70 to 100 columns: each row then costs a third more. Beyond this
+    # limit it splits what it generates.
+    "spark.sql.codegen.hugeMethodLimit": "8000",
     # The first-level map of aggregations pays off where few keys are frequent. Here rows are
     # grouped by their ids, nearly all of which occur once or twice.
     "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",

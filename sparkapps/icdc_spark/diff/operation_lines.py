@@ -18,12 +18,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.rows import EXPECT, ID, ROUTING
-from icdc_spark.diff.shaping import (
-    build_document,
-    build_raw_document,
-    evaluate_expressions,
-    name_failed_field,
-)
+from icdc_spark.diff.shaping import build_columns, evaluate_expressions
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.expect import Expect
 from icdc_spark.documents.ids import build_routing
@@ -80,20 +75,20 @@ def serialise_operations(
     keys_seen: Observation | None = None,
 ) -> OperationLines:
     """Serialise rows in the shape of `select_cells` with `expect`; deletes need only ids."""
-    operations = evaluate_expressions(operations, spec)
+    columns = build_columns(operations.sparkSession, spec)
+    operations = evaluate_expressions(operations, columns)
     is_delete = F.col(EXPECT) == Expect.DELETED
     address = _build_address(F.col(ID), spec)
-    source, non_finite = build_document(spec)
     line = F.when(is_delete, build_delete_line(address, version=version))
     expect = F.col(EXPECT)
     if spec.expressions:
-        failed = name_failed_field(spec)
-        refused = build_refused_line(address, build_raw_document(spec), failed, version=version)
+        failed = columns.failed
+        refused = build_refused_line(address, columns.raw, failed, version=version)
         line = line.when(failed.isNotNull(), refused)
         expect = F.when(failed.isNotNull(), Expect.REFUSED).otherwise(expect).alias(EXPECT)
-    line = line.otherwise(build_index_line(address, source, version=version))
+    line = line.otherwise(build_index_line(address, columns.source, version=version))
     # A delete has no document in which a number could be lost; its cells may come from a join.
-    lost = F.when(is_delete, F.lit(0)).otherwise(non_finite)
+    lost = F.when(is_delete, F.lit(0)).otherwise(columns.non_finite)
     lines = operations.select(line.alias("line"), expect, lost.alias("non_finite"))
     # Counted on the way to the sink: counts need no pass over the lines of their own.
     written = Observation()

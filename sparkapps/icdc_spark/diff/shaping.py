@@ -15,7 +15,11 @@ Export, changelog, lookups, verify and preview all come through here. It must no
 of a row that is refused.
 """
 
-from pyspark.sql import Column, DataFrame
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.rows import EXPECT, ID, name_cell
@@ -30,19 +34,81 @@ _VALUES = "values"
 """The column with the values of all expressions."""
 
 
-def evaluate_expressions(operations: DataFrame, spec: DocumentSpec) -> DataFrame:
+@dataclass(frozen=True, kw_only=True)
+class DocumentColumns:
+    """The columns that make documents of cells. None of them is resolved: they fit each batch."""
+
+    named: tuple[Column, ...]
+    """Over the shape of `select_cells` with `expect`: the cells under the names of the table."""
+    evaluated: tuple[Column, ...]
+    """Over `named`: the cells under their own names again, and a struct with the values of all
+    expressions. Both are empty where no field is made by an expression."""
+    source: Column
+    """Over `evaluated`: the document as JSON text."""
+    non_finite: Column
+    """Over `evaluated`: the count of NaN and infinities in it, which become null."""
+    raw: Column
+    """Over `evaluated`: the columns that fields are made of as JSON text, for a refused row."""
+    failed: Column
+    """Over `evaluated`: the first field whose expression fails on the row; null if none does."""
+
+
+_BUILT: WeakKeyDictionary[Any, dict[Any, DocumentColumns]] = WeakKeyDictionary()
+"""What `build_columns` has built, by gateway and fields. A column costs several calls into the JVM,
+so those of twenty expressions take as long to build as the rest of a small batch."""
+_MOST_BUILT = 1_000
+
+
+def build_columns(session: SparkSession, spec: DocumentSpec) -> DocumentColumns:
+    """Return the columns that make the documents; the same ones for every batch of a table."""
+    built = _BUILT.setdefault(session.sparkContext._gateway, {})
+    key = (spec.columns, spec.fields)
+    columns = built.get(key)
+    if columns is None:
+        # Tables of one run share it, and any of their threads may clear it.
+        if len(built) >= _MOST_BUILT:
+            built.clear()
+        named, evaluated = _select_values(session, spec) if spec.expressions else ((), ())
+        source, non_finite = build_document(spec)
+        columns = built[key] = DocumentColumns(
+            named=named,
+            evaluated=evaluated,
+            source=source,
+            non_finite=non_finite,
+            raw=_build_raw_document(spec),
+            failed=_name_failed_field(spec),
+        )
+    return columns
+
+
+def evaluate_expressions(operations: DataFrame, columns: DocumentColumns) -> DataFrame:
     """Return rows in the shape of `select_cells` with `expect`, and a column of a struct.
 
     The struct has a field for each expression, as `evaluate` gives it. It is null for deletes,
     which may have no cells: their expressions are not evaluated.
     """
-    if not spec.expressions:
+    if not columns.named:
         return operations
+    return operations.select(*columns.named).select(*columns.evaluated)
+
+
+def build_document(spec: DocumentSpec) -> tuple[Column, Column]:
+    """Return `source` and `non_finite` of `DocumentColumns`."""
+    numbers = {made: number for number, (made, _) in enumerate(spec.expressions)}
+    columns = {column.id: name_cell(number) for number, column in enumerate(spec.columns)}
+    cells = [(made.entry, _read_field(made, columns, numbers)) for made in spec.fields]
+    return serialise_document(cells), count_non_finite(cells)
+
+
+def _select_values(
+    session: SparkSession, spec: DocumentSpec
+) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
+    """Return `named` and `evaluated` of `DocumentColumns`."""
     names = [column.name for column in spec.columns]
     own_id, own_expect = _choose_free_names(names)
     cells = {name_cell(number): name for number, name in enumerate(names)}
     # An expression names columns as the table does: cells have these names while it is evaluated.
-    named = operations.select(
+    named = (
         F.col(ID).alias(own_id),
         F.col(EXPECT).alias(own_expect),
         *(F.col(cell).alias(name) for cell, name in cells.items()),
@@ -54,39 +120,26 @@ def evaluate_expressions(operations: DataFrame, spec: DocumentSpec) -> DataFrame
     is_written = (F.col(own_expect) != Expect.DELETED) & (F.length(own_id) >= 0)
     values = F.struct(
         *(
-            evaluate(operations.sparkSession, expression.text).alias(_name_value(number))
+            evaluate(session, expression.text).alias(_name_value(number))
             for number, (_, expression) in enumerate(spec.expressions)
         )
     )
-    return named.select(
+    evaluated = (
         F.col(own_id).alias(ID),
         F.col(own_expect).alias(EXPECT),
         *(F.col(quote_name(name)).alias(cell) for cell, name in cells.items()),
         F.when(is_written, values).alias(_VALUES),
     )
+    return named, evaluated
 
 
-def build_document(spec: DocumentSpec) -> tuple[Column, Column]:
-    """Return two expressions over rows in the shape of `evaluate_expressions`.
-
-    The first is the document as JSON text, the second the count of its NaN and infinities, which
-    become null.
-    """
-    numbers = {made: number for number, (made, _) in enumerate(spec.expressions)}
-    columns = {column.id: name_cell(number) for number, column in enumerate(spec.columns)}
-    cells = [(made.entry, _read_field(made, columns, numbers)) for made in spec.fields]
-    return serialise_document(cells), count_non_finite(cells)
-
-
-def build_raw_document(spec: DocumentSpec) -> Column:
-    """Return the JSON text of the columns that fields are made of, for a row that is refused."""
+def _build_raw_document(spec: DocumentSpec) -> Column:
     return serialise_document(
         [(column, F.col(name_cell(number))) for number, column in enumerate(spec.columns)]
     )
 
 
-def name_failed_field(spec: DocumentSpec) -> Column:
-    """Return the name of the first field whose expression fails on the row; null if none does."""
+def _name_failed_field(spec: DocumentSpec) -> Column:
     values = F.col(_VALUES)
     first = F.coalesce(
         F.lit(None).cast("string"),

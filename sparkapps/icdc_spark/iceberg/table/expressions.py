@@ -13,9 +13,6 @@ An expression may fail on a row, as 1 / n does where n is 0. `evaluate` gives nu
 struct everywhere else: a plain null is a value, and so differs from a failure.
 """
 
-from typing import Any
-from weakref import WeakKeyDictionary
-
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
@@ -37,11 +34,6 @@ _SHOWN = 300
 
 _EXPRESSION_UTILS = "org.apache.spark.sql.classic.ExpressionUtils"
 _TRY = "org.apache.spark.sql.catalyst.expressions.TryEval"
-
-_TRIED: WeakKeyDictionary[Any, dict[str, Column]] = WeakKeyDictionary()
-"""What `evaluate` has built, by gateway and text, since every batch of a table has the same: twenty
-take 50 ms to build. It is not resolved, and so belongs to no session."""
-_MOST_TRIED = 10_000
 
 _SPARK_TYPES: dict[str, T.DataType] = {
     "boolean": T.BooleanType(),
@@ -107,19 +99,12 @@ def build_analyser(session: SparkSession, table: str) -> Analyse:
 
 def evaluate(session: SparkSession, text: str) -> Column:
     """Return a struct with the value of an expression in VALUE; null where the expression fails."""
-    built = _TRIED.setdefault(session.sparkContext._gateway, {})
-    column = built.get(text)
-    if column is None:
-        # Tables of one run share it, and any of their threads may clear it.
-        if len(built) >= _MOST_TRIED:
-            built.clear()
-        bridge = Bridge(session)
-        utils = bridge.get_statics(_EXPRESSION_UTILS)
-        value = F.struct(F.expr(text).alias(VALUE))
-        # What `try_cast` and its like are made of; Spark has no function that tries anything.
-        tried = bridge.create_object(_TRY, utils.expression(value._jc))
-        column = built[text] = ClassicColumn(utils.column(tried))
-    return column
+    bridge = Bridge(session)
+    utils = bridge.get_statics(_EXPRESSION_UTILS)
+    value = F.struct(F.expr(text).alias(VALUE))
+    # What `try_cast` and its like are made of; Spark has no function that tries anything.
+    tried = bridge.create_object(_TRY, utils.expression(value._jc))
+    return ClassicColumn(utils.column(tried))
 
 
 def _has_star(bridge: Bridge, text: str) -> bool:

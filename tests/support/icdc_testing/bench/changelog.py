@@ -44,7 +44,8 @@ class Range:
     """What happened to a table: two of its snapshots."""
 
     table: str
-    since: int
+    since: int | None
+    """None for an empty table before it."""
     until: int
 
 

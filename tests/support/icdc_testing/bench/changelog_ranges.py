@@ -3,6 +3,7 @@
 Of format 3, with 20 columns: a `bigint` key, texts of 24 characters, doubles and integers.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -96,20 +97,38 @@ def _write_equality_deletes(table: IcebergTable, keys: range) -> Any:
     return describe_file(table, builder, path, config)
 
 
-def build_columns() -> dict[str, str]:
-    """Return the expressions of the 20 columns by their names, made of `id`."""
+def make_wide_export(spark: SparkSession, rows: int, columns: int) -> Range:
+    """Create a table of so many columns: half of them texts, the others numbers."""
+    half, quarter = columns // 2, columns // 4
+    made = build_columns(half, quarter, columns - 1 - half - quarter)
+    name = create_table(spark, rows, COPY_ON_WRITE, f"wide{columns}", columns=made)
+    return Range(table=name, since=None, until=_read_head(spark, name))
+
+
+def build_columns(
+    texts: int = TEXTS, numbers: int = NUMBERS, counts: int = COUNTS
+) -> dict[str, str]:
+    """Return the expressions of columns by their names, made of `id`, which is the first."""
     columns = {"id": "id"}
-    for at in range(TEXTS):
+    for at in range(texts):
         hashes = f"hex(xxhash64(id, {at})), hex(xxhash64({at}, id))"
         columns[f"s{at}"] = f"substring(lower(concat({hashes})), 1, 24)"
-    columns |= {f"d{at}": f"cast(id * {at + 1} + 0.5 as double)" for at in range(NUMBERS)}
-    columns |= {f"i{at}": f"cast(id % {at + 7} as int)" for at in range(COUNTS)}
+    columns |= {f"d{at}": f"cast(id * {at + 1} + 0.5 as double)" for at in range(numbers)}
+    columns |= {f"i{at}": f"cast(id % {at + 7} as int)" for at in range(counts)}
     return columns
 
 
-def create_table(spark: SparkSession, rows: int, mode: str, table: str, files: int = FILES) -> str:
-    """Create a table of format 3 with these columns; return its name below the catalog."""
-    columns = build_columns()
+def create_table(
+    spark: SparkSession,
+    rows: int,
+    mode: str,
+    table: str,
+    files: int = FILES,
+    *,
+    columns: Mapping[str, str] | None = None,
+) -> str:
+    """Create a table of format 3 with these columns, or the 20; return its name in the catalog."""
+    columns = columns or build_columns()
     modes = ", ".join(f"'write.{verb}.mode' = '{mode}'" for verb in ("update", "delete", "merge"))
     rows_of = spark.range(0, rows, 1, files).selectExpr(
         *(f"{made} as {name}" for name, made in columns.items())
