@@ -32,6 +32,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.row_sets import RowSets
 from icdc_spark.diff.rows import (
+    build_number_of_batch,
     merge_into_few_tasks,
     name_key_columns,
     replace_keys_by_ids,
@@ -143,7 +144,7 @@ def build_hash_sql(columns: Sequence[str], salt: int) -> str:
 
     Without the salt, numbers could be chosen whose hashes cancel each other out.
     """
-    return f"xxhash64({salt}L, {', '.join(columns)})"
+    return f"xxhash64('{salt}', {', '.join(columns)})"
 
 
 def _select_bits(rows: DataFrame, spec: DocumentSpec, age: Column, salt: int) -> DataFrame:
@@ -162,11 +163,12 @@ def _select_bits(rows: DataFrame, spec: DocumentSpec, age: Column, salt: int) ->
 
 def _build_words(rows: DataFrame, spec: DocumentSpec, since: int) -> DataFrame:
     """Return one row per word, and per the numbers of the key before the last."""
+    is_carried = f"age <= {build_number_of_batch(since, 'age')}"
     words = rows.groupBy(*name_key_columns(spec)[:-1], "word").agg(
-        F.expr(f"coalesce(bit_or(if(age <= {since}, bit, null)), 0L) as carried"),
-        F.expr(f"coalesce(bit_or(if(age > {since}, bit, null)), 0L) as written"),
+        F.expr(f"coalesce(bit_or(if({is_carried}, bit, null)), 0L) as carried"),
+        F.expr(f"coalesce(bit_or(if({is_carried}, null, bit)), 0L) as written"),
         F.expr("count(*) as rows"),
-        F.expr(f"bit_xor(if(age <= {since}, hash, null)) as hash"),
+        F.expr(f"bit_xor(if({is_carried}, hash, null)) as hash"),
     )
     return merge_into_few_tasks(words)
 

@@ -33,6 +33,7 @@ from icdc_spark.diff.row_sets import (
 from icdc_spark.diff.rows import (
     EXPECT,
     ID,
+    build_number_of_batch,
     group_by_key,
     replace_keys_by_ids,
     select_cells,
@@ -149,14 +150,26 @@ def _find_changed_ids(
     )
     one_each = (F.col("new_rows") == 1) & (F.col("old_rows") == 1)
     # Not older than S alone: an old file that was put back has old rows, but others than S had.
-    carried_over = one_each & (F.col("first") == F.col("last")) & (F.col("last") <= since)
+    carried_over = (
+        one_each
+        & (F.col("first") == F.col("last"))
+        & (F.col("last") <= _build_since(since, "last"))
+    )
     counted = count_duplicates(grouped, F.col("new_rows") > 1, seen)
     return replace_keys_by_ids(counted.where(~carried_over), spec)
 
 
+def _build_since(since: int, beside: str) -> Column:
+    return F.expr(build_number_of_batch(since, beside))
+
+
 def _is_regular(since: int) -> Column:
     """True if an id has one new row, written after S, and at most one old row."""
-    return (F.col("new_rows") == 1) & (F.col("old_rows") <= 1) & (F.col("last") > since)
+    return (
+        (F.col("new_rows") == 1)
+        & (F.col("old_rows") <= 1)
+        & (F.col("last") > _build_since(since, "last"))
+    )
 
 
 def _read_candidates(
@@ -168,7 +181,9 @@ def _read_candidates(
         return select_cells(rows, spec, compared=irregular > 0)
 
     def select_written(rows: DataFrame) -> DataFrame:
-        return select(rows.where(_build_age() > since))
+        return select(
+            rows.where(_build_age() > _build_since(since, f"coalesce({LAST_UPDATED}, 0L)"))
+        )
 
     # Of an id with several rows any may be the document, also one that was carried over.
     rows = row_sets.combine(

@@ -110,6 +110,16 @@ def replace_keys_by_ids(rows: DataFrame, spec: DocumentSpec) -> DataFrame:
     return rows.withColumn(ID, join_key(parts, spec.routing)).drop(*names)
 
 
+def build_number_of_batch(number: int, beside: str) -> str:
+    """Return SQL for a number that each batch has another one of; `beside`: SQL for any bigint.
+
+    Written as it is, it would be part of the code that Spark generates: each batch would compile
+    its own, and begin without what the JVM has optimised. An element of an array is no part of it.
+    Which element is made of a value of the row, or Spark would put the number in its place.
+    """
+    return f"get(array({number}L), int(({beside}) & 0L))"
+
+
 def select_rows_with_ids(
     rows: DataFrame, few: DataFrame, column: str, spec: DocumentSpec
 ) -> DataFrame:

@@ -51,8 +51,9 @@ def compute_fingerprint(cells: Cells, *, salt: int | None = None) -> Column:
         else:
             # No flag: the JSON text of a null is `{}`, which no value has.
             values.append(serialise_columns([to_canonical(cell, entry.type).alias("x")]))
-    # Flags first: the sequence that is hashed can then be read in one way only.
-    salts = [] if salt is None else [F.lit(salt)]
+    # Flags first: the sequence that is hashed can then be read in one way only. The salt as text,
+    # for the same reason as `build_number_of_batch`.
+    salts = [] if salt is None else [F.lit(str(salt))]
     return F.xxhash64(*salts, *_pack_flags(flags), *values)
 
 

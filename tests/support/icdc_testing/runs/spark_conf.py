@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 UNCOMPILED: Mapping[str, str] = {
     # Compiling and re-planning a query costs far more than running it on a test's few rows; the
-    # tests of commands and the demo, and those with the fixture `compiled`, run as users do.
+    # tests of commands, of the demo and of what is generated run as users do.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
