@@ -159,6 +159,7 @@ class World:
         refused = {f"k{key}" for key, value in self._read_head_rows().items() if value < 0}
         dead_letters = self.target.indices.get(f"{ALIAS}-dead-letters")
         stored = set(dead_letters.documents if dead_letters else ())
+        skipped |= dead_letters.unjudged if dead_letters else set()
         if self.oracle.is_rolled_back:
             # Those of rows that were deleted meanwhile stay until a replay.
             stored -= {key for key in stored if int(key[1:]) not in self._read_head_rows()}

@@ -11,6 +11,7 @@ from opensearchpy.exceptions import ConnectionTimeout
 from pydantic_core import from_json
 from urllib3.exceptions import NewConnectionError
 
+from icdc_api.naming import DEAD_LETTERS_SUFFIX
 from icdc_testing.simulation import border
 from icdc_testing.simulation.model.bulk import split_bulk
 from icdc_testing.simulation.model.connection import ModelConnection
@@ -148,9 +149,12 @@ class Network:
         Its process was stopped between its question and the request, or the network repeats it
         after its answer. It may come after a newer batch. Only versions keep it from harm, and an
         index that was opened again has forgotten those of deleted documents: the protocol leaves
-        that to verify.
+        that to verify. Nor does a dead letter meet a version where a newer run has removed all: it
+        stays until a replay.
         """
-        if addressed[1:2] == now[1:2] and addressed[2] != now[2] and now[0] is not None:
+        if addressed[1:2] != now[1:2] or now[0] is None:
+            return
+        if addressed[2] != now[2] or now[0].name.endswith(DEAD_LETTERS_SUFFIX):
             ids = (from_json(entry.partition(b"\n")[0]) for entry in split_bulk(body))
             now[0].unjudged.update(next(iter(action.values()))["_id"] for action in ids)
 
