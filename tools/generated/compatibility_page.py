@@ -90,7 +90,12 @@ def _list_kubernetes() -> Sequence[VersionRow]:
         VersionRow("spark-operator", read_go("spark-operator", operator), (_CLUSTER,)),
         VersionRow("spark-operator, other versions of 2", ""),
         VersionRow("Helm", read_go("helm", "helm.sh/helm/v4"), (_CHARTS,)),
-        VersionRow("Helm 3", ""),
+        VersionRow(
+            "Helm 3",
+            read_go("helm3", "helm.sh/helm/v3"),
+            (_CHARTS,),
+            "run by `make soak-helm`, as all tests of the charts, and not by CI",
+        ),
     )
 
 

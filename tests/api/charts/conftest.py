@@ -1,6 +1,7 @@
 """What the tests of the charts share: Helm, built as the programs of the API server are."""
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,8 @@ from icdc_api.errors import IcdcError
 from icdc_testing.kube import binaries
 from icdc_testing.kube.charts.helm import Helm
 
-HELM = "helm"
+HELM = os.environ.get("ICDC_HELM", "helm")
+"""The program: `helm`, which is Helm 4, or `helm3`, for `make soak-helm`."""
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -22,7 +24,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         # The fixture meets the same error, and then says so for the tests that need it. These
         # tests have a server of their own even where a cluster is given.
         with contextlib.suppress(IcdcError):
-            binaries.ensure_programs(binaries.WITHOUT_NODES)
+            binaries.ensure_programs((*binaries.WITHOUT_NODES, HELM))
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ from icdc_testing import ROOT
 _TOOLS = ROOT / "tests" / "tools"
 _BUILD_SECONDS = 3600  # A loaded machine with two cores needs about 10 minutes for the API server.
 _KUBERNETES = "k8s.io/kubernetes"
-_HELM = "helm.sh/helm/v4"
+_HELMS = {"helm": "helm.sh/helm/v4", "helm3": "helm.sh/helm/v3"}
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,15 @@ _SOURCES = {
         name: _GoSource(_TOOLS / "buildkit", f"github.com/moby/buildkit/cmd/{name}")
         for name in ("buildkitd", "buildctl")
     },
-    "helm": _GoSource(_TOOLS / "helm", f"{_HELM}/cmd/helm"),
+    **{name: _GoSource(_TOOLS / name, f"{module}/cmd/helm") for name, module in _HELMS.items()},
     "crane": _GoSource(_TOOLS / "crane", "github.com/google/go-containerregistry/cmd/crane"),
     "cosign": _GoSource(_TOOLS / "cosign", "github.com/sigstore/cosign/v3/cmd/cosign"),
     "gitops": _GoSource(_TOOLS / "gitops", ".", "github.com/google/cel-go"),
 }
-_SIGNING = "cosign"
-"""Of releases with a key alone: a build of six minutes, for which no test waits."""
-NAMES = tuple(name for name in _SOURCES if name != _SIGNING)
+_RARE = ("cosign", "helm3")
+"""Built in six and three minutes, for which `make test` does not wait: `make soak-release` and
+`make soak-helm` do."""
+NAMES = tuple(name for name in _SOURCES if name not in _RARE)
 """Every program that tests need."""
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
@@ -141,8 +142,17 @@ def _build_flags(source: _GoSource) -> list[str]:
 
 def _build_stamps(source: _GoSource) -> dict[str, str]:
     """Return variables by which a program knows its version, as its own build sets them."""
-    if source.package.startswith(_HELM):
-        return {f"{_HELM}/internal/version.version": _read_version(source)}
+    if source.package.startswith(tuple(_HELMS.values())):
+        module, version = _read_module_and_version(source)
+        stamps = {f"{module}/internal/version.version": version}
+        if module == _HELMS["helm3"]:
+            # What it takes for the version of Kubernetes where it renders without one: that of its
+            # libraries. Helm 4 reads it from them.
+            minor = _read_module(source, "k8s.io/client-go")[1].split(".")[1]
+            for package in ("pkg/chartutil", "pkg/lint/rules"):
+                stamps[f"{module}/{package}.k8sVersionMajor"] = "1"
+                stamps[f"{module}/{package}.k8sVersionMinor"] = minor
+        return stamps
     if source.package.startswith(_KUBERNETES):
         version = _read_version(source)
         major, minor, _ = version.removeprefix("v").split(".")
@@ -158,11 +168,14 @@ def _read_version(source: _GoSource) -> str:
 
 def _read_module_and_version(source: _GoSource) -> tuple[str, str]:
     """Return the module that holds the package and its version in go.mod; ("", "") for our own."""
+    return _read_module(source, source.version_of or source.package)
+
+
+def _read_module(source: _GoSource, package: str) -> tuple[str, str]:
     text = (source.module / "go.mod").read_text(encoding="utf-8")
     required: list[tuple[str, str]] = re.findall(
         r"^(?:require)?\s+(\S+) (v\S+)", text, re.MULTILINE
     )
-    package = source.version_of or source.package
     fitting = (
         requirement for requirement in required if f"{package}/".startswith(f"{requirement[0]}/")
     )
