@@ -81,9 +81,9 @@ def serialise_operations(
     address = _build_address(F.col(ID), spec)
     line = F.when(is_delete, build_delete_line(address, version=version))
     expect = F.col(EXPECT)
-    if spec.expressions:
-        failed = columns.failed
-        refused = build_refused_line(address, columns.raw, failed, version=version)
+    if columns.expressions:
+        failed = columns.expressions.failed
+        refused = build_refused_line(address, columns.expressions.raw, failed, version=version)
         line = line.when(failed.isNotNull(), refused)
         expect = F.when(failed.isNotNull(), Expect.REFUSED).otherwise(expect).alias(EXPECT)
     line = line.otherwise(build_index_line(address, columns.source, version=version))

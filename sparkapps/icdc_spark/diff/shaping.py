@@ -35,22 +35,30 @@ _VALUES = "values"
 
 
 @dataclass(frozen=True, kw_only=True)
-class DocumentColumns:
-    """The columns that make documents of cells. None of them is resolved: they fit each batch."""
+class ExpressionColumns:
+    """The columns that evaluate the expressions of fields."""
 
     named: tuple[Column, ...]
     """Over the shape of `select_cells` with `expect`: the cells under the names of the table."""
     evaluated: tuple[Column, ...]
     """Over `named`: the cells under their own names again, and a struct with the values of all
-    expressions. Both are empty where no field is made by an expression."""
-    source: Column
-    """Over `evaluated`: the document as JSON text."""
-    non_finite: Column
-    """Over `evaluated`: the count of NaN and infinities in it, which become null."""
+    expressions."""
     raw: Column
     """Over `evaluated`: the columns that fields are made of as JSON text, for a refused row."""
     failed: Column
     """Over `evaluated`: the first field whose expression fails on the row; null if none does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentColumns:
+    """The columns that make documents of cells. None of them is resolved: they fit each batch."""
+
+    expressions: ExpressionColumns | None
+    """Of the fields that expressions make; None where there are none."""
+    source: Column
+    """Over rows in the shape of `evaluate_expressions`: the document as JSON text."""
+    non_finite: Column
+    """Over the same: the count of NaN and infinities in the document, which become null."""
 
 
 _BUILT: WeakKeyDictionary[Any, dict[Any, DocumentColumns]] = WeakKeyDictionary()
@@ -68,15 +76,11 @@ def build_columns(session: SparkSession, spec: DocumentSpec) -> DocumentColumns:
         # Tables of one run share it, and any of their threads may clear it.
         if len(built) >= _MOST_BUILT:
             built.clear()
-        named, evaluated = _select_values(session, spec) if spec.expressions else ((), ())
         source, non_finite = build_document(spec)
         columns = built[key] = DocumentColumns(
-            named=named,
-            evaluated=evaluated,
+            expressions=_build_expressions(session, spec) if spec.expressions else None,
             source=source,
             non_finite=non_finite,
-            raw=_build_raw_document(spec),
-            failed=_name_failed_field(spec),
         )
     return columns
 
@@ -87,9 +91,9 @@ def evaluate_expressions(operations: DataFrame, columns: DocumentColumns) -> Dat
     The struct has a field for each expression, as `evaluate` gives it. It is null for deletes,
     which may have no cells: their expressions are not evaluated.
     """
-    if not columns.named:
+    if columns.expressions is None:
         return operations
-    return operations.select(*columns.named).select(*columns.evaluated)
+    return operations.select(*columns.expressions.named).select(*columns.expressions.evaluated)
 
 
 def build_document(spec: DocumentSpec) -> tuple[Column, Column]:
@@ -100,10 +104,7 @@ def build_document(spec: DocumentSpec) -> tuple[Column, Column]:
     return serialise_document(cells), count_non_finite(cells)
 
 
-def _select_values(
-    session: SparkSession, spec: DocumentSpec
-) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
-    """Return `named` and `evaluated` of `DocumentColumns`."""
+def _build_expressions(session: SparkSession, spec: DocumentSpec) -> ExpressionColumns:
     names = [column.name for column in spec.columns]
     own_id, own_expect = _choose_free_names(names)
     cells = {name_cell(number): name for number, name in enumerate(names)}
@@ -130,7 +131,12 @@ def _select_values(
         *(F.col(quote_name(name)).alias(cell) for cell, name in cells.items()),
         F.when(is_written, values).alias(_VALUES),
     )
-    return named, evaluated
+    return ExpressionColumns(
+        named=named,
+        evaluated=evaluated,
+        raw=_build_raw_document(spec),
+        failed=_name_failed_field(spec),
+    )
 
 
 def _build_raw_document(spec: DocumentSpec) -> Column:
