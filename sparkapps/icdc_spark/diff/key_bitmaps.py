@@ -139,7 +139,7 @@ def compare_keys(
     )
 
 
-def build_hash_sql(columns: Sequence[str], salt: int) -> str:
+def build_hash_sql(columns: Sequence[str], salt: str) -> str:
     """Return Spark SQL for the hash of a row; the hash of many rows is the XOR of theirs.
 
     Without the salt, numbers could be chosen whose hashes cancel each other out.
@@ -147,7 +147,7 @@ def build_hash_sql(columns: Sequence[str], salt: int) -> str:
     return f"xxhash64('{salt}', {', '.join(columns)})"
 
 
-def _select_bits(rows: DataFrame, spec: DocumentSpec, age: Column, salt: int) -> DataFrame:
+def _select_bits(rows: DataFrame, spec: DocumentSpec, age: Column, salt: str) -> DataFrame:
     """Return the key of each row, its age, its word, its bit in the word, and its hash."""
     *_, last = names = name_key_columns(spec)
     shift = _KEYS_OF_WORD.bit_length() - 1

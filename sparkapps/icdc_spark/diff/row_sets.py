@@ -18,7 +18,7 @@ It must not know which strategy asks.
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F  # noqa: N812
@@ -64,8 +64,8 @@ class RowSets:
     max_rows: int | None
     """Upper limit of the added and removed rows, from the plan. None if there are deleted or
     undeleted rows as well."""
-    # 63 bits: a `bigint` of Spark has one more, for the sign.
-    salt: int = field(default_factory=lambda: secrets.randbits(63))
+    # Text, for the reason that `build_number_of_batch` gives.
+    salt: str = field(default_factory=partial(secrets.token_hex, 8))
     """Goes into the hashes by which rows are compared. A new random one for each batch: nobody can
     choose values whose hashes collide with it."""
 

@@ -129,13 +129,13 @@ def select_rows_with_ids(
     return indexed.join(ids, on=build_id(indexed, spec) == ids[column], how="left_semi")
 
 
-def compute_row_fingerprint(rows: DataFrame, spec: DocumentSpec, *, salt: int) -> Column:
+def compute_row_fingerprint(rows: DataFrame, spec: DocumentSpec, *, salt: str) -> Column:
     """Return the column with the fingerprint of each row."""
     return compute_fingerprint(_read_cells(rows, spec), salt=salt).alias(FINGERPRINT)
 
 
 def select_cells(
-    rows: DataFrame, spec: DocumentSpec, *, compared: bool = True, salt: int | None = None
+    rows: DataFrame, spec: DocumentSpec, *, compared: bool = True, salt: str | None = None
 ) -> DataFrame:
     """Return the id and all cells of each row of the index, with a fingerprint if `compared`.
 

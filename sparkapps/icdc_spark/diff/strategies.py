@@ -212,6 +212,6 @@ def _select_ids_of(spec: DocumentSpec) -> Transform:
 
 
 def _select_cells_of(
-    spec: DocumentSpec, *, compared: bool = True, salt: int | None = None
+    spec: DocumentSpec, *, compared: bool = True, salt: str | None = None
 ) -> Transform:
     return lambda rows: select_cells(rows, spec, compared=compared, salt=salt)

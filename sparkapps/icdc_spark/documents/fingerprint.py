@@ -31,7 +31,7 @@ _BITS = 63
 """Flags in one number: of the 64 bits of a `bigint` those without the sign."""
 
 
-def compute_fingerprint(cells: Cells, *, salt: int | None = None) -> Column:
+def compute_fingerprint(cells: Cells, *, salt: str | None = None) -> Column:
     """Return 64 bits over the values and over which of them are null.
 
     Without a salt it is the same in every batch, for the choice among rows of one key.
@@ -51,9 +51,8 @@ def compute_fingerprint(cells: Cells, *, salt: int | None = None) -> Column:
         else:
             # No flag: the JSON text of a null is `{}`, which no value has.
             values.append(serialise_columns([to_canonical(cell, entry.type).alias("x")]))
-    # Flags first: the sequence that is hashed can then be read in one way only. The salt as text,
-    # for the same reason as `build_number_of_batch`.
-    salts = [] if salt is None else [F.lit(str(salt))]
+    # Flags first: the sequence that is hashed can then be read in one way only.
+    salts = [] if salt is None else [F.lit(salt)]
     return F.xxhash64(*salts, *_pack_flags(flags), *values)
 
 

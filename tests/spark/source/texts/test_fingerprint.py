@@ -113,7 +113,7 @@ def test_keys_chosen_so_that_their_hashes_cancel_out_do_not_with_a_salt(lake: La
     chosen = find_cancelling(plain)
     assert chosen
     assert functools.reduce(operator.xor, (plain[at] for at in chosen)) == 0
-    salted = compute_hashes(key_bitmaps.build_hash_sql(["k", "age"], salt=1234567))
+    salted = compute_hashes(key_bitmaps.build_hash_sql(["k", "age"], salt="1234567"))
     assert functools.reduce(operator.xor, (salted[at] for at in chosen)) != 0
 
 

@@ -142,7 +142,9 @@ class Ways:
 
             def narrow(rows: DataFrame) -> DataFrame:
                 last = (
-                    F.col(LAST_UPDATED) if columns else compute_row_fingerprint(rows, spec, salt=1)
+                    F.col(LAST_UPDATED)
+                    if columns
+                    else compute_row_fingerprint(rows, spec, salt="1")
                 )
                 return select_keys(rows, spec, last.alias("compared"))
 
