@@ -23,8 +23,8 @@ _TOP = """\
 <!-- Made from tools/generated/compatibility_page.py by `make reference`. Do not edit. -->
 # Compatibility
 
-Which versions this is tested with, and by which test; CI runs all of these. What is "not tested"
-may work, but nobody has tried it here.
+Which versions this is tested with, and by which test; CI runs all of these unless the row says
+otherwise. What is "not tested" may work, but nobody has tried it here.
 """
 _CLUSTER = "tests/cluster/test_pipeline.py::test_three_tables_are_exported_and_followed"
 _QUICK = (

@@ -46,7 +46,7 @@ def require_intent(state: StateDocument) -> Intent:
 def find_last_number(
     context: TableContext, table: IcebergTable, state: StateDocument, serving: Sequence[str]
 ) -> int:
-    """Return the number of which it is known that no index of the alias had a greater one.
+    """Return a number that no index of the alias has ever exceeded, as far as anybody knows.
 
     `serving`: the indices that readers use. Where neither they nor the state document is left, but
     the table has a tag of the alias, indices were there of which nobody remembers the numbers: a
