@@ -3,7 +3,8 @@
 Archives of `make images` have layers without compression. Whoever pushes them compresses, each
 program in its own way, so the digest would be known only afterwards. Here the layers are
 compressed once, before anything is pushed: charts, notes and checksums then name the digest that
-the registry gives, and a dry run makes the same charts as a release.
+the registry gives, and a dry run makes the same charts as a release. Layers that a builder has
+compressed already stay as they are.
 
     operator.tar (1.2.3, layers as they are)    operator-1.2.3.oci.tar (layers by gzip)
     manifest, configuration                     another manifest, the same configuration
@@ -101,10 +102,19 @@ def _compress(built: Path, into: Path) -> None:
         config = manifest["config"]["digest"]
         _blob_path(into, config).write_bytes(_open_blob(tar, config).read())
         manifest["layers"] = [
-            {"mediaType": _COMPRESSED, **_compress_blob(_open_blob(tar, layer["digest"]), into)}
+            _compress_layer(layer, _open_blob(tar, layer["digest"]), into)
             for layer in manifest["layers"]
         ]
     (into / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def _compress_layer(layer: dict[str, Any], blob: IO[bytes], into: Path) -> dict[str, Any]:
+    """Write the layer compressed, as it is where it is that already; return how it is described."""
+    if layer["mediaType"] == _COMPRESSED:
+        with _blob_path(into, layer["digest"]).open("wb") as file:
+            shutil.copyfileobj(blob, file, 1 << 20)
+        return layer
+    return {"mediaType": _COMPRESSED, **_compress_blob(blob, into)}
 
 
 def _compress_blob(blob: IO[bytes], into: Path) -> dict[str, Any]:
@@ -127,7 +137,7 @@ def _read_from_image(built: Path, path: str) -> bytes:
     """Return a file of the image, as the topmost layer that has it left it; BadSpec without one."""
     with tarfile.open(built) as tar:
         for layer in reversed(_read_manifest(tar)["layers"]):
-            with tarfile.open(fileobj=_open_blob(tar, layer["digest"]), mode="r:") as members:
+            with tarfile.open(fileobj=_open_blob(tar, layer["digest"]), mode="r:*") as members:
                 for member in members:
                     if member.name.removeprefix("./") == path:
                         return _open_member(members, member).read()

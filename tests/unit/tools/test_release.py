@@ -153,6 +153,16 @@ def test_layers_are_compressed_and_the_configuration_stays(tmp_path: Path) -> No
     assert [path.read_bytes() for path in bills] == list(BILLS.values())
 
 
+def test_layers_that_are_compressed_already_stay_as_they_are(tmp_path: Path) -> None:
+    built, again = tmp_path / "built.tar", tmp_path / "again"
+    oci.write_files(built, "any", BILLS)
+    again.mkdir()
+    (archive, *bills) = released_image.pack_image(built, "operator", "0.2.0", tmp_path)
+    (copy, *others) = released_image.pack_image(archive, "operator", "0.2.0", again)
+    assert copy.read_bytes() == archive.read_bytes()
+    assert [path.read_bytes() for path in others] == [path.read_bytes() for path in bills]
+
+
 def test_an_image_without_a_bill_is_refused(tmp_path: Path) -> None:
     built = tmp_path / "built.tar"
     oci.write_files(built, "any", {"app": b""})
