@@ -28,7 +28,7 @@ from icdc_api.errors import Submission
 from icdc_testing import ROOT
 from icdc_testing.kube import binaries
 from icdc_testing.kube.charts.helm import Helm
-from icdc_testing.kube.server_process import Program
+from icdc_testing.kube.registry import open_registry
 from icdc_testing.real_cluster.node import oci
 from released_image import ReleasedImage
 from wanted import WantedRelease
@@ -36,7 +36,6 @@ from wanted import WantedRelease
 pytestmark = pytest.mark.api
 
 VERSION = image_context.read_source().version
-START_SECONDS = 30.0
 COMMAND_SECONDS = 120.0
 INSTALL_SECONDS = 300.0
 """For the packages of the plugin, which come from an index."""
@@ -89,20 +88,10 @@ def write_built(folder: Path, content: bytes = b"") -> Path:
 
 
 @pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def registry() -> Iterator[str]:
     """The address of an empty registry."""
-    folder = tmp_path_factory.mktemp("registry")
-    serve = ["registry", "serve", "--address", "127.0.0.1:0"]
-    server = Program.start(binaries.ensure_program("crane"), serve, folder)
-    try:
-        address = re.compile(r"serving on port (\d+)")
-        server.wait_until(
-            lambda: bool(address.search(server.log.read_text())), "it serves", seconds=START_SECONDS
-        )
-        (port,) = address.findall(server.log.read_text())
-        yield f"127.0.0.1:{port}"
-    finally:
-        server.kill()
+    with open_registry() as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
