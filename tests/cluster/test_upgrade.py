@@ -1,73 +1,101 @@
-"""A release of the operator's chart that is upgraded, removed and installed again under load.
+"""A release of the operator in a registry: installed, upgraded, rolled back, removed, under load.
 
-What it is upgraded from is this very code with a lower version: no older one was released.
+As a stranger does it: Helm gets the chart from the registry, the chart names the images by digest,
+and the node pulls them from there.
 """
 
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyiceberg.table import Table
 
-from icdc_testing.kube.charts.files import OPERATOR
 from icdc_testing.kube.charts.helm import Helm
-from icdc_testing.real_cluster.host.layout import FIRST
+from icdc_testing.kube.registry import open_registry
 from icdc_testing.real_cluster.node import images
-from icdc_testing.real_cluster.services import product
 from icdc_testing.real_cluster.shop import Resource, Shop, make_rows
 from icdc_testing.real_cluster.used import UsedCluster
+from icdc_testing.waiting import wait
+
+from . import released
+from .released import BEFORE, VERSION, Released
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
 NAMESPACE = "upgrades"
 HOME = "icdc-upgrade"
 RELEASE = "upgrade"
-BEFORE = "0.0.1"
 APART_SECONDS = 1.0
+VALUES = {
+    "watchNamespaces": [NAMESPACE],
+    "readCatalogSecrets": True,
+    # The definition of pipelines is the other release's.
+    "crds": {"install": False},
+}
 
 
-class Release:
+@dataclass(frozen=True)
+class Installation:
     """The operator for one namespace, beside the one that all other tests share."""
 
-    def __init__(self, cluster: UsedCluster, helm: Helm, folder: Path) -> None:
-        self._cluster, self._helm = cluster, helm
-        self._folder = folder
-        for name in (HOME, NAMESPACE):
-            cluster.apply(
-                "default", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-            )
+    cluster: UsedCluster
+    helm: Helm
+    registry: str
+    versions: dict[str, Released]
+    """What the registry has, by version."""
 
-    def install_before(self) -> None:
-        """Install the chart and the images with the lower version."""
-        versions = ("--version", BEFORE, "--app-version", BEFORE)
-        self._helm.run_ok("package", str(OPERATOR), *versions, "-d", str(self._folder))
-        node = self._cluster.starter.paths.locate(FIRST)
-        (package,) = self._folder.glob("*.tgz")
-        loaded = [images.tag(node, image, BEFORE) for image in self._cluster.facts["images"]]
-        self._upgrade(package, loaded)
+    def install(self, version: str) -> None:
+        """Install that version, as docs/releasing.md says; without a value of an image."""
+        self._run("install", *self._name_chart(version), values=VALUES)
+        self._test()
 
-    def install(self) -> None:
-        """Install the chart and the images of this checkout, over whatever is there."""
-        self._upgrade(OPERATOR, self._cluster.facts["images"])
+    def upgrade(self, version: str) -> None:
+        """Upgrade to that version, as the same page says."""
+        self._run("upgrade", *self._name_chart(version), "--reset-then-reuse-values")
+        self._test()
+
+    def roll_back(self) -> None:
+        """Return to the version before."""
+        self._run("rollback", RELEASE)
+        self._test()
 
     def uninstall(self) -> None:
         """Remove it, where it is."""
-        self._helm.run_ok("uninstall", RELEASE, "-n", HOME, "--wait", "--ignore-not-found")
+        self._run("uninstall", RELEASE, "--ignore-not-found")
 
-    def list_versions(self) -> set[str]:
-        """Return the versions of the operators that have a pod."""
-        pods = self._cluster.kubectl.read_object("get", "pods", "-n", HOME)["items"]
-        return {pod["spec"]["containers"][0]["image"].rpartition(":")[2] for pod in pods}
+    def find_version(self) -> str:
+        """Return the version that runs, once no pod of another one is left."""
+        wait.wait_until(lambda: len(self._list_images()) == 1, "one operator is left", seconds=120)
+        (image,) = self._list_images()
+        return next(name for name, made in self.versions.items() if made["operator"] == image)
 
-    def _upgrade(self, chart: Path, loaded: list[str]) -> None:
-        # The definition of pipelines is the other release's.
-        values = {**product.build_operator_values(loaded, [NAMESPACE]), "crds": {"install": False}}
-        how = ("-n", HOME, "--wait", "--timeout", "7m")
-        self._helm.run_ok("upgrade", "--install", RELEASE, str(chart), *how, values=values)
-        self._helm.run_ok("test", RELEASE, "-n", HOME)
+    def assert_pulled(self, namespace: str, reference: str) -> None:
+        """Assert that the node pulled that image for a pod of the namespace."""
+        events = self.cluster.kubectl.read_object(
+            "get", "events", "-n", namespace, "--field-selector", "reason=Pulled"
+        )["items"]
+        messages = [event["message"] for event in events]
+        wanted = f'Successfully pulled image "{reference}"'
+        assert any(message.startswith(wanted) for message in messages), (reference, messages)
+
+    def _list_images(self) -> set[str]:
+        pods = self.cluster.kubectl.read_object("get", "pods", "-n", HOME)["items"]
+        return {container["image"] for pod in pods for container in pod["spec"]["containers"]}
+
+    def _name_chart(self, version: str) -> tuple[str, ...]:
+        chart = f"oci://{self.registry}/charts/iceberg-cdc-operator"
+        return (RELEASE, chart, "--version", version, "--plain-http")
+
+    def _test(self) -> None:
+        self.helm.run_ok("test", RELEASE, "-n", HOME)
+
+    def _run(self, *command: str, values: dict[str, Any] | None = None) -> None:
+        self.helm.run_ok(*command, "-n", HOME, "--wait", "--timeout", "7m", values=values)
 
 
 class Load:
@@ -98,12 +126,24 @@ class Load:
 
 
 @pytest.fixture
-def release(
+def installation(
     cluster: UsedCluster, installed: list[str], helm: Helm, tmp_path: Path
-) -> Iterator[Release]:
-    made = Release(cluster, helm, tmp_path)
-    yield made
-    made.uninstall()
+) -> Iterator[Installation]:
+    """Two releases in a registry, none of which is installed."""
+    for name in (HOME, NAMESPACE):
+        metadata = {"name": name}
+        cluster.apply("default", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    # An empty folder: nothing comes from the checkout.
+    stranger = replace(helm, folder=tmp_path)
+    node, loaded = cluster.first_node, cluster.facts["images"]
+    with open_registry() as address:
+        registry = f"{address}/lake"
+        use = Installation(cluster, stranger, registry, released.publish(node, loaded, registry))
+        try:
+            yield use
+        finally:
+            use.uninstall()
+            images.remove_pulled(node, address)
 
 
 def read_applied_snapshot(status: Resource) -> str:
@@ -118,41 +158,66 @@ def is_following(status: Resource) -> bool:
     return run.get("state") == "Running" and bool(tables) and tables[0]["state"] == "Streaming"
 
 
-def test_an_upgrade_under_load_loses_no_batch_and_doubles_no_run(
-    release: Release, shop: Callable[..., Shop]
+def test_an_upgrade_and_a_rollback_under_load_lose_no_batch_and_double_no_run(
+    installation: Installation, shop: Callable[..., Shop]
 ) -> None:
     site = shop("shop", NAMESPACE)
     table = site.create_table("orders", make_rows(1, 1000, state=lambda n: "new"))
-    release.install_before()
+    installation.install(BEFORE)
+    before = installation.versions[BEFORE]
+    installation.assert_pulled(HOME, before["operator"])
     site.apply(
         site.make_resource([site.make_entry("orders", "id")], changelog={"pollIntervalSeconds": 1})
     )
     with Load(site, table) as load:
         run = site.wait_until(is_following, "a run follows the table")["currentRun"]
-        assert release.list_versions() == {BEFORE}
-        release.install()
-        assert BEFORE not in release.list_versions()
-        then = read_applied_snapshot(site.read_status())
-        site.wait_until(
-            lambda status: read_applied_snapshot(status) != then,
-            "the new operator tells of progress",
-        )
+        assert installation.find_version() == BEFORE
+        assert {find_image(pod) for pod in site.list_pods("driver", run["name"])} == {
+            before["spark"]
+        }
+        installation.assert_pulled(NAMESPACE, before["spark"])
+        index = site.find_physical_index(table)
+        installation.upgrade(VERSION)
+        assert installation.find_version() == VERSION
+        wait_for_progress(site)
+        installation.roll_back()
+        assert installation.find_version() == BEFORE
+        wait_for_progress(site)
     site.wait_until_applied(table)
     site.assert_equal(table, "id")
     status = site.wait_until(lambda status: not status.get("currentRun"), "all is quiet")
-    runs = status["recentRuns"]
-    assert run["name"] in {run["name"] for run in runs}
-    assert {(run["state"], run["attempt"]) for run in runs} == {("Succeeded", 1)}
-    assert set(Counter(run["sequence"] for run in runs).values()) == {1}
+    assert_each_run_once(status["recentRuns"], run["name"])
     assert load.most == 1, "one driver at a time"
 
-    index = site.find_physical_index(table)
-    release.uninstall()
+    installation.uninstall()
     assert site.read_status()["tables"] == status["tables"], "the pipeline stays as it is"
     site.assert_equal(table, "id")
     table.delete("id <= 10")
-    release.install()
+    installation.install(VERSION)
+    installation.assert_pulled(HOME, installation.versions[VERSION]["operator"])
     site.wait_until_applied(table)
     site.assert_equal(table, "id")
     assert site.find_physical_index(table) == index, "nothing is exported anew"
+    installation.assert_pulled(NAMESPACE, installation.versions[VERSION]["spark"])
     site.run_kubectl("delete", "icdc", site.name)
+
+
+def wait_for_progress(site: Shop) -> None:
+    """Return once the status tells of a snapshot that it did not tell of."""
+    then = read_applied_snapshot(site.read_status())
+    site.wait_until(
+        lambda status: read_applied_snapshot(status) != then, "the new operator tells of progress"
+    )
+
+
+def find_image(pod: Resource) -> str:
+    """Return the one image of a pod."""
+    (container,) = pod["spec"]["containers"]
+    return str(container["image"])
+
+
+def assert_each_run_once(runs: list[Resource], first: str) -> None:
+    """Assert that all runs, that one among them, succeeded and none was started twice."""
+    assert first in {run["name"] for run in runs}
+    assert {(run["state"], run["attempt"]) for run in runs} == {("Succeeded", 1)}
+    assert set(Counter(run["sequence"] for run in runs).values()) == {1}

@@ -31,6 +31,10 @@ _QUICK = (
     "tests/cluster/test_quick_start.py"
     "::test_the_quick_start_is_walked_from_its_page_and_leaves_nothing"
 )
+_RELEASE = (
+    "tests/cluster/test_upgrade.py"
+    "::test_an_upgrade_and_a_rollback_under_load_lose_no_batch_and_double_no_run"
+)
 _CHARTS = "tests/api/charts/test_server.py::test_the_life_of_a_release"
 _SCENARIOS = (
     "tests/spark/pipeline/tables/test_scenarios.py::test_each_commit_writes_exactly_what_changed"
@@ -96,6 +100,13 @@ def _list_kubernetes() -> Sequence[VersionRow]:
             (_CHARTS,),
             "run by `make soak-helm`, as all tests of the charts, and not by CI",
         ),
+        VersionRow(
+            "A registry: that of crane",
+            read_go("crane", "github.com/google/go-containerregistry"),
+            (_RELEASE,),
+            "without login and TLS",
+        ),
+        VersionRow("Other registries", ""),
     )
 
 

@@ -29,6 +29,8 @@ class Helm:
     """The cluster; None for none."""
     seconds: float = _COMMAND_SECONDS
     """Time-out of a command."""
+    folder: Path | None = None
+    """Where it is called; None: where the tests are."""
 
     def connect(self, kubeconfig: Path) -> Self:
         """Return the same Helm for a cluster."""
@@ -42,6 +44,7 @@ class Helm:
         given = [] if values is None else ["--values", "-"]
         done = subprocess.run(
             [str(self.program), *arguments, *given],
+            cwd=self.folder,
             input="" if values is None else json.dumps(values),
             capture_output=True,
             text=True,

@@ -1,6 +1,7 @@
 """Loads images into a node from OCI archives, and keeps the store from growing for ever.
 
-No registry is asked: pods say `imagePullPolicy: Never` or `IfNotPresent`.
+Only tests/cluster/test_upgrade.py has a registry, of its own. All other pods say `imagePullPolicy:
+Never` or `IfNotPresent`, and no registry is asked.
 """
 
 import json
@@ -16,8 +17,8 @@ from icdc_testing.real_cluster.node import containers, oci
 POD_IMAGE = "localhost/iceberg-cdc-operator/test-pod:1"
 """Runs tests/tools/pod."""
 
-# Of each repository: what is built now, by either builder, what was before, and one for upgrades.
-_RETAINED = 4
+# Of each repository: what is built now, by either builder, and what was before.
+_RETAINED = 3
 _LOADED = "loaded.json"
 _REGISTRY = "localhost"
 _BLOBS = Path("io.containerd.content.v1.content", "blobs", "sha256")
@@ -47,11 +48,11 @@ def load(at: NodePaths, archive: Path) -> list[str]:
     return list(wanted)
 
 
-def tag(at: NodePaths, name: str, other: str) -> str:
-    """Give an image of the store a second name, which differs in its tag; return that name."""
-    second = f"{name.rpartition(':')[0]}:{other}"
-    containers.run_ctr(at, "images", "tag", "--force", name, second)
-    return second
+def remove_pulled(at: NodePaths, registry: str) -> None:
+    """Remove the images that the node has from that registry, which is to go."""
+    names = [name for name in _list_present(at) if name.startswith(f"{registry}/")]
+    if names:
+        containers.run_ctr(at, "images", "remove", *names)
 
 
 def copy(source: NodePaths, at: NodePaths, name: str) -> None:

@@ -61,9 +61,7 @@ def collect(
     with tarfile.open(archive, mode="w") as tar:
         for file_name, data in _build_frame([entry]).items():
             _add(tar, file_name, data, mode=0o644)
-        for part in dict.fromkeys(parts):
-            if part not in without:
-                tar.add(blobs / _strip_algorithm(part), f"blobs/sha256/{_strip_algorithm(part)}")
+        _add_blobs(tar, blobs, (part for part in parts if part not in without))
 
 
 def write(
@@ -94,12 +92,18 @@ def write_files(archive: Path, name: str, *files: Mapping[str, bytes]) -> None:
 
 
 def extend(
-    archive: Path, name: str, base: Path, files: Mapping[str, bytes], settings: Mapping[str, Any]
+    archive: Path,
+    name: str,
+    base: Path,
+    files: Mapping[str, bytes],
+    settings: Mapping[str, Any],
+    *,
+    whole: bool = False,
 ) -> None:
     """Write an image with one layer of files more than another, and with other settings.
 
-    `base` is the manifest of the other, in a store of blobs. The layers of the other are not in the
-    archive: the store that loads it must have them.
+    `base` is the manifest of the other, in a store of blobs. The layers of the other are in the
+    archive only if it is `whole`: else the store that loads it must have them.
     """
     manifest = json.loads(base.read_bytes())
     config_file = base.with_name(_strip_algorithm(manifest["config"]["digest"]))
@@ -110,6 +114,9 @@ def extend(
     # It would have to say as much of each layer, and nobody reads it.
     config.pop("history", None)
     _write(archive, name, config, [layer], f"{_MEDIA}.layer.v1.tar", below=manifest["layers"])
+    if whole:
+        with tarfile.open(archive, mode="a") as tar:
+            _add_blobs(tar, base.parent, (part["digest"] for part in manifest["layers"]))
 
 
 def _write(
@@ -166,6 +173,11 @@ def _build_tar(files: Mapping[str, bytes], *, mode: int) -> bytes:
         for name, data in files.items():
             _add(tar, name, data, mode=mode)
     return out.getvalue()
+
+
+def _add_blobs(tar: tarfile.TarFile, blobs: Path, digests: Iterable[str]) -> None:
+    for digest in map(_strip_algorithm, dict.fromkeys(digests)):
+        tar.add(blobs / digest, f"blobs/sha256/{digest}")
 
 
 def _add(tar: tarfile.TarFile, name: str, data: bytes, *, mode: int) -> None:
