@@ -8,9 +8,10 @@ import base64
 import importlib
 import logging
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import urllib3
 from opensearchpy import OpenSearch
@@ -78,13 +79,38 @@ def from_spec(spec: sink.OpenSearch, secrets_dir: Path | None) -> Connection:
     )
 
 
+PRIMARIES = {"preference": "_primary"}
+"""What a search asks. By default it asks any copy of a shard, and with segment replication a
+replica shows what was written, also after a refresh, only once it has copied the segments."""
+
+
 class Client(OpenSearch):
-    """An OpenSearch client with its connection."""
+    """An OpenSearch client with its connection, whose searches ask primaries."""
 
     connection: Connection
     """Where it is connected to, for messages."""
     patience: float = DRIVER_SECONDS
     """Seconds for which requests are repeated that may be."""
+
+    def search(self, **asked: Any) -> Any:
+        """Search primaries."""
+        return super().search(**_ask_primaries(asked))
+
+    def count(self, **asked: Any) -> Any:
+        """Count in primaries."""
+        return super().count(**_ask_primaries(asked))
+
+    def create_pit(self, **asked: Any) -> Any:
+        """Open a point in time of primaries; later searches in it ask the same copies."""
+        return super().create_pit(**_ask_primaries(asked))
+
+    def delete_by_query(self, **asked: Any) -> Any:
+        """Delete what is found in primaries."""
+        return super().delete_by_query(**_ask_primaries(asked))
+
+
+def _ask_primaries(asked: Mapping[str, Any]) -> dict[str, Any]:
+    return {**asked, "params": PRIMARIES | dict(asked.get("params") or {})}
 
 
 def open_client(connection: Connection, *, pool: int = 4) -> Client:

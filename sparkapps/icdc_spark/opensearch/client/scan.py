@@ -16,7 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from icdc_spark.opensearch.client.connection import Client, Connection, open_client
+from icdc_spark.opensearch.client.connection import (
+    PRIMARIES,
+    Client,
+    Connection,
+    open_client,
+)
 from icdc_spark.opensearch.client.retry import retry_passing
 from icdc_spark.opensearch.client.shards import require_all_shards
 from icdc_spark.opensearch.client.target_errors import (
@@ -117,7 +122,7 @@ def read_slice(scan: Scan, number: int) -> Iterator[ScannedDocument]:
         query["slice"] = {"id": number, "max": scan.slices}
     try:
         while True:
-            text = retry_passing(lambda: _search(speaker, "/_search", query, scan.shards))
+            text = retry_passing(lambda: _search(speaker, "/_search", _PARAMS, query, scan.shards))
             position: int | None = None
             for position, document in _parse_hits(text):  # noqa: B007  the last one is needed below
                 yield document
@@ -152,7 +157,9 @@ def read_documents(index: NamedIndex, ids: Sequence[str]) -> Iterator[ScannedDoc
     query = _build_query(index.left_out) | {"query": {"ids": {"values": list(ids)}}}
     path = f"/{quote(index.name, safe='')}/_search"
     try:
-        text = retry_passing(lambda: _search(speaker, path, query, index.shards))
+        text = retry_passing(
+            lambda: _search(speaker, path, _PARAMS | PRIMARIES, query, index.shards)
+        )
     finally:
         speaker.close()
     for _, document in _parse_hits(text):
@@ -174,14 +181,16 @@ def _build_query(left_out: tuple[str, ...]) -> dict[str, Any]:
     return query
 
 
-def _search(speaker: Client, path: str, query: dict[str, Any], shards: int) -> str:
+def _search(
+    speaker: Client, path: str, params: dict[str, str], query: dict[str, Any], shards: int
+) -> str:
     # Below the transport, which would parse the answer and so lose the text of numbers.
     node = speaker.transport.get_connection()
     with translate_errors(speaker.connection):
         status, _, text = node.perform_request(
             "POST",
             path,
-            params=_PARAMS,
+            params=params,
             body=json.dumps(query).encode(),
             ignore=range(100, 600),
         )

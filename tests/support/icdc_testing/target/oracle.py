@@ -144,7 +144,9 @@ def read_hits(url: str, index: str) -> Iterable[dict[str, Any]]:
         query: dict[str, Any] = {"size": 5000, "version": True, "sort": [{"_id": "asc"}]}
         if after:
             query["search_after"] = after
-        page = request(f"{url}/{index}/_search", "POST", query)["hits"]["hits"]
+        # A replica of an index with segment replication shows writes later.
+        searched = request(f"{url}/{index}/_search?preference=_primary", "POST", query)
+        page = searched["hits"]["hits"]
         yield from page
         if len(page) < 5000:
             return
