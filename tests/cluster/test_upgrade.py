@@ -18,7 +18,7 @@ from pyiceberg.table import Table
 from icdc_testing.kube.charts.helm import Helm
 from icdc_testing.kube.registry import open_registry
 from icdc_testing.real_cluster.node import images
-from icdc_testing.real_cluster.shop import Resource, Shop, make_rows
+from icdc_testing.real_cluster.shop import RUN_SECONDS, Resource, Shop, make_rows
 from icdc_testing.real_cluster.used import UsedCluster
 from icdc_testing.waiting import wait
 
@@ -70,7 +70,9 @@ class Installation:
 
     def find_version(self) -> str:
         """Return the version that runs, once no pod of another one is left."""
-        wait.wait_until(lambda: len(self._list_images()) == 1, "one operator is left", seconds=120)
+        wait.wait_until(
+            lambda: len(self._list_images()) == 1, "one operator is left", seconds=RUN_SECONDS
+        )
         (image,) = self._list_images()
         return next(name for name, made in self.versions.items() if made["operator"] == image)
 
