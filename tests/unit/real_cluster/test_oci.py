@@ -86,6 +86,11 @@ def test_an_image_on_another_has_its_layers_below_and_is_stored_without_them(
     assert read_blob(base_blobs, below["config"]["digest"])["config"]["Entrypoint"] == [
         "/usr/bin/program"
     ]
+    oci.extend(more, "shop/program:2", manifest_file, {"a": b"1"}, {}, whole=True)
+    whole, _ = unpack(more, tmp_path / "whole")
+    assert {layer["digest"].removeprefix("sha256:") for layer in manifest["layers"]} <= {
+        path.name for path in whole.iterdir()
+    }
 
 
 @pytest.mark.parametrize(
