@@ -155,8 +155,10 @@ def test_a_request_inside_a_primary_that_is_cut_off_is_made_good_although_its_ru
     nodes.do("POST", f"/{index}/_open", through=asked)
     nodes.restart()
     wait_until(lambda: not is_inside(primary), "the request has come to its end")
-    # Rows that were deleted are back, and no answer to the run has said so.
-    assert oracle.read_index(front.url, table.alias) != equal
+    # Rows that were deleted are back, and no answer to the run has said so. Nodes of 2.19 give such
+    # a request up, which the run cannot know.
+    is_older = nodes.read_version().startswith("2.")
+    assert (oracle.read_index(front.url, table.alias) == equal) is is_older
     followed.settle()
     assert table.read_state()["index"] != index
     assert oracle.read_index(front.url, table.alias) == equal

@@ -98,6 +98,10 @@ class ThreeNodes:
         (row,) = self.do("GET", "/_cat/cluster_manager?format=json&h=node")["list"]
         return self.find_member(str(row["node"]))
 
+    def read_version(self) -> str:
+        """Return the version of OpenSearch."""
+        return str(self.do("GET", "/")["version"]["number"])
+
     def heal(self) -> None:
         """Let every packet through again, and return at once."""
         self._spaces.heal()
