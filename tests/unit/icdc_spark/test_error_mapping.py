@@ -18,6 +18,8 @@ from icdc_api.errors import (
     NoProgress,
     OutOfMemory,
     SourceUnavailable,
+    TargetUnavailable,
+    Throttled,
     Unauthorized,
 )
 from icdc_spark.iceberg.jvm import engine_errors
@@ -259,6 +261,14 @@ def test_what_a_task_says_of_a_row_is_not_repeated(text: str, shown: str) -> Non
         f"shop.orders: {shown} in a task; its message may quote a row and is not repeated here, "
         "see the logs of driver and executors"
     )
+
+
+@pytest.mark.parametrize("kind", [TargetUnavailable, Throttled, Unauthorized])
+def test_an_error_of_ours_comes_out_of_a_task_as_it_is(kind: type[IcdcError]) -> None:
+    cause = "urllib3.exceptions.ProtocolError: Connection refused\n\nThe above exception was ...:\n"
+    text = f"{IN_PYTHON}{cause}icdc_api.errors.{kind.__name__}: OpenSearch is away.\n\n\tat x.Y"
+    error = translate_error("shop.orders", PySparkException(text))
+    assert (type(error), error.message) == (kind, "OpenSearch is away.")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 A block that calls into the JVM runs inside `translate_source_errors`. `translate_error` takes the
 first meaning that fits:
 
+    an error of ours from a task      itself
     a property with a wrong value     `engine_errors`   BadSpec
     a loss of Spark                   `engine_errors`   NodeLost, OutOfMemory, DiskFull, DriverLost
     a job that was cancelled          `engine_errors`   NoProgress
@@ -23,6 +24,7 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import AnalysisException, PySparkException
 
+import icdc_api.errors
 from icdc_api.errors import (
     Bug,
     CatalogInvalid,
@@ -58,6 +60,8 @@ _MISSING_CLASS = re.compile(
     r"ClassNotFoundException: (?:Class )?(?P<name>[\w.$]+)"
     r"|NoClassDefFoundError: (?P<path>[\w$]+(?:/[\w$]+)+)"
 )
+_OURS = re.compile(rf"^{re.escape(icdc_api.errors.__name__)}\.(\w+): (.+)$", re.MULTILINE)
+"""How a traceback from a task of ours ends, one that asks OpenSearch for example."""
 _OTHER_IMAGE = "an image with the jar that has it (spec.spark.image); see docs/catalogs.md"
 
 # The first entry that matches wins: a refused login can surface as a failed connection too.
@@ -208,6 +212,10 @@ def translate_analysis_errors(table: str, kind: type[IcdcError], sql: str) -> It
 def translate_error(table: str, error: Exception) -> IcdcError:
     """Return the error of the project that stands for a foreign one."""
     classes, detail, text = read_signs(error)
+    ours = _OURS.search(text)
+    if ours:
+        kind: type[IcdcError] = getattr(icdc_api.errors, ours[1], Bug)
+        return kind(ours[2])
     setting = engine_errors.find_wrong_setting(text)
     if setting is not None:
         return setting
@@ -230,9 +238,9 @@ def translate_error(table: str, error: Exception) -> IcdcError:
     if file:
         error_class, message = file
         return error_class(f"{table}: {message} ({cause})")
-    for names, kind, message in _MEANINGS:
+    for names, error_class, message in _MEANINGS:
         if names & classes:
-            return kind(f"{table}: {message} ({cause})")
+            return error_class(f"{table}: {message} ({cause})")
     # After the texts: the last answer of a JVM may say why it ended.
     if _has_jvm_ended(error):
         return DriverLost(f"{table}: the JVM of the driver has ended ({detail})")
