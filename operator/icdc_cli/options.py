@@ -69,7 +69,7 @@ def add_pipeline(parser: argparse.ArgumentParser, *, required: bool = True) -> N
         type=Path,
         required=required,
         metavar="PIPELINE.yaml",
-        help="the pipeline; ${ENV} in its property values is replaced",
+        help="the pipeline, - for standard input; ${ENV} in its property values is replaced",
     )
     parser.add_argument(
         "--state-dir",

@@ -5,6 +5,7 @@ neither cluster nor Spark; the process environment is an argument.
 """
 
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,8 @@ from icdc_api.problems import format_value
 from icdc_api.spec import limits
 from icdc_api.spec.pipeline import Pipeline
 
+STANDARD_INPUT: Final = Path("-")
+"""Stands for what is piped into the process, as in `kubectl apply -f -`."""
 # The API server would refuse more: an object has at most 1.5 MB in etcd.
 MAX_FILE_BYTES = 1 << 20
 # After aliases are expanded. A pipeline of 500 tables has some thousand values, ten levels deep.
@@ -63,14 +66,23 @@ def load_resource(path: Path, env: Mapping[str, str]) -> dict[str, Any]:
     `${NAME}` in values of properties is replaced from `env`; a field without a value is left out,
     as the API server does. Every line of the error begins with the name of the file.
     """
-    document = load_document(path)
-    present: dict[str, Any] = _without_nulls(document)
-    return _substitute(present, env, str(path))
+    return expand(load_document(path), env, source=name_source(path))
 
 
 def load_document(path: Path) -> dict[str, Any]:
     """Return the one document of a YAML file of whatever kind; or BadSpec."""
-    return _parse_document(_read_text(path), str(path))
+    return _parse_document(_read_text(path), name_source(path))
+
+
+def expand(document: Mapping[str, Any], env: Mapping[str, str], *, source: str) -> dict[str, Any]:
+    """Return a copy of a document, changed as by `load_resource`."""
+    present: dict[str, Any] = _without_nulls(document)
+    return _substitute(present, env, source)
+
+
+def name_source(path: Path) -> str:
+    """Return what messages call a file."""
+    return "standard input" if path == STANDARD_INPUT else str(path)
 
 
 def parse_pipeline(document: Mapping[str, Any], *, source: str) -> Pipeline:
@@ -97,17 +109,22 @@ def parse_stored(resource: Mapping[str, Any], *, source: str) -> Pipeline:
 
 def _read_text(path: Path) -> str:
     try:
-        data = path.read_bytes()
+        if path == STANDARD_INPUT:
+            data = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
+        else:
+            data = path.read_bytes()
     except FileNotFoundError as error:
         raise BadSpec(f"{path}: there is no such file") from error
     except OSError as error:
-        raise BadSpec(f"{path}: cannot be read: {error.strerror}") from error
+        raise BadSpec(f"{name_source(path)}: cannot be read: {error.strerror}") from error
     if len(data) > MAX_FILE_BYTES:
-        raise BadSpec(f"{path}: larger than {MAX_FILE_BYTES} bytes: this is not a pipeline")
+        raise BadSpec(
+            f"{name_source(path)}: larger than {MAX_FILE_BYTES} bytes: this is not a pipeline"
+        )
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise BadSpec(f"{path}: not UTF-8 text: byte {error.start}") from error
+        raise BadSpec(f"{name_source(path)}: not UTF-8 text: byte {error.start}") from error
 
 
 def _parse_document(text: str, source: str) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--filename",
         type=Path,
         metavar="PIPELINE.yaml",
-        help="check this host for the pipeline in a file, not a cluster",
+        help="check this host for the pipeline in a file, not a cluster; - for standard input",
     )
     parser.add_argument(
         "--secrets-dir",

@@ -101,13 +101,15 @@ class LocalPipeline:
 
 def load(path: Path) -> LocalPipeline:
     """Read the pipeline in a file; BadSpec, each line after the file's name, if it is wrong."""
-    request = loading.load_resource(path, os.environ)
-    pipeline = loading.parse_pipeline(request, source=str(path))
-    written = loading.load_resource(path, _Verbatim())
+    # Read once: standard input is empty afterwards.
+    document, source = loading.load_document(path), loading.name_source(path)
+    request = loading.expand(document, os.environ, source=source)
+    pipeline = loading.parse_pipeline(request, source=source)
+    written = loading.expand(document, _Verbatim(), source=source)
     # A status in the file would be another host's; ours is in the state directory.
-    for document in (request, written):
-        document.pop("status", None)
-    return LocalPipeline(str(path), written, request, pipeline)
+    for expanded in (request, written):
+        expanded.pop("status", None)
+    return LocalPipeline(source, written, request, pipeline)
 
 
 def copy_stored(stored: Mapping[str, Any]) -> LocalPipeline:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from icdc_api.crd.loading import STANDARD_INPUT
 from icdc_api.errors import BadSpec
 from icdc_cli.doctor.findings import Finding
 from icdc_cli.doctor.host import host_checks, host_facts, target_checks, target_facts
@@ -12,7 +13,7 @@ def examine_host(path: Path, secrets_dir: Path | None) -> list[Finding]:
 
     BadSpec for a file that does not exist: that is the command line's mistake, not the host's.
     """
-    if not path.is_file():
+    if path != STANDARD_INPUT and not path.is_file():
         raise BadSpec(f"there is no file {path}")
     directory = None if secrets_dir is None else secrets_dir.resolve()
     facts = host_facts.read_host(path, directory)

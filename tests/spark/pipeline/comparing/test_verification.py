@@ -11,11 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.job.modes import RunMode
-from icdc_api.status.pipeline_status import TableReason
 from icdc_spark.readers import whole_snapshot
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
-from icdc_testing.network.faults import Status
 from icdc_testing.runs.harness import Harness
 from icdc_testing.tables.scenarios import list_operations, put, remove, select_writes
 from icdc_testing.target import oracle
@@ -102,18 +100,6 @@ def test_edits_by_somebody_else_are_found_and_mended(
     harness.sync()
     writes = select_writes(proxy.list_writes(), "things")
     assert list_operations(writes) == [put("1", id=1, name="x")]
-
-
-def test_a_page_that_opensearch_refuses_has_the_cause_that_it_has_elsewhere(
-    spark: SparkSession, proxy: FaultProxy, clean_indices: str, table: str, tmp_path: Path
-) -> None:
-    entry = {"name": table, "identifierColumns": ["id"], "index": "things"}
-    harness = Harness(spark, proxy.url, tmp_path, [entry])
-    harness.sync()
-    proxy.add(Status(401), path=r"^/_search\?", times=None)
-    answer = harness.inspect(RunMode.VERIFY)
-    assert answer["reason"] == TableReason.UNAUTHORIZED
-    assert "answered 401" in answer["message"]
 
 
 def test_a_table_that_is_read_in_parts_is_compared_and_mended_as_one_that_is_read_at_once(
