@@ -80,6 +80,19 @@ def test_a_value_that_a_shape_or_a_vector_cannot_hold_is_a_dead_letter(site: Sec
     assert (verdict["equal"], verdict["refused"]) == (True, 3)
 
 
+def test_a_vector_stays_in_its_document_as_the_table_has_it(site: SecureSite) -> None:
+    table = site.lake.create("id int, vector array<double>")
+    # No number that a vector of OpenSearch can hold exactly.
+    site.lake.sql(f"insert into lake.{table} values (1, array(0.1234567890123D, 7D))")
+    vector = {"type": "knn_vector", "dimension": 2, "method": {"name": "hnsw", "engine": "lucene"}}
+    set_table(site, table, mapping={"vector": vector})
+    site.run_ok()
+    assert site.run_ok(RunMode.VERIFY)["equal"]
+    (index,) = site.node.call("GET", "/orders/_settings?flat_settings=true").json.values()
+    # The node is of 2.19; from 3.0 on this is true by default, and the two differ.
+    assert index["settings"]["index.knn.derived_source.enabled"] == "false"  # type: ignore[index]
+
+
 def test_every_recipe_with_a_search_is_found_by_it(site: SecureSite) -> None:
     assert PAGE.count("```json search") == len(RECIPES) == 5
     create, insert = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)

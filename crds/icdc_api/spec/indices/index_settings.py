@@ -69,6 +69,16 @@ def flatten_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
+def keep_vectors(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the flat `settings` with one more, if the plugin k-NN is used and they do not have it.
+
+    By default OpenSearch 3 stores no vectors in `_source`: it makes them of the index, where they
+    are rounded, and with some engines normalised. They would differ from their rows.
+    """
+    uses_vectors = str(settings.get("index.knn")).lower() == "true"
+    return {**({"index.knn.derived_source.enabled": False} if uses_vectors else {}), **settings}
+
+
 def find_harmful(settings: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield name, value and reason of each harmful one of the flat `settings`."""
     for name, value in settings.items():

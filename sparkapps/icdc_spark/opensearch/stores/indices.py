@@ -14,7 +14,7 @@ from opensearchpy.exceptions import NotFoundError, RequestError
 
 from icdc_api import naming
 from icdc_api.errors import Gap, IcdcError, MappingInvalid, TargetUnavailable
-from icdc_api.spec.indices.index_settings import GC_DELETES, flatten_settings
+from icdc_api.spec.indices.index_settings import GC_DELETES, flatten_settings, keep_vectors
 from icdc_spark.opensearch.client.acknowledgements import require_acknowledged
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.shards import require_all_shards
@@ -115,7 +115,7 @@ def create(
     numbers = [_parse_number(name) for name in _list_taken_names(client, owner.alias)]
     name = naming.name_physical_index(owner.alias, max([above, *numbers]) + 1)
     # Ours last: the user's refresh and replicas wait until the export is complete.
-    settings = {**flatten_settings(index_settings), **_EXPORT_SETTINGS}
+    settings = {**keep_vectors(flatten_settings(index_settings)), **_EXPORT_SETTINGS}
     body: dict[str, Any] = {"settings": settings, "mappings": with_ownership(mapping, owner)}
     try:
         created = create_index(client, name, body, alias=owner.alias)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from icdc_api.spec.indices.index_settings import flatten_settings
+from icdc_api.spec.indices.index_settings import flatten_settings, keep_vectors
 from icdc_api.spec.sink import OpenSearch
 
 pytestmark = pytest.mark.unit
@@ -64,3 +64,21 @@ def test_settings_have_one_name_however_they_are_written() -> None:
         "index.d.e": 3,
         "index.f.g": None,
     }
+
+
+DERIVED = "index.knn.derived_source.enabled"
+
+
+@pytest.mark.parametrize(
+    ("settings", "wanted"),
+    [
+        ({}, {}),
+        ({"index.knn": "false"}, {"index.knn": "false"}),
+        ({"index.knn": True}, {"index.knn": True, DERIVED: False}),
+        ({"index.knn": "true", DERIVED: "true"}, {"index.knn": "true", DERIVED: "true"}),
+    ],
+)
+def test_vectors_are_kept_where_there_are_some_unless_the_settings_say_otherwise(
+    settings: dict[str, object], wanted: dict[str, object]
+) -> None:
+    assert keep_vectors(settings) == wanted
