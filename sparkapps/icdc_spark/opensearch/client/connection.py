@@ -8,7 +8,7 @@ import base64
 import importlib
 import logging
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,9 +79,10 @@ def from_spec(spec: sink.OpenSearch, secrets_dir: Path | None) -> Connection:
     )
 
 
-PRIMARIES = {"preference": "_primary"}
-"""What a search asks. By default it asks any copy of a shard, and with segment replication a
-replica shows what was written, also after a refresh, only once it has copied the segments."""
+PRIMARIES = "_primary"
+"""The preference of every search. By default it asks any copy of a shard, and with segment
+replication a replica shows what was written, also after a refresh, only once it has copied the
+segments."""
 
 
 class Client(OpenSearch):
@@ -94,23 +95,19 @@ class Client(OpenSearch):
 
     def search(self, **asked: Any) -> Any:
         """Search primaries."""
-        return super().search(**_ask_primaries(asked))
+        return super().search(**asked, preference=PRIMARIES)
 
     def count(self, **asked: Any) -> Any:
         """Count in primaries."""
-        return super().count(**_ask_primaries(asked))
+        return super().count(**asked, preference=PRIMARIES)
 
     def create_pit(self, **asked: Any) -> Any:
         """Open a point in time of primaries; later searches in it ask the same copies."""
-        return super().create_pit(**_ask_primaries(asked))
+        return super().create_pit(**asked, preference=PRIMARIES)
 
     def delete_by_query(self, **asked: Any) -> Any:
         """Delete what is found in primaries."""
-        return super().delete_by_query(**_ask_primaries(asked))
-
-
-def _ask_primaries(asked: Mapping[str, Any]) -> dict[str, Any]:
-    return {**asked, "params": PRIMARIES | dict(asked.get("params") or {})}
+        return super().delete_by_query(**asked, preference=PRIMARIES)
 
 
 def open_client(connection: Connection, *, pool: int = 4) -> Client:

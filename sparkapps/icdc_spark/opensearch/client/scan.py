@@ -16,12 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from icdc_spark.opensearch.client.connection import (
-    PRIMARIES,
-    Client,
-    Connection,
-    open_client,
-)
+from icdc_spark.opensearch.client.connection import PRIMARIES, Client, Connection, open_client
 from icdc_spark.opensearch.client.retry import retry_passing
 from icdc_spark.opensearch.client.shards import require_all_shards
 from icdc_spark.opensearch.client.target_errors import (
@@ -155,11 +150,9 @@ def read_documents(index: NamedIndex, ids: Sequence[str]) -> Iterator[ScannedDoc
     """
     speaker = open_client(index.connection, pool=1)
     query = _build_query(index.left_out) | {"query": {"ids": {"values": list(ids)}}}
-    path = f"/{quote(index.name, safe='')}/_search"
+    path, params = f"/{quote(index.name, safe='')}/_search", _PARAMS | {"preference": PRIMARIES}
     try:
-        text = retry_passing(
-            lambda: _search(speaker, path, _PARAMS | PRIMARIES, query, index.shards)
-        )
+        text = retry_passing(lambda: _search(speaker, path, params, query, index.shards))
     finally:
         speaker.close()
     for _, document in _parse_hits(text):
