@@ -108,23 +108,22 @@ def parse_stored(resource: Mapping[str, Any], *, source: str) -> Pipeline:
 
 
 def _read_text(path: Path) -> str:
+    source = name_source(path)
     try:
         if path == STANDARD_INPUT:
             data = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
         else:
             data = path.read_bytes()
     except FileNotFoundError as error:
-        raise BadSpec(f"{path}: there is no such file") from error
+        raise BadSpec(f"{source}: there is no such file") from error
     except OSError as error:
-        raise BadSpec(f"{name_source(path)}: cannot be read: {error.strerror}") from error
+        raise BadSpec(f"{source}: cannot be read: {error.strerror}") from error
     if len(data) > MAX_FILE_BYTES:
-        raise BadSpec(
-            f"{name_source(path)}: larger than {MAX_FILE_BYTES} bytes: this is not a pipeline"
-        )
+        raise BadSpec(f"{source}: larger than {MAX_FILE_BYTES} bytes: this is not a pipeline")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise BadSpec(f"{name_source(path)}: not UTF-8 text: byte {error.start}") from error
+        raise BadSpec(f"{source}: not UTF-8 text: byte {error.start}") from error
 
 
 def _parse_document(text: str, source: str) -> dict[str, Any]:
