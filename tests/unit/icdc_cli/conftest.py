@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from icdc_cli.local import application
 from icdc_cli.local.application import Application
 
 
@@ -19,6 +20,15 @@ def fake_application() -> Application:
         python=sys.executable,
         java_home=None,
     )
+
+
+@pytest.fixture
+def scripted(
+    monkeypatch: pytest.MonkeyPatch, fake_application: Application, tmp_path: Path
+) -> None:
+    """The border to Spark is a scripted application; the working directory is empty."""
+    monkeypatch.setattr(application, "find_installed", lambda _spec: fake_application)
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture

@@ -16,19 +16,10 @@ from icdc_cli.exits import Exit
 from icdc_cli.local import application
 from icdc_cli.local.application import Application
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("scripted")]
 
 PipelineFile = Callable[..., Path]
 HEAD = "apiVersion: icebergcdc.dev/v1alpha1\nkind: IcebergCDCPipeline\nmetadata: {name: shop}\n"
-
-
-@pytest.fixture(autouse=True)
-def scripted(
-    monkeypatch: pytest.MonkeyPatch, fake_application: Application, tmp_path: Path
-) -> None:
-    """The border to Spark is a scripted application; the working directory is empty."""
-    monkeypatch.setattr(application, "find_installed", lambda _spec: fake_application)
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("command", ["run", "plan", "verify"])

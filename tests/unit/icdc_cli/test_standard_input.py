@@ -8,19 +8,8 @@ from pathlib import Path
 import pytest
 
 from icdc_cli import main
-from icdc_cli.local import application
-from icdc_cli.local.application import Application
 
-pytestmark = pytest.mark.unit
-
-
-@pytest.fixture(autouse=True)
-def scripted(
-    monkeypatch: pytest.MonkeyPatch, fake_application: Application, tmp_path: Path
-) -> None:
-    """The border to Spark is a scripted application; the working directory is empty."""
-    monkeypatch.setattr(application, "find_installed", lambda _spec: fake_application)
-    monkeypatch.chdir(tmp_path)
+pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("scripted")]
 
 
 def pipe(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:

@@ -36,8 +36,7 @@ def test_every_exit_code_is_explained(code: Exit, commands: list[str]) -> None:
         "| `-v` `--verbose` | say more, and show tracebacks of errors |",
         # A required option; a default in the help; one that the help does not have.
         "| `-f` `--filename` `PIPELINE.yaml` | the pipeline, - for standard input; ${ENV} in its "
-        "property values is "
-        "replaced (required) |",
+        "property values is replaced (required) |",
         "| `--rows` `N` | rows of each table, at most 1000 (default: 5) |",
         "| `--workers` `WORKERS` | pipelines that are reconciled at the same time (default: 8) |",
         "| `--leader-elect` `--no-leader-elect` | work only while holding a Lease; for more than "
