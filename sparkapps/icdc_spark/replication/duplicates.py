@@ -27,6 +27,11 @@ from icdc_spark.diff.rows import ID, select_ids
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.scan.planning import FileGroup
+from icdc_spark.opensearch.client.connection import Client
+from icdc_spark.opensearch.client.shards import require_all_shards
+from icdc_spark.opensearch.client.target_errors import repeat_passing
+from icdc_spark.opensearch.stores import dead_letters
+from icdc_spark.opensearch.stores.indices import Ownership
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.state_document import FIXUP_OFFSET, Intent, compute_base_version
 from icdc_spark.protocol.state_parts import MAX_SAMPLES
@@ -36,6 +41,8 @@ from icdc_spark.replication.applied import format_instant
 from icdc_spark.replication.context import TableContext
 
 ROWS = "rows"
+_PAGE = 1000
+"""Ids in one request that counts their documents."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,23 @@ def select_duplicate_ids(
     with translate_source_errors(reader.table_name):
         ids = read_whole(reader, read_ids)
         return ids.groupBy(ID).agg(F.count(F.lit(1)).alias(ROWS)).where(F.col(ROWS) > 1)
+
+
+@repeat_passing
+def are_hidden(client: Client, owner: Ownership, index: str) -> bool:
+    """Return whether an id has a document in `index` and a dead letter: a key of several rows.
+
+    One row of it was accepted and another refused, so there are as many documents and dead letters
+    as rows: their number is no hint. `index` has been refreshed.
+    """
+    ids = sorted(dead_letters.list_ids(client, owner))
+    for start in range(0, len(ids), _PAGE):
+        query = {"ids": {"values": ids[start : start + _PAGE]}}
+        counted = client.count(index=index, body={"query": query})
+        require_all_shards(counted, f"count of refused rows in {index!r}")
+        if counted["count"]:
+            return True
+    return False
 
 
 def settle(

@@ -85,7 +85,7 @@ def must_wait(context: TableContext) -> bool:
 
 
 def count(new: NewIndex) -> tuple[DuplicateSummary, str | None]:
-    """Count the documents of the index, and settle duplicate keys where they explain the count.
+    """Count the documents of the index, and settle duplicate keys where something hints at them.
 
     Return these keys, and why the index does not hold every key of the snapshot; None if it does.
     """
@@ -95,8 +95,11 @@ def count(new: NewIndex) -> tuple[DuplicateSummary, str | None]:
     )
     refused = dead_letters.count(context.client, context.ownership, ordinal=intent.ordinal)
     duplicate_keys = NO_DUPLICATES
-    # Only where the counts differ: it reads the keys of the whole snapshot.
-    if intent.rows != documents + refused and intent.to is not None:
+    # Only where something hints at them: it reads the keys of the whole snapshot.
+    has_hint = intent.rows != documents + refused or (
+        refused and duplicates.are_hidden(context.client, context.ownership, intent.index)
+    )
+    if has_hint and intent.to is not None:
         with new.open_reader() as reader:
             duplicate_keys = duplicates.settle(context, reader, new.documents, intent=intent)
         documents = indices.refresh_and_count(context.client, intent.index)

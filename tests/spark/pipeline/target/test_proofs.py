@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from icdc_api.job.modes import RunMode
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
@@ -101,6 +102,21 @@ def test_of_a_key_in_several_rows_the_document_is_compared_with_the_row_that_it_
     assert status.duplicates is not None
     assert status.duplicates.count == 2
     assert list_aliased(clean_indices, ALIAS) == [FIRST]
+
+
+@pytest.mark.parametrize("proof", ["Count", "Sample", "All"])
+def test_a_key_of_which_one_row_is_refused_and_another_accepted_is_seen_as_a_duplicate(
+    pipeline: Harness, clean_indices: str, lake: Lake, table: str, proof: str
+) -> None:
+    """Not by number: there are five rows, three documents and two dead letters."""
+    lake.sql(f"insert into lake.{table} values (3,'{LONG}')")
+    prove(pipeline, proof)
+    status = pipeline.sync()
+    assert (status.duplicates and status.duplicates.samples, status.dead_letters) == (("3",), 2)
+    assert list_aliased(clean_indices, ALIAS) == [FIRST]
+    # Of its rows the one of the greatest fingerprint counts: the one that is refused.
+    assert sorted(oracle.read_index(clean_indices, ALIAS)) == ["1", "2"]
+    assert pipeline.inspect(RunMode.VERIFY)["equal"]
 
 
 def test_a_document_beside_the_right_one_on_another_shard_is_found_by_a_sample(
