@@ -6,7 +6,7 @@ neither Spark nor a running OpenSearch; what an expression gives is asked of its
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -120,8 +120,12 @@ class DocumentSpec:
 
     @property
     def added(self) -> frozenset[str] | None:
-        """The fields that the ingest pipeline adds; None where there is no pipeline."""
-        return frozenset(self.ingest_pipeline.adds) if self.ingest_pipeline else None
+        """Paths of what OpenSearch adds to documents; None where they come back as they were sent.
+
+        By the ingest pipeline, and for fields of type `semantic`: those lead to one of its own.
+        """
+        adds, infos = self.ingest_pipeline, frozenset(_list_semantic_infos(self.mapping))
+        return infos.union(adds.adds if adds else ()) if adds or infos else None
 
     @cached_property
     def hash(self) -> str:
@@ -243,6 +247,16 @@ def _refuse_added(table: str, columns: tuple[Field, ...], pipeline: IngestPipeli
                 f"{table}: sink.opensearch.pipeline.adds names `{column.name}`, which documents "
                 "have from the table; rename one of them, or take the column out of the documents"
             )
+
+
+def _list_semantic_infos(mapping: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    """Yield where OpenSearch puts the embeddings of fields of type `semantic`, at every depth."""
+    for name, field in mapping.items():
+        path = f"{above}{name}"
+        if field.get("type") == "semantic":
+            parent, dot, last = path.rpartition(".")
+            yield f"{parent}{dot}{field.get('semantic_info_field_name', f'{last}_semantic_info')}"
+        yield from _list_semantic_infos(field.get("properties", {}), f"{path}.")
 
 
 def _store_expression(made: DocumentField, expression: Expression) -> list[Any]:

@@ -53,7 +53,7 @@ class Scan:
     shards: int
     """The shards of the index, all of which have to answer each page."""
     left_out: tuple[str, ...] = ()
-    """Top-level fields that documents are read without."""
+    """Paths of fields that documents are read without."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class NamedIndex:
     shards: int
     """Its shards, all of which have to answer."""
     left_out: tuple[str, ...] = ()
-    """Top-level fields that documents are read without."""
+    """Paths of fields that documents are read without."""
 
 
 def read_documents(index: NamedIndex, ids: Sequence[str]) -> Iterator[ScannedDocument]:

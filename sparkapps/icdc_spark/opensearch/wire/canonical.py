@@ -7,12 +7,13 @@
 An ingest pipeline reads a document and writes it anew, with what it adds:
 
     {"a": 1.50}            as {"a": 1.5, "vector": [0.1]} where it adds `vector`
+    {"a": [{"b": "x"}]}    as {"a": [{"b": "x", "vector": [0.1]}]} where it adds `a.vector`
 
 It must not know what is compared with what.
 """
 
 import json
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from typing import Any
 
 
@@ -24,8 +25,9 @@ def dump_canonical(document: str | bytes, added: Set[str] | None = None) -> str:
 def parse_canonical(document: str | bytes, added: Set[str] | None = None) -> Any:
     """Return the document, in which numbers retain their text: 1, 1.0 and "1" differ.
 
-    `added` are the top-level fields that an ingest pipeline adds, which are left out, and numbers
-    are then the doubles that it makes of them; None where documents come back as they were sent.
+    `added` are the paths of the fields that an ingest pipeline adds, which are left out, and
+    numbers are then the doubles that it makes of them; None where documents come back as they were
+    sent.
     """
 
     # As an object, which no string of a document can be mistaken for.
@@ -37,6 +39,16 @@ def parse_canonical(document: str | bytes, added: Set[str] | None = None) -> Any
 
     parse_float = wrap_number if added is None else wrap_double
     parsed = json.loads(document, parse_float=parse_float, parse_int=wrap_number)
-    if added:
-        parsed = {name: value for name, value in parsed.items() if name not in added}
+    for path in added or ():
+        _leave_out(parsed, path.split("."))
     return parsed
+
+
+def _leave_out(part: Any, path: Sequence[str]) -> None:
+    for one in part if isinstance(part, list) else (part,):
+        if not isinstance(one, dict):
+            continue
+        if len(path) == 1:
+            one.pop(path[0], None)
+        else:
+            _leave_out(one.get(path[0]), path[1:])

@@ -1,6 +1,7 @@
 """Rows of a sample, and the documents that a new index has under their ids."""
 
 import itertools
+from collections.abc import Set
 
 import pyarrow as pa
 import pytest
@@ -16,14 +17,16 @@ from icdc_testing.target.replaced_indices import THIRD
 pytestmark = pytest.mark.unit
 
 
-def compare(rows: dict[str, str], limit: int) -> list[tuple[str, str]]:
+def compare(
+    rows: dict[str, str], limit: int, added: Set[str] | None = None
+) -> list[tuple[str, str]]:
     """Return id and kind of each row that a task compares; the rows come in two batches."""
     lines = [build_index_entry(key, 1, text.encode()) for key, text in rows.items()]
     batches = [
         pa.record_batch({"line": pa.array(part, pa.binary())}) for part in (lines[:2], lines[2:])
     ]
     index = NamedIndex(Connection(hosts=("http://127.0.0.1:1",)), THIRD, shards=1)
-    task = build_sample_task(index, None, limit)
+    task = build_sample_task(index, added, limit)
     return [(row["id"], row["kind"]) for made in task(batches) for row in made.to_pylist()]
 
 
@@ -40,6 +43,17 @@ def test_a_task_says_how_rows_and_documents_differ_and_asks_for_no_more_than_its
     judged = [("1", "equal"), ("2", "missing"), ("3", "different"), ("4", "different")]
     for limit in range(5):
         assert compare(rows, limit) == judged[:limit]
+
+
+def test_what_opensearch_adds_is_no_difference_at_whatever_depth(target: ModelTarget) -> None:
+    index = target.indices[THIRD]
+    stored = {"a": "x", "a_info": [1], "b": [{"c": "y", "c_info": {"d": 1}}, None], "e": 1.5}
+    index.write("1", stored, 0.0)
+    index.write("2", {**stored, "b": [{"c": "z", "c_info": 2}]}, 0.0)
+    index.refresh()
+    row = '{"a":"x","b":[{"c":"y"},null],"e":1.50}'
+    found = compare({"1": row, "2": row}, 2, {"a_info", "b.c_info"})
+    assert found == [("1", "equal"), ("2", "different")]
 
 
 @pytest.mark.parametrize(
