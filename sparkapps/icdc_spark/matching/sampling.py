@@ -20,15 +20,13 @@ import pyarrow as pa
 from icdc_spark.diff.rows import ID
 from icdc_spark.matching.differences import EQUAL, KIND, MISSING
 from icdc_spark.matching.digests import digest, reduce_line
-from icdc_spark.opensearch.client.scan import PAGE_DOCUMENTS, NamedIndex, read_documents
+from icdc_spark.opensearch.client.scan import NamedIndex, read_documents
 
 SAMPLED = f"{ID} string, {KIND} string"
 """The columns of a compared sample."""
-PAGE_LINES = PAGE_DOCUMENTS // 2
-"""Lines whose documents are asked for at once. The answer has room for as many that should not be
-there: documents of the same ids with other routings."""
 PAGE_BYTES = 8 * 1024 * 1024
-"""Bytes of such lines, unless one has more: their documents are as large."""
+"""Bytes of lines whose documents are asked for at once, unless one has more: their documents are as
+large."""
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -37,24 +35,27 @@ def build_sample_task(
     index: NamedIndex, added: Set[str] | None, limit: int
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Return a task that compares the first `limit` lines that it meets (column `line`)."""
+    # The answer has room for as many documents that should not be there: of the same ids, with
+    # other routings.
+    page_lines = max(1, index.page // 2)
 
     def compare(batches: Batches) -> Iterator[pa.RecordBatch]:
         left = limit
         for batch in batches:
             lines = batch.column("line").slice(0, left).to_pylist()
             left -= len(lines)
-            for page in cut_pages(lines):
+            for page in cut_pages(lines, page_lines):
                 yield _compare_page(index, page, added)
 
     return compare
 
 
-def cut_pages(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Yield lines in their order, as many at a time as PAGE_LINES and PAGE_BYTES allow."""
+def cut_pages(lines: Iterable[bytes], most: int) -> Iterator[list[bytes]]:
+    """Yield lines in their order, at most `most` at a time, and as many as PAGE_BYTES allows."""
     page: list[bytes] = []
     size = 0
     for line in lines:
-        if page and (len(page) == PAGE_LINES or size + len(line) > PAGE_BYTES):
+        if page and (len(page) == most or size + len(line) > PAGE_BYTES):
             yield page
             page, size = [], 0
         page.append(line)

@@ -266,7 +266,7 @@ def _complete(
     now = identity.check_identity(context.client, intent.index, intent.index_uuid)
     stored = node_check.settle(context, stored, now)
     reader = partial(open_reader, work.session, work.table, int(intent.to or 0), work.documents)
-    new = export_check.NewIndex(context, intent, now, work.documents, planned, reader)
+    new = export_check.NewIndex(context, intent, work.documents, planned, reader)
     duplicate_keys, problem = export_check.count(new)
     problem = problem or export_check.compare(new, has_duplicates=bool(duplicate_keys.count))
     if problem:

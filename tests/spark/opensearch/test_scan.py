@@ -41,6 +41,18 @@ def test_every_document_is_read_once(
     scan.close_scan(admin, opened)
 
 
+def test_pages_fit_into_the_window_of_an_index(clean_indices: str, admin: Client) -> None:
+    indices.create(admin, sink.OWNER, sink.MAPPING, {"max_result_window": 2})
+    ids = [f"k{n}" for n in range(5)]
+    fill(clean_indices, [sink.upsert(key, {"v": 1}) for key in ids])
+    opened = scan.open_scan(admin, sink.INDEX, 1)
+    assert sorted(document.id for document in scan.read_slice(opened, 0)) == ids
+    scan.close_scan(admin, opened)
+    shards, page = scan.read_limits(admin, sink.INDEX)
+    named = scan.NamedIndex(opened.connection, sink.INDEX, shards=shards, page=page)
+    assert [document.id for document in scan.read_documents(named, ids[:2])] == ids[:2]
+
+
 def test_the_text_of_a_document_is_read_as_it_was_written(
     clean_indices: str, admin: Client
 ) -> None:

@@ -29,7 +29,7 @@ from icdc_spark.opensearch.client.target_errors import (
 KEEP_ALIVE = "10m"
 """Prolonged by every page, so it bounds the pause between two pages."""
 PAGE_DOCUMENTS = 500
-"""Documents of one answer, which is held in memory as a whole."""
+"""Documents of one answer, which is held in memory as a whole; fewer where the index says so."""
 _PARAMS = {
     "allow_partial_search_results": "false",
     # An index may name a search pipeline for its readers, which may hide or change documents.
@@ -52,6 +52,8 @@ class Scan:
     """The number of slices, read as 0 to `slices` - 1."""
     shards: int
     """The shards of the index, all of which have to answer each page."""
+    page: int = PAGE_DOCUMENTS
+    """Documents of one answer."""
     left_out: tuple[str, ...] = ()
     """Paths of fields that documents are read without."""
 
@@ -80,8 +82,7 @@ def open_scan(client: Client, index: str, slices: int, left_out: Iterable[str] =
     order of documents is total and paging by it misses none.
     """
     # Asked of the index, because an answer about a part of the shards does not say what is missing.
-    settings = client.indices.get_settings(index=index, name="index.number_of_shards")
-    shards = int(settings[index]["settings"]["index"]["number_of_shards"])
+    shards, page = read_limits(client, index)
     opened = client.create_pit(
         index=index,
         # By default a shard that is missing just now is left out of the point in time for good.
@@ -89,7 +90,17 @@ def open_scan(client: Client, index: str, slices: int, left_out: Iterable[str] =
     )
     require_all_shards(opened, f"point in time of index {index!r}", shards=shards)
     names = list_names(left_out)
-    return Scan(client.connection, opened["pit_id"], max(slices, shards), shards, names)
+    return Scan(client.connection, opened["pit_id"], max(slices, shards), shards, page, names)
+
+
+@repeat_passing
+def read_limits(client: Client, index: str) -> tuple[int, int]:
+    """Return the number of shards of an index, and the documents that one answer may have."""
+    names = ("index.number_of_shards", "index.max_result_window")
+    settings = client.indices.get_settings(index=index, name=",".join(names))
+    stored = settings[index]["settings"]["index"]
+    page = min(PAGE_DOCUMENTS, int(stored.get("max_result_window", PAGE_DOCUMENTS)))
+    return int(stored["number_of_shards"]), page
 
 
 def list_names(left_out: Iterable[str]) -> tuple[str, ...]:
@@ -110,7 +121,7 @@ def read_slice(scan: Scan, number: int) -> Iterator[ScannedDocument]:
     Raises TargetUnavailable where a page is not from all shards, also when it is asked for again.
     """
     speaker = open_client(scan.connection, pool=1)
-    query = _build_query(scan.left_out)
+    query = _build_query(scan.page, scan.left_out)
     query["pit"] = {"id": scan.point_in_time, "keep_alive": KEEP_ALIVE}
     # OpenSearch refuses a single slice.
     if scan.slices > 1:
@@ -139,6 +150,8 @@ class NamedIndex:
     """The name of the index."""
     shards: int
     """Its shards, all of which have to answer."""
+    page: int = PAGE_DOCUMENTS
+    """Documents of one answer."""
     left_out: tuple[str, ...] = ()
     """Paths of fields that documents are read without."""
 
@@ -146,10 +159,10 @@ class NamedIndex:
 def read_documents(index: NamedIndex, ids: Sequence[str]) -> Iterator[ScannedDocument]:
     """Yield the documents of `ids`, as of the last refresh, whatever shard they lie on.
 
-    At most PAGE_DOCUMENTS of them, in one request: an id may have a document on each shard.
+    At most `index.page` of them, in one request: an id may have a document on each shard.
     """
     speaker = open_client(index.connection, pool=1)
-    query = _build_query(index.left_out) | {"query": {"ids": {"values": list(ids)}}}
+    query = _build_query(index.page, index.left_out) | {"query": {"ids": {"values": list(ids)}}}
     path, params = f"/{quote(index.name, safe='')}/_search", _PARAMS | {"preference": PRIMARIES}
     try:
         text = retry_passing(lambda: _search(speaker, path, params, query, index.shards))
@@ -159,10 +172,10 @@ def read_documents(index: NamedIndex, ids: Sequence[str]) -> Iterator[ScannedDoc
         yield document
 
 
-def _build_query(left_out: tuple[str, ...]) -> dict[str, Any]:
+def _build_query(page: int, left_out: tuple[str, ...]) -> dict[str, Any]:
     """Return what searches for documents have in common."""
     query: dict[str, Any] = {
-        "size": PAGE_DOCUMENTS,
+        "size": page,
         # The order in the segment: nothing is sorted, and a point in time never changes it.
         "sort": ["_doc"],
         "version": True,

@@ -16,6 +16,7 @@ from icdc_api import naming
 from icdc_api.errors import AliasTaken, TargetUnavailable
 from icdc_api.job.answers import DeadLetterEntry
 from icdc_spark.opensearch.client.connection import Client
+from icdc_spark.opensearch.client.scan import read_limits
 from icdc_spark.opensearch.client.shards import require_all_shards
 from icdc_spark.opensearch.client.target_errors import parse_error_type, repeat_passing
 from icdc_spark.opensearch.stores import indices
@@ -29,8 +30,8 @@ MAX_DOCUMENT_BYTES = 1 << 20
 """Of a larger document only the size is stored: it was probably refused for its size."""
 MAX_REASON = 1000
 """Characters of a reason that are stored."""
-_PAGE, _ROLLBACK_PAGE = 5000, 1000
-"""Ids in one answer, for which OpenSearch allows 10,000; and in one search for their documents."""
+_PAGE = 5000
+"""Ids in one answer, for which OpenSearch allows 10,000."""
 _NAME_TAKEN = frozenset({"resource_already_exists_exception", "invalid_index_name_exception"})
 """Error types of a name that an index has, or an alias."""
 
@@ -225,11 +226,11 @@ def purge_written(client: Client, owner: Ownership, index: str) -> int:
     ids, deleted = sorted(list_ids(client, owner)), 0
     if ids:
         indices.refresh_and_count(client, index)
-    for start in range(0, len(ids), _ROLLBACK_PAGE):
+    _, page = read_limits(client, index)
+    for start in range(0, len(ids), page):
         # By a search, which finds documents on whatever shard their routing has led them to.
-        query = {"ids": {"values": ids[start : start + _ROLLBACK_PAGE]}}
-        body = {"query": query, "size": _ROLLBACK_PAGE, "_source": False}
-        answer = client.search(index=index, body=body)
+        query = {"ids": {"values": ids[start : start + page]}}
+        answer = client.search(index=index, body={"query": query, "size": page, "_source": False})
         require_all_shards(answer, f"search for rows of {owner.alias!r} that were refused")
         if written := [hit["_id"] for hit in answer["hits"]["hits"]]:
             deleted += _delete(client, owner, {"ids": {"values": written}})

@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -41,9 +42,14 @@ from icdc_spark.matching import differences
 from icdc_spark.matching.differences import KIND, MISSING
 from icdc_spark.matching.pairing import compare_by_id
 from icdc_spark.matching.sampling import SAMPLED, build_sample_task
-from icdc_spark.opensearch.client.scan import NamedIndex, close_scan, list_names, open_scan
+from icdc_spark.opensearch.client.scan import (
+    NamedIndex,
+    close_scan,
+    list_names,
+    open_scan,
+    read_limits,
+)
 from icdc_spark.opensearch.stores import dead_letters, indices
-from icdc_spark.opensearch.stores.identity import Identity
 from icdc_spark.protocol.state_document import Intent
 from icdc_spark.readers.parallelism import count_tasks
 from icdc_spark.readers.snapshot_reader import SnapshotReader
@@ -69,8 +75,6 @@ class NewIndex:
     """The table in its run."""
     intent: Intent
     """The export."""
-    identity: Identity
-    """The index as it was before its documents were counted."""
     documents: DocumentSpec
     """The documents in the schema of the snapshot."""
     planned: ExportPlan | None
@@ -191,6 +195,14 @@ class _Comparison:
     has_duplicates: bool
     """Whether it has keys that are in more than one row."""
 
+    @cached_property
+    def index(self) -> NamedIndex:
+        """The index, for those who ask for documents by their ids."""
+        client, name = self.new.context.client, self.new.intent.index
+        shards, page = read_limits(client, name)
+        left_out = list_names(self.new.documents.added or ())
+        return NamedIndex(client.connection, name, shards, page, left_out)
+
     def compare_sample(self) -> _Found:
         """Compare some rows, always the same ones."""
         chosen = choose_chunks(self.new.intent.index_uuid, self.planned.count)
@@ -249,13 +261,7 @@ class _Comparison:
 
     def _compare_lines(self, lines: DataFrame, limit: int) -> Iterator[tuple[str, str]]:
         """Yield id and kind of the first rows."""
-        index = NamedIndex(
-            self.new.context.client.connection,
-            self.new.intent.index,
-            shards=len(self.new.identity.shards.max_seq_nos),
-            left_out=list_names(self.new.documents.added or ()),
-        )
-        task = build_sample_task(index, self.new.documents.added, limit)
+        task = build_sample_task(self.index, self.new.documents.added, limit)
         # A task stops at the limit, and so do the tasks together.
         compared = lines.select("line").mapInArrow(task, SAMPLED).limit(limit)
         yield from ((row[ID], row[KIND]) for row in compared.collect())

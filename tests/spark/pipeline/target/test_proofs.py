@@ -136,7 +136,8 @@ def test_a_document_beside_the_right_one_on_another_shard_is_found_by_a_sample(
 
     prove(pipeline, "Sample")
     opensearch = pipeline.resource["spec"]["sink"]["opensearch"]
-    opensearch["indexSettings"] |= {"number_of_shards": 3}
+    # With room for one document and the other one in each answer.
+    opensearch["indexSettings"] |= {"number_of_shards": 3, "max_result_window": 2}
     status = run_disturbed(pipeline, proxy, clean_indices, add_and_delete, [FIRST, SECOND])
     found = "of 4 rows that were compared with their documents: 1 missing, 1 extra (document ids:"
     assert found in str(status.message)

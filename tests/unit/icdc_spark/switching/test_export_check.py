@@ -6,7 +6,7 @@ from collections.abc import Set
 import pyarrow as pa
 import pytest
 
-from icdc_spark.matching.sampling import PAGE_BYTES, PAGE_LINES, build_sample_task, cut_pages
+from icdc_spark.matching.sampling import PAGE_BYTES, build_sample_task, cut_pages
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.client.scan import NamedIndex
 from icdc_spark.opensearch.wire.operations import build_index_entry
@@ -60,7 +60,7 @@ def test_what_opensearch_adds_is_no_difference_at_whatever_depth(target: ModelTa
     ("sizes", "pages"),
     [
         ([], []),
-        ([1] * (PAGE_LINES + 1), [PAGE_LINES, 1]),
+        ([1] * 4, [3, 1]),
         ([PAGE_BYTES + 1, 1, PAGE_BYTES - 1, 1], [1, 2, 1]),
     ],
     ids=["no line", "many lines", "large lines"],
@@ -69,7 +69,7 @@ def test_documents_are_asked_for_in_pages_that_fit_into_memory(
     sizes: list[int], pages: list[int]
 ) -> None:
     lines = [b"x" * size for size in sizes]
-    made = list(cut_pages(lines))
+    made = list(cut_pages(lines, 3))
     assert [len(page) for page in made] == pages
     assert [line for page in made for line in page] == lines
 
