@@ -100,7 +100,13 @@ CURES: dict[str, tuple[str, ...]] = {
         '-d \'{"index.blocks.read_only_allow_delete": null, "index.blocks.write": null}\'',
         "curl -X POST SEARCH/INDEX/_open  # if the index is closed",
     ),
-    "TargetInvalid": (f"{RESYNC}  # after what the message names was changed back or stopped",),
+    "TargetInvalid": (
+        f"{RESYNC}  # after what the message names was changed back or stopped",
+        edit(
+            "changelog.proveBeforeSwitch",
+            "Count, before that, if the message names a difference that you want to keep",
+        ),
+    ),
     "StateCorrupt": (
         f"curl {_STATE}",
         f"curl -X DELETE {_STATE}  # only if it cannot be restored: the table is exported anew",

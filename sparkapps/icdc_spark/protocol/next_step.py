@@ -292,7 +292,8 @@ def _find_reason_to_abandon(inputs: StepInputs, intent: Intent) -> str | None:
             f"Table {inputs.table}: index {intent.index}, like the one before it, does not hold "
             f"what was written into it{fault}: something else writes into or deletes from indices "
             "of that name (a job or a policy on a wildcard, an ingest pipeline). Stop it, then "
-            "raise spec.resync.nonce to export the table again."
+            "raise spec.resync.nonce to export the table again. If a difference from its rows is "
+            "as you want it, also set changelog.proveBeforeSwitch to Count, which compares none."
         )
     if intent.to is not None and intent.to not in inputs.readable:
         return "the exported snapshot expired"

@@ -252,7 +252,8 @@ def test_an_export_that_miscounts_again_and_again_stops_the_table(changes: dict[
         "Table shop.orders: index orders-000001, like the one before it, does not hold what was "
         "written into it (4 of 3 documents): something else writes into or deletes from indices "
         "of that name (a job or a policy on a wildcard, an ingest pipeline). Stop it, then raise "
-        "spec.resync.nonce to export the table again."
+        "spec.resync.nonce to export the table again. If a difference from its rows is as you want "
+        "it, also set changelog.proveBeforeSwitch to Count, which compares none."
     )
 
 
