@@ -20,7 +20,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 # Bounds keep the CEL rules within their cost budget, and a resource within the 1.5 MiB of etcd
-# together with `spec.limits` and, in the operator, `core.status_size`.
+# together with `spec.limits` and, in the operator, `core.limits.status_size`.
 # Characters; the longest name of an object in Kubernetes.
 MAX_NAME = 253
 # Characters of a message; an Event takes as many bytes.

@@ -28,6 +28,7 @@ from icdc_api.status.table_parts import (
     Duplicates,
     ExportProgress,
     LastBatch,
+    TableState,
     Verification,
 )
 from icdc_api.status.triggers import ObservedAsk, ObservedTriggers
@@ -57,21 +58,6 @@ __all__ = [
 ]
 
 MAX_RECENT_RUNS = 10  # retries count lost and fenced runs in a row among them
-
-
-class TableState(StrEnum):
-    """State of a table, and so who acts next."""
-
-    PENDING = "Pending"
-    """Nothing is written yet. The next run exports it."""
-    EXPORTING = "Exporting"
-    """A new index is being filled."""
-    STREAMING = "Streaming"
-    """The index follows the table."""
-    COMPLETE = "Complete"
-    """Exported, and the mode is ExportOnly. Nobody acts."""
-    STALLED = "Stalled"
-    """It does not advance. The reason says whether it is retried or a person must act."""
 
 
 class TableReason(StrEnum):
@@ -161,8 +147,12 @@ class TableStatus(ApiModel):
     """Current snapshot of the branch when it was last read."""
     snapshots_behind: Count | None = None
     """Snapshots not yet applied."""
+    behind_since: Timestamp | None = None
+    """Commit time of the oldest snapshot not yet applied; when it was first seen, if that time is
+    not plausible or not known yet. Absent when caught up."""
     lag_seconds: Count | None = None
-    """Now minus the commit time of the oldest snapshot not yet applied; 0 when caught up."""
+    """Now minus `behindSince`; 0 when caught up. Computed anew every minute at most, and when it
+    has grown by a tenth."""
     export: ExportProgress | None = None
     """The running export, or the last one."""
     export_waits: Flag | None = None

@@ -3,6 +3,7 @@
 Each is a copy for people; the progress itself is in OpenSearch.
 """
 
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
@@ -10,6 +11,21 @@ from pydantic import Field
 from icdc_api.base import ApiModel, Clipped, Count, Flag, SnapshotId, Timestamp
 
 MAX_SAMPLES = 20  # of one table: document ids, from which a person finds the cause
+
+
+class TableState(StrEnum):
+    """State of a table, and so who acts next."""
+
+    PENDING = "Pending"
+    """Nothing is written yet. The next run exports it."""
+    EXPORTING = "Exporting"
+    """A new index is being filled."""
+    STREAMING = "Streaming"
+    """The index follows the table."""
+    COMPLETE = "Complete"
+    """Exported, and the mode is ExportOnly. Nobody acts."""
+    STALLED = "Stalled"
+    """It does not advance. The reason says whether it is retried or a person must act."""
 
 
 class LastBatch(ApiModel):

@@ -49,7 +49,7 @@ ALERTS = (
         "IcebergCDCPipelineLags",
         "icdc_lag_seconds",
         "An index is further behind its table than the chart value allows. Its runs cannot keep up "
-        "with the commits, are queued, or fail.",
+        "with the commits, are queued, or fail. It does not fire while the pipeline is suspended.",
         _AUTHOR,
         (
             f"{cures.STATUS}  # which tables are behind, and whether a run is queued or fails",

@@ -8,7 +8,7 @@ from icdc_cli.explanations.alerts import ALERTS
 from icdc_cli.explanations.entry import NOT_NEEDED, Explanation, Family
 from icdc_cli.explanations.sources import MetricText
 
-_PATHS = ("cluster/metrics.py", "cluster/operator_process.py")
+_PATHS = tuple(f"cluster/{name}.py" for name in ("metrics", "pipeline_metrics", "operator_process"))
 _SUFFIXES = ("_total", "_created", "_bucket", "_sum", "_count")
 """What the client library appends to the name of a counter or a histogram."""
 

@@ -29,9 +29,10 @@ from datetime import datetime, timedelta
 from icdc_api.base import to_milliseconds
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunKind, RunState, RunStatus
-from icdc_operator.core import deletion, progress, retry, run_log, schedule, status_size
+from icdc_operator.core import deletion, lag, progress, retry, run_log, schedule
 from icdc_operator.core.asked import asks, comparisons, continuous_run
 from icdc_operator.core.conditions import summary
+from icdc_operator.core.limits import status_size
 from icdc_operator.core.observed import (
     Action,
     Decision,
@@ -78,7 +79,10 @@ def decide(observed: Observed, now: datetime) -> Decision:
 
 def _compute_requeue_after(draft: Draft, observed: Observed, now: datetime) -> float | None:
     denied = None if observed.denied is None else DENIED_SECONDS
-    waits = (draft.requeue_after, denied, deletion.compute_seconds_left(observed, now=now))
+    # A live run is observed often enough.
+    idle = draft.status.current_run is None
+    lags = lag.compute_refresh_seconds(draft.status.tables, now=now) if idle else None
+    waits = (draft.requeue_after, denied, deletion.compute_seconds_left(observed, now=now), lags)
     return min((seconds for seconds in waits if seconds is not None), default=None)
 
 
@@ -117,7 +121,8 @@ def _merge_observations(observed: Observed, now: datetime) -> PipelineStatus:
         tables = progress.apply_report(tables, seen.report, before.current_run, now=now)
     elif before.current_run is None and observed.heads is not None:
         # During a run only its report counts: it knows what is already in the index.
-        tables = progress.apply_heads(tables, observed.heads)
+        tables = progress.apply_heads(tables, observed.heads, now=now)
+    tables = progress.refresh_lags(observed.status.tables, tables, now=now)
     return before.model_copy(
         update={"tables": tables, "operator_version": observed.operator_version}
     )

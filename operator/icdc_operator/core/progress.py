@@ -20,6 +20,7 @@ from icdc_api.spec.pipeline import Mode, PipelineSpec
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, TableReason, TableState, TableStatus
 from icdc_api.status.runs import RunKind, RunStatus
+from icdc_operator.core import lag
 
 _APPLIED_FIELDS = (
     "table_uuid",
@@ -82,16 +83,21 @@ def apply_report(
 
 
 def apply_heads(
-    tables: Iterable[TableStatus], heads: Mapping[str, str | None]
+    tables: Iterable[TableStatus], heads: Mapping[str, str | None], *, now: datetime
 ) -> tuple[TableStatus, ...]:
     """Return the tables with their current snapshots, while no run reports them."""
     return tuple(
-        _apply_head(table, heads[table.name])
-        # Tables in other states have no applied snapshot to compare the current one with.
-        if table.name in heads and table.state == TableState.STREAMING
-        else table
+        _apply_head(table, heads[table.name], now) if table.name in heads else table
         for table in tables
     )
+
+
+def refresh_lags(
+    before: Iterable[TableStatus], tables: Iterable[TableStatus], *, now: datetime
+) -> tuple[TableStatus, ...]:
+    """Return the tables with their lag at `now`; `before` are those of the last status."""
+    old = {table.name: table for table in before}
+    return tuple(lag.refresh(old.get(table.name, table), table, now=now) for table in tables)
 
 
 def select_changed(
@@ -143,7 +149,7 @@ def _forget_future(table: TableStatus, spec: PipelineSpec, now: datetime) -> Tab
 
 def _merge_report(old: TableStatus, new: TableStatus, run: RunStatus, now: datetime) -> TableStatus:
     """Return `new` as far as it counts, with what only the operator's own status holds."""
-    merged = _merge_table(old, new, run, now)
+    merged = lag.follow(old, _merge_table(old, new, run, now), now=now)
     return _keep_last_batch(old, _keep_pin(old, _keep_verification(old, merged)))
 
 
@@ -228,16 +234,14 @@ def _is_export_behind(old: TableStatus, new: TableStatus) -> bool:
     return same and new.export.chunks_done < old.export.chunks_done
 
 
-def _apply_head(table: TableStatus, head: str | None) -> TableStatus:
-    # Only a run can count the snapshots between the two; at least one is certain.
-    behind = 0 if head == table.applied_snapshot_id else max(1, table.snapshots_behind or 0)
-    return table.model_copy(
-        update={
-            "current_snapshot_id": head,
-            "snapshots_behind": behind,
-            "lag_seconds": 0 if behind == 0 else table.lag_seconds,
-        }
-    )
+def _apply_head(table: TableStatus, head: str | None, now: datetime) -> TableStatus:
+    if table.state == TableState.STREAMING:
+        return lag.note_head(table, head, now=now).model_copy(update={"current_snapshot_id": head})
+    if table.state == TableState.STALLED and table.applied_snapshot_id is not None:
+        # Its current snapshot stays the one that a run has seen, by which `_is_changed` tells
+        # whether to try it again.
+        return lag.note_head(table, head, now=now)
+    return table  # with no applied snapshot to compare the current one with
 
 
 def _is_changed(table: TableStatus, head: str | None, spec: PipelineSpec) -> bool:

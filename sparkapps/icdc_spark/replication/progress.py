@@ -6,6 +6,7 @@ decide anything.
 
 import logging
 from dataclasses import dataclass
+from datetime import datetime
 
 from icdc_api.status.pipeline_status import Duplicates, ExportProgress, LastBatch
 from icdc_spark.opensearch.bulk.sink import BatchResult
@@ -115,24 +116,41 @@ def _build_duplicates(state: StateDocument) -> Duplicates | None:
     return Duplicates(count=state.duplicates.count, samples=tuple(state.duplicates.samples))
 
 
-def _measure_lag(observation: TableObservation, state: StateDocument) -> dict[str, int | None]:
-    """Return the number of unapplied snapshots, and the age of the oldest of them in seconds.
+def _measure_lag(
+    observation: TableObservation, state: StateDocument
+) -> dict[str, int | datetime | None]:
+    """Return the number of unapplied snapshots, and since when the oldest of them is committed.
 
     Applied 77 of 77 ← 78 (10:00) ← 79 (10:05), at 10:06: two snapshots, 360 seconds.
     """
     current, table = observation.current, observation.table
     if current is None or state.applied is None:
-        return {"snapshots_behind": None, "lag_seconds": None}
+        return {"snapshots_behind": None, "behind_since": None, "lag_seconds": None}
     applied = state.applied.snapshot_id
     if applied == str(current.id):
-        return {"snapshots_behind": 0, "lag_seconds": 0}
-    chain = table.list_snapshots_between(int(applied) if applied else None, current.id)
-    if not chain:
-        # Rolled back, or snapshots between have expired: behind by one difference.
-        chain = [current]
-    seconds = (get_utc_now() - chain[0].committed_at).total_seconds()
+        return {"snapshots_behind": 0, "behind_since": None, "lag_seconds": 0}
+    from_id = int(applied) if applied else None
+    # None: rolled back, or snapshots between have expired: behind by one difference.
+    chain = table.list_snapshots_between(from_id, current.id) or [current]
+    before = None if from_id is None else table.snapshots.get(from_id)
+    now = get_utc_now()
+    since = find_lag_start(
+        chain[0].committed_at, None if before is None else before.committed_at, now
+    )
+    seconds = 0 if since is None else int((now - since).total_seconds())
+    return {"snapshots_behind": len(chain), "behind_since": since, "lag_seconds": seconds}
+
+
+def find_lag_start(oldest: datetime, applied: datetime | None, now: datetime) -> datetime | None:
+    """Return since when an index is behind whose oldest unapplied snapshot is of `oldest`.
+
+    `applied` is the time of the applied snapshot, if the table retains it. None for an older
+    commit than that one: of a table that was rolled back, or from a clock that is wrong.
+    """
+    if applied is not None and oldest < applied:
+        return None
     # The clock of whoever committed may be ahead.
-    return {"snapshots_behind": len(chain), "lag_seconds": max(0, int(seconds))}
+    return min(oldest, now)
 
 
 def report_export(context: TableContext, intent: Intent, rows_total: int, rate: ExportRate) -> None:

@@ -14,7 +14,7 @@ from icdc_api.status.pipeline_status import TableStatus, parse_status
 from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.runs.observation import Observation
-from icdc_operator.core import status_size
+from icdc_operator.core.limits import status_size
 from icdc_testing.kube.stored_pipelines import Pipelines, Resource
 from icdc_testing.operator.adapter.stepping import SteppedCluster, make_report
 from icdc_testing.operator.deciding.worst_cases import (

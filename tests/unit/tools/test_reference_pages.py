@@ -58,7 +58,12 @@ def test_every_alert_has_a_row_without_anything_of_helm() -> None:
 @pytest.mark.parametrize(
     ("name", "expression", "duration"),
     [
-        ("IcebergCDCPipelineLags", "icdc_lag_seconds > 3600", "15m"),
+        (
+            "IcebergCDCPipelineLags",
+            "icdc_lag_seconds > 3600 unless on (namespace, name) "
+            'icdc_pipeline_condition{type="Suspended"} == 1',
+            "15m",
+        ),
         ("IcebergCDCPipelineFailing", "icdc_consecutive_failures > 3", ""),
         (
             "IcebergCDCOperatorBehind",

@@ -17,6 +17,7 @@ _PROGRESS_OF_TABLE = {
     "applied_at": None,
     "current_snapshot_id": None,
     "snapshots_behind": None,
+    "behind_since": None,
     "lag_seconds": None,
     "export": None,
     "rows_upserted": 0,

@@ -30,7 +30,8 @@ from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey
 from icdc_operator.cluster.runs.observation import Observation
-from icdc_operator.core import decide, events, usage
+from icdc_operator.core import decide, events
+from icdc_operator.core.limits import usage
 from icdc_operator.core.observed import Action, AskRun, CreateRun, Decision
 
 WATCHED_SECONDS = 30.0

@@ -23,7 +23,7 @@ from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_api.status.triggers import Ask
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import evidence
-from icdc_operator.core import status_size
+from icdc_operator.core.limits import status_size
 from icdc_operator.manifests.launch import InstallSettings
 from icdc_operator.manifests.pods import refused_values
 

@@ -127,7 +127,7 @@ def test_the_text_has_the_columns_of_kubectl_then_tables_then_conditions(
     pipeline, tables, conditions = capsys.readouterr().out.split("\n\n")
     head, row = pipeline.splitlines()
     assert head.split() == ["NAME", "READY", "PHASE", "TABLES", "BEHIND", "LAG", "RUN", "AGE"]
-    assert row.split() == ["shop", "True", "Streaming", "2/2", "0", "-", "-", "5d"]
+    assert row.split() == ["shop", "True", "Streaming", "2/2", "0", "0s", "-", "5d"]
     assert [line.split()[:2] for line in tables.splitlines()[1:]] == [
         ["shop.orders", "Streaming"],
         ["shop.customers", "Streaming"],

@@ -12,8 +12,8 @@ from icdc_api.status.runs import Failure, RunState
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 from icdc_operator.core.decide import decide
+from icdc_operator.core.limits.usage import Usage, Used
 from icdc_operator.core.observed import RunPhase
-from icdc_operator.core.usage import Usage, Used
 from icdc_testing.operator.adapter.fakes.memory import MemoryCluster
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
@@ -55,6 +55,24 @@ def test_a_pipeline_shows_where_it_stands(metrics: Metrics) -> None:
     assert get_value(metrics, "icdc_last_success_timestamp_seconds", **OF_SHOP) == NOW.timestamp()
     assert get_value(metrics, "icdc_pipeline_condition", type="Ready", **OF_SHOP) == 1
     assert get_value(metrics, "icdc_pipelines", phase="Suspended") == 1
+
+
+def test_the_lag_grows_between_two_reconciles_until_the_index_is_caught_up() -> None:
+    moment = NOW
+    metrics = Metrics(now=lambda: moment)
+    late = make_caught_up(snapshots_behind=1, behind_since=NOW - timedelta(seconds=5))
+    metrics.show(SHOP, make_status(tables=(make_caught_up("s.new"), late)))
+    for passed in (0, 1, 3600):
+        moment = NOW + timedelta(seconds=passed)
+        assert get_value(metrics, "icdc_lag_seconds", **OF_SHOP) == 5 + passed
+    # A clock that was set back.
+    moment = NOW - timedelta(days=1)
+    assert get_value(metrics, "icdc_lag_seconds", **OF_SHOP) == 0
+    moment = NOW
+    metrics.show(SHOP, make_status())
+    assert get_value(metrics, "icdc_lag_seconds", **OF_SHOP) == 0
+    metrics.show(SHOP, PipelineStatus())
+    assert get_value(metrics, "icdc_lag_seconds", **OF_SHOP) is None
 
 
 def test_the_longest_wait_for_limits_is_shown_while_there_is_one(metrics: Metrics) -> None:

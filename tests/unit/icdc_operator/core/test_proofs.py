@@ -13,8 +13,8 @@ from icdc_api.status.runs import Failure, RunKind, RunStatus
 from icdc_operator.core import progress
 from icdc_operator.core.asked import comparisons, resyncs
 from icdc_operator.core.decide import decide
+from icdc_operator.core.limits.usage import Used, measure
 from icdc_operator.core.observed import CreateRun, Decision, Observed, Queued, StopRun
-from icdc_operator.core.usage import Used, measure
 from icdc_testing.operator.deciding.comparing import (
     ITEMS,
     ORDERS,

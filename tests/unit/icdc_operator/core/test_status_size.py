@@ -7,8 +7,8 @@ from icdc_api.crd.loading import parse_pipeline
 from icdc_api.json_size import measure_sent
 from icdc_api.naming import MAX_INDEX_BYTES
 from icdc_api.status.pipeline_status import PipelineStatus
-from icdc_operator.core import status_size
 from icdc_operator.core.decide import decide
+from icdc_operator.core.limits import status_size
 from icdc_operator.core.observed import Observed
 from icdc_testing.operator.deciding.worst_cases import (
     NOW,

@@ -9,8 +9,8 @@ from icdc_api.job.report_text import MAX_ANNOTATION_BYTES
 from icdc_api.json_size import measure_sent
 from icdc_api.spec.limits import MAX_SPEC_BYTES
 from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_operator.core.limits.usage import Used, measure
 from icdc_operator.core.observed import RunPhase
-from icdc_operator.core.usage import Used, measure
 from icdc_testing.operator.deciding.pipelines import (
     make_caught_up,
     make_observed,

@@ -28,7 +28,10 @@ def make_spec(*tables: str, **spec: Any) -> PipelineSpec:
 
 def make_caught_up(name: str = "shop.orders", **more: Any) -> TableStatus:
     fields = {"applied_snapshot_id": "7", "current_snapshot_id": "7", "snapshots_behind": 0}
-    state = {"state": TableState.STREAMING}
+    state = {
+        "state": TableState.STREAMING,
+        "lag_seconds": None if "snapshots_behind" in more else 0,
+    }
     return TableStatus(name=name, index=name, **(state | fields | more))
 
 

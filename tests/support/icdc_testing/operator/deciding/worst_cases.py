@@ -84,6 +84,7 @@ def make_full_table(
         applied_at=NOW,
         current_snapshot_id=SNAPSHOT,
         snapshots_behind=MANY,
+        behind_since=NOW,
         lag_seconds=MANY,
         export=_EXPORT,
         rows_upserted=ROWS,

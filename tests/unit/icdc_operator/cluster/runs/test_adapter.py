@@ -172,7 +172,7 @@ def test_a_spec_whose_status_may_not_fit_beside_it_is_refused() -> None:
     assert observed.spec is None
     assert observed.problem is not None
     assert re.fullmatch(
-        r"spec\.tables: the status of 500 tables may need 5\d{5} bytes, and spec and "
+        r"spec\.tables: the status of 500 tables may need 6\d{5} bytes, and spec and "
         r"metadata leave 4\d{5} of 1500000: use fewer tables in one pipeline, or "
         r"shorter lists of columns and mappings",
         observed.problem,

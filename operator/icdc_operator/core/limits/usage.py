@@ -14,7 +14,8 @@ from icdc_api.spec.limits import MAX_SPEC_BYTES
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.spec.sink import DeadLetterPolicy
 from icdc_api.status.pipeline_status import PipelineStatus
-from icdc_operator.core import progress, status_size
+from icdc_operator.core import progress
+from icdc_operator.core.limits import status_size
 from icdc_operator.core.observed import Observed, RunSeen
 
 
