@@ -46,6 +46,10 @@ def build_sample_task(
             left -= len(lines)
             for page in cut_pages(lines, page_lines):
                 yield _compare_page(index, page, added)
+            # Rows of one key are one result, so whoever takes a number of results may want more:
+            # the rest of the partition is not read for that.
+            if not left:
+                return
 
     return compare
 

@@ -1,7 +1,7 @@
 """Rows of a sample, and the documents that a new index has under their ids."""
 
 import itertools
-from collections.abc import Set
+from collections.abc import Iterable, Set
 
 import pyarrow as pa
 import pytest
@@ -17,14 +17,18 @@ from icdc_testing.target.replaced_indices import THIRD
 pytestmark = pytest.mark.unit
 
 
+def make_batch(rows: Iterable[tuple[str, str]]) -> pa.RecordBatch:
+    """Return the bulk lines of rows."""
+    lines = [build_index_entry(key, 1, text.encode()) for key, text in rows]
+    return pa.record_batch({"line": pa.array(lines, pa.binary())})
+
+
 def compare(
     rows: dict[str, str], limit: int, added: Set[str] | None = None
 ) -> list[tuple[str, str]]:
     """Return id and kind of each row that a task compares; the rows come in two batches."""
-    lines = [build_index_entry(key, 1, text.encode()) for key, text in rows.items()]
-    batches = [
-        pa.record_batch({"line": pa.array(part, pa.binary())}) for part in (lines[:2], lines[2:])
-    ]
+    pairs = list(rows.items())
+    batches = [make_batch(part) for part in (pairs[:2], pairs[2:])]
     index = NamedIndex(Connection(hosts=("http://127.0.0.1:1",)), THIRD, shards=1)
     task = build_sample_task(index, added, limit)
     return [(row["id"], row["kind"]) for made in task(batches) for row in made.to_pylist()]
@@ -43,6 +47,13 @@ def test_a_task_says_how_rows_and_documents_differ_and_asks_for_no_more_than_its
     judged = [("1", "equal"), ("2", "missing"), ("3", "different"), ("4", "different")]
     for limit in range(5):
         assert compare(rows, limit) == judged[:limit]
+
+
+def test_a_task_reads_no_further_than_its_share_where_keys_repeat(target: ModelTarget) -> None:
+    batches = iter([make_batch([("1", '{"a":"x"}')] * 3) for _ in range(4)])
+    index = NamedIndex(Connection(hosts=("http://127.0.0.1:1",)), THIRD, shards=1)
+    assert [made.num_rows for made in build_sample_task(index, None, 5)(batches)] == [1, 1]
+    assert len(list(batches)) == 2
 
 
 def test_what_opensearch_adds_is_no_difference_at_whatever_depth(target: ModelTarget) -> None:
