@@ -7,7 +7,13 @@ values. The gauges of single pipelines are in `pipeline_metrics`. It must not de
 from collections.abc import Callable
 from datetime import datetime
 
-from prometheus_client import Histogram, generate_latest
+from prometheus_client import (
+    GCCollector,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
 
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunStatus
@@ -82,6 +88,18 @@ class Metrics(PipelineMetrics):
             "icdc_watch_events", "Events of watches, by kind of object.", "kind"
         )
         self.leader = self._create_gauge("icdc_leader", "1 while this process leads, else 0.")
+        self.build_info = self._create_gauge(
+            "icdc_build_info", "1, with the version of the operator.", "version"
+        )
+
+    def show_process(self, version: str | None) -> None:
+        """Show what runs, and what the process takes of CPU, memory, threads and files.
+
+        Once: the metrics of a process say nothing of a second operator in it.
+        """
+        self.build_info.labels(version or "unknown").set(1)
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self.registry)
 
     def follow_queue(self, queue: WorkQueue) -> None:
         """Show depth, age and activity of `queue`."""

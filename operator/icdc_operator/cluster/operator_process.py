@@ -44,6 +44,7 @@ from icdc_operator.cluster.loop.workers import Workers
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.options import Options
 from icdc_operator.cluster.queue import WorkQueue
+from icdc_operator.cluster.runs import adapter
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
 
 DRAIN_SECONDS = 20.0
@@ -233,6 +234,7 @@ class Operator:
         self._queue.add(event.key)
 
     def _show(self) -> None:
+        self._metrics.show_process(adapter.find_version())
         self._metrics.follow_queue(self._queue)
         self._metrics.follow(
             "icdc_runs_active",

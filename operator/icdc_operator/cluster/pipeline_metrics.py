@@ -9,15 +9,16 @@ from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from icdc_api.status.conditions import ConditionType
+from icdc_api.job.answers import DIFFERENCE_KINDS
+from icdc_api.status.conditions import ConditionStatus, ConditionType
 from icdc_api.status.pipeline_status import Phase, PipelineStatus
 from icdc_operator.cluster.queue import PipelineKey
 from icdc_operator.core import lag, run_log
+from icdc_operator.core.asked import verification
+from icdc_operator.core.asked.verification import ComparisonResult
 from icdc_operator.core.limits.usage import Usage
 from icdc_operator.core.observed import RunSeen
 
-# No others: each is one series for each pipeline, and alerts and dashboard need these alone.
-_SHOWN_CONDITIONS = (ConditionType.READY, ConditionType.STALLED, ConditionType.SUSPENDED)
 _OF_PIPELINE = ("namespace", "name")
 _KINDS = ("spec", "status", "report")
 
@@ -33,6 +34,7 @@ class PipelineMetrics:
         self.registry = CollectorRegistry()
         self._now = now
         self._phases: dict[PipelineKey, Phase] = {}
+        self._statuses: dict[tuple[PipelineKey, ConditionType], ConditionStatus] = {}
         self._behind_since: dict[PipelineKey, datetime] = {}
         self._add_pipeline_metrics()
 
@@ -56,9 +58,11 @@ class PipelineMetrics:
         )
         self.conditions = self._create_gauge(
             "icdc_pipeline_condition",
-            "1 if the condition of the pipeline is True, else 0.",
+            "1 for the status that the condition has: True, False or Unknown. The other two have "
+            "no series.",
             *_OF_PIPELINE,
             "type",
+            "status",
         )
         self.pipelines = self._create_gauge("icdc_pipelines", "Pipelines by phase.", "phase")
         self.head_reads = self._create_counter(
@@ -77,6 +81,7 @@ class PipelineMetrics:
             *_OF_PIPELINE,
         )
         self._add_limit_metrics()
+        self._add_comparison_metrics()
 
     def _add_limit_metrics(self) -> None:
         self.state_bytes = self._create_gauge(
@@ -107,6 +112,22 @@ class PipelineMetrics:
             "Tables whose applied snapshot is retained by a tag; each has two tags at most.",
             *_OF_PIPELINE,
         )
+
+    def _add_comparison_metrics(self) -> None:
+        self.compared_tables = self._create_gauge(
+            "icdc_compared_tables",
+            "Tables by the result of their last comparison with the index: Equal, Repaired, "
+            "Different or NotVerified. Tables that were never compared are left out.",
+            *_OF_PIPELINE,
+            "result",
+        )
+        self.differences = self._create_gauge(
+            "icdc_differing_documents",
+            "Documents that differed in the last comparisons of all tables, before anything was "
+            "repaired: missing, extra or different. Absent if no table was compared.",
+            *_OF_PIPELINE,
+            "kind",
+        )
         self.oldest_proof = self._create_gauge(
             "icdc_oldest_proof_timestamp_seconds",
             "Time of the last comparison with its index of the table whose last comparison is "
@@ -132,8 +153,8 @@ class PipelineMetrics:
         _set(self.failures, key, status.consecutive_failures)
         waited = [t.last_batch.limited_millis or 0 for t in status.tables if t.last_batch]
         _set(self.limited, key, max(waited) / 1000 if any(waited) else None)
-        for kind in _SHOWN_CONDITIONS:
-            self.conditions.labels(*key, kind.value).set(status.holds(kind))
+        self._show_conditions(key, status)
+        self._show_comparisons(key, status)
         self._count_phase(key, status.phase)
 
     def forget(self, key: PipelineKey) -> None:
@@ -147,8 +168,8 @@ class PipelineMetrics:
         for kind in _KINDS:
             for gauge in (self.state_bytes, self.state_limit):
                 gauge.remove(*key, kind)
-        for kind in _SHOWN_CONDITIONS:
-            self.conditions.remove(*key, kind.value)
+        self._show_conditions(key, PipelineStatus())
+        self._show_comparisons(key, PipelineStatus())
         self._count_phase(key, None)
 
     def show_sessions(self, key: PipelineKey, run: RunSeen | None) -> None:
@@ -194,6 +215,29 @@ class PipelineMetrics:
     def _compute_lag(self, key: PipelineKey) -> float:
         since = self._behind_since.get(key)
         return 0.0 if since is None else max(0.0, (self._now() - since).total_seconds())
+
+    def _show_conditions(self, key: PipelineKey, status: PipelineStatus) -> None:
+        """Set one series for each condition: three would be three times as many to store."""
+        now = {condition.type: condition.status for condition in status.conditions}
+        for kind in ConditionType:
+            before, after = self._statuses.pop((key, kind), None), now.get(kind)
+            if before is not None and before != after:
+                self.conditions.remove(*key, kind.value, before.value)
+            if after is not None:
+                self._statuses[key, kind] = after
+                self.conditions.labels(*key, kind.value, after.value).set(1)
+
+    def _show_comparisons(self, key: PipelineKey, status: PipelineStatus) -> None:
+        results = verification.group_by_result(status.tables)
+        compared = any(results.values())
+        for result in ComparisonResult:
+            # With zeros: a table that differs no more must not leave a gap in its place.
+            tables = len(results[result]) if compared else None
+            _set(self.compared_tables, key, tables, result.value)
+        for kind in DIFFERENCE_KINDS:
+            found = [getattr(table.verification, kind, None) for table in status.tables]
+            documents = sum(count or 0 for count in found) if compared else None
+            _set(self.differences, key, documents, kind)
 
     def _count_phase(self, key: PipelineKey, phase: Phase | None) -> None:
         # By differences: a count over all pipelines at each status would grow with their number.

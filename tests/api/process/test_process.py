@@ -98,7 +98,7 @@ def test_probes_and_metrics_tell_how_it_does(cluster: SteppedCluster, start: Sta
         lambda: operator.read_metric('icdc_pipelines{phase="Suspended"}') == 1, "it is seen"
     )
     ready = f'icdc_pipeline_condition{{name="shop",namespace="{cluster.pipelines.namespace}"'
-    assert operator.read_metric(f'{ready},type="Ready"}}') == 1
+    assert operator.read_metric(f'{ready},status="True",type="Ready"}}') == 1
     assert operator.read_metric("icdc_leader") == 1
     watched = 'icdc_watch_events_total{kind="icebergcdcpipelines"}'
     operator.wait_until(lambda: operator.read_metric(watched) >= 1, "the watch has told of it")

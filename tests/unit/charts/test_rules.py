@@ -14,7 +14,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from icdc_api import errors
-from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.pipeline_status import PipelineStatus, TableReason
 from icdc_api.status.runs import Failure, RunState
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey
@@ -26,6 +26,7 @@ from icdc_testing.operator.deciding.pipelines import (
     make_caught_up,
     make_observed,
     make_spec,
+    make_stalled,
     run_record,
 )
 
@@ -35,6 +36,8 @@ HOUR = timedelta(hours=1)
 SHOP = PipelineKey("team", "shop")
 TEMPLATE = (OPERATOR / "templates" / "alerts.yaml").read_text(encoding="utf-8")
 VALUES = yaml.safe_load((OPERATOR / "values.yaml").read_text(encoding="utf-8"))
+
+GAP = make_stalled(TableReason.GAP)
 
 Vector = Mapping[PipelineKey, float]
 _COMPARISONS: dict[str, Callable[[float, float], bool]] = {">": operator.gt, "==": operator.eq}
@@ -107,12 +110,10 @@ def make_status(behind: timedelta | None, *, dead_letters: int = 0, **more: Any)
         finished_at=NOW,
         failure=Failure.of(errors.SourceUnavailable("no answer")),
     )
+    waits: dict[str, Any] = {"last_run": failed, "next_attempt_time": NOW + timedelta(days=1)}
     return PipelineStatus(
         observed_generation=1,
-        tables=(make_caught_up(**fields),),
-        last_run=failed,
-        next_attempt_time=NOW + timedelta(days=1),
-        **more,
+        **(waits | {"tables": (make_caught_up(**fields),)} | more),
     )
 
 
@@ -136,6 +137,8 @@ def test_the_alert_of_the_lag_fires_while_a_pipeline_waits(
 @pytest.mark.parametrize(
     ("alert", "status", "fires"),
     [
+        ("IcebergCDCPipelineStalled", make_status(None), False),
+        ("IcebergCDCPipelineStalled", make_status(None, tables=(GAP,)), True),
         ("IcebergCDCPipelineFailing", make_status(None, consecutive_failures=3), False),
         ("IcebergCDCPipelineFailing", make_status(None, consecutive_failures=4), True),
         ("IcebergCDCDeadLetters", make_status(None, dead_letters=8000), False),

@@ -61,7 +61,7 @@ def test_every_alert_has_a_row_without_anything_of_helm() -> None:
         (
             "IcebergCDCPipelineLags",
             "icdc_lag_seconds > 3600 unless on (namespace, name) "
-            'icdc_pipeline_condition{type="Suspended"} == 1',
+            'icdc_pipeline_condition{type="Suspended",status="True"} == 1',
             "15m",
         ),
         ("IcebergCDCPipelineFailing", "icdc_consecutive_failures > 3", ""),

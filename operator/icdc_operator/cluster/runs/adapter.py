@@ -108,7 +108,7 @@ class ClusterAdapter:
             problem=problem,
             status_room=resource.measure_status_room(pipeline),
             runs=self._build_runs((namespace, name), status.current_run, attempts),
-            operator_version=_find_version(),
+            operator_version=find_version(),
             denied=unseen or self._memory.find_denial((namespace, name), self._now()),
             blind=unseen is not None,
             # A finalizer holds a deleted pipeline: no new run starts meanwhile.
@@ -249,7 +249,8 @@ class ClusterAdapter:
 
 
 @functools.cache
-def _find_version() -> str | None:
+def find_version() -> str | None:
+    """Return the version of the operator; None where it is not installed."""
     try:
         return importlib.metadata.version(naming.MANAGED_BY)
     except importlib.metadata.PackageNotFoundError:

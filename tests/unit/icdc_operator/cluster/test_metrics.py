@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 
 from icdc_api.errors import OutOfMemory
-from icdc_api.status.pipeline_status import LastBatch, PipelineStatus
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import LastBatch, PipelineStatus, Verification
 from icdc_api.status.runs import Failure, RunState
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey, WorkQueue
@@ -53,8 +54,59 @@ def test_a_pipeline_shows_where_it_stands(metrics: Metrics) -> None:
     assert get_value(metrics, "icdc_snapshots_behind", **OF_SHOP) == 0
     assert get_value(metrics, "icdc_consecutive_failures", **OF_SHOP) == 2
     assert get_value(metrics, "icdc_last_success_timestamp_seconds", **OF_SHOP) == NOW.timestamp()
-    assert get_value(metrics, "icdc_pipeline_condition", type="Ready", **OF_SHOP) == 1
+    ready = OF_SHOP | {"type": "Ready", "status": "True"}
+    assert get_value(metrics, "icdc_pipeline_condition", **ready) == 1
     assert get_value(metrics, "icdc_pipelines", phase="Suspended") == 1
+
+
+def list_conditions(metrics: Metrics) -> dict[str, str]:
+    """Return the status of each condition that is shown, each by one series."""
+    (family,) = [one for one in metrics.registry.collect() if one.name == "icdc_pipeline_condition"]
+    statuses = {sample.labels["type"]: sample.labels["status"] for sample in family.samples}
+    assert len(statuses) == len(family.samples)
+    assert {sample.value for sample in family.samples} <= {1.0}
+    return statuses
+
+
+def test_every_condition_has_one_series_with_its_status(metrics: Metrics) -> None:
+    for spec in (make_spec(suspend=True), make_spec(), make_spec(suspend=True)):
+        observed = make_observed(spec, PipelineStatus(observed_generation=1))
+        after = decide(observed, NOW).status
+        metrics.show(SHOP, after)
+        assert list_conditions(metrics) == {
+            condition.type.value: condition.status.value for condition in after.conditions
+        }
+    assert set(list_conditions(metrics)) == set(ConditionType)
+    assert set(list_conditions(metrics).values()) == {"True", "False", "Unknown"}
+
+
+def test_results_of_comparisons_are_counted_over_all_tables(metrics: Metrics) -> None:
+    found = [
+        None,
+        Verification(at=NOW, equal=True, missing=0, extra=0, different=0),
+        Verification(at=NOW, equal=False, missing=2, extra=1, different=0, repaired=3),
+        Verification(at=NOW, equal=False, missing=4, extra=0, different=5),
+        Verification(at=NOW, reason="SourceUnavailable"),
+    ]
+    tables = [make_caught_up(f"s.t{n}", verification=one) for n, one in enumerate(found)]
+    metrics.show(SHOP, make_status(tables=tables))
+    for result in ("Equal", "Repaired", "Different", "NotVerified"):
+        assert get_value(metrics, "icdc_compared_tables", result=result, **OF_SHOP) == 1
+    for kind, documents in (("missing", 6), ("extra", 1), ("different", 5)):
+        assert get_value(metrics, "icdc_differing_documents", kind=kind, **OF_SHOP) == documents
+    metrics.show(SHOP, make_status(tables=tables[:2]))
+    assert get_value(metrics, "icdc_compared_tables", result="Different", **OF_SHOP) == 0
+    metrics.show(SHOP, make_status(tables=tables[:1]))
+    assert b"icdc_compared_tables{" not in metrics.render()
+    assert b"icdc_differing_documents{" not in metrics.render()
+
+
+def test_the_process_shows_its_version_and_what_it_takes(metrics: Metrics) -> None:
+    metrics.show_process("1.2.3")
+    assert get_value(metrics, "icdc_build_info", version="1.2.3") == 1
+    for name in ("process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"):
+        assert (get_value(metrics, name) or 0) > 0
+    assert b"python_gc_collections_total" in metrics.render()
 
 
 def test_the_lag_grows_between_two_reconciles_until_the_index_is_caught_up() -> None:
