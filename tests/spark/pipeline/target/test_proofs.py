@@ -149,6 +149,35 @@ def test_a_document_beside_the_right_one_on_another_shard_is_found_by_a_sample(
     assert (status.reason, list_aliased(clean_indices, ALIAS)) == (None, [THIRD])
 
 
+@pytest.mark.parametrize("proof", ["Sample", "All"])
+def test_files_that_are_gone_before_they_are_compared_are_no_difference(
+    pipeline: Harness,
+    proxy: FaultProxy,
+    clean_indices: str,
+    spark: SparkSession,
+    lake: Lake,
+    table: str,
+    proof: str,
+) -> None:
+    """Of a snapshot without a tag that expires meanwhile; it is told apart from another writer."""
+
+    def expire(url: str, index: str) -> None:
+        lake.sql(f"insert overwrite lake.{table} values (1, 'z'), (4, '{LONG}')")
+        spent = "older_than => timestamp '2100-01-01 00:00:00', retain_last => 1"
+        lake.sql(f"call lake.system.expire_snapshots(table => '{table}', {spent})")
+
+    prove(pipeline, proof)
+    pipeline.resource["spec"]["changelog"]["pinSnapshots"] = "Never"
+    status = run_disturbed(pipeline, proxy, clean_indices, expire, [FIRST])
+    assert status.reason == "DataFileMissing"
+    assert list_aliased(clean_indices, ALIAS) == []
+    # Nobody has to act: what is there now is exported when the table is tried again.
+    proxy.clear()
+    pipeline.sync()
+    assert list_aliased(clean_indices, ALIAS) == [SECOND]
+    assert_exported(spark, clean_indices, table)
+
+
 def test_by_the_number_of_documents_alone_such_a_document_is_not_found(
     pipeline: Harness, proxy: FaultProxy, clean_indices: str
 ) -> None:
