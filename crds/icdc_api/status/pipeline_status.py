@@ -175,7 +175,7 @@ class TableStatus(ApiModel):
     reason: TableReason | None = None
     """Why the table does not advance; absent when it does."""
     message: Message | None = None
-    """Why it does not advance and what to do next."""
+    """Why it does not advance and what to do next; while it is exported anew, why."""
     alias_restored_at: Timestamp | None = None
     """When the last run restored the alias, which somebody else had moved or removed; absent when
     it did not have to."""

@@ -10,6 +10,9 @@ from pydantic import Field
 
 from icdc_api.base import ApiModel, Clipped, Count, Flag, SnapshotId, Timestamp
 
+GAP_CAUSE = "gap: "
+"""How the message of a table begins that is exported anew because changes are lost."""
+
 MAX_SAMPLES = 20  # of one table: document ids, from which a person finds the cause
 
 

@@ -41,8 +41,22 @@ _TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         NOT_NEEDED,
         (),
     ),
+    "ResyncRequested": (
+        "spec.resync.nonce was raised, and a run is planned for it. The message has the mode and "
+        "the tables that count for this request.",
+        NOT_NEEDED,
+        (),
+    ),
+    "Gap": (
+        "The changes since the applied snapshot are lost, and the table is exported again: the "
+        "snapshot expired, or the table or the index was replaced. Where changelog.onGap is Stop, "
+        "the event is TableStalled instead.",
+        _AUTHOR,
+        (f"{cures.STATUS}  # how far the export is",),
+    ),
     "Reexporting": (
-        "A table is exported to a new index. Readers see the previous index until it is complete.",
+        "A table is exported to a new index; the message says why. Readers see the previous index "
+        "until it is complete.",
         NOT_NEEDED,
         (),
     ),

@@ -9,6 +9,8 @@ Whether Kubernetes or a terminal shows them is not known here.
     no current run          shop-c7-2 Planned            RunPlanned
     orders Streaming        orders Stalled (Gap)         TableStalled (warning)
     orders Stalled          orders Exporting             TableResumed, Reexporting
+    orders Streaming        orders Exporting ("gap: …")  Gap (warning), Reexporting
+    resync nonce 4          resync nonce 5               ResyncRequested
     500 tables Streaming    500 tables Stalled           TableStalled (warning) of 500 tables
 """
 
@@ -20,6 +22,7 @@ from icdc_api.base import MAX_TABLES, drop_name, format_count, shorten
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
 from icdc_api.status.runs import RunState, RunStatus
+from icdc_api.status.table_parts import GAP_CAUSE
 from icdc_operator.core.asked import verification
 from icdc_operator.core.asked.verification import ComparisonResult
 from icdc_operator.core.conditions import deleting
@@ -60,6 +63,7 @@ def derive_events(before: PipelineStatus, after: PipelineStatus) -> list[Event]:
     # In the order of causes: the spec explains what tables and runs do, an end comes before a plan.
     return [
         *_list_spec_events(before, after),
+        *_list_request_events(before, after),
         *_list_tables_events(before, after),
         *_list_ended_run_events(before, after),
         *_list_comparison_events(before, after),
@@ -85,6 +89,18 @@ def _list_spec_events(before: PipelineStatus, after: PipelineStatus) -> Iterator
         yield Event("Suspended", "the pipeline is suspended; progress is retained")
     if was and not now:
         yield Event("Resumed", "the pipeline is resumed from where it stopped")
+
+
+def _list_request_events(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
+    """Yield an event where `spec.resync.nonce` was raised, once a run is planned for it."""
+    was, now = before.observed_triggers, after.observed_triggers
+    # Without a status before nobody knows whether the nonce is new.
+    if was is None or now is None or now.resync is None or now.resync_nonce <= was.resync_nonce:
+        return
+    request, names = now.resync, now.resync.tables
+    which = list_some(names, total=len(names)) if names else "all tables"
+    text = f"spec.resync.nonce {request.nonce} asks for {request.mode.value} of {which}"
+    yield Event("ResyncRequested", text)
 
 
 def _list_ended_run_events(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
@@ -210,8 +226,7 @@ def _list_table_events(old: TableStatus | None, new: TableStatus) -> Iterator[Ev
     if new.state == TableState.EXPORTING and begins:
         # With an applied snapshot there is an older index, which readers see meanwhile.
         if old is not None and old.applied_snapshot_id is not None:
-            text = f"until it is complete, readers of {new.index} see the previous index"
-            yield Event("Reexporting", f"{new.name} is exported to a new index; {text}")
+            yield from _list_reexport_events(new)
         else:
             text = f"readers find it as {new.index} once it is complete"
             yield Event("ExportStarted", f"{new.name} is exported to a new index; {text}")
@@ -222,6 +237,19 @@ def _list_table_events(old: TableStatus | None, new: TableStatus) -> Iterator[Ev
         rows = "all rows" if export is None else format_count(export.rows, "row")
         yield Event("ExportCompleted", f"{new.name}: the index {new.index} has {rows}")
     yield from _list_index_events(old, new)
+
+
+def _list_reexport_events(table: TableStatus) -> Iterator[Event]:
+    """Yield why a table that has an index is exported to another one."""
+    # The driver of an earlier version reports no cause.
+    cause = table.message or ""
+    if cause.startswith(GAP_CAUSE):
+        lost = cause.removeprefix(GAP_CAUSE)
+        text = f"{table.name}: {lost}, so the changes since the applied snapshot are unknown"
+        yield Event("Gap", text, warning=True)
+    because = f" ({cause})" if cause else ""
+    text = f"until it is complete, readers of {table.index} see the previous index"
+    yield Event("Reexporting", f"{table.name} is exported to a new index{because}; {text}")
 
 
 def _list_index_events(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:

@@ -35,6 +35,7 @@ from icdc_api.errors import (
     SourceUnavailable,
     TargetInvalid,
 )
+from icdc_api.status.table_parts import GAP_CAUSE
 from icdc_spark.protocol.policies import Policies
 from icdc_spark.protocol.state_document import Intent, IntentKind, IntentPhase, StateDocument
 from icdc_spark.protocol.state_parts import MAX_MISCOUNTS
@@ -240,7 +241,7 @@ def _find_loss(inputs: StepInputs, policies: Policies) -> str | None:
 
 def _handle_gap(inputs: StepInputs, policies: Policies, lost: str) -> Step:
     if policies.reexport_on_gap or _is_resync_asked(inputs, policies):
-        return Step(kind=StepKind.EXPORT, to_id=inputs.head, reason=f"gap: {lost}")
+        return Step(kind=StepKind.EXPORT, to_id=inputs.head, reason=f"{GAP_CAUSE}{lost}")
     raise Gap(
         f"Table {inputs.table}: {lost}, so the changes since the last applied snapshot "
         "are unknown. "
@@ -270,8 +271,7 @@ def _replay(inputs: StepInputs, intent: Intent, policies: Policies) -> Step:
             intent=intent,
             reason="a batch was under way",
         )
-    anew = _find_reason_to_abandon(inputs, intent)
-    if anew:
+    if anew := _find_reason_to_abandon(inputs, intent):
         # Nothing of this export is visible to readers yet: it is begun anew, not a gap.
         return Step(kind=StepKind.EXPORT, to_id=inputs.head, reason=anew)
     return Step(

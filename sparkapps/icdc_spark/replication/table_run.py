@@ -16,6 +16,7 @@ The next step begins at 2 with the document that 7 left, unless 7 failed: then a
 neither the other tables nor how the run was started.
 """
 
+import logging
 from dataclasses import replace
 
 from icdc_api.errors import Fenced, TargetUnavailable
@@ -31,6 +32,8 @@ from icdc_spark.replication.applied import format_instant
 from icdc_spark.replication.checks import alias_check, index_check, node_check
 from icdc_spark.replication.checks.table_observation import TableObservation, TableObserver
 from icdc_spark.replication.context import TableContext
+
+LOG = logging.getLogger(__name__)
 
 
 class TableRun:
@@ -195,9 +198,15 @@ class TableRun:
         None where the index shows that the document is an older copy: it is then read again.
         """
         context, session = self.context, self.observer.session
-        if _is_export(observation.step):
+        step = observation.step
+        if _is_export(step):
+            begins = export.only_begins(step)
+            again = step.kind is StepKind.EXPORT and stored.document.applied is not None
+            if again:
+                LOG.info("%s is exported to a new index: %s", context.table.name, step.reason)
             context.reporter.mark_working(
-                TableState.PENDING if export.only_begins(observation.step) else TableState.EXPORTING
+                TableState.PENDING if begins else TableState.EXPORTING,
+                step.reason if again else None,
             )
             work = export.ExportWork(
                 context=context,
@@ -206,7 +215,7 @@ class TableRun:
                 documents=documents,
                 served=observation.index,
             )
-            return export.run(work, stored, observation.step)
+            return export.run(work, stored, step)
         context.reporter.mark_working(TableState.STREAMING)
         batch = changelog.Batch(
             context=context,
@@ -216,7 +225,7 @@ class TableRun:
             compatibility=observation.compatibility,
         )
         try:
-            return changelog.run(batch, stored, observation.step)
+            return changelog.run(batch, stored, step)
         except Fenced as error:
             index_check.withdraw(context, error)
             return None

@@ -184,9 +184,9 @@ class TableReporter:
         """Change fields of the table's entry, by their Python names."""
         self._reporter.update(self._name, changes)
 
-    def mark_working(self, state: TableState) -> None:
+    def mark_working(self, state: TableState, message: str | None = None) -> None:
         """Report that the table advances; an earlier failure is over."""
-        self.set(state=state, reason=None, message=None)
+        self.set(state=state, reason=None, message=message)
 
     def fail(self, error: IcdcError) -> None:
         """Report that the table does not advance: stalled if a person must act, else waiting."""

@@ -14,7 +14,8 @@ from icdc_api.status.pipeline_status import (
     TableStatus,
     Verification,
 )
-from icdc_api.status.runs import Failure, RunState
+from icdc_api.status.runs import Failure, ResyncMode, RunState
+from icdc_api.status.triggers import ObservedResync, ObservedTriggers
 from icdc_operator.core.events import Event, derive_events
 from icdc_operator.core.progress import apply_report
 from icdc_testing.operator.deciding.pipelines import NOW, make_caught_up, run_record
@@ -179,3 +180,58 @@ def test_an_event_says_what_happened_to_which_run_or_table(
 ) -> None:
     was, now = (PipelineStatus().model_copy(update=fields) for fields in (before, after))
     assert [event.message for event in derive_events(was, now)] == messages
+
+
+GAP_EVENT = Event(
+    "Gap",
+    "shop.orders: snapshot 7 has expired, so the changes since the applied snapshot are unknown",
+    warning=True,
+)
+
+
+@pytest.mark.parametrize(
+    ("cause", "because", "others"),
+    [
+        ("gap: snapshot 7 has expired", " (gap: snapshot 7 has expired)", [GAP_EVENT]),
+        ("a re-export was requested", " (a re-export was requested)", []),
+        pytest.param(None, "", [], id="an image of an earlier version"),
+    ],
+)
+def test_an_export_of_a_table_that_has_an_index_says_why(
+    cause: str | None, because: str, others: list[Event]
+) -> None:
+    was, now = (
+        PipelineStatus(tables=(make_caught_up(state=state, message=message),))
+        for state, message in ((TableState.STREAMING, None), (TableState.EXPORTING, cause))
+    )
+    text = "until it is complete, readers of shop.orders see the previous index"
+    exported = f"shop.orders is exported to a new index{because}; {text}"
+    assert derive_events(was, now) == [*others, Event("Reexporting", exported)]
+    assert derive_events(now, now) == []
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "message"),
+    [
+        (4, 5, "spec.resync.nonce 5 asks for Verify of shop.a; shop.b"),
+        (5, 5, None),
+        pytest.param(None, 5, None, id="the status was lost"),
+    ],
+)
+def test_a_request_is_an_event_once_a_run_is_planned_for_it(
+    was: int | None, now: int, message: str | None
+) -> None:
+    before, after = (
+        PipelineStatus(
+            observed_triggers=nonce
+            and ObservedTriggers(
+                resync_nonce=nonce,
+                resync=ObservedResync(
+                    nonce=nonce, mode=ResyncMode.VERIFY, tables=("shop.a", "shop.b")
+                ),
+            )
+        )
+        for nonce in (was, now)
+    )
+    expected = [] if message is None else [Event("ResyncRequested", message)]
+    assert derive_events(before, after) == expected
