@@ -43,7 +43,8 @@ class Oracle:
         """Why an export may begin, and since when."""
         self._begun = 0.0
         self.is_rolled_back = False
-        """Whether readers are on an earlier index, and dead letters partly of the one they left."""
+        """Whether dead letters are partly of an index that readers left for an earlier one, or that
+        was given up before they saw it."""
         self.moved_by_hand: dict[str, float] = {}
         """When other hands moved the alias to an index, by its name."""
 
@@ -112,6 +113,9 @@ class Oracle:
             finished = applied is not None and applied["ordinal"] == old["ordinal"]
             if not finished and old["kind"] != "Export":
                 self._partial.setdefault(old["indexUuid"], set()).add(old["to"])
+            elif not finished and new is None:
+                # Readers stay where they are, and rows have dead letters of the export.
+                self.is_rolled_back = True
         self._note_export(before, after)
         if before and after and before["indexUuid"] != after["indexUuid"]:
             self.is_rolled_back = old is None or old["indexUuid"] != after["indexUuid"]
