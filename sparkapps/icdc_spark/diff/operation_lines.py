@@ -21,9 +21,7 @@ from icdc_spark.diff.rows import EXPECT, ID, ROUTING
 from icdc_spark.diff.shaping import build_columns, evaluate_expressions
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.expect import Expect
-from icdc_spark.documents.ids import build_routing
 from icdc_spark.documents.serialise import (
-    Address,
     build_delete_line,
     build_index_line,
     build_refused_line,
@@ -77,19 +75,16 @@ def serialise_operations(
     """Serialise rows in the shape of `select_cells` with `expect`; deletes need only ids."""
     columns = build_columns(operations.sparkSession, spec)
     operations = evaluate_expressions(operations, columns)
-    is_delete = F.col(EXPECT) == Expect.DELETED
-    address = _build_address(F.col(ID), spec)
-    line = F.when(is_delete, build_delete_line(address, version=version))
-    expect = F.col(EXPECT)
-    if columns.expressions:
-        failed = columns.expressions.failed
-        refused = build_refused_line(address, columns.expressions.raw, failed, version=version)
-        line = line.when(failed.isNotNull(), refused)
-        expect = F.when(failed.isNotNull(), Expect.REFUSED).otherwise(expect).alias(EXPECT)
-    line = line.otherwise(build_index_line(address, columns.source, version=version))
+    is_delete = columns.expect == Expect.DELETED
+    line = F.when(is_delete, build_delete_line(columns.address, version=version))
+    expect = columns.expect
+    if made := columns.expressions:
+        line = line.when(made.is_refused, build_refused_line(made.refused, version=version))
+        expect = F.when(made.is_refused, Expect.REFUSED).otherwise(expect)
+    line = line.otherwise(build_index_line(columns.address, columns.source, version=version))
     # A delete has no document in which a number could be lost; its cells may come from a join.
     lost = F.when(is_delete, F.lit(0)).otherwise(columns.non_finite)
-    lines = operations.select(line.alias("line"), expect, lost.alias("non_finite"))
+    lines = operations.select(line.alias("line"), expect.alias(EXPECT), lost.alias("non_finite"))
     # Counted on the way to the sink: counts need no pass over the lines of their own.
     written = Observation()
     counted = lines.observe(
@@ -106,13 +101,6 @@ def serialise_removals(strays: DataFrame, *, version: int) -> DataFrame:
     address = [F.col(ID).alias("_id"), F.col(ROUTING)]
     line = build_delete_line(address, version=version)
     return add_expect(strays.select(line.alias("line")), Expect.DELETED)
-
-
-def _build_address(identifier: Column, spec: DocumentSpec) -> Address:
-    address = [identifier.alias("_id")]
-    if spec.routing:
-        address.append(build_routing(identifier, spec).alias("routing"))
-    return address
 
 
 def add_expect(rows: DataFrame, expect: Expect | Column) -> DataFrame:

@@ -21,32 +21,38 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
 
 from icdc_spark.diff.rows import EXPECT, ID, name_cell
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.expect import Expect
 from icdc_spark.documents.fields import DocumentField, Expression
-from icdc_spark.documents.ids import quote_name
-from icdc_spark.documents.serialise import count_non_finite, serialise_document
-from icdc_spark.iceberg.table.expressions import VALUE, evaluate
-
-_VALUES = "values"
-"""The column with the values of all expressions."""
+from icdc_spark.documents.ids import build_routing, quote_name
+from icdc_spark.documents.serialise import (
+    Address,
+    count_non_finite,
+    finish_refused_line,
+    serialise_document,
+)
+from icdc_spark.iceberg.table.expressions import build_struct, evaluate
+from icdc_spark.iceberg.table.interpreted import interpret
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExpressionColumns:
-    """The columns that evaluate the expressions of fields."""
+    """The columns that evaluate the expressions of fields, and tell where one fails."""
 
     named: tuple[Column, ...]
-    """Over the shape of `select_cells` with `expect`: the cells under the names of the table."""
-    evaluated: tuple[Column, ...]
-    """Over `named`: the cells under their own names again, and a struct with the values of all
-    expressions."""
-    raw: Column
-    """Over `evaluated`: the columns that fields are made of as JSON text, for a refused row."""
-    failed: Column
-    """Over `evaluated`: the first field whose expression fails on the row; null if none does."""
+    """Over the shape of `select_cells` with `expect`: the same, the cells under the names that the
+    table has for them, since expressions name columns as the table does."""
+    values: Column
+    """Over `named`: a struct with the values of all expressions; null for deletes, and where one
+    fails."""
+    is_refused: Column
+    """Over both: whether an expression fails on the row."""
+    refused: Column
+    """Over `named`, of a refused row: its lines, as `build_refused_line` takes them, with the first
+    field whose expression fails, and the columns that fields are made of."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,10 +61,14 @@ class DocumentColumns:
 
     expressions: ExpressionColumns | None
     """Of the fields that expressions make; None where there are none."""
+    address: Address
+    """Over the result of `evaluate_expressions`, as all others: id and routing."""
+    expect: Column
+    """Which document each operation is expected to find."""
     source: Column
-    """Over rows in the shape of `evaluate_expressions`: the document as JSON text."""
+    """The document as JSON text."""
     non_finite: Column
-    """Over the same: the count of NaN and infinities in the document, which become null."""
+    """The count of NaN and infinities in the document, which become null."""
 
 
 _BUILT: WeakKeyDictionary[Any, dict[Any, DocumentColumns]] = WeakKeyDictionary()
@@ -70,110 +80,134 @@ _MOST_BUILT = 1_000
 def build_columns(session: SparkSession, spec: DocumentSpec) -> DocumentColumns:
     """Return the columns that make the documents; the same ones for every batch of a table."""
     built = _BUILT.setdefault(session.sparkContext._gateway, {})
-    key = (spec.columns, spec.fields)
+    key = (spec.columns, spec.fields, spec.identifiers, spec.routing)
     columns = built.get(key)
     if columns is None:
         # Tables of one run share it, and any of their threads may clear it.
         if len(built) >= _MOST_BUILT:
             built.clear()
-        source, non_finite = build_document(spec)
-        columns = built[key] = DocumentColumns(
-            expressions=_build_expressions(session, spec) if spec.expressions else None,
-            source=source,
-            non_finite=non_finite,
-        )
+        columns = built[key] = _build_columns(session, spec)
     return columns
 
 
 def evaluate_expressions(operations: DataFrame, columns: DocumentColumns) -> DataFrame:
-    """Return rows in the shape of `select_cells` with `expect`, and a column of a struct.
-
-    The struct has a field for each expression, as `evaluate` gives it. It is null for deletes,
-    which may have no cells: their expressions are not evaluated.
-    """
-    if columns.expressions is None:
+    """Return rows in the shape of `select_cells` with `expect` as `DocumentColumns` reads them."""
+    made = columns.expressions
+    if made is None:
         return operations
-    return operations.select(*columns.expressions.named).select(*columns.expressions.evaluated)
+    return operations.select(*made.named).select("*", made.values)
 
 
 def build_document(spec: DocumentSpec) -> tuple[Column, Column]:
     """Return `source` and `non_finite` of `DocumentColumns`."""
+    names = _name_columns(spec)
     numbers = {made: number for number, (made, _) in enumerate(spec.expressions)}
-    columns = {column.id: name_cell(number) for number, column in enumerate(spec.columns)}
-    cells = [(made.entry, _read_field(made, columns, numbers)) for made in spec.fields]
+    cells = [(made.entry, _read_field(made, names, numbers)) for made in spec.fields]
     return serialise_document(cells), count_non_finite(cells)
 
 
-def _build_expressions(session: SparkSession, spec: DocumentSpec) -> ExpressionColumns:
-    names = [column.name for column in spec.columns]
-    own_id, own_expect = _choose_free_names(names)
-    cells = {name_cell(number): name for number, name in enumerate(names)}
-    # An expression names columns as the table does: cells have these names while it is evaluated.
-    named = (
-        F.col(ID).alias(own_id),
-        F.col(EXPECT).alias(own_expect),
-        *(F.col(cell).alias(name) for cell, name in cells.items()),
+@dataclass(frozen=True, kw_only=True)
+class _Names:
+    """The names of the columns that `evaluate_expressions` returns."""
+
+    id: str
+    expect: str
+    values: str
+    cells: dict[int, str]
+    """By the ids of the columns that fields are made of."""
+
+
+def _name_columns(spec: DocumentSpec) -> _Names:
+    if not spec.expressions:
+        cells = {column.id: name_cell(number) for number, column in enumerate(spec.columns)}
+        return _Names(id=ID, expect=EXPECT, values="", cells=cells)
+    # An expression names columns as the table does, so cells have those names. Ours are longer than
+    # every one of them, and so equal to none, however Spark compares upper and lower case.
+    length = max((len(column.name) for column in spec.columns), default=0) + 1
+    return _Names(
+        id="i" * length,
+        expect="e" * length,
+        values="v" * length,
+        cells={column.id: quote_name(column.name) for column in spec.columns},
     )
+
+
+def _build_columns(session: SparkSession, spec: DocumentSpec) -> DocumentColumns:
+    names = _name_columns(spec)
+    source, non_finite = build_document(spec)
+    return DocumentColumns(
+        expressions=_build_expressions(session, spec, names) if spec.expressions else None,
+        address=_build_address(names, spec),
+        expect=F.col(names.expect),
+        source=source,
+        non_finite=non_finite,
+    )
+
+
+def _build_expressions(
+    session: SparkSession, spec: DocumentSpec, names: _Names
+) -> ExpressionColumns:
     # What two expressions share Spark evaluates once, before both, where no failure is caught; but
     # not what is in a branch. The second condition, true of all ids, is one that it cannot fold:
-    # of an export it would see that every row is written, and take the branch away. One branch for
-    # all of them: Spark takes longer to analyse one for each.
-    is_written = (F.col(own_expect) != Expect.DELETED) & (F.length(own_id) >= 0)
-    values = F.struct(
-        *(
-            evaluate(session, expression.text).alias(_name_value(number))
-            for number, (_, expression) in enumerate(spec.expressions)
-        )
-    )
-    evaluated = (
-        F.col(own_id).alias(ID),
-        F.col(own_expect).alias(EXPECT),
-        *(F.col(quote_name(name)).alias(cell) for cell, name in cells.items()),
-        F.when(is_written, values).alias(_VALUES),
-    )
+    # of an export it would see that every row is written, and take the branch away.
+    is_written = (F.col(names.expect) != Expect.DELETED) & (F.length(names.id) >= 0)
+    texts = [expression.text for _, expression in spec.expressions]
+    # Failures of all are caught at once: which one it was is worked out for rows that are refused.
+    values = evaluate(session, {_name_value(number): text for number, text in enumerate(texts)})
     return ExpressionColumns(
-        named=named,
-        evaluated=evaluated,
-        raw=_build_raw_document(spec),
-        failed=_name_failed_field(spec),
-    )
-
-
-def _build_raw_document(spec: DocumentSpec) -> Column:
-    return serialise_document(
-        [(column, F.col(name_cell(number))) for number, column in enumerate(spec.columns)]
-    )
-
-
-def _name_failed_field(spec: DocumentSpec) -> Column:
-    values = F.col(_VALUES)
-    first = F.coalesce(
-        F.lit(None).cast("string"),
-        *(
-            F.when(values.getField(_name_value(number)).isNull(), F.lit(made.entry.name))
-            for number, (made, _) in enumerate(spec.expressions)
+        named=(
+            F.col(ID).alias(names.id),
+            F.col(EXPECT).alias(names.expect),
+            *(F.col(name_cell(at)).alias(made.name) for at, made in enumerate(spec.columns)),
         ),
+        values=F.when(is_written, values).alias(names.values),
+        is_refused=(F.col(names.expect) != Expect.DELETED) & F.col(names.values).isNull(),
+        refused=_explain_refusal(session, spec, names),
     )
-    return F.when(values.isNotNull(), first)
 
 
-def _read_field(
-    made: DocumentField, columns: dict[int, str], numbers: dict[DocumentField, int]
-) -> Column:
+def _build_address(names: _Names, spec: DocumentSpec) -> Address:
+    identifier = F.col(names.id)
+    address = [identifier.alias("_id")]
+    if spec.routing:
+        address.append(build_routing(identifier, spec).alias("routing"))
+    return address
+
+
+def _explain_refusal(session: SparkSession, spec: DocumentSpec, names: _Names) -> Column:
+    raw = [(column, F.col(names.cells[column.id])) for column in spec.columns]
+    made = finish_refused_line(
+        _build_address(names, spec), serialise_document(raw), _find_failed_field(session, spec)
+    )
+    cells = build_struct(spec.columns)
+    rows = session.createDataFrame(
+        [], T.StructType([T.StructField(names.id, T.StringType()), *cells])
+    )
+    # Few rows are refused, and what explains it would be two thirds of the code for all rows.
+    return interpret(rows, made, [F.col(names.id), *(cell for _, cell in raw)])
+
+
+def _find_failed_field(session: SparkSession, spec: DocumentSpec) -> Column:
+    """Return the name of the first field that fails, of a row on which one does."""
+    *earlier, (last, _) = spec.expressions
+    return F.coalesce(
+        *(
+            F.when(evaluate(session, {"value": expression.text}).isNull(), F.lit(made.entry.name))
+            for made, expression in earlier
+        ),
+        # If it is no other, it is this one: no row is refused without a name.
+        F.lit(last.entry.name),
+    )
+
+
+def _read_field(made: DocumentField, names: _Names, numbers: dict[DocumentField, int]) -> Column:
     if isinstance(made.source, Expression):
-        return F.col(_VALUES).getField(_name_value(numbers[made])).getField(VALUE)
+        return F.col(names.values).getField(_name_value(numbers[made]))
     top, *inner = made.source
-    cell = F.col(columns[top.id])
+    cell = F.col(names.cells[top.id])
     for entry in inner:
         cell = cell.getField(entry.name)
     return cell
-
-
-def _choose_free_names(taken: list[str]) -> tuple[str, str]:
-    """Return names for id and `expect` that no column has, in any case."""
-    # Longer than every name, and so equal to none, however Spark compares upper and lower case.
-    length = max((len(name) for name in taken), default=0) + 1
-    return "i" * length, "e" * length
 
 
 def _name_value(number: int) -> str:

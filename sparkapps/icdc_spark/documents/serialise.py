@@ -64,10 +64,19 @@ def build_index_line(address: Address, source: Column, *, version: int) -> Colum
     return line.cast("binary")
 
 
-def build_refused_line(address: Address, source: Column, failed: Column, *, version: int) -> Column:
-    """Return the lines of a row that is not sent, with the name of its `failed` field."""
-    action = _build_action("index", [*address, failed.alias("failed")], version)
-    return F.concat(action, F.lit("\n"), source, F.lit("\n")).cast("binary")
+def build_refused_line(rest: Column, *, version: int) -> Column:
+    """Return the lines of a row that is not sent, with the name of the field that failed.
+
+    `rest`: what `finish_refused_line` returns for the row.
+    """
+    return F.concat(_begin_action("index", version), rest).cast("binary")
+
+
+def finish_refused_line(address: Address, source: Column, failed: Column) -> Column:
+    """Return what the lines of a refused row are but for their version, which each batch has."""
+    return F.concat(
+        _finish_action([*address, failed.alias("failed")]), F.lit("\n"), source, F.lit("\n")
+    )
 
 
 def build_delete_line(address: Address, *, version: int) -> Column:
@@ -143,12 +152,19 @@ def _build_object(parts: Sequence[tuple[str, Column]]) -> Column:
     return F.when(has_value, F.struct(*(value.alias(name) for name, value in parts)))
 
 
-def _build_action(kind: str, named: Sequence[Column], version: int) -> Column:
+def _build_action(kind: str, address: Address, version: int) -> Column:
+    return F.concat(_begin_action(kind, version), _finish_action(address))
+
+
+def _begin_action(kind: str, version: int) -> Column:
     # The version as text: as a number it would be part of the code that Spark generates for a plan,
     # and each batch would compile its own.
-    fixed = f'{{"{kind}":{{"version":{version},"version_type":"external",'
-    # `to_json` escapes the id; its opening brace is cut off, and the fixed part has one.
-    return F.concat(F.lit(fixed), F.substr(F.to_json(F.struct(*named)), F.lit(2)), F.lit("}"))
+    return F.lit(f'{{"{kind}":{{"version":{version},"version_type":"external",')
+
+
+def _finish_action(named: Sequence[Column]) -> Column:
+    # `to_json` escapes the id; its opening brace is cut off, as the action has begun with one.
+    return F.concat(F.substr(F.to_json(F.struct(*named)), F.lit(2)), F.lit("}"))
 
 
 def _to_canonical_map(cell: Column, key: Field, value: Field) -> Column:

@@ -10,8 +10,10 @@ document would change without a commit.
     prize * n           refused: no such column; Spark names the nearest
 
 An expression may fail on a row, as 1 / n does where n is 0. `evaluate` gives null there, and a
-struct everywhere else: a plain null is a value, and so differs from a failure.
+struct of the values everywhere else: a plain null is a value, and so differs from a failure.
 """
+
+from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -25,9 +27,6 @@ from icdc_spark.documents.schema import Field, ListOf, MapOf, Primitive, Schema,
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.jvm.row_conditions import find_dependency, find_reader, list_classes
 from icdc_spark.iceberg.jvm.source_errors import translate_analysis_errors
-
-VALUE = "value"
-"""The field of the struct of `evaluate` that has the value."""
 
 _SHOWN = 300
 """Characters of an expression in a message."""
@@ -82,7 +81,7 @@ def build_analyser(session: SparkSession, table: str) -> Analyse:
         with translate_analysis_errors(table, FieldInvalid, shown):
             if _has_star(bridge, text):
                 raise FieldInvalid(f"{shown} has a star, and not one value: name the columns")
-            rows = session.createDataFrame([], _build_struct(schema.fields))
+            rows = session.createDataFrame([], build_struct(schema.fields))
             # As a condition: there Spark refuses aggregates, windows and generators by itself.
             condition = rows.where(F.expr(text).isNotNull())
             problem = find_dependency(bridge, rows, condition, text)
@@ -91,19 +90,19 @@ def build_analyser(session: SparkSession, table: str) -> Analyse:
                     f"{shown} {problem}. A document may change only when its row changes: let the "
                     "writer of the table set a column, and use that"
                 )
-            (made,) = rows.select(F.expr(text).alias(VALUE)).schema.fields
+            (made,) = rows.select(F.expr(text)).schema.fields
             return Analysis(_convert(made.dataType), _list_references(condition))
 
     return analyse
 
 
-def evaluate(session: SparkSession, text: str) -> Column:
-    """Return a struct with the value of an expression in VALUE; null where the expression fails."""
+def evaluate(session: SparkSession, values: Mapping[str, str]) -> Column:
+    """Return a struct with the values of expressions under their names; null where one fails."""
     bridge = Bridge(session)
     utils = bridge.get_statics(_EXPRESSION_UTILS)
-    value = F.struct(F.expr(text).alias(VALUE))
+    made = F.struct(*(F.expr(text).alias(name) for name, text in values.items()))
     # What `try_cast` and its like are made of; Spark has no function that tries anything.
-    tried = bridge.create_object(_TRY, utils.expression(value._jc))
+    tried = bridge.create_object(_TRY, utils.expression(made._jc))
     return ClassicColumn(utils.column(tried))
 
 
@@ -125,7 +124,8 @@ def _list_references(condition: DataFrame) -> frozenset[str]:
     )
 
 
-def _build_struct(fields: tuple[Field, ...]) -> T.StructType:
+def build_struct(fields: tuple[Field, ...]) -> T.StructType:
+    """Return what Spark has for the columns of a table, as readers show them."""
     return T.StructType([T.StructField(entry.name, _build_type(entry.type)) for entry in fields])
 
 
@@ -136,7 +136,7 @@ def _build_type(kind: Type) -> T.DataType:
         case Primitive(name):
             return _SPARK_TYPES.get(name, T.StringType())
         case Struct(fields):
-            return _build_struct(fields)
+            return build_struct(fields)
         case ListOf(element):
             return T.ArrayType(_build_type(element.type))
         case MapOf(key, value):

@@ -24,6 +24,7 @@ from icdc_testing.lake.document_examples import VALUES as EXAMPLES
 from icdc_testing.lake.document_examples import build_schema
 from icdc_testing.lake.lake import Lake, Op
 from icdc_testing.lake.typed_values import VALUES
+from icdc_testing.tables.fields import derive, parse_fields
 from icdc_testing.target.node_calls import call
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("whole_stage_codegen")]
@@ -48,6 +49,15 @@ def test_every_type_has_the_text_of_the_table_by_export_and_by_changelog(lake: L
         assert changed.ops == [Op("u", "1", exported.ops[0].doc)]
         assert changed.counts.non_finite == 8
     assert [op.doc for op in lake.diff(name, None).ops] == [op.doc for op in exported.ops]
+
+
+def test_a_refused_row_of_every_type_is_shown_as_its_document_would_be(lake: Lake) -> None:
+    columns = ", ".join(f"`c{at}` {kind}" for at, (kind, _, _) in enumerate(VALUES))
+    name = lake.create(f"id int, {columns}", version=3)
+    lake.sql(f"insert into lake.{name} select 1, {', '.join(sql for _, sql, _ in VALUES)}")
+    ((document,), _) = lake.export(name)[0]
+    failing = parse_fields("*", derive("wrong", "1 / (id - 1)"))
+    assert lake.export(name, fields=failing)[0].ops == [Op("r", "1", document.doc)]
 
 
 def test_the_operator_sees_the_head_of_a_table_with_every_type_of_spark(lake: Lake) -> None:
