@@ -1,69 +1,16 @@
-"""Format the operator's log: JSON for machines, or text for a terminal.
+"""Set up the operator's log, whose lines are those of `icdc_api.job.log_lines`."""
 
-`label_lines` binds pipeline, run and table to every line that is logged within its block, by any
-module, so that no message has to repeat them. Log lines hold no row content because no message
-does.
-
-    with label_lines(pipeline="team/shop"):
-        log.warning("no answer")    {…, "message": "no answer", "pipeline": "team/shop"}
-"""
-
-import contextvars
-import json
 import logging
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import TextIO
 
-FORMATS = ("json", "text")
+from icdc_api.job.log_lines import FORMATS, JsonFormatter, TextFormatter, label_lines
+
+__all__ = ["FORMATS", "LEVELS", "label_lines", "set_up"]
+
 LEVELS = ("debug", "info", "warning", "error")
 
 _NOISY = ("kopf", "aiohttp", "asyncio", "kubernetes", "urllib3", "pyiceberg", "sqlalchemy")
-
-_FIELDS = ("pipeline", "run", "table")
-# A context variable and not a global: workers are tasks of one thread, and each has its own.
-_labels: contextvars.ContextVar[dict[str, str]] = contextvars.ContextVar("icdc-log-labels")
-
-
-@contextmanager
-def label_lines(**fields: str) -> Iterator[None]:
-    """Add pipeline, run or table to the lines that are logged in this block."""
-    token = _labels.set({**_labels.get({}), **fields})
-    try:
-        yield
-    finally:
-        _labels.reset(token)
-
-
-class JsonFormatter(logging.Formatter):
-    """One JSON object per line: time (RFC 3339), level, logger, message, pipeline, run, table."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        moment = datetime.fromtimestamp(record.created, UTC)
-        line = {
-            "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-            **_merge_fields(record),
-        }
-        if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
-
-
-class TextFormatter(logging.Formatter):
-    """One line of text for people, with the same fields."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        fields = "".join(f" {name}={value}" for name, value in _merge_fields(record).items())
-        moment = datetime.fromtimestamp(record.created, UTC)
-        line = f"{moment:%H:%M:%S} {record.levelname.lower():7} {record.getMessage()}{fields}"
-        if record.exc_info:
-            line = f"{line}\n{self.formatException(record.exc_info)}"
-        return line
 
 
 def set_up(log_format: str, level: str, stream: TextIO | None = None) -> None:
@@ -74,9 +21,3 @@ def set_up(log_format: str, level: str, stream: TextIO | None = None) -> None:
     # They log each request and each cycle: noise below a warning, and secrets at debug.
     for noisy in _NOISY:
         logging.getLogger(noisy).setLevel(logging.WARNING)
-
-
-def _merge_fields(record: logging.LogRecord) -> dict[str, str]:
-    """Return pipeline, run and table of a line: by `label_lines`, or from `extra`, which wins."""
-    given = {name: str(record.__dict__[name]) for name in _FIELDS if name in record.__dict__}
-    return {**_labels.get({}), **given}

@@ -82,6 +82,7 @@ def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None =
             image_pull_policy=given.image_pull_policy,
             image_pull_secrets=tuple(given.image_pull_secret),
             trusted_namespaces=tuple(given.trusted_namespace),
+            log_format=given.log_format,
         ),
         metrics_port=given.metrics_port,
         health_port=given.health_port,
@@ -135,7 +136,8 @@ def build_parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     _add_limits(flags)
     flags.add_switch("read-catalog-secrets", "read the Secrets of catalogs, to see new snapshots")
     _add_heads(flags)
-    flags.add_value("log-format", "json or text", _build_choice(logs.FORMATS), Options.log_format)
+    text = "json or text; of the operator and of the drivers of runs"
+    flags.add_value("log-format", text, _build_choice(logs.FORMATS), Options.log_format)
     flags.add_value(
         "log-level", "debug, info, warning or error", _build_choice(logs.LEVELS), "info"
     )

@@ -34,6 +34,9 @@ class InstallSettings:
     """Namespaces whose pipelines may set Spark properties that take effect with the permissions of
     spark-operator; "*" for all. Default: none."""
 
+    log_format: str | None = None
+    """Format of the drivers' logs, json or text; None leaves it to the image."""
+
     def trusts(self, namespace: str) -> bool:
         """Return whether pipelines of `namespace` may set such properties."""
         return not {namespace, "*"}.isdisjoint(self.trusted_namespaces)

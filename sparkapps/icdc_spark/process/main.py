@@ -21,6 +21,7 @@ from types import FrameType
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import IcdcError
+from icdc_api.job.log_lines import FORMAT_VARIABLE, JsonFormatter
 from icdc_api.job.run_files import QUESTION_VARIABLE, RunRequest
 from icdc_api.spec.secrets import pick_authority, read_secret
 from icdc_spark.iceberg.jvm import session
@@ -57,6 +58,16 @@ def end_with_stdin() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, name="parent-watch", daemon=True).start()
+
+
+def build_formatter(request: RunRequest | None = None) -> logging.Formatter:
+    """Return the format of the log: JSON where the operator says so, else text for a terminal."""
+    if os.environ.get(FORMAT_VARIABLE) != "json":
+        return logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    if request is None:
+        return JsonFormatter()
+    # The operator's lines name the run without its epoch, which the id ends with.
+    return JsonFormatter(pipeline=request.owner, run=request.run_id.partition(".")[0])
 
 
 def run(request: RunRequest) -> None:
@@ -107,11 +118,13 @@ def _end(spark: SparkSession) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the request in the file that the first argument names."""
-    logging.basicConfig(
-        level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    # Without the request's fields first: it may be the request that cannot be read.
+    handler.setFormatter(build_formatter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     (path,) = sys.argv[1:] if arguments is None else arguments
     request = RunRequest.read(Path(path))
+    handler.setFormatter(build_formatter(request))
     if request.end_with_stdin:
         end_with_stdin()
     try:

@@ -42,6 +42,7 @@ from icdc_api.errors import (
     Unauthorized,
 )
 from icdc_api.job.answers import TableEntry
+from icdc_api.job.log_lines import label_lines
 from icdc_api.job.run_files import RunQuestion
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.process import table_modes
@@ -137,7 +138,8 @@ class TableFollower:
         Raise the failure that ends the run, or this table's part in it.
         """
         try:
-            self._follow()
+            with label_lines(table=self._context.table.name):
+                self._follow()
         finally:
             self._end_attempt()
             self._context.close()

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from icdc_api import authorities
+from icdc_api.job.log_lines import FORMAT_VARIABLE
 from icdc_api.job.run_files import QUESTION_VARIABLE
 from icdc_operator.manifests import metadata
 from icdc_operator.manifests.launch import Launch
@@ -40,10 +41,13 @@ METRICS_PATH = "/metrics/executors/prometheus/"
 UI_PORT_DEFAULT = "4040"
 
 
-def _build_question_env(launch: Launch) -> list[dict[str, Any]]:
-    if not launch.takes_questions:
-        return []
-    return [{"name": QUESTION_VARIABLE, "value": pod_paths.QUESTION_FILE}]
+def _build_run_env(launch: Launch) -> list[dict[str, Any]]:
+    """Return the variables by which the driver knows where to look, and how to log."""
+    values = {
+        QUESTION_VARIABLE: pod_paths.QUESTION_FILE if launch.takes_questions else None,
+        FORMAT_VARIABLE: launch.settings.log_format,
+    }
+    return [{"name": name, "value": value} for name, value in values.items() if value is not None]
 
 
 def _build_authorities_env(launch: Launch) -> list[dict[str, Any]]:
@@ -65,7 +69,7 @@ def build_driver_template(launch: Launch) -> dict[str, Any]:
             {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
             for name, path in DRIVER_ENV.items()
         ]
-        + _build_question_env(launch),
+        + _build_run_env(launch),
         # The outcome of the run. If the driver ends before it could write one, such as where
         # Python is missing, the kubelet puts the end of its log there instead.
         "terminationMessagePath": pod_paths.TERMINATION_MESSAGE_FILE,

@@ -80,6 +80,7 @@ def test_every_flag_is_also_a_variable() -> None:
     assert given.runs.image_pull_secrets == ("x", "y")
     assert given.runs.trusted_namespaces == ("retail", "*")
     assert (given.log_format, given.log_level) == ("text", "debug")
+    assert given.runs.log_format == "text"
 
 
 def test_a_switch_that_a_variable_turned_on_can_be_turned_off() -> None:

@@ -196,6 +196,16 @@ def _build_image_fields(launch: Launch) -> dict[str, Any]:
     return {key: value for key, value in spec.items() if key.startswith("image")}
 
 
+@pytest.mark.parametrize("log_format", [None, "json", "text"])
+def test_the_log_of_the_driver_has_the_format_of_the_operators(
+    launch: Make, log_format: str | None
+) -> None:
+    settings = InstallSettings("default:1", log_format=log_format)
+    (container,) = build_driver_template(launch(settings=settings))["spec"]["containers"]
+    values = {variable["name"]: variable.get("value") for variable in container["env"]}
+    assert values.get("ICDC_LOG_FORMAT") == log_format
+
+
 @pytest.mark.parametrize("kind", [RunKind.PLAN, RunKind.DEAD_LETTERS])
 def test_a_run_that_reads_no_rows_has_no_executor_to_begin_with(
     kind: RunKind, launch: Callable[..., Launch]
