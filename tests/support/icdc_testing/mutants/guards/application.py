@@ -246,4 +246,36 @@ LISTED = (
             "::test_a_window_is_planned_with_the_manifests_that_may_have_a_delete_for_it",
         ),
     ),
+    Guard(
+        kind=GuardKind.COUNTS,
+        name="primaries are asked",
+        prevents="A replica that copies segments late hides documents from counts and from verify.",
+        edits=(
+            Edit(
+                "sparkapps/icdc_spark/opensearch/client/connection.py",
+                'PRIMARIES = "_primary"',
+                'PRIMARIES = "_replica_first"',
+            ),
+        ),
+        tests=(
+            "tests/spark/nodes/test_segment_replication.py"
+            "::test_documents_that_replicas_do_not_show_yet_are_found",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.IDENTITY,
+        name="an index that nobody remembers keeps its number",
+        prevents="A late write for a deleted index goes into the next one, which has its name.",
+        edits=(
+            Edit(
+                f"{_ROOM}/export_swap.py",
+                "return context.request.epoch // 1000",
+                "return state.last_number",
+            ),
+        ),
+        tests=(
+            f"{_TESTS}/target/test_lost_state.py"
+            "::test_an_index_that_nobody_remembers_gives_its_number_to_no_other",
+        ),
+    ),
 )
