@@ -93,6 +93,24 @@ def test_a_vector_stays_in_its_document_as_the_table_has_it(site: SecureSite) ->
     assert index["settings"]["index.knn.derived_source.enabled"] == "false"  # type: ignore[index]
 
 
+def test_a_vector_stays_in_its_document_where_a_template_has_switched_the_plugin_on(
+    site: SecureSite,
+) -> None:
+    table = site.lake.create("id int, vector array<float>")
+    site.lake.sql(f"insert into lake.{table} values (1, array(1f, 2f))")
+    vector = {"type": "knn_vector", "dimension": 2, "method": {"name": "hnsw", "engine": "lucene"}}
+    set_table(site, table, mapping={"vector": vector})
+    del site.harness.resource["spec"]["sink"]["opensearch"]["indexSettings"]["knn"]
+    template = {"index_patterns": ["orders-*"], "template": {"settings": {"index.knn": True}}}
+    assert site.node.call("PUT", "/_index_template/vectors", template).status == 200
+    try:
+        site.run_ok()
+    finally:
+        site.node.call("DELETE", "/_index_template/vectors")
+    (index,) = site.node.call("GET", "/orders/_settings?flat_settings=true").json.values()
+    assert index["settings"]["index.knn.derived_source.enabled"] == "false"  # type: ignore[index]
+
+
 def test_every_recipe_with_a_search_is_found_by_it(site: SecureSite) -> None:
     assert PAGE.count("```json search") == len(RECIPES) == 5
     create, insert = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)

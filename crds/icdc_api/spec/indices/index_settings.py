@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+VECTORS_DERIVED = "index.knn.derived_source.enabled"
+"""Whether vectors are made of the index, see `keep_vectors`."""
 GC_DELETES = "1h"
 """Retention of the versions of deleted documents: the second guard against stale writes."""
 
@@ -75,8 +77,13 @@ def keep_vectors(settings: Mapping[str, Any]) -> dict[str, Any]:
     By default OpenSearch 3 stores no vectors in `_source`: it makes them of the index, where they
     are rounded, and with some engines normalised. They would differ from their rows.
     """
-    uses_vectors = str(settings.get("index.knn")).lower() == "true"
-    return {**({"index.knn.derived_source.enabled": False} if uses_vectors else {}), **settings}
+    # Not unless it is used, where OpenSearch refuses the other setting.
+    return {**({VECTORS_DERIVED: False} if uses_vectors(settings) else {}), **settings}
+
+
+def uses_vectors(settings: Mapping[str, Any]) -> bool:
+    """Return whether the plugin k-NN is used, by the flat `settings`."""
+    return str(settings.get("index.knn")).lower() == "true"
 
 
 def find_harmful(settings: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

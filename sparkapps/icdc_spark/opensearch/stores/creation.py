@@ -9,7 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from icdc_api.errors import TargetInvalid
-from icdc_api.spec.indices.index_settings import GC_DELETES, find_harmful
+from icdc_api.spec.indices.index_settings import (
+    GC_DELETES,
+    VECTORS_DERIVED,
+    find_harmful,
+    uses_vectors,
+)
 from icdc_spark.opensearch.client.acknowledgements import require_acknowledged
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.target_errors import repeat_passing
@@ -62,6 +67,11 @@ def create_index(
     require_acknowledged(made, f"index {name!r}")
     # Read back: index templates that match the name are merged in without a word.
     created = read_index(client, name)
+    if alias is not None and uses_vectors(created.settings) and VECTORS_DERIVED not in settings:
+        # Switched on by a template. It cannot be set later, nor where they are not used.
+        client.indices.delete(index=name, params={"ignore": 404})
+        more = {**body["settings"], VECTORS_DERIVED: False}
+        return create_index(client, name, {**body, "settings": more}, alias=alias)
     try:
         check_index(created, body["mappings"], alias=alias)
     except TargetInvalid:
