@@ -79,7 +79,7 @@ class Changelog(ApiModel):
     """What is compared with the table before readers get the index of an export. Count: the number
     of documents. Sample: also about 1000 documents, of up to four chunks. All: also every document,
     which reads table and index once more. If they differ, readers stay where they are, and the
-    export is repeated once; then the table stalls. Default Count."""
+    export is repeated once; then the table stalls. Default Sample."""
     pin_snapshots: PinSnapshots = PinSnapshots.AUTO
     """A tag `icdc-<index>-<key>` prevents the applied snapshot from being expired; the tag itself
     expires 30 days after the last run that could renew it. Auto: set the tag if the catalog allows
@@ -88,4 +88,4 @@ class Changelog(ApiModel):
     @property
     def switch_proof(self) -> SwitchProof:
         """What is compared before readers get a new index."""
-        return self.prove_before_switch or SwitchProof.COUNT
+        return self.prove_before_switch or SwitchProof.SAMPLE
