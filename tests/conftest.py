@@ -7,6 +7,7 @@ a share.
 
 import os
 import random
+import signal
 import threading
 import time
 from collections import Counter, defaultdict
@@ -29,6 +30,15 @@ def _command(pid: int) -> str:
     except OSError:
         return "(gone)"
     return raw.replace(b"\0", b" ").decode(errors="replace")[:200] or "(ended, not waited for)"
+
+
+def pytest_configure() -> None:
+    """Let the programs that tests start be interrupted, also where the run is in the background.
+
+    There a shell lets it ignore SIGINT, children inherit that, and a test would wait for their end.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
