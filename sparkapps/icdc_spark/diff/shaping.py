@@ -52,12 +52,13 @@ class ExpressionColumns:
     """Over both: whether an expression fails on the row."""
     refused: Column
     """Over `named`, of a refused row: its lines, as `build_refused_line` takes them, with the first
-    field whose expression fails, and the columns that fields are made of."""
+    field whose expression fails, and the columns that fields are made of. Resolved already, for
+    every session of the application."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentColumns:
-    """The columns that make documents of cells. None of them is resolved: they fit each batch."""
+    """The columns that make documents of cells. They name what they read, and so fit each batch."""
 
     expressions: ExpressionColumns | None
     """Of the fields that expressions make; None where there are none."""
@@ -179,6 +180,9 @@ def _explain_refusal(session: SparkSession, spec: DocumentSpec, names: _Names) -
     made = finish_refused_line(
         _build_address(names, spec), serialise_document(raw), _find_failed_field(session, spec)
     )
+    # In a branch as above: an operand that an expression needs twice would get a column of its own,
+    # which is evaluated before, and which the row does not have.
+    made = F.when(F.length(names.id) >= 0, made)
     cells = build_struct(spec.columns)
     rows = session.createDataFrame(
         [], T.StructType([T.StructField(names.id, T.StringType()), *cells])

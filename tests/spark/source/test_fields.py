@@ -80,9 +80,34 @@ def test_a_row_on_which_an_expression_fails_is_refused_and_others_are_not(
     assert batch.ops == [
         Op("c", "1", '{"id":1,"ratio":3,"more":{"next":4},"near":true}'),
         Op("c", "3", '{"id":3}'),
-        Op("r", "2", '{"id":2,"price":"6.00","n":0}'),
+        Op("r", "2", '{"id":2,"price":"6.00","n":0}', failed="ratio"),
     ]
     assert batch.counts.lines == 3
+
+
+# Spark evaluates an operand once, before all else, where an expression needs it twice.
+TWICE = derive("near", "(price / nullif(n, 7)) between 1 and 2")
+TWICE_INSIDE = derive("tags", "transform(tags, t -> nullif(trim(t), ''))")
+NEVER_FAILS = derive("more", "n + 1")
+
+
+@pytest.mark.usefixtures("whole_stage_codegen")
+@pytest.mark.parametrize(
+    ("fields", "failed"),
+    [
+        ((TWICE, NEVER_FAILS), "near"),
+        ((NEVER_FAILS, TWICE), "near"),
+        ((TWICE_INSIDE, TWICE, NEVER_FAILS), "near"),
+        ((TWICE_INSIDE, NEVER_FAILS, derive("total", "price / n")), "total"),
+        ((NEVER_FAILS, derive("total", "price / n"), TWICE), "total"),
+        ((TWICE,), "near"),
+    ],
+)
+def test_the_first_field_that_fails_is_named(
+    lake: Lake, table: str, fields: tuple[dict[str, Any], ...], failed: str
+) -> None:
+    (batch,) = lake.export(table, fields=parse_fields(*fields))
+    assert {op.id: op.failed for op in batch.ops} == {"1": None, "2": failed, "3": None}
 
 
 @pytest.mark.parametrize("mode", [COPY_ON_WRITE, MERGE_ON_READ])

@@ -56,8 +56,10 @@ def test_a_refused_row_of_every_type_is_shown_as_its_document_would_be(lake: Lak
     name = lake.create(f"id int, {columns}", version=3)
     lake.sql(f"insert into lake.{name} select 1, {', '.join(sql for _, sql, _ in VALUES)}")
     ((document,), _) = lake.export(name)[0]
-    failing = parse_fields("*", derive("wrong", "1 / (id - 1)"))
-    assert lake.export(name, fields=failing)[0].ops == [Op("r", "1", document.doc)]
+    # The second is evaluated only to tell that it is not the one.
+    failing = parse_fields("*", derive("right", "id + 1"), derive("wrong", "1 / (id - 1)"))
+    refused = Op("r", "1", document.doc, failed="wrong")
+    assert lake.export(name, fields=failing)[0].ops == [refused]
 
 
 def test_the_operator_sees_the_head_of_a_table_with_every_type_of_spark(lake: Lake) -> None:

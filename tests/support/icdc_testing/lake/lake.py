@@ -33,12 +33,14 @@ MERGE_ON_READ = "merge-on-read"
 
 
 class Op(NamedTuple):
-    """One bulk operation, parsed; `doc` is the text of the document, None for a delete."""
+    """One bulk operation, parsed; `doc` is the text of the document, None for a delete; `failed`
+    the field for which a row is refused."""
 
     expect: str
     id: str
     doc: str | None
     routing: str | None = None
+    failed: str | None = None
 
 
 class BatchOperations(NamedTuple):
@@ -217,7 +219,8 @@ def _parse_op(line: bytes, expect: str) -> Op:
     assert ("failed" in details) == (expect == "r")
     assert (details["version"], details["version_type"]) == (VERSION, "external")
     assert len(source) == (0 if verb == "delete" else 1)
-    return Op(expect, details["_id"], source[0] if source else None, details.get("routing"))
+    document = source[0] if source else None
+    return Op(expect, details["_id"], document, details.get("routing"), details.get("failed"))
 
 
 def apply_batch(index: dict[str, str], batch: BatchOperations) -> dict[str, str]:
