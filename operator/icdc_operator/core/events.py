@@ -241,8 +241,8 @@ def _list_table_events(old: TableStatus | None, new: TableStatus) -> Iterator[Ev
 
 def _list_reexport_events(table: TableStatus) -> Iterator[Event]:
     """Yield why a table that has an index is exported to another one."""
-    # The driver of an earlier version reports no cause.
-    cause = table.message or ""
+    # The driver of an earlier version reports no cause; with a reason, the message is of a failure.
+    cause = table.message or "" if table.reason is None else ""
     if cause.startswith(GAP_CAUSE):
         lost = cause.removeprefix(GAP_CAUSE)
         text = f"{table.name}: {lost}, so the changes since the applied snapshot are unknown"

@@ -51,16 +51,20 @@ def follow(old: TableStatus, new: TableStatus, *, now: datetime) -> TableStatus:
     return new.model_copy(update={"behind_since": since})
 
 
-def refresh(old: TableStatus, new: TableStatus, *, now: datetime) -> TableStatus:
+def refresh(old: TableStatus | None, new: TableStatus, *, now: datetime) -> TableStatus:
     """Return `new` with the lag of this moment; with that of `old` while it is hardly another."""
+    if new.state == TableState.COMPLETE:
+        # A comparison that failed, and stalled it while it ran, reported that it is behind.
+        new = new.model_copy(update={"behind_since": None})
+        return new if new.snapshots_behind == 0 else new.model_copy(update={"lag_seconds": None})
     since = new.behind_since
-    if since is None and new.snapshots_behind and new.state != TableState.COMPLETE:
+    if since is None and new.snapshots_behind:
         # An operator of a version before `behindSince` wrote the status.
         since = _find_start(None, new, now)
     if since is None:
         return new
     lag = max(0, int((now - since).total_seconds()))
-    shown = old.lag_seconds if old.behind_since == since else None
+    shown = old.lag_seconds if old is not None and old.behind_since == since else None
     if shown is not None and 0 <= lag - shown < _compute_step(shown):
         lag = shown
     return new.model_copy(update={"behind_since": since, "lag_seconds": lag})

@@ -97,7 +97,12 @@ def refresh_lags(
 ) -> tuple[TableStatus, ...]:
     """Return the tables with their lag at `now`; `before` are those of the last status."""
     old = {table.name: table for table in before}
-    return tuple(lag.refresh(old.get(table.name, table), table, now=now) for table in tables)
+    tables = tuple(tables)
+    shown = tuple(lag.refresh(old.get(table.name, table), table, now=now) for table in tables)
+    if all(one.name in old and one.lag_seconds == old[one.name].lag_seconds for one in shown):
+        return shown
+    # All at once where one of them is due: else each table would have the status written for it.
+    return tuple(lag.refresh(None, table, now=now) for table in tables)
 
 
 def select_changed(

@@ -81,13 +81,13 @@ def select_duplicate_ids(
 
 
 @repeat_passing
-def are_hidden(client: Client, owner: Ownership, index: str) -> bool:
-    """Return whether an id has a document in `index` and a dead letter: a key of several rows.
+def are_hidden(client: Client, owner: Ownership, index: str, ordinal: int) -> bool:
+    """Return whether an id has a document in `index` and a dead letter of the batch that wrote it.
 
-    One row of it was accepted and another refused, so there are as many documents and dead letters
-    as rows: their number is no hint. `index` has been refreshed.
+    Then the key is in several rows, of which one was accepted and another refused. So there are as
+    many documents and dead letters as rows: their number is no hint. `index` has been refreshed.
     """
-    ids = sorted(dead_letters.list_ids(client, owner))
+    ids = sorted(dead_letters.list_ids(client, owner, ordinal))
     for start in range(0, len(ids), _PAGE):
         query = {"ids": {"values": ids[start : start + _PAGE]}}
         counted = client.count(index=index, body={"query": query})

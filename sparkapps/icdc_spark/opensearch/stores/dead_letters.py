@@ -114,12 +114,13 @@ def ensure_index(client: Client, owner: Ownership) -> None:
 
 
 @repeat_passing
-def list_ids(client: Client, owner: Ownership) -> frozenset[str]:
-    """Return the ids that have a dead letter now; bounded by the pipeline's deadLetters.maxRows."""
+def list_ids(client: Client, owner: Ownership, ordinal: int | None = None) -> frozenset[str]:
+    """Return the ids that have a dead letter now, of one batch or of all; at most maxRows."""
     if not _refresh_ours(client, owner):
         return frozenset()
     ids: set[str] = set()
-    query: dict[str, Any] = {"size": _PAGE, "_source": ["id"], "sort": ["id"]}
+    wanted = {"match_all": {}} if ordinal is None else {"term": {"ordinal": ordinal}}
+    query: dict[str, Any] = {"size": _PAGE, "_source": ["id"], "sort": ["id"], "query": wanted}
     while True:
         answer = client.search(index=naming.name_dead_letters_index(owner.alias), body=query)
         require_all_shards(answer, f"search for dead letters of {owner.alias!r}")
@@ -159,8 +160,7 @@ def list_newest(
 ) -> list[DeadLetterEntry]:
     """Return dead letters of the newest batches, at most `size` of them; of `ids` alone if given.
 
-    Without `documents` nothing in them holds values of rows but their ids. Raises AliasTaken where
-    the index of that name is not ours.
+    Without `documents` they hold no values of rows but ids. AliasTaken where the index is not ours.
     """
     name = naming.name_dead_letters_index(owner.alias)
     if not _refresh(client, owner.alias):

@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_api.base import format_count, shorten
-from icdc_api.errors import PassingError
+from icdc_api.errors import DataFileMissing, PassingError
 from icdc_api.job.answers import DIFFERENCE_KINDS
 from icdc_api.spec.changelog import SwitchProof
 from icdc_spark.diff.export_plan import ExportPlan
@@ -101,7 +101,8 @@ def count(new: NewIndex) -> tuple[DuplicateSummary, str | None]:
     duplicate_keys = NO_DUPLICATES
     # Only where something hints at them: it reads the keys of the whole snapshot.
     has_hint = intent.rows != documents + refused or (
-        refused and duplicates.are_hidden(context.client, context.ownership, intent.index)
+        refused
+        and duplicates.are_hidden(context.client, context.ownership, intent.index, intent.ordinal)
     )
     if has_hint and intent.to is not None:
         with new.open_reader() as reader:
@@ -123,13 +124,19 @@ def compare(new: NewIndex, *, has_duplicates: bool) -> str | None:
     Repeated by each run that finds the export complete and the alias not moved yet. Nothing can be
     hidden from it as from `verify`: with such a role no document is written.
     """
-    proof = new.context.spec.changelog.switch_proof
+    changelog = new.context.spec.changelog
+    proof = changelog.switch_proof
     if new.planned is None or not new.planned.count or proof is SwitchProof.COUNT:
         return None
-    with new.open_reader() as reader, translate_source_errors(reader.table_name):
-        comparison = _Comparison(new, reader, new.planned, has_duplicates)
-        is_whole = proof is SwitchProof.ALL
-        found = comparison.compare_all() if is_whole else comparison.compare_sample()
+    try:
+        found = _compare(new, new.planned, proof, has_duplicates)
+    except DataFileMissing as error:
+        if changelog.prove_before_switch is not None:
+            raise
+        # Nobody has asked for the sample. Where each export outlives its snapshot, readers would
+        # never get an index.
+        LOG.warning("%s: no sample was compared: %s", new.context.table.name, error)
+        return None
     if not found.differing:
         LOG.info(
             "%s: %s of %s compared with their documents, which are equal",
@@ -139,6 +146,14 @@ def compare(new: NewIndex, *, has_duplicates: bool) -> str | None:
         )
         return None
     return found.describe()
+
+
+def _compare(
+    new: NewIndex, planned: ExportPlan, proof: SwitchProof, has_duplicates: bool
+) -> "_Found":
+    with new.open_reader() as reader, translate_source_errors(reader.table_name):
+        comparison = _Comparison(new, reader, planned, has_duplicates)
+        return comparison.compare_all() if proof is SwitchProof.ALL else comparison.compare_sample()
 
 
 def choose_chunks(index_uuid: str, total: int) -> list[int]:

@@ -10,6 +10,7 @@ from icdc_api.job.run_files import RunReport
 from icdc_api.status.pipeline_status import (
     ExportProgress,
     PipelineStatus,
+    TableReason,
     TableState,
     TableStatus,
     Verification,
@@ -208,6 +209,16 @@ def test_an_export_of_a_table_that_has_an_index_says_why(
     exported = f"shop.orders is exported to a new index{because}; {text}"
     assert derive_events(was, now) == [*others, Event("Reexporting", exported)]
     assert derive_events(now, now) == []
+
+
+def test_a_failure_that_an_export_waits_out_is_not_why_the_table_is_exported() -> None:
+    throttled = {"reason": TableReason.THROTTLED, "message": "OpenSearch is busy"}
+    was, now = (
+        PipelineStatus(tables=(make_caught_up(state=state, **more),))
+        for state, more in ((TableState.STREAMING, {}), (TableState.EXPORTING, throttled))
+    )
+    (event,) = derive_events(was, now)
+    assert event.message.startswith("shop.orders is exported to a new index; until it is complete")
 
 
 @pytest.mark.parametrize(

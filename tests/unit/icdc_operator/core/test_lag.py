@@ -9,7 +9,7 @@ import pytest
 from icdc_api import errors
 from icdc_api.status.pipeline_status import PipelineStatus, TableReason, TableState, TableStatus
 from icdc_api.status.runs import Failure, RunState
-from icdc_operator.core import lag
+from icdc_operator.core import lag, progress
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Decision, Observed, RunPhase
 from icdc_testing.operator.deciding.pipelines import (
@@ -199,6 +199,22 @@ def test_a_lag_is_written_every_minute_at_first_and_then_by_the_tenth() -> None:
         world = replace(world, status=decision.status)
         moment += timedelta(seconds=decision.requeue_after)
     assert writes < 80
+
+
+def test_the_lags_of_many_tables_are_written_together() -> None:
+    tables = [make_late(timedelta(seconds=at), name=f"db.t{at}") for at in range(100)]
+    shown, writes = progress.refresh_lags([], tables, now=NOW), 0
+    for second in range(600):
+        later = progress.refresh_lags(shown, shown, now=NOW + timedelta(seconds=second))
+        writes += later != shown
+        shown = later
+    assert writes == 9
+
+
+def test_what_is_complete_has_no_lag_whatever_a_comparison_reported() -> None:
+    late = make_late(state=TableState.COMPLETE, lag_seconds=9)
+    (table,) = progress.refresh_lags([late], [late], now=NOW)
+    assert (table.behind_since, table.lag_seconds) == (None, None)
 
 
 def test_a_lag_of_seconds_is_exact_where_another_commit_is_the_oldest() -> None:
