@@ -44,9 +44,7 @@ def follow(old: TableStatus, new: TableStatus, *, now: datetime) -> TableStatus:
         # anew says nothing of the index that readers see meanwhile.
         new = _count_behind(old, new, head)
     if not new.snapshots_behind or new.state == TableState.COMPLETE:
-        # Complete: exported once, and meant to stay behind.
-        lag = 0 if new.snapshots_behind == 0 else None
-        return new.model_copy(update={"behind_since": None, "lag_seconds": lag})
+        return _clear(new)
     since = _find_start(old if same else None, new, now)
     return new.model_copy(update={"behind_since": since})
 
@@ -55,8 +53,7 @@ def refresh(old: TableStatus | None, new: TableStatus, *, now: datetime) -> Tabl
     """Return `new` with the lag of this moment; with that of `old` while it is hardly another."""
     if new.state == TableState.COMPLETE:
         # A comparison that failed, and stalled it while it ran, reported that it is behind.
-        new = new.model_copy(update={"behind_since": None})
-        return new if new.snapshots_behind == 0 else new.model_copy(update={"lag_seconds": None})
+        return _clear(new)
     since = new.behind_since
     if since is None and new.snapshots_behind:
         # An operator of a version before `behindSince` wrote the status.
@@ -83,6 +80,12 @@ def compute_refresh_seconds(tables: Iterable[TableStatus], *, now: datetime) -> 
 def find_behind_since(tables: Iterable[TableStatus]) -> datetime | None:
     """Return since when the table is behind that is furthest behind; None if none is."""
     return min((table.behind_since for table in tables if table.behind_since), default=None)
+
+
+def _clear(table: TableStatus) -> TableStatus:
+    """Return the table as one that is not behind, or is complete and meant to stay behind."""
+    lag = 0 if table.snapshots_behind == 0 else None
+    return table.model_copy(update={"behind_since": None, "lag_seconds": lag})
 
 
 def _compute_step(lag: int) -> float:

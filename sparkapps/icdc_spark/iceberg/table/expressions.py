@@ -27,11 +27,11 @@ from icdc_spark.documents.schema import Field, ListOf, MapOf, Primitive, Schema,
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.jvm.row_conditions import find_dependency, find_reader, list_classes
 from icdc_spark.iceberg.jvm.source_errors import translate_analysis_errors
+from icdc_spark.iceberg.table.interpreted import EXPRESSION_UTILS
 
 _SHOWN = 300
 """Characters of an expression in a message."""
 
-_EXPRESSION_UTILS = "org.apache.spark.sql.classic.ExpressionUtils"
 _TRY = "org.apache.spark.sql.catalyst.expressions.TryEval"
 
 _SPARK_TYPES: dict[str, T.DataType] = {
@@ -99,7 +99,7 @@ def build_analyser(session: SparkSession, table: str) -> Analyse:
 def evaluate(session: SparkSession, values: Mapping[str, str]) -> Column:
     """Return a struct with the values of expressions under their names; null where one fails."""
     bridge = Bridge(session)
-    utils = bridge.get_statics(_EXPRESSION_UTILS)
+    utils = bridge.get_statics(EXPRESSION_UTILS)
     made = F.struct(*(F.expr(text).alias(name) for name, text in values.items()))
     # What `try_cast` and its like are made of; Spark has no function that tries anything.
     tried = bridge.create_object(_TRY, utils.expression(made._jc))

@@ -21,7 +21,8 @@ from pyspark.sql.classic.column import Column as ClassicColumn
 from icdc_spark.iceberg.jvm.bridge import Bridge
 
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
-_EXPRESSION_UTILS = "org.apache.spark.sql.classic.ExpressionUtils"
+EXPRESSION_UTILS = "org.apache.spark.sql.classic.ExpressionUtils"
+"""What makes expressions of columns, and the reverse."""
 _OBJECT_TYPE = "org.apache.spark.sql.types.ObjectType"
 
 
@@ -31,7 +32,7 @@ def interpret(rows: DataFrame, made: Column, values: Sequence[Column]) -> Column
     values: what the columns of `rows` are, in their order and of their types.
     """
     bridge = Bridge(rows.sparkSession)
-    utils = bridge.get_statics(_EXPRESSION_UTILS)
+    utils = bridge.get_statics(EXPRESSION_UTILS)
     resolved = _resolve(bridge, rows, made)
     kind = bridge.create_object(_OBJECT_TYPE, bridge.load_class(f"{_EXPRESSIONS}Expression"))
     evaluator = bridge.create_object(f"{_EXPRESSIONS}Literal", resolved, kind)

@@ -223,10 +223,10 @@ def purge_written(client: Client, owner: Ownership, index: str) -> int:
 
     Called once readers see that index again, for which the rows of all others are still refused.
     """
-    ids, deleted = sorted(list_ids(client, owner)), 0
-    if ids:
-        indices.refresh_and_count(client, index)
-    _, page = read_limits(client, index)
+    if not (ids := sorted(list_ids(client, owner))):
+        return 0
+    indices.refresh_and_count(client, index)
+    (_, page), deleted = read_limits(client, index), 0
     for start in range(0, len(ids), page):
         # By a search, which finds documents on whatever shard their routing has led them to.
         query = {"ids": {"values": ids[start : start + page]}}

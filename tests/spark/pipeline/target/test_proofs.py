@@ -46,6 +46,13 @@ def prove(pipeline: Harness, proof: str) -> None:
     pipeline.resource["spec"]["changelog"] = {"proveBeforeSwitch": proof}
 
 
+def replace_and_expire(lake: Lake, table: str) -> None:
+    """Write other rows, and remove all files of those before."""
+    lake.sql(f"insert overwrite lake.{table} values (1, 'z'), (4, '{LONG}')")
+    spent = "older_than => timestamp '2100-01-01 00:00:00', retain_last => 1"
+    lake.sql(f"call lake.system.expire_snapshots(table => '{table}', {spent})")
+
+
 def request_export(pipeline: Harness, nonce: int) -> None:
     """Ask for a re-export."""
     pipeline.resource["spec"]["resync"] = {"nonce": nonce}
@@ -162,9 +169,7 @@ def test_files_that_are_gone_before_they_are_compared_are_no_difference(
     """Of a snapshot without a tag that expires meanwhile; it is told apart from another writer."""
 
     def expire(url: str, index: str) -> None:
-        lake.sql(f"insert overwrite lake.{table} values (1, 'z'), (4, '{LONG}')")
-        spent = "older_than => timestamp '2100-01-01 00:00:00', retain_last => 1"
-        lake.sql(f"call lake.system.expire_snapshots(table => '{table}', {spent})")
+        replace_and_expire(lake, table)
 
     prove(pipeline, proof)
     pipeline.resource["spec"]["changelog"]["pinSnapshots"] = "Never"
@@ -182,9 +187,7 @@ def test_a_sample_that_nobody_asked_for_is_left_out_where_its_files_are_gone(
     pipeline: Harness, proxy: FaultProxy, clean_indices: str, lake: Lake, table: str
 ) -> None:
     def expire(url: str, index: str) -> None:
-        lake.sql(f"insert overwrite lake.{table} values (1, 'z')")
-        spent = "older_than => timestamp '2100-01-01 00:00:00', retain_last => 1"
-        lake.sql(f"call lake.system.expire_snapshots(table => '{table}', {spent})")
+        replace_and_expire(lake, table)
 
     pipeline.resource["spec"]["changelog"] = {"pinSnapshots": "Never"}
     status = run_disturbed(pipeline, proxy, clean_indices, expire, [FIRST])
