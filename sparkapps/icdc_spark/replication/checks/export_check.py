@@ -22,7 +22,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -210,23 +209,18 @@ class _Comparison:
     has_duplicates: bool
     """Whether it has keys that are in more than one row."""
 
-    @cached_property
-    def index(self) -> NamedIndex:
-        """The index, for those who ask for documents by their ids."""
-        client, name = self.new.context.client, self.new.intent.index
-        shards, page = read_limits(client, name)
-        left_out = list_names(self.new.documents.added or ())
-        return NamedIndex(client.connection, name, shards, page, left_out)
-
     def compare_sample(self) -> _Found:
         """Compare some rows, always the same ones."""
+        index = self._ask_for_index()
         chosen = choose_chunks(self.new.intent.index_uuid, self.planned.count)
         limit = -(-SAMPLE_ROWS // len(chosen))
-        kinds = [pair for number in chosen for pair in self._compare_chunk(number, limit)]
+        kinds = [pair for number in chosen for pair in self._compare_chunk(index, number, limit)]
         different = sorted({row_id for row_id, kind in kinds if kind == "different"})
         if different and self.has_duplicates:
             # Another row of the key may be the one that the document is made of.
-            again = {row: kind for row, kind in self._compare_ids(different) if kind != "extra"}
+            again = {
+                row: kind for row, kind in self._compare_ids(index, different) if kind != "extra"
+            }
             kinds = [
                 (row_id, again.get(row_id, kind) if kind == "different" else kind)
                 for row_id, kind in kinds
@@ -262,21 +256,32 @@ class _Comparison:
                 close_scan(context.client, scan)
         return _Found(counts, [row_id for ids in zip(*lists, strict=False) for row_id in ids])
 
-    def _compare_chunk(self, number: int, limit: int) -> Iterator[tuple[str, str]]:
+    def _ask_for_index(self) -> NamedIndex:
+        """Return the index, for tasks that ask for documents by their ids."""
+        client, name = self.new.context.client, self.new.intent.index
+        shards, page = read_limits(client, name)
+        left_out = list_names(self.new.documents.added or ())
+        return NamedIndex(client.connection, name, shards, page, left_out)
+
+    def _compare_chunk(
+        self, index: NamedIndex, number: int, limit: int
+    ) -> Iterator[tuple[str, str]]:
         chunk = next(self.planned.iterate_chunks(number))
         # Any version would do: it is not compared.
         lines = build_export_lines(self.reader, chunk, self.new.documents, version=0)
-        return self._compare_lines(lines.frame, limit)
+        return self._compare_lines(index, lines.frame, limit)
 
-    def _compare_ids(self, ids: Sequence[str]) -> Iterator[tuple[str, str]]:
+    def _compare_ids(self, index: NamedIndex, ids: Sequence[str]) -> Iterator[tuple[str, str]]:
         reader = self.reader
         wanted = reader.session.createDataFrame([(row_id,) for row_id in ids], f"{ID} string")
         lines = look_up_ids(reader, wanted, self.new.documents, version=0).frame
-        return self._compare_lines(lines.where(F.col(EXPECT) != Expect.DELETED), len(ids))
+        return self._compare_lines(index, lines.where(F.col(EXPECT) != Expect.DELETED), len(ids))
 
-    def _compare_lines(self, lines: DataFrame, limit: int) -> Iterator[tuple[str, str]]:
+    def _compare_lines(
+        self, index: NamedIndex, lines: DataFrame, limit: int
+    ) -> Iterator[tuple[str, str]]:
         """Yield id and kind of the first rows."""
-        task = build_sample_task(self.index, self.new.documents.added, limit)
+        task = build_sample_task(index, self.new.documents.added, limit)
         # A task stops at the limit, and so do the tasks together.
         compared = lines.select("line").mapInArrow(task, SAMPLED).limit(limit)
         yield from ((row[ID], row[KIND]) for row in compared.collect())

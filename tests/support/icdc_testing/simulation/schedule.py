@@ -7,12 +7,22 @@ request does.
 """
 
 import heapq
+import sys
 import threading
+import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC)
 """When each world begins."""
+
+
+STUCK_SECONDS = 60.0
+"""Real time after which a world stands still; one that goes on takes less than a second."""
+
+
+class StuckWorldError(Exception):
+    """A process holds a lock while it waits, and another, whose turn it is, waits for that lock."""
 
 
 class Killed(BaseException):
@@ -141,8 +151,8 @@ class Schedule:
         return self._queue[0][0] - self.now if self._queue else 0.0
 
     def run(self) -> None:
-        """Let everything happen, until `finish`."""
-        self._hand_over(self._main, self._advance())
+        """Let everything happen, until `finish`. Raises StuckWorldError."""
+        self._hand_over(self._main, self._advance(), STUCK_SECONDS)
         if self.failure is not None:
             raise self.failure
 
@@ -167,8 +177,10 @@ class Schedule:
             self._push(self.now, process)
 
     def close(self) -> None:
-        """End all processes."""
+        """End all processes, unless the world is stuck."""
         self._finished = True
+        if self.current is not self._main:
+            return
         for process in self._processes:
             process.dead = True
             if not process.ended:
@@ -194,16 +206,24 @@ class Schedule:
                 return item
         return self._main
 
-    def _hand_over(self, me: PlayedProcess, after: PlayedProcess) -> None:
+    def _hand_over(
+        self, me: PlayedProcess, after: PlayedProcess, seconds: float = threading.TIMEOUT_MAX
+    ) -> None:
         self.current = after
         if after is not me:
             after.turn.release()
-            me.turn.acquire()
+            if not me.turn.acquire(timeout=seconds):
+                raise StuckWorldError(_format_stacks())
             self.current = me
 
     def _give_turn(self) -> None:
         self.current = self._advance()
         self.current.turn.release()
+
+
+def _format_stacks() -> str:
+    stacks = map(traceback.format_stack, sys._current_frames().values())
+    return "\n".join("".join(stack[-6:]) for stack in stacks)
 
 
 class Flag:
