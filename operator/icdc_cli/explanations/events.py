@@ -55,7 +55,7 @@ _TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         (f"{cures.STATUS}  # how far the export is",),
     ),
     "Reexporting": (
-        "A table is exported to a new index; the message says why. Readers see the previous index "
+        "A table is exported to a new index; the message says why. Readers stay where they are "
         "until it is complete.",
         NOT_NEEDED,
         (),

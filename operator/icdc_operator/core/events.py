@@ -248,7 +248,7 @@ def _list_reexport_events(table: TableStatus) -> Iterator[Event]:
         text = f"{table.name}: {lost}, so the changes since the applied snapshot are unknown"
         yield Event("Gap", text, warning=True)
     because = f" ({cause})" if cause else ""
-    text = f"until it is complete, readers of {table.index} see the previous index"
+    text = f"until it is complete, readers of {table.index} stay where they are"
     yield Event("Reexporting", f"{table.name} is exported to a new index{because}; {text}")
 
 

@@ -5,6 +5,7 @@ what cannot be known any more is a gap and never silence; a spec or schema under
 would differ is rebuilt, not patched. The first line that applies decides:
 
     state document                    what else                        step
+    none, or nothing applied          StreamOnly; readers have one     EXPORT, or Gap
     none, or nothing applied          mode StreamOnly                  BEGIN
     none, or nothing applied                                           EXPORT
     any                               the metadata is older than it    SourceUnavailable
@@ -123,7 +124,8 @@ def choose_step(inputs: StepInputs, policies: Policies) -> Step:
         return _choose_first_step(inputs, policies)
     _refuse_older_metadata(inputs, policies)
     # An index that is complete is served first, which takes one request.
-    serves_first = _is_swapping(state) and not inputs.index_loss
+    is_swapping = state.intent is not None and state.intent.phase is IntentPhase.SWAPPING
+    serves_first = is_swapping and not inputs.index_loss
     # Before all that concerns the index which is left: it may be why somebody asks.
     # A document that is a copy may name an index as earlier that was written since: it is a gap.
     if policies.owe_rollback(state) and inputs.is_trusted and not serves_first:
@@ -152,16 +154,15 @@ def choose_step(inputs: StepInputs, policies: Policies) -> Step:
     return Step(kind=StepKind.CHANGELOG, from_id=applied, to_id=inputs.head)
 
 
-def _is_swapping(state: StateDocument) -> bool:
-    return state.intent is not None and state.intent.phase is IntentPhase.SWAPPING
-
-
 def _is_resync_asked(inputs: StepInputs, policies: Policies) -> bool:
     """Return whether a re-export is still to be done: also how a person answers a Stop."""
-    return inputs.state is not None and policies.owe_reexport(inputs.state)
+    return policies.owe_reexport(inputs.state)
 
 
 def _choose_first_step(inputs: StepInputs, policies: Policies) -> Step:
+    if policies.stream_only and inputs.index_loss:
+        # An empty index would take the place of the one that readers use.
+        return _handle_gap(inputs, policies, inputs.index_loss)
     if policies.stream_only:
         return Step(kind=StepKind.BEGIN, to_id=inputs.start, reason="the mode is StreamOnly")
     return Step(kind=StepKind.EXPORT, to_id=inputs.head, reason="the table was never exported")

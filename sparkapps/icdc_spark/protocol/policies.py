@@ -30,8 +30,8 @@ class Policies:
     is_named: bool = False
     """True if that request names its tables, this one among them."""
 
-    def owe_reexport(self, state: StateDocument) -> bool:
-        """Return whether a re-export is asked for that has not been done yet."""
+    def owe_reexport(self, state: StateDocument | None) -> bool:
+        """Return whether a re-export is asked for that has not been done yet, as far as known."""
         return not self.is_rollback and self._owe(state)
 
     def owe_rollback(self, state: StateDocument) -> bool:
@@ -48,9 +48,9 @@ class Policies:
         is_void = state.applied is None or not is_trusted
         return self.owe_reexport(state) or (is_void and self.owe_rollback(state))
 
-    def _owe(self, state: StateDocument) -> bool:
-        if self.resync_nonce == 0:
-            return False
+    def _owe(self, state: StateDocument | None) -> bool:
+        if self.resync_nonce == 0 or state is None:
+            return self.resync_nonce != 0
         if self.resync_id is None:
             return state.resync_nonce != self.resync_nonce
         return state.resync_id != self.resync_id

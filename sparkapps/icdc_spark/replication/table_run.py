@@ -21,6 +21,7 @@ from dataclasses import replace
 
 from icdc_api.errors import Fenced, TargetUnavailable
 from icdc_api.status.pipeline_status import TableState
+from icdc_api.status.table_parts import GAP_CAUSE
 from icdc_spark.diff.change_plan import choose_planner
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.opensearch.stores import aliases, indices
@@ -77,7 +78,9 @@ class TableRun:
         # A batch may end before the current snapshot, at an older schema.
         documents = self.observer.resolve_documents_at(observation, observation.step.to_id)
         self.observer.check_filter(observation.table, observation.step.to_id, documents)
-        stored = observation.stored or self._create_state(observation)
+        stored = observation.stored
+        if stored is None:
+            observation, stored = self._create_state(observation)
         # If the step dies half-way the document must be read again, not remembered.
         self._stored = None
         self._stored = self._execute(observation, documents, stored)
@@ -174,13 +177,21 @@ class TableRun:
         self.context.reporter.mark_working(TableState.EXPORTING)
         self.context.reporter.set(message=window.describe() if window else None)
 
-    def _create_state(self, observation: TableObservation) -> Stored:
-        """Store the first state document; AliasTaken if the alias is somebody else's."""
+    def _create_state(self, observation: TableObservation) -> tuple[TableObservation, Stored]:
+        """Store the first state document; AliasTaken if the alias is somebody else's.
+
+        Returned with the observation, whose step says if there was one before.
+        """
         context = self.context
         aliases.check_free(context.client, context.ownership)
-        if indices.list_indices(context.client, context.alias):
+        found = indices.list_indices(context.client, context.alias)
+        if found:
             # The state document was lost, and the run that had it may have a request under way.
             context.outwait_older_runs(None)
+        ours = sorted(name for name, owner in found.items() if owner == context.ownership)
+        if ours and observation.step.kind is StepKind.EXPORT:
+            reason = f"{GAP_CAUSE}the state document of {', '.join(ours)} is gone"
+            observation = replace(observation, step=replace(observation.step, reason=reason))
         document = StateDocument(
             alias=context.alias,
             owner=context.owner,
@@ -188,7 +199,7 @@ class TableRun:
             document_spec=observation.documents.hash,
             updated_at=format_instant(),
         )
-        return context.store.create(document)
+        return observation, context.store.create(document)
 
     def _execute(
         self, observation: TableObservation, documents: DocumentSpec, stored: Stored
@@ -201,7 +212,8 @@ class TableRun:
         step = observation.step
         if _is_export(step):
             begins = export.only_begins(step)
-            again = step.kind is StepKind.EXPORT and stored.document.applied is not None
+            is_lost = step.reason.startswith(GAP_CAUSE)
+            again = step.kind is StepKind.EXPORT and (is_lost or bool(stored.document.applied))
             if again:
                 LOG.info("%s is exported to a new index: %s", context.table.name, step.reason)
             context.reporter.mark_working(

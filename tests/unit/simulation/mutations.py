@@ -97,13 +97,6 @@ MUTATIONS = (
         "above=0",
     ),
     _edit(
-        "an index takes the name of one that is gone, as is the state document",
-        range(300_024_538, 300_024_539),
-        _SWAP,
-        "or not pins.has_served(context, table)",
-        "or True",
-    ),
-    _edit(
         "a rollback forgets the rows that both indices have refused",
         range(818, 822),
         _SWAP,

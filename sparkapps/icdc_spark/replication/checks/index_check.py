@@ -19,8 +19,8 @@ import logging
 from dataclasses import dataclass
 
 from icdc_api.errors import Fenced, TargetUnavailable
-from icdc_spark.opensearch.client.connection import Client
-from icdc_spark.opensearch.stores import identity
+from icdc_api.spec.pipeline import Mode
+from icdc_spark.opensearch.stores import aliases, identity
 from icdc_spark.opensearch.stores.identity import Identity
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.absent_nodes import describe_returned
@@ -43,15 +43,16 @@ class IndexCheck:
     """The index as it is now; None if no index is recorded, or none of that name exists."""
 
 
-def compare_with_index(client: Client, stored: Stored | None) -> IndexCheck:
+def compare_with_index(context: TableContext, stored: Stored | None) -> IndexCheck:
     """Compare the index that would be written next with what is recorded, in one request.
 
     TargetUnavailable while a primary of the index is not started.
     """
+    client = context.client
     state = stored.document if stored else None
     written = state and (state.intent or state)
     if not stored or not state or not written or not written.index or not written.index_uuid:
-        return IndexCheck(loss=None)
+        return IndexCheck(loss=_find_forgotten(context))
     exporting = state.intent is not None and state.intent.kind is IntentKind.EXPORT
     # An export records the shards of the index that it fills; a batch those of the served one.
     recorded = written.shards if exporting else state.shards
@@ -67,6 +68,20 @@ def compare_with_index(client: Client, stored: Stored | None) -> IndexCheck:
         loss = loss or "the state document was restored from a copy, or is older than the index"
     loss = loss or state.fault or describe_returned(state.absent_nodes)
     return IndexCheck(loss=loss, identity=now)
+
+
+def _find_forgotten(context: TableContext) -> str | None:
+    """Return that readers use an index of which nothing is recorded, as a clause; None if not.
+
+    AliasTaken if it is somebody else's. Asked for StreamOnly alone: any other mode begins with an
+    export, until whose end readers stay where they are.
+    """
+    if context.spec.mode is not Mode.STREAM_ONLY:
+        return None
+    served = aliases.check_free(context.client, context.ownership)
+    return (
+        f"the state document of {', '.join(served)}, which readers use, is gone" if served else None
+    )
 
 
 def is_trusted(stored: Stored, store_history: str) -> bool:

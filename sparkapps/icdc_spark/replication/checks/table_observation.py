@@ -117,7 +117,7 @@ class TableObserver:
         index, compatibility = IndexCheck(loss=None), SAME
         try:
             if compare_index:
-                index = index_check.compare_with_index(context.client, stored)
+                index = index_check.compare_with_index(context, stored)
             is_intact = index.loss is None
             compatibility = self._compare_spec(state, documents, is_intact=is_intact)
         except (StateCorrupt, TargetReadOnly, TargetUnavailable) as error:

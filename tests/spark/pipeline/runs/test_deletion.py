@@ -1,6 +1,9 @@
 """The last run of a deleted pipeline: it takes away what is the pipeline's, and nothing else."""
 
 import json
+import os
+import re
+import subprocess
 import threading
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from icdc_spark.opensearch.client.connection import Connection, open_client
 from icdc_spark.opensearch.stores import dead_letters, indices
 from icdc_spark.opensearch.stores.indices import Ownership
 from icdc_spark.process.pipeline_run import PipelineRun
+from icdc_testing import ROOT
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target.node_calls import call
@@ -38,6 +42,21 @@ def has_state(url: str, alias: str = "people") -> bool:
 def list_tags(lake: Lake, table: str) -> list[str]:
     rows = lake.sql(f"select name from lake.{table}.refs where type = 'TAG' order by name")
     return [row[0] for row in rows]
+
+
+def list_blocks(info: str) -> list[str]:
+    """Return the blocks of docs/uninstalling.md with that info string."""
+    page = (ROOT / "docs" / "uninstalling.md").read_text(encoding="utf-8")
+    return re.findall(rf"```{info}\n(.*?)```", page, re.DOTALL)
+
+
+def type_commands(block: str, url: str) -> str:
+    """Run the lines as somebody does for whom SEARCH is the address of OpenSearch."""
+    ran = ("sh", "-ec", block.replace("curl", "curl --silent --fail-with-body"))
+    environment = {**os.environ, "SEARCH": url}
+    return subprocess.run(
+        ran, env=environment, capture_output=True, text=True, check=True, timeout=60
+    ).stdout
 
 
 def delete(harness: Harness) -> RunReport:
@@ -94,6 +113,25 @@ def test_everything_of_the_pipeline_goes_whenever_the_run_before_died(
     assert again.result["tables"][0]["deleted"] == []
     people.sync()
     assert "people-000042" in list_names(clean_indices), "it can be made anew"
+
+
+def test_a_pipeline_that_is_created_again_and_deleted_leaves_what_the_page_says(
+    spark: SparkSession, people: Harness, lake: Lake, table: str, tmp_path: Path, clean_indices: str
+) -> None:
+    (tags,) = list_blocks("sql tags")
+    query = tags.replace("lake.shop.orders", f"lake.{table}")
+    assert len(lake.sql(query)) == 1
+    entry = {"name": table, "identifierColumns": ["id"], "index": "people"}
+    again = tmp_path / "again"
+    again.mkdir()
+    delete(Harness(spark, clean_indices, again, [entry]))
+    assert list_tags(lake, table) == []
+    assert lake.sql(query) == []
+    (listing,) = list_blocks("sh indices")
+    assert "icdc-state" in type_commands(listing.replace("orders", "people"), clean_indices)
+    (state,) = list_blocks("sh state")
+    assert '"count":0' in type_commands(state, clean_indices)
+    assert type_commands(listing.replace("orders", "people"), clean_indices) == ""
 
 
 def test_the_index_of_another_pipeline_is_left_alone(

@@ -2,6 +2,7 @@
 is complete, and never a run that cannot go on.
 """
 
+import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -72,13 +73,19 @@ def read_state(url: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_readers_keep_the_old_index_until_its_successor_is_complete(
-    pipeline: Harness, proxy: FaultProxy, clean_indices: str, lake: Lake, table: str, loss: str
+    pipeline: Harness,
+    proxy: FaultProxy,
+    clean_indices: str,
+    lake: Lake,
+    table: str,
+    loss: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     pipeline.sync()
     LOSSES[loss](clean_indices)
     lake.sql(f"insert into lake.{table} values (4,'40')")
     held = proxy.hold("_bulk")
-    with ThreadPoolExecutor(1) as pool:
+    with caplog.at_level(logging.INFO), ThreadPoolExecutor(1) as pool:
         running = pool.submit(pipeline.sync)
         held.wait()
         before = list_served(clean_indices), list_aliased(clean_indices)
@@ -86,6 +93,8 @@ def test_readers_keep_the_old_index_until_its_successor_is_complete(
         running.result(120)
     assert before == (["1", "2", "3"], [f"{ALIAS}-000001"])
     assert list_served(clean_indices) == ["1", "2", "3", "4"]
+    # Also the cause of the Events `Gap` and `Reexporting`.
+    assert f"to a new index: gap: the state document of {ALIAS}-000001 is gone" in caplog.text
     # What was served is remembered, and kept as any older index is.
     assert list_aliased(clean_indices) == [f"{ALIAS}-000002"]
     assert read_state(clean_indices)["previousIndices"] == [f"{ALIAS}-000001"]
@@ -95,6 +104,39 @@ def test_readers_keep_the_old_index_until_its_successor_is_complete(
     pipeline.resource["spec"]["resync"] = {"nonce": 1}
     pipeline.sync()
     assert list_physical(clean_indices) == [f"{ALIAS}-000002", f"{ALIAS}-000003"]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_readers_of_changes_alone_are_never_led_to_an_empty_index(
+    spark: SparkSession, clean_indices: str, lake: Lake, table: str, tmp_path: Path, loss: str
+) -> None:
+    entry = {"name": table, "identifierColumns": ["id"], "index": ALIAS}
+    changelog = {"onGap": "Stop"}
+    pipeline = Harness(
+        spark, clean_indices, tmp_path, [entry], mode="StreamOnly", changelog=changelog
+    )
+    pipeline.sync()
+    lake.sql(f"insert into lake.{table} values (4,'40'), (5,'50')")
+    pipeline.sync()
+    LOSSES[loss](clean_indices)
+    lake.sql(f"delete from lake.{table} where id = 4")
+    stalled = pipeline.run_to_stall()
+    assert stalled.reason == "Gap"
+    assert f"the state document of {ALIAS}-000001" in (stalled.message or "")
+    assert (list_served(clean_indices), list_aliased(clean_indices)) == (
+        ["4", "5"],
+        [f"{ALIAS}-000001"],
+    )
+    # Each of the two ways out that the message names.
+    pipeline.resource["spec"]["resync"] = {"nonce": 1}
+    pipeline.sync()
+    assert list_served(clean_indices) == ["1", "2", "3", "5"]
+    LOSSES[loss](clean_indices)
+    del pipeline.resource["spec"]["resync"]
+    changelog["onGap"] = "Reexport"
+    lake.sql(f"insert into lake.{table} values (6,'60')")
+    pipeline.sync()
+    assert list_served(clean_indices) == ["1", "2", "3", "5", "6"]
 
 
 def test_a_half_filled_index_that_nobody_remembers_goes_when_the_new_one_is_served(

@@ -45,6 +45,9 @@ class Oracle:
         self.is_rolled_back = False
         """Whether dead letters are partly of an index that readers left for an earlier one, or that
         was given up before they saw it."""
+        self.refused_before: dict[int, int] = {}
+        """Rows that the index to which readers went back had refused: it knows of dead letters only
+        of those that the index they left had refused too."""
         self.moved_by_hand: dict[str, float] = {}
         """When other hands moved the alias to an index, by its name."""
 
@@ -115,10 +118,19 @@ class Oracle:
                 self._partial.setdefault(old["indexUuid"], set()).add(old["to"])
             elif not finished and new is None:
                 # Readers stay where they are, and rows have dead letters of the export.
-                self.is_rolled_back = True
+                self._note_rollback(after)
         self._note_export(before, after)
         if before and after and before["indexUuid"] != after["indexUuid"]:
-            self.is_rolled_back = old is None or old["indexUuid"] != after["indexUuid"]
+            self.is_rolled_back, self.refused_before = False, {}
+            if old is None or old["indexUuid"] != after["indexUuid"]:
+                self._note_rollback(after)
+
+    def _note_rollback(self, state: dict[str, Any] | None) -> None:
+        applied = state["applied"] if state else None
+        snapshot = applied["snapshotId"] if applied else None
+        rows = self._world.lake.rows[int(snapshot)] if snapshot else {}
+        self.is_rolled_back = True
+        self.refused_before |= {key: value for key, value in rows.items() if value < 0}
 
     def _note_export(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
         """Raise BrokenPromiseError where an export begins that nothing asks for."""

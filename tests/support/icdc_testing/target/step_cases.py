@@ -101,6 +101,7 @@ def replay(intent: Intent, reason: str) -> Step:
 IDLE, COMPLETE = Step(kind=StepKind.IDLE), Step(kind=StepKind.COMPLETE)
 EXPIRED = {"readable": frozenset("9")}
 RECREATED = {"table_uuid": "t-2"}
+INDEX_FORGOTTEN = {"index_loss": "the state document of orders-000001 is gone"}
 INDEX_MISSING = {"index_loss": "the index orders-000001 no longer exists"}
 OLDER = {"head": "6", "readable": frozenset("6"), "last_sequence_number": 0}
 """Metadata from before snapshot 7, the first with a sequence number."""

@@ -138,7 +138,7 @@ EXPORTING: dict[str, Any] = {"state": TableState.EXPORTING, "snapshots_behind": 
             {"tables": (make_caught_up(**EXPORTING),)},
             [
                 "shop.orders is exported to a new index; until it is complete, readers of "
-                "shop.orders see the previous index"
+                "shop.orders stay where they are"
             ],
         ),
         (
@@ -205,7 +205,7 @@ def test_an_export_of_a_table_that_has_an_index_says_why(
         PipelineStatus(tables=(make_caught_up(state=state, message=message),))
         for state, message in ((TableState.STREAMING, None), (TableState.EXPORTING, cause))
     )
-    text = "until it is complete, readers of shop.orders see the previous index"
+    text = "until it is complete, readers of shop.orders stay where they are"
     exported = f"shop.orders is exported to a new index{because}; {text}"
     assert derive_events(was, now) == [*others, Event("Reexporting", exported)]
     assert derive_events(now, now) == []

@@ -14,6 +14,7 @@ from icdc_testing.target.step_cases import (
     EXPIRED,
     EXPORT_ONLY,
     IDLE,
+    INDEX_FORGOTTEN,
     INDEX_MISSING,
     NOW,
     REBUILDING,
@@ -57,6 +58,11 @@ CASES = {
         make_view(None),
         STREAM_ONLY,
         Step(kind=StepKind.BEGIN, to_id="6", reason="the mode is StreamOnly"),
+    ),
+    "a stream-only table whose readers have an index that nobody remembers is exported": (
+        make_view(None, **INDEX_FORGOTTEN),
+        STREAM_ONLY,
+        make_export(f"gap: {INDEX_FORGOTTEN['index_loss']}"),
     ),
     "nothing new is idle": (make_view(make_state("9")), REBUILDING, IDLE),
     "nothing new in an empty table is idle": (

@@ -42,7 +42,7 @@ def test_what_a_batch_lost_is_a_gap_and_leaves_the_way_back_open(
     context.record_fault("the index lost a write", Gap("unknown"))
     stored = context.store.load("orders")
     assert stored is not None
-    assert compare_with_index(context.client, stored).loss == "the index lost a write"
+    assert compare_with_index(context, stored).loss == "the index lost a write"
     observer = TableObserver(context)
     # What is refused is refused because of the earlier index.
     refusal = f"the index {FIRST} was restored, or shards of it were allocated by force"
