@@ -46,8 +46,8 @@ class Oracle:
         """Whether dead letters are partly of an index that readers left for an earlier one, or that
         was given up before they saw it."""
         self.refused_before: dict[int, int] = {}
-        """Rows that the index to which readers went back had refused: it knows of dead letters only
-        of those that the index they left had refused too."""
+        """Rows that the index to which readers went back had refused, and the one that they left
+        had not: they have no dead letter until they change."""
         self.moved_by_hand: dict[str, float] = {}
         """When other hands moved the alias to an index, by its name."""
 
@@ -129,8 +129,12 @@ class Oracle:
         applied = state["applied"] if state else None
         snapshot = applied["snapshotId"] if applied else None
         rows = self._world.lake.rows[int(snapshot)] if snapshot else {}
+        letters = self._world.target.indices.get(f"{ALIAS}-dead-letters")
+        stored = letters.documents if letters else ()
         self.is_rolled_back = True
-        self.refused_before |= {key: value for key, value in rows.items() if value < 0}
+        self.refused_before |= {
+            key: value for key, value in rows.items() if value < 0 and f"k{key}" not in stored
+        }
 
     def _note_export(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
         """Raise BrokenPromiseError where an export begins that nothing asks for."""
