@@ -103,7 +103,8 @@ ALERTS = (
         "IcebergCDCOperatorForbidden",
         "icdc_api_requests_total",
         "The API server refuses requests of the operator, because a rule of its Role is missing. "
-        "The condition Stalled of the affected pipelines names the permission.",
+        "The condition Stalled of the affected pipelines names the permission; the operator's log "
+        "names a namespace that it cannot read at all. Other namespaces are not affected.",
         _PLATFORM,
         (
             cures.RIGHTS,

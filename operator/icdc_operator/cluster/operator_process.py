@@ -30,7 +30,7 @@ from icdc_operator.cluster.heads.api_addresses import ApiServerAddresses
 from icdc_operator.cluster.heads.catalog_secrets import CatalogSecrets
 from icdc_operator.cluster.heads.head_watch import HeadWatch
 from icdc_operator.cluster.heads.table_heads import HeadReader
-from icdc_operator.cluster.kube import connect, kinds, login
+from icdc_operator.cluster.kube import connect, kinds
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.leader import Leader
 from icdc_operator.cluster.loop.admission import Admission
@@ -110,19 +110,19 @@ class Operator:
             admission=self._admission,
         )
         self._workers = Workers(self._queue, self._reconciler.reconcile, metrics)
-        scope = options.scope
         self._relist = Relist(
             api,
-            scope,
+            options.namespaces,
             queue=self._queue,
             watch_age=age,
             last_versions=self._reconciler.get_last_versions,
             listed=self._admission.note_listed,
         )
-        informer = Informer(scope, lambda: login.load_connection_info(environ), self._take_event)
-        self._watching = Watching(
-            informer, api, scope=scope, watch_age=age, metrics=metrics, started=take_signals
-        )
+        informers = [Informer(each, environ, self._take_event) for each in options.namespaces]
+        self._watches = [
+            Watching(informer, api, watch_age=age, metrics=metrics, started=take_signals)
+            for informer in informers
+        ]
         self._leader = Leader(
             api,
             name=options.lease_name,
@@ -202,7 +202,7 @@ class Operator:
     async def _work(self, stop: asyncio.Event) -> None:
         await together.run_until_first(
             self._workers.run(self._options.workers),
-            self._watching.run(),
+            *(watching.run() for watching in self._watches),
             self._relist.run(),
             self._drain(stop),
         )
@@ -277,7 +277,7 @@ def _find_own_namespace(options: Options, environ: Mapping[str, str]) -> str:
     named = environ.get("POD_NAMESPACE")
     if not named and NAMESPACE_FILE.is_file():
         named = NAMESPACE_FILE.read_text(encoding="utf-8").strip()
-    return named or next(iter(options.scope.namespaces), naming.DEFAULT_NAMESPACE)
+    return named or options.namespaces[0] or naming.DEFAULT_NAMESPACE
 
 
 def _handle_signals(stop: Callable[[], None]) -> None:

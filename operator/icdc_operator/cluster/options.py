@@ -18,7 +18,6 @@ from icdc_operator.cluster import logs
 from icdc_operator.cluster.heads import settings as head_settings
 from icdc_operator.cluster.heads.settings import ReaderSettings as HeadSettings
 from icdc_operator.cluster.loop import slots
-from icdc_operator.cluster.loop.informer import Scope
 from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.manifests.launch import InstallSettings
 
@@ -33,8 +32,8 @@ _FALSE = frozenset({"", "0", "false", "no", "off"})
 class Options:
     """The settings of one operator process."""
 
-    scope: Scope
-    """Namespaces whose pipelines it runs."""
+    namespaces: tuple[str | None, ...]
+    """Namespaces whose pipelines it runs; None alone: all, which needs a ClusterRole."""
     runs: InstallSettings
     """Settings of the installation for runs, such as the default image."""
     metrics_port: int = 8080
@@ -50,7 +49,7 @@ class Options:
     lease_name: str = "iceberg-cdc-operator"
     """Name of that Lease; operators that share the work have the same."""
     lease_namespace: str | None = None
-    """None: the namespace of the pod, else the first one of `scope`."""
+    """None: the namespace of the pod, else the first one of `namespaces`."""
     read_catalog_secrets: bool = False
     """Whether the Secrets that catalogs name may be read, to poll current snapshots."""
     heads: HeadSettings = field(default_factory=HeadSettings)
@@ -76,7 +75,7 @@ def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None =
     if not given.image:
         parser.error("--image (or ICDC_IMAGE) is needed: the image of pipelines that name none")
     return Options(
-        scope=Scope(tuple(dict.fromkeys(given.namespace))),
+        namespaces=tuple(dict.fromkeys(given.namespace)) or (None,),
         runs=InstallSettings(
             image=given.image,
             image_pull_policy=given.image_pull_policy,

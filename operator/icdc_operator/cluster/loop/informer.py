@@ -11,7 +11,7 @@ reconcile reads everything again. A lost event costs time, never correctness.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ import kopf
 
 from icdc_api import naming
 from icdc_api.errors import IcdcError
-from icdc_operator.cluster.kube import kinds
+from icdc_operator.cluster.kube import kinds, login
 from icdc_operator.cluster.kube.api import DRIVER_SELECTOR, PAGE_SIZE
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.queue import PipelineKey
@@ -29,27 +29,11 @@ _PODS = (kinds.POD.api_version, kinds.POD.plural)
 
 MANAGED_SELECTOR = f"{naming.LABEL_MANAGED_BY}={naming.MANAGED_BY}"
 
-Login = Callable[[], Awaitable[kopf.ConnectionInfo]]
-"""Gives kopf address and credentials; called again when the API server refuses them."""
-
 
 class WatchError(IcdcError):
     """A watch ended by an error of the API server or of the informer; it is started anew."""
 
     retryable = True
-
-
-@dataclass(frozen=True)
-class Scope:
-    """The namespaces whose pipelines are watched."""
-
-    namespaces: tuple[str, ...] = ()
-    """Empty: those of all namespaces, which needs a ClusterRole."""
-
-    @property
-    def listed(self) -> tuple[str | None, ...]:
-        """Return the namespaces to list one by one; None stands for all at once."""
-        return self.namespaces or (None,)
 
 
 @dataclass(frozen=True)
@@ -72,11 +56,20 @@ class WatchEvent:
 
 
 class Informer:
-    """A watch of one cluster. `report` is called in the event loop and must not block."""
+    """A watch of one namespace, or of all by None.
 
-    def __init__(self, scope: Scope, login: Login, report: Callable[[WatchEvent], None]) -> None:
-        self._scope = scope
-        self._login = login
+    kopf could watch several at once, but ends all of its watches if one of them is denied.
+    `report` is called in the event loop and must not block.
+    """
+
+    def __init__(
+        self,
+        namespace: str | None,
+        environ: Mapping[str, str],
+        report: Callable[[WatchEvent], None],
+    ) -> None:
+        self.namespace = namespace
+        self._environ = environ
         self._report = report
 
     async def watch(
@@ -92,8 +85,8 @@ class Informer:
             registry=self._build_registry(applications),
             settings=_build_settings(),
             standalone=True,
-            clusterwide=not self._scope.namespaces,
-            namespaces=self._scope.namespaces,
+            clusterwide=self.namespace is None,
+            namespaces=() if self.namespace is None else (self.namespace,),
         )
         # Not kopf.run_tasks: at its end it cancels every task of the loop that is younger than
         # the watch, ours included.
@@ -119,7 +112,8 @@ class Informer:
         return registry
 
     async def _connect(self, **_: Any) -> kopf.ConnectionInfo:
-        return await self._login()
+        # Called again when the API server refuses the credentials.
+        return await login.load_connection_info(self._environ)
 
     async def _report_pipeline(self, event: Mapping[str, Any], **_: Any) -> None:
         metadata = event["object"]["metadata"]

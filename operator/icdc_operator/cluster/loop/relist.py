@@ -5,7 +5,8 @@
     reconciled before, not listed                     due now: it was deleted
 
 Within an hour (12 rounds of 5 minutes) every pipeline is reconciled, whatever was lost, without a
-burst of requests.
+burst of requests. A namespace that is denied is passed over: its pipelines may exist or not, and
+those of the others must not wait for it.
 """
 
 import asyncio
@@ -13,15 +14,15 @@ import itertools
 import logging
 import random
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
 from icdc_api.errors import IcdcError
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.api import METADATA_ONLY
+from icdc_operator.cluster.kube.api_errors import Denied
 from icdc_operator.cluster.kube.kinds import Kind, Resource
 from icdc_operator.cluster.kube.transport import JSON
-from icdc_operator.cluster.loop.informer import Scope
 from icdc_operator.cluster.loop.watch_age import WatchAge
 from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 
@@ -47,7 +48,7 @@ class ListApi(Protocol):
 
 
 class Relist:
-    """Lists the pipelines of `scope` and adds keys to the queue.
+    """Lists the pipelines of these namespaces, or of all by None, and adds keys to the queue.
 
     `last_versions` gives the resourceVersion of each pipeline's last reconcile; `listed` is called
     with each list before the queue gets its keys.
@@ -56,7 +57,7 @@ class Relist:
     def __init__(
         self,
         api: ListApi,
-        scope: Scope,
+        namespaces: Sequence[str | None],
         *,
         queue: WorkQueue,
         watch_age: WatchAge,
@@ -66,7 +67,7 @@ class Relist:
         retry_seconds: float = RETRY_SECONDS,
     ) -> None:
         self._api = api
-        self._scope = scope
+        self._namespaces = namespaces
         self._queue = queue
         self._watch_age = watch_age
         self._last_versions = last_versions
@@ -75,38 +76,57 @@ class Relist:
         self._retry_seconds = retry_seconds
         self._round = itertools.cycle(range(ROUNDS))
         self.done = asyncio.Event()
-        """Set once everything was listed: from then on no pipeline is unknown."""
+        """Set once everything was listed: from then on no pipeline is unknown, except where a
+        namespace is denied."""
 
     async def run(self) -> None:
         """List until cancelled. A list that fails is tried again."""
+        logged = ""
         while True:
             try:
                 await self.list_once()
             except IcdcError as error:
-                _log.warning("pipelines cannot be listed: %s", error)
+                if str(error) != logged:
+                    _log.warning("pipelines cannot be listed: %s", error)
+                logged = str(error)
                 await asyncio.sleep(self._retry_seconds)
             else:
+                logged = ""
                 # Jitter: many operators that started together must not list in step.
                 await asyncio.sleep(self._period_seconds * random.uniform(0.9, 1.1))
 
     async def list_once(self) -> None:
-        """List everything once; raises the API's errors."""
+        """List everything once; raises the API's errors, Denied only if nothing may be listed."""
         # Before the request: events that come while it runs are newer than its answer.
         reported_before, last_versions = self._watch_age.get_versions(), self._last_versions()
         versions: dict[PipelineKey, str] = {}
-        for namespace in self._scope.listed:
-            # Metadata alone: names and versions are compared, and statuses are most of the bytes.
-            for pipeline in await self._api.list_objects(
-                kinds.PIPELINE, namespace, accept=METADATA_ONLY
-            ):
-                metadata = pipeline["metadata"]
-                key = PipelineKey(metadata["namespace"], metadata["name"])
-                versions[key] = metadata["resourceVersion"]
-        self._watch_age.note_list(versions, began=reported_before)
+        denied: dict[str | None, Denied] = {}
+        for namespace in self._namespaces:
+            try:
+                versions |= await self._list_namespace(namespace)
+            except Denied as error:
+                # Reported by `watching`, which waits until the namespace can be read.
+                denied[namespace] = error
+        if len(denied) == len(self._namespaces):
+            # An installation without any right must not look ready.
+            raise next(iter(denied.values()))
+        self._watch_age.note_list(versions, began=_leave_out(reported_before, denied))
         # Before the queue has the keys: admission must know whose reconciles it waits for.
         self._listed(versions)
-        self._feed(versions, last_versions)
+        self._feed(versions, _leave_out(last_versions, denied))
         self.done.set()
+
+    async def _list_namespace(self, namespace: str | None) -> dict[PipelineKey, str]:
+        """Return the resourceVersion of each pipeline in the namespace."""
+        versions: dict[PipelineKey, str] = {}
+        # Metadata alone: names and versions are compared, and statuses are most of the bytes.
+        for pipeline in await self._api.list_objects(
+            kinds.PIPELINE, namespace, accept=METADATA_ONLY
+        ):
+            metadata = pipeline["metadata"]
+            key = PipelineKey(metadata["namespace"], metadata["name"])
+            versions[key] = metadata["resourceVersion"]
+        return versions
 
     def _feed(
         self, versions: dict[PipelineKey, str], last_versions: dict[PipelineKey, str]
@@ -119,3 +139,10 @@ class Relist:
             # Python would differ in each process.
             elif zlib.crc32(str(key).encode()) % ROUNDS == turn:
                 self._queue.add(key, after=random.uniform(0.0, self._period_seconds))
+
+
+def _leave_out(
+    versions: dict[PipelineKey, str], denied: Collection[str | None]
+) -> dict[PipelineKey, str]:
+    """Return the versions without those of denied namespaces: not listed there is not deleted."""
+    return {key: version for key, version in versions.items() if key.namespace not in denied}

@@ -40,7 +40,10 @@ class WatchAge:
     def note_list(
         self, versions: Mapping[PipelineKey, str], *, began: Mapping[PipelineKey, str]
     ) -> None:
-        """Compare with a list of everything. `began`: `get_versions()` before the request."""
+        """Compare with a list of everything. `began`: `get_versions()` before the request.
+
+        Both without the namespaces that could not be listed: nothing is known to be missed there.
+        """
         now = self._clock()
         for key, version in began.items():
             # After 410 Gone kopf lists by itself, and never reports what was deleted meanwhile.
@@ -67,11 +70,12 @@ class WatchAge:
         """Return the last reported resourceVersion of each pipeline."""
         return dict(self._reported)
 
-    def note_restart(self) -> None:
-        """Forget everything: a new watch begins with an event for each object."""
-        self._missed.clear()
-        self._older.clear()
-        self._reported.clear()
+    def note_restart(self, namespace: str | None) -> None:
+        """Forget a namespace, or all by None: a new watch begins with an event for each object."""
+        for key in self._missed.keys() | self._reported.keys():
+            if namespace in (None, key.namespace):
+                self._missed.pop(key, None)
+                self._reported.pop(key, None)
 
     @property
     def missed_seconds(self) -> float:

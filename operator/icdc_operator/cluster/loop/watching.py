@@ -1,4 +1,6 @@
-"""Keep the informer watching: start it, and start it again when a watch has ended.
+"""Keep the informer of a namespace watching: start it, and again when a watch has ended.
+
+Each namespace has its own, so that one that may not be read holds up no other.
 
 An outage of the API server must not end the process: a restart would take longer. Whether a watch
 works is judged by `watch_age`, from what it missed.
@@ -12,14 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from icdc_api import naming
-from icdc_api.errors import IcdcError
+from icdc_api.errors import IcdcError, WhoActs
 from icdc_operator.cluster import together
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.api import METADATA_ONLY
-from icdc_operator.cluster.kube.api_errors import NotFound
+from icdc_operator.cluster.kube.api_errors import Denied, NotFound
 from icdc_operator.cluster.kube.kinds import Kind
-from icdc_operator.cluster.loop.informer import MANAGED_SELECTOR, Scope
+from icdc_operator.cluster.loop.informer import MANAGED_SELECTOR
 from icdc_operator.cluster.loop.relist import ListApi
 from icdc_operator.cluster.loop.watch_age import WatchAge
 from icdc_operator.cluster.metrics import Metrics
@@ -36,14 +37,25 @@ class WatchBackoff:
     steady: float = 60.0
     """A watch that ran for so long resets the wait to `first`."""
     unknown: float = 30.0
-    """Between two checks whether a missing CRD is installed."""
+    """Between two checks whether a missing CRD is installed, or a missing right was given."""
 
+
+_CURES = {
+    kinds.PIPELINE: "install the CRD",
+    kinds.APPLICATION: "install spark-operator; no run starts",
+}
+"""What to do where the cluster does not know a kind."""
 
 _log = logging.getLogger(__name__)
 
 
 class Watcher(Protocol):
     """The informer."""
+
+    @property
+    def namespace(self) -> str | None:
+        """Return the namespace that it watches; None for all."""
+        ...
 
     async def watch(
         self, *, applications: bool, started: Callable[[], None] = lambda: None
@@ -53,14 +65,13 @@ class Watcher(Protocol):
 
 
 class Watching:
-    """A watch that is started again whenever it ends."""
+    """A watch of one namespace, or of all by None, that is started again whenever it ends."""
 
     def __init__(
         self,
         informer: Watcher,
         api: ListApi,
         *,
-        scope: Scope,
         watch_age: WatchAge,
         metrics: Metrics,
         started: Callable[[], None] = lambda: None,
@@ -68,7 +79,7 @@ class Watching:
     ) -> None:
         self._informer = informer
         self._api = api
-        self._scope = scope
+        self._namespace = informer.namespace
         self._watch_age = watch_age
         self._metrics = metrics
         self._started = started
@@ -83,7 +94,7 @@ class Watching:
             began = loop.time()
             try:
                 await self._watch()
-                # No failure: it has ended because a kind that was missing can be watched now.
+                # No failure: it has ended because a kind that could not be listed can be now.
                 continue
             except IcdcError as error:
                 self._metrics.watch_restarts.inc()
@@ -94,38 +105,48 @@ class Watching:
             wait = min(pace.cap, 2 * wait)
 
     async def _watch(self) -> None:
-        """Run one watch; return when spark-operator was installed and its kind can be watched."""
-        await self._wait_for_kind(
-            kinds.PIPELINE, f"the cluster does not know {naming.KIND}: install the CRD"
-        )
+        """Run one watch; return when SparkApplications, which it lacks, can be watched as well."""
+        await self._wait_for_kind(kinds.PIPELINE)
         # kopf looks up the kinds when a watch starts and never again: a kind that is missing then
         # needs a new watch once it is there.
-        applications = await self._knows(kinds.APPLICATION)
-        self._watch_age.note_restart()
+        applications = await self._find_obstacle(kinds.APPLICATION) is None
+        self._watch_age.note_restart(self._namespace)
         watch = self._informer.watch(applications=applications, started=self._started)
         if applications:
             await watch
             return
-        text = "the cluster does not know SparkApplication: install spark-operator; no run starts"
-        await together.run_until_first(watch, self._wait_for_kind(kinds.APPLICATION, text))
+        await together.run_until_first(watch, self._wait_for_kind(kinds.APPLICATION))
 
-    async def _wait_for_kind(self, kind: Kind, problem: str) -> None:
-        """Return once the cluster has the CRD of that kind; log `problem` once if it has not."""
-        logged = False
-        while not await self._knows(kind):
-            if not logged:
-                _log.error("%s", problem)
-                logged = True
+    async def _wait_for_kind(self, kind: Kind) -> None:
+        """Return once objects of that kind can be listed; log once why they cannot."""
+        logged = None
+        while (obstacle := await self._find_obstacle(kind)) is not None:
+            if obstacle != logged:
+                _log.error("%s", obstacle)
+                logged = obstacle
             await asyncio.sleep(self._pace.unknown)
+        if logged is not None:
+            _log.info("%s of %s can be watched now", kind.plural, self._where)
 
-    async def _knows(self, kind: Kind) -> bool:
+    async def _find_obstacle(self, kind: Kind) -> str | None:
+        """Return why objects of that kind cannot be watched and who must act; None if they can."""
         # By a list of the objects and not of the CRDs, which would take a right in the whole
-        # cluster. The first namespace speaks for all: a CRD is known in each or in none.
+        # cluster.
         selector = "" if kind is kinds.PIPELINE else MANAGED_SELECTOR
         try:
             await self._api.list_objects(
-                kind, self._scope.listed[0], selector=selector, accept=METADATA_ONLY
+                kind, self._namespace, selector=selector, accept=METADATA_ONLY
             )
         except NotFound:
-            return False
-        return True
+            return f"the cluster does not know {kind.name}: {_CURES[kind]}"
+        except Denied as error:
+            leave = "" if self._namespace is None else ", or remove it from watchNamespaces"
+            return (
+                f"{kind.plural} of {self._where} cannot be watched: {error}; action required: "
+                f"{WhoActs.PLATFORM.value} must give the operator its role there{leave}"
+            )
+        return None
+
+    @property
+    def _where(self) -> str:
+        return "all namespaces" if self._namespace is None else f"namespace {self._namespace}"

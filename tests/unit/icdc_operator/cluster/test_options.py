@@ -9,7 +9,6 @@ import pytest
 from icdc_operator.cluster import options
 from icdc_operator.cluster.heads import settings
 from icdc_operator.cluster.heads.settings import ReaderSettings as HeadSettings
-from icdc_operator.cluster.loop.informer import Scope
 from icdc_operator.cluster.loop.slots import Limits
 
 pytestmark = pytest.mark.unit
@@ -19,7 +18,7 @@ ENOUGH = ["--all-namespaces", "--image", "spark:1"]
 
 def test_defaults_are_those_of_a_pod_with_one_replica() -> None:
     given = options.parse(ENOUGH, {})
-    assert given.scope == Scope()
+    assert given.namespaces == (None,)
     assert given.runs.image == "spark:1"
     assert (given.metrics_port, given.health_port) == (8080, 8081)
     assert not given.leader_elect
@@ -38,7 +37,7 @@ def test_defaults_are_those_of_a_pod_with_one_replica() -> None:
 )
 def test_a_flag_goes_before_its_variable(flags: list[str], variables: dict[str, str]) -> None:
     given = options.parse(flags, variables)
-    assert (given.scope.namespaces, given.runs.image) == (("a", "b"), "i")
+    assert (given.namespaces, given.runs.image) == (("a", "b"), "i")
 
 
 def test_every_flag_is_also_a_variable() -> None:

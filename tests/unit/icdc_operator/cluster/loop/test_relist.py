@@ -1,14 +1,14 @@
 """The net below lost events: what is listed, and what becomes due by it."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from icdc_operator.cluster.kube.api_errors import Unavailable
+from icdc_operator.cluster.kube.api_errors import Denied, Unavailable
 from icdc_operator.cluster.kube.kinds import PIPELINE, Kind, Resource
 from icdc_operator.cluster.kube.transport import JSON
-from icdc_operator.cluster.loop.informer import Scope
 from icdc_operator.cluster.loop.relist import ROUNDS, Relist
 from icdc_operator.cluster.loop.watch_age import WatchAge
 from icdc_operator.cluster.queue import PipelineKey, WorkQueue
@@ -24,12 +24,15 @@ class ListingCluster:
         self.versions: dict[PipelineKey, str] = {}
         self.reconciled: dict[PipelineKey, str] = {}
         self.faults: list[Exception] = []
+        self.denied: set[str | None] = set()
+        self.lists = 0
+        self.when_listed: Callable[[int], None] = lambda _: None
         self.listings: list[tuple[set[PipelineKey], int]] = []
         self.queue = WorkQueue(lambda: self.now)
         self.watch_age = WatchAge(lambda: self.now)
         self.relist = Relist(
             self,
-            Scope(namespaces),
+            namespaces or (None,),
             queue=self.queue,
             watch_age=self.watch_age,
             last_versions=lambda: dict(self.reconciled),
@@ -41,8 +44,12 @@ class ListingCluster:
         self, kind: Kind, namespace: str | None, *, selector: str = "", accept: str = JSON
     ) -> list[Resource]:
         assert kind is PIPELINE
+        self.lists += 1
+        self.when_listed(self.lists)
         if self.faults:
             raise self.faults.pop()
+        if namespace in self.denied:
+            raise Denied(f"list of {namespace}: forbidden")
         return [
             {"metadata": {"namespace": key.namespace, "name": key.name, "resourceVersion": at}}
             for key, at in self.versions.items()
@@ -107,6 +114,74 @@ def test_a_list_that_fails_changes_nothing_and_is_no_end() -> None:
     with pytest.raises(Unavailable):
         asyncio.run(cluster.relist.list_once())
     assert not cluster.relist.done.is_set()
+
+
+SHOP_A, SHOP_B = PipelineKey("a", "shop"), PipelineKey("b", "shop")
+
+
+def test_a_namespace_that_is_denied_holds_up_no_other() -> None:
+    cluster = ListingCluster("b", "a")
+    cluster.versions = {SHOP_A: "1", SHOP_B: "1"}
+    cluster.denied = {"b"}
+    asyncio.run(cluster.relist.list_once())
+    assert cluster.relist.done.is_set()
+    assert cluster.listings == [({SHOP_A}, 0)]
+    assert cluster.take_due() == {SHOP_A}
+    cluster.denied.clear()
+    asyncio.run(cluster.relist.list_once())
+    assert SHOP_B in cluster.take_due()
+
+
+def test_pipelines_of_a_namespace_that_is_denied_are_not_taken_for_deleted() -> None:
+    cluster = ListingCluster("a", "b")
+    cluster.versions = cluster.reconciled = {SHOP_A: "1", SHOP_B: "1"}
+    for key, version in cluster.versions.items():
+        cluster.watch_age.note_event(key, version, deleted=False)
+    cluster.denied = {"b"}
+    for _ in range(ROUNDS):
+        asyncio.run(cluster.relist.list_once())
+        cluster.now += 1e6
+        assert SHOP_B not in cluster.take_due()
+    # Else the watch, which still goes on, would seem to have missed it later on.
+    assert cluster.watch_age.get_versions() == cluster.versions
+
+
+def test_what_a_watch_missed_is_not_judged_while_its_namespace_is_denied() -> None:
+    cluster = ListingCluster("a", "b")
+    cluster.watch_age.note_event(SHOP_A, "1", deleted=False)
+    cluster.versions = {SHOP_A: "1", SHOP_B: "1"}
+    asyncio.run(cluster.relist.list_once())
+    cluster.denied = {"b"}
+    asyncio.run(cluster.relist.list_once())
+    cluster.now = 400.0
+    assert cluster.watch_age.missed_seconds == 0.0
+
+
+@pytest.mark.parametrize("namespaces", [(), ("a",), ("a", "b")])
+def test_an_installation_without_any_right_is_not_ready_and_says_so_once(
+    namespaces: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = ListingCluster(*namespaces)
+    cluster.versions = {SHOP_A: "1"}
+    cluster.denied = {None, "a", "b"}
+
+    def allow(lists: int) -> None:
+        if lists == 20:
+            assert not cluster.relist.done.is_set()
+            cluster.denied.clear()
+
+    cluster.when_listed = allow
+
+    async def play() -> None:
+        task = asyncio.create_task(cluster.relist.run())
+        await asyncio.wait_for(cluster.relist.done.wait(), timeout=60)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(play())
+    assert [record.message for record in caplog.records] == [
+        f"pipelines cannot be listed: list of {(namespaces or (None,))[0]}: forbidden"
+    ]
 
 
 def test_a_dead_watch_is_found_by_a_list() -> None:

@@ -85,8 +85,20 @@ def test_a_deleted_pipeline_is_forgotten(watch: TimedWatchAge) -> None:
 def test_a_new_watch_owes_nothing_yet(watch: TimedWatchAge) -> None:
     watch.compare({SHOP: "10"})
     watch.now = 5.0
-    watch.age.note_restart()
+    watch.age.note_restart(None)
     assert watch.age.missed_seconds == 0.0
+
+
+def test_a_new_watch_of_one_namespace_owes_the_same_in_others(watch: TimedWatchAge) -> None:
+    there = PipelineKey("elsewhere", "shop")
+    watch.age.note_event(SHOP, "10", deleted=False)
+    watch.age.note_event(there, "10", deleted=False)
+    watch.compare({SHOP: "10", there: "10", TAXI: "11"})
+    watch.now = 5.0
+    watch.age.note_restart("elsewhere")
+    assert (watch.age.missed_seconds, watch.age.get_versions()) == (5.0, {SHOP: "10"})
+    watch.age.note_restart("default")
+    assert (watch.age.missed_seconds, watch.age.get_versions()) == (0.0, {})
 
 
 def test_a_watch_of_a_store_that_was_restored_is_dead(watch: TimedWatchAge) -> None:

@@ -6,13 +6,14 @@ from collections.abc import Callable
 import pytest
 
 from icdc_operator.cluster.kube import kinds
-from icdc_operator.cluster.kube.api_errors import NotFound, Unavailable
+from icdc_operator.cluster.kube.api_errors import Denied, NotFound, Unavailable
 from icdc_operator.cluster.kube.kinds import Kind, Resource
 from icdc_operator.cluster.kube.transport import JSON
-from icdc_operator.cluster.loop.informer import Scope, WatchError
+from icdc_operator.cluster.loop.informer import WatchError
 from icdc_operator.cluster.loop.watch_age import WatchAge
 from icdc_operator.cluster.loop.watching import WatchBackoff, Watching
 from icdc_operator.cluster.metrics import Metrics
+from icdc_operator.cluster.queue import PipelineKey
 
 pytestmark = pytest.mark.unit
 
@@ -24,6 +25,9 @@ class WatchedCluster:
 
     def __init__(self, *kind: Kind) -> None:
         self.known = set(kind)
+        self.denied: set[Kind] = set()
+        self.namespace: str | None = None
+        self.watch_age = WatchAge(lambda: 0.0)
         self.ends: list[Exception] = []
         self.watches: list[bool] = []
         self.asked: list[Kind] = []
@@ -33,10 +37,13 @@ class WatchedCluster:
     async def list_objects(
         self, kind: Kind, namespace: str | None, *, selector: str = "", accept: str = JSON
     ) -> list[Resource]:
+        assert namespace == self.namespace
         self.asked.append(kind)
         self.when_asked(len(self.asked))
         if kind not in self.known:
             raise NotFound("the server could not find the requested resource")
+        if kind in self.denied:
+            raise Denied(f"list {kind.plural}: forbidden")
         return []
 
     async def watch(
@@ -49,11 +56,12 @@ class WatchedCluster:
             raise self.ends.pop()
         await asyncio.Event().wait()
 
-    async def watch_until(self, holds: Callable[[], bool], metrics: Metrics) -> None:
+    async def watch_until(
+        self, holds: Callable[[], bool], metrics: Metrics, namespace: str | None = None
+    ) -> None:
         """Watch until `holds`."""
-        watching = Watching(
-            self, self, scope=Scope(), watch_age=WatchAge(lambda: 0.0), metrics=metrics, pace=PACE
-        )
+        self.namespace = namespace
+        watching = Watching(self, self, watch_age=self.watch_age, metrics=metrics, pace=PACE)
         task = asyncio.create_task(watching.run())
         async with asyncio.timeout(60):
             while not holds():
@@ -120,3 +128,69 @@ def test_nothing_is_watched_until_the_cluster_knows_pipelines(
     asyncio.run(play())
     messages = [record.message for record in caplog.records]
     assert sum("install the CRD" in message for message in messages) == 1
+
+
+@pytest.mark.parametrize(
+    ("namespace", "named", "leave"),
+    [
+        ("team-b", "icebergcdcpipelines of namespace team-b", True),
+        (None, "icebergcdcpipelines of all namespaces", False),
+    ],
+)
+def test_a_namespace_that_is_denied_is_watched_once_it_can_be_read_and_named_once(
+    namespace: str | None, named: str, leave: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def play() -> None:
+        cluster, metrics = WatchedCluster(kinds.PIPELINE, kinds.APPLICATION), Metrics()
+        cluster.denied = {kinds.PIPELINE}
+
+        def allow(asked: int) -> None:
+            if asked == 5:
+                assert cluster.watches == []
+                cluster.denied.clear()
+
+        cluster.when_asked = allow
+        await cluster.watch_until(lambda: bool(cluster.watches), metrics, namespace)
+        assert cluster.watches == [True]
+        assert count_restarts(metrics) == 0
+
+    with caplog.at_level("INFO"):
+        asyncio.run(play())
+    refused, given = [record.message for record in caplog.records]
+    assert refused.startswith(f"{named} cannot be watched: list icebergcdcpipelines: forbidden")
+    assert "action required: the platform engineer must give the operator its role" in refused
+    assert ("or remove it from watchNamespaces" in refused) == leave
+    assert given == f"{named} can be watched now"
+
+
+def test_pipelines_are_watched_even_where_spark_applications_are_denied(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def play() -> None:
+        cluster, metrics = WatchedCluster(kinds.PIPELINE, kinds.APPLICATION), Metrics()
+        cluster.denied = {kinds.APPLICATION}
+
+        def allow(asked: int) -> None:
+            if asked == 8:
+                cluster.denied.clear()
+
+        cluster.when_asked = allow
+        await cluster.watch_until(lambda: len(cluster.watches) == 2, metrics, "team-b")
+        assert cluster.watches == [False, True]
+
+    asyncio.run(play())
+    (refused,) = [record.message for record in caplog.records]
+    assert refused.startswith("sparkapplications of namespace team-b cannot be watched")
+
+
+def test_a_new_watch_of_one_namespace_forgets_no_other() -> None:
+    here, there = PipelineKey("team-b", "shop"), PipelineKey("team-a", "shop")
+
+    async def play() -> None:
+        cluster = WatchedCluster(kinds.PIPELINE, kinds.APPLICATION)
+        cluster.watch_age.note_event(here, "1", deleted=False)
+        cluster.watch_age.note_event(there, "1", deleted=False)
+        await cluster.watch_until(lambda: bool(cluster.watches), Metrics(), "team-b")
+        assert cluster.watch_age.get_versions() == {there: "1"}
+
+    asyncio.run(play())
