@@ -14,6 +14,7 @@ from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import Pipelines, make_minimal
 from icdc_testing.operator.adapter.stepping import SteppedCluster
+from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.api
 
@@ -51,6 +52,13 @@ def give_role(other: SteppedCluster, home: str) -> None:
     other.pipelines.run("create", "rolebinding", "operator", "--role=operator", whom)
 
 
+def take_role(other: SteppedCluster, home: str) -> None:
+    """Take the Role away again, and wait until the API server knows."""
+    other.pipelines.run_ok("delete", "role", "operator")
+    asks = ("auth", "can-i", "get", "icdc", f"--as=system:serviceaccount:{home}:operator")
+    wait.wait_until(lambda: other.pipelines.run(*asks).code != 0, "the right is taken away")
+
+
 def has_run(cluster: SteppedCluster) -> bool:
     return cluster.list_names("sparkapplication") == [RUN]
 
@@ -74,3 +82,21 @@ def test_a_namespace_without_a_role_holds_up_no_other_and_is_found_once_it_has_o
     ]
     assert len(reported) == 1, reported
     assert "the platform engineer must give the operator its role" in reported[0]
+
+
+def test_a_pipeline_that_is_deleted_with_its_role_leaves_its_slot_to_others(
+    cluster: SteppedCluster, other: SteppedCluster, start_both: StartBoth
+) -> None:
+    home = cluster.pipelines.namespace
+    give_role(other, home)
+    operator = start_both()
+    operator.wait_until(lambda: has_run(other), "the run is created")
+    take_role(other, home)
+    cluster.pipelines.apply(make_minimal())
+    operator.wait_until(lambda: waits(cluster), "it waits: the run of the other may still write")
+    other.pipelines.run_ok("delete", "icdc", "shop", "--wait=false")
+    operator.wait_until(lambda: has_run(cluster), "the slot is free")
+    give_role(other, home)
+    other.pipelines.apply(make_minimal("next"))
+    operator.wait_until(lambda: waits(other), "the other namespace is reconciled again")
+    assert operator.end() == 0, "each watch is one of kopf, which takes the signals for itself"

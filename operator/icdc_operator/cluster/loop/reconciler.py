@@ -23,7 +23,13 @@ from icdc_api.errors import IcdcError
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunState
 from icdc_operator.cluster import logs
-from icdc_operator.cluster.kube.api_errors import Conflict, NameTaken, NotFound, Unavailable
+from icdc_operator.cluster.kube.api_errors import (
+    Conflict,
+    Denied,
+    NameTaken,
+    NotFound,
+    Unavailable,
+)
 from icdc_operator.cluster.loop import changes
 from icdc_operator.cluster.loop.admission import POSITION_SECONDS, Admission
 from icdc_operator.cluster.loop.slots import Limits
@@ -88,6 +94,8 @@ class Reconciler:
         self._metrics = metrics
         self._written: dict[PipelineKey, datetime] = {}
         self._last_versions: dict[PipelineKey, str] = {}
+        # Reported deleted, and not reconciled since.
+        self._deleted: set[PipelineKey] = set()
 
     def get_last_versions(self) -> dict[PipelineKey, str]:
         """Return the resourceVersion in which each pipeline was last reconciled or written."""
@@ -96,6 +104,10 @@ class Reconciler:
     def knows(self, key: PipelineKey, version: str) -> bool:
         """Return whether the pipeline was last reconciled, or written, in that version."""
         return self._last_versions.get(key) == version
+
+    def note_deleted(self, key: PipelineKey) -> None:
+        """Take in that a watch reports the pipeline deleted; the next reconcile reads whether."""
+        self._deleted.add(key)
 
     async def reconcile(self, key: PipelineKey) -> float | None:
         """Reconcile once; return the seconds until the next time, None to wait for a change.
@@ -118,7 +130,15 @@ class Reconciler:
             self._admission.note_reconciled(key)
 
     async def _try(self, key: PipelineKey) -> float | None:
-        observation = await self._adapter.observe(*key)
+        try:
+            observation = await self._adapter.observe(*key)
+        except Denied:
+            # Its Role may be deleted with it. Then nobody can read that it is gone, and others
+            # would wait for its slot for ever.
+            if key not in self._deleted:
+                raise
+            observation = None
+        self._deleted.discard(key)
         if observation is None:
             self._forget(key)
             return None

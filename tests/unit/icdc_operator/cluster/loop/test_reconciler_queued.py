@@ -8,7 +8,13 @@ import pytest
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunState
-from icdc_operator.cluster.kube.api_errors import ClusterError, Conflict, Invalid, Unavailable
+from icdc_operator.cluster.kube.api_errors import (
+    ClusterError,
+    Conflict,
+    Denied,
+    Invalid,
+    Unavailable,
+)
 from icdc_operator.cluster.loop.admission import POSITION_SECONDS, Admission
 from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.queue import PipelineKey
@@ -231,3 +237,37 @@ def test_a_pipeline_that_is_gone_gives_its_slot_to_the_next(line: WaitingLine) -
     line.cluster.observed = None
     line.poll()
     assert line.woken == [NEXT]
+
+
+def deny(what: str) -> None:
+    raise Denied(what)
+
+
+def test_what_cannot_be_read_any_more_keeps_its_slot(working: MemoryCluster) -> None:
+    line = WaitingLine(working)
+    line.admission.forget(FIRST)
+    line.poll()
+    # A pipeline of that name was deleted before, and made anew.
+    line.reconciler.note_deleted(SHOP)
+    line.poll()
+    working.before = deny
+    with pytest.raises(Denied):
+        line.poll()
+    assert line.admission.active == 1
+    working.before = lambda _: None
+    line.poll()
+    assert line.admission.active == 1
+
+
+def test_what_is_deleted_and_cannot_be_read_any_more_leaves_its_slot_to_others(
+    working: MemoryCluster,
+) -> None:
+    line = WaitingLine(working)
+    line.admission.forget(FIRST)
+    line.poll()
+    assert line.want(NEXT) == describe_position(1, 1)
+    working.before = deny
+    line.reconciler.note_deleted(SHOP)
+    assert line.poll() is None
+    assert line.woken == [NEXT]
+    assert line.reconciler.get_last_versions() == {}
