@@ -26,8 +26,8 @@ from icdc_api.job.run_files import QUESTION_VARIABLE, RunRequest
 from icdc_api.spec.secrets import pick_authority, read_secret
 from icdc_spark.iceberg.jvm import session
 from icdc_spark.iceberg.jvm.trust import trust_authority
+from icdc_spark.process.failures import build_bug, log_unforeseen
 from icdc_spark.process.pipeline_run import PipelineRun
-from icdc_spark.process.table_follower import build_bug, log_unforeseen
 from icdc_spark.reporting.reporter import Reporter
 
 LOG = logging.getLogger("icdc_spark")

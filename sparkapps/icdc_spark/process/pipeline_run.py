@@ -35,18 +35,14 @@ from icdc_spark.iceberg.jvm.table_jobs import TableJobs
 from icdc_spark.opensearch.stores.access import Rotation
 from icdc_spark.process import table_modes
 from icdc_spark.process.call_watch import CallWatch
+from icdc_spark.process.failures import report_failure, translate_errors
 from icdc_spark.process.question_file import RunQuestions
 from icdc_spark.process.scheduling.fair_semaphore import FairSemaphore
 from icdc_spark.process.scheduling.linger import Linger
 from icdc_spark.process.scheduling.permits import QUESTION_PERMITS, count_permits, measure_lag
 from icdc_spark.process.scheduling.worker_threads import WorkerThreads
 from icdc_spark.process.step_watch import StepWatch
-from icdc_spark.process.table_follower import (
-    ENDS_RUN,
-    TableFollower,
-    report_failure,
-    translate_errors,
-)
+from icdc_spark.process.table_follower import ENDS_RUN, TableFollower
 from icdc_spark.replication.context import Stop, TableContext
 from icdc_spark.reporting.reporter import Reporter
 

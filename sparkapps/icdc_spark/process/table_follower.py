@@ -26,12 +26,8 @@ the JVM and, of 500 in a row, no memory. It must know no other table.
 
 import logging
 import time
-import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
-from icdc_api import redaction
 from icdc_api.errors import (
     BadSpec,
     Bug,
@@ -44,8 +40,8 @@ from icdc_api.errors import (
 from icdc_api.job.answers import TableEntry
 from icdc_api.job.log_lines import label_lines
 from icdc_api.job.run_files import RunQuestion
-from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.process import table_modes
+from icdc_spark.process.failures import report_failure, translate_errors
 from icdc_spark.process.question_file import RunQuestions, build_failed_entry
 from icdc_spark.process.scheduling.fair_semaphore import FairSemaphore
 from icdc_spark.process.scheduling.linger import Linger
@@ -67,38 +63,6 @@ QUESTION_SECONDS = 5.0
 ENDS_RUN = (Fenced, DriverLost, BadSpec)
 """Fenced: whoever took this table over has taken over the pipeline. A spec that is wrong by itself
 must be seen at once, and a continuous run would go on without end."""
-
-
-def build_bug(error: BaseException) -> Bug:
-    """Return the failure that stands for an unforeseen error."""
-    # Its text may quote a row.
-    return Bug(f"{type(error).__name__}: {redaction.hide_quoted(str(error))}")
-
-
-@contextmanager
-def translate_errors(table: str) -> Iterator[None]:
-    """Turn every exception inside the block into an error of the project."""
-    try:
-        with translate_source_errors(table):
-            yield
-    except IcdcError:
-        raise
-    except Exception as error:
-        log_unforeseen(f"{table}: unforeseen", error)
-        raise build_bug(error) from error
-
-
-def log_unforeseen(words: str, error: Exception) -> None:
-    """Log an error with its traceback, for whoever mends the program."""
-    # Without the errors before it: those of Spark quote the row on which a task failed.
-    trace = "".join(traceback.format_exception(error, chain=False))
-    LOG.error("%s\n%s", words, trace)
-
-
-def report_failure(context: TableContext, error: IcdcError) -> None:
-    """Write into log and report why the table does not advance."""
-    LOG.warning("%s: %s: %s", context.table.name, type(error).__name__, error)
-    context.reporter.fail(error)
 
 
 class TableFollower:
@@ -180,7 +144,7 @@ class TableFollower:
         `is_settled`: the last step found nothing to do, or failed.
         """
         context, questions, name = self._context, self._questions, self._context.table.name
-        question = questions.find(name)
+        question = self._find_question()
         if question is None:
             return False
         # A planned comparison is of an index that is up to date, or that cannot be. Of a table that
@@ -188,15 +152,23 @@ class TableFollower:
         if question.tables is not None and not is_settled and self._stepped_for != question.id:
             self._stepped_for = question.id
             return False
-        # What it remembers of the state document would be older than a repair.
-        self._end_attempt()
         permits = self._semaphore if question.tables is not None else self._question_semaphore
-        with permits.acquire(name), questions.mark_comparing(name, question):
+
+        def gives_up() -> bool:
+            # Another table was quicker: this one goes on with its steps, and is asked again.
+            return (
+                question.tables is None or context.stop.is_set() or not questions.is_open(question)
+            )
+
+        with permits.acquire(name, give_up=gives_up) as admitted:
             # Checked again: the wait for a permit may have been long.
-            if context.stop.is_set() or not questions.is_open(question):
-                return True
-            self._renew_access()
-            entry = self._inspect(question)
+            if context.stop.is_set() or not questions.is_open(question) or not admitted:
+                return False
+            # What it remembers of the state document would be older than a repair.
+            self._end_attempt()
+            with questions.mark_comparing(name, question):
+                self._renew_access()
+                entry = self._inspect(question)
         questions.answer(name, question, entry, backoff=self._compute_backoff)
         return True
 
@@ -220,12 +192,18 @@ class TableFollower:
         while (left := until - time.monotonic()) > 0 and not self._context.stop.wait(
             min(left, QUESTION_SECONDS)
         ):
-            if self._questions.find(self._context.table.name) is not None:
+            if self._find_question() is not None:
                 return
+
+    def _find_question(self) -> RunQuestion | None:
+        """Return what the table is asked; None also while other tables hold all permits for it."""
+        question = self._questions.find(self._context.table.name)
+        is_due = question is None or question.tables is not None or self._question_semaphore.is_free
+        return question if is_due else None
 
     def _gives_up(self) -> bool:
         """Return whether something comes before the step for which the table awaits a permit."""
-        question = self._questions.find(self._context.table.name)
+        question = self._find_question()
         # A planned comparison may want that very step.
         is_asked = question is not None and question.tables is None
         return is_asked or self._context.stop.is_set()
@@ -290,7 +268,7 @@ class TableFollower:
         """
         until = time.monotonic() + self._recheck_seconds
         while time.monotonic() < until and not self._context.stop.wait(ROTATION_SECONDS):
-            if self._renew_access() or self._questions.find(self._context.table.name):
+            if self._renew_access() or self._find_question():
                 return
 
     def _compute_backoff(self, failures: int) -> float:

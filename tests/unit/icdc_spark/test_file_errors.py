@@ -6,7 +6,7 @@ from pyspark.errors import PySparkException
 from icdc_api.errors import DataFileMissing, FileUnreadable, TableError
 from icdc_spark.iceberg.jvm.file_errors import find_meaning, name_file
 from icdc_spark.iceberg.jvm.source_errors import translate_error
-from icdc_spark.process.table_follower import build_bug
+from icdc_spark.process.failures import build_bug
 
 LIST = "s3://lake/t/metadata/snap-1.avro"
 AROUND = f"org.apache.iceberg.exceptions.RuntimeIOException: Failed to open file: {LIST}\n"

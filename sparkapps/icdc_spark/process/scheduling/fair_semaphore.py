@@ -53,6 +53,11 @@ class FairSemaphore:
         """Number of threads that have asked and are not inside yet."""
         return len(self._waiting)
 
+    @property
+    def is_free(self) -> bool:
+        """True if a thread that asks now would not wait, unless another one is quicker."""
+        return self._free > 0
+
     @contextmanager
     def acquire(
         self, name: str, *, give_up: Callable[[], bool] = _never_gives_up

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from icdc_api.job.modes import RunMode
 from icdc_api.status.pipeline_status import TableState
+from icdc_spark.process.scheduling.permits import QUESTION_PERMITS
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
@@ -81,6 +82,30 @@ def test_one_table_is_repaired_while_commits_to_another_arrive(
     assert followed.read_report().result is not None, "whoever has not read the answer finds it"
     followed.assert_equal("orders")
     followed.assert_equal("users")
+
+
+@pytest.mark.parametrize("aliases", [("orders", "users", "items")])
+def test_a_table_whose_turn_to_answer_has_not_come_goes_on_with_its_changes(
+    followed: ContinuousTables, proxy: FaultProxy
+) -> None:
+    scans = {alias: proxy.hold(SCAN.replace("orders", alias)) for alias in followed.tables}
+    with followed.run():
+        followed.ask("a", RunMode.VERIFY)
+        wait_until(
+            lambda: sum(scan.held.is_set() for scan in scans.values()) == QUESTION_PERMITS,
+            "as many compare as may",
+        )
+        (third,) = [alias for alias, scan in scans.items() if not scan.held.is_set()]
+        for number in (3, 4):
+            followed.insert(third, number)
+            wait_until(lambda number=number: followed.has(third, number), "it goes on")  # type: ignore[misc]
+        assert not scans[third].held.is_set()
+        for scan in sorted(scans.values(), key=lambda scan: not scan.held.is_set()):
+            scan.wait()
+            scan.release()
+        wait_until(followed.is_answered("a"), "all have answered")
+        entries = followed.read_answer()["tables"]
+        assert [entry["equal"] for entry in entries] == [True] * 3
 
 
 def test_a_question_in_place_of_another_ends_the_comparison_that_nobody_waits_for(

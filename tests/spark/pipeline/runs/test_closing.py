@@ -17,7 +17,7 @@ from icdc_api.job.modes import RunMode
 from icdc_api.job.run_files import RunReport
 from icdc_spark.iceberg.jvm.session import SessionClosedError, open_table_session
 from icdc_spark.iceberg.table.cached_table import CachedTable
-from icdc_spark.process import table_follower
+from icdc_spark.process import failures as told_failures
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.catalogs import rest_catalog
 from icdc_testing.lake.catalogs.head_lake import NAME, HeadLake
@@ -104,9 +104,9 @@ class Failures(logging.Filter):
 @pytest.fixture
 def failures() -> Iterator[Failures]:
     counted = Failures()
-    table_follower.LOG.addFilter(counted)
+    told_failures.LOG.addFilter(counted)
     yield counted
-    table_follower.LOG.removeFilter(counted)
+    told_failures.LOG.removeFilter(counted)
 
 
 def count_sessions(jvm: int) -> int:

@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import PythonException
 
 from icdc_api.errors import Bug
-from icdc_spark.process.table_follower import translate_errors
+from icdc_spark.process.failures import translate_errors
 
 pytestmark = pytest.mark.unit
 
