@@ -160,10 +160,9 @@ def _is_resync_asked(inputs: StepInputs, policies: Policies) -> bool:
 
 
 def _choose_first_step(inputs: StepInputs, policies: Policies) -> Step:
-    if policies.stream_only and inputs.index_loss:
-        # An empty index would take the place of the one that readers use.
-        return _handle_gap(inputs, policies, inputs.index_loss)
     if policies.stream_only:
+        if inputs.index_loss:  # An empty index would take the place of the one that readers use.
+            return _handle_gap(inputs, policies, inputs.index_loss)
         return Step(kind=StepKind.BEGIN, to_id=inputs.start, reason="the mode is StreamOnly")
     return Step(kind=StepKind.EXPORT, to_id=inputs.head, reason="the table was never exported")
 

@@ -129,8 +129,8 @@ class Oracle:
         applied = state["applied"] if state else None
         snapshot = applied["snapshotId"] if applied else None
         rows = self._world.lake.rows[int(snapshot)] if snapshot else {}
-        letters = self._world.target.indices.get(f"{ALIAS}-dead-letters")
-        stored = letters.documents if letters else ()
+        index = self._world.target.indices.get(f"{ALIAS}-dead-letters")
+        stored = index.documents if index else ()
         self.is_rolled_back = True
         self.refused_before |= {
             key: value for key, value in rows.items() if value < 0 and f"k{key}" not in stored
