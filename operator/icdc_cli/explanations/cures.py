@@ -109,7 +109,7 @@ CURES: dict[str, tuple[str, ...]] = {
     ),
     "StateCorrupt": (
         f"curl {_STATE}",
-        f"curl -X DELETE {_STATE}  # only if it cannot be restored: the table is exported anew",
+        f"curl -X DELETE {_STATE}  # the table is exported anew, as it is after a restore",
     ),
     "Unauthorized": (
         "kubectl edit secret SECRET -n NAMESPACE  # or the permission that the message names; it "
