@@ -97,7 +97,8 @@ class TableReason(StrEnum):
     TARGET_INVALID = "TargetInvalid"
     """Somebody changed what the index is made of. The OpenSearch administrator changes it back."""
     STATE_CORRUPT = "StateCorrupt"
-    """No run wrote this state document. The OpenSearch administrator finds out who did."""
+    """No run of this version wrote this state document: somebody edited it, or a newer version
+    wrote it, as the message says. The OpenSearch administrator finds out who did."""
     UNAUTHORIZED = "Unauthorized"
     """Credentials are missing, wrong or too weak. The platform engineer corrects them."""
     CATALOG_INVALID = "CatalogInvalid"

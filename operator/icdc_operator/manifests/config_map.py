@@ -16,6 +16,10 @@ from icdc_operator.manifests.launch import Launch
 from icdc_operator.manifests.pods import pod_paths
 from icdc_operator.manifests.secret_names import list_secret_names
 
+UNREAD = ("resync", "verify", "history", "timeouts")
+"""Fields of the spec that only the operator reads: a run does not end for their sake. What resync
+asks of a run is in its request, or in a question to it."""
+
 MAX_READABLE_BYTES = 500_000
 """Greatest size of a request that is written with line breaks and indented, for people. Without
 them it always fits: Kubernetes allows 1 MiB for all data of a ConfigMap and its keys, and `limits`
@@ -40,8 +44,8 @@ def build_request(launch: Launch, resource: Mapping[str, Any]) -> RunRequest:
             "apiVersion": naming.API_VERSION,
             "kind": naming.KIND,
             "metadata": {"name": owner.name, "namespace": owner.namespace},
-            # Only the operator reads it, and an older image refuses a field it does not know.
-            "spec": {key: value for key, value in resource["spec"].items() if key != "verify"},
+            # An older image refuses a field that it does not know.
+            "spec": {key: value for key, value in resource["spec"].items() if key not in UNREAD},
         },
         owner=naming.build_owner_key(owner.namespace, owner.name),
         epoch=launch.run.epoch,

@@ -27,6 +27,8 @@ class Policies:
     """The id of that request; None if it is not known whether it was honoured already."""
     is_rollback: bool = False
     """True if that request asks for a rollback instead."""
+    is_new: bool = False
+    """True if that request was made since the last run was planned."""
     is_named: bool = False
     """True if that request names its tables, this one among them."""
 
@@ -49,8 +51,11 @@ class Policies:
         return self.owe_reexport(state) or (is_void and self.owe_rollback(state))
 
     def _owe(self, state: StateDocument | None) -> bool:
-        if self.resync_nonce == 0 or state is None:
-            return self.resync_nonce != 0
+        if self.resync_nonce == 0:
+            return False
+        if state is None:
+            # Nothing says whether an earlier one was honoured.
+            return self.is_new
         if self.resync_id is None:
             return state.resync_nonce != self.resync_nonce
         return state.resync_id != self.resync_id

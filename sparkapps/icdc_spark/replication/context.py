@@ -155,6 +155,7 @@ class TableContext:
             # 0 stands for no request: a table honours only other nonces (`Policies.resync_nonce`).
             resync_nonce=0 if reexport is None else reexport.nonce,
             resync_id=None if reexport is None else reexport.id,
+            is_new=reexport is not None and reexport.id == self.request.epoch,
             is_rollback=reexport is not None and bool(reexport.rollback),
             is_named=reexport is not None and bool(reexport.tables),
         )

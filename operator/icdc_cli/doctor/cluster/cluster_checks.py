@@ -221,8 +221,8 @@ def _judge_spark_operators(deployments: tuple[Resource, ...], namespace: str) ->
             "namespaces of spark-operator",
             f"watches {names}, not {namespace}",
             "helm upgrade spark-operator spark-operator --repo "
-            "https://kubeflow.github.io/spark-operator -n SPARK_OPERATOR --reuse-values --set "
-            f"'spark.jobNamespaces={{{names.replace(' ', '')},{namespace}}}'",
+            "https://kubeflow.github.io/spark-operator -n SPARK_OPERATOR --reset-then-reuse-values "
+            f"--set 'spark.jobNamespaces={{{names.replace(' ', '')},{namespace}}}'",
         )
     else:
         yield confirm("namespaces of spark-operator", f"{namespace} is watched")

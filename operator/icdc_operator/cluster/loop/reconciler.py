@@ -57,6 +57,10 @@ class Adapter(Protocol):
         """Read the pipeline and its runs now; None if there is no such pipeline."""
         ...
 
+    def forget(self, key: PipelineKey) -> None:
+        """Forget what is known of a pipeline that is gone."""
+        ...
+
     async def save(self, observation: Observation, status: PipelineStatus) -> Observation:
         """Write the status; Conflict if the pipeline was written since it was observed."""
         ...
@@ -94,7 +98,7 @@ class Reconciler:
         self._metrics = metrics
         self._written: dict[PipelineKey, datetime] = {}
         self._last_versions: dict[PipelineKey, str] = {}
-        # Reported deleted, and not reconciled since.
+        # Reported deleted, and not read since.
         self._deleted: set[PipelineKey] = set()
 
     def get_last_versions(self) -> dict[PipelineKey, str]:
@@ -138,7 +142,8 @@ class Reconciler:
             if key not in self._deleted:
                 raise
             observation = None
-        self._deleted.discard(key)
+        else:
+            self._deleted.discard(key)
         if observation is None:
             self._forget(key)
             return None
@@ -232,6 +237,7 @@ class Reconciler:
         return seconds if seconds > 0 else None
 
     def _forget(self, key: PipelineKey) -> None:
+        self._adapter.forget(key)
         self._written.pop(key, None)
         self._last_versions.pop(key, None)
         self._admission.forget(key)

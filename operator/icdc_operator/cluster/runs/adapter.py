@@ -73,13 +73,16 @@ class ClusterAdapter:
         """Take in a driver pod from a watch, whose last report may be lost otherwise. A hint."""
         self._memory.note_pod(pod)
 
+    def forget(self, key: PipelineKey) -> None:
+        """Forget what is known of a pipeline that is gone."""
+        self._memory.forget(key)
+        if self._heads is not None:
+            self._heads.forget(key)
+
     async def observe(self, namespace: str, name: str) -> Observation | None:
         """Read the pipeline and all of its runs now; None if there is no such pipeline."""
         pipeline = await self._api.get_pipeline(namespace, name)
         if pipeline is None:
-            self._memory.forget((namespace, name))
-            if self._heads is not None:
-                self._heads.forget(PipelineKey(namespace, name))
             return None
         unseen: Failure | None = None
         attempts: Sequence[RunObjects] = ()

@@ -24,14 +24,11 @@ from icdc_api.status.triggers import Ask
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import evidence
 from icdc_operator.core.limits import status_size
+from icdc_operator.manifests.config_map import UNREAD
 from icdc_operator.manifests.launch import InstallSettings
 from icdc_operator.manifests.pods import refused_values
 
 _SOURCE = naming.SINGULAR
-
-_UNREAD = ("resync", "verify", "history", "timeouts")
-"""Fields of the spec that only the operator reads: a run does not end for their sake. What resync
-asks of a run is in its request, or in a question to it."""
 
 MAX_OBJECT_BYTES = 1_500_000
 """Most bytes of a pipeline. etcd refuses a request of more than 1.5 MiB, or 1,572,864 bytes; the
@@ -55,7 +52,7 @@ def read_spec(
 
 def hash_spec(pipeline: Resource) -> str:
     """Return a hash of all of the spec that a run reads, whatever its order."""
-    read = {key: value for key, value in pipeline["spec"].items() if key not in _UNREAD}
+    read = {key: value for key, value in pipeline["spec"].items() if key not in UNREAD}
     return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from icdc_api.errors import Fenced, TargetUnavailable
 from icdc_api.spec.pipeline import Mode
-from icdc_spark.opensearch.stores import aliases, identity
+from icdc_spark.opensearch.stores import aliases, identity, indices
 from icdc_spark.opensearch.stores.identity import Identity
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.absent_nodes import describe_returned
@@ -52,7 +52,7 @@ def compare_with_index(context: TableContext, stored: Stored | None) -> IndexChe
     state = stored.document if stored else None
     written = state and (state.intent or state)
     if not stored or not state or not written or not written.index or not written.index_uuid:
-        return IndexCheck(loss=_find_forgotten(context))
+        return IndexCheck(loss=_find_forgotten(context, stored))
     exporting = state.intent is not None and state.intent.kind is IntentKind.EXPORT
     # An export records the shards of the index that it fills; a batch those of the served one.
     recorded = written.shards if exporting else state.shards
@@ -70,18 +70,20 @@ def compare_with_index(context: TableContext, stored: Stored | None) -> IndexChe
     return IndexCheck(loss=loss, identity=now)
 
 
-def _find_forgotten(context: TableContext) -> str | None:
-    """Return that readers use an index of which nothing is recorded, as a clause; None if not.
+def _find_forgotten(context: TableContext, stored: Stored | None) -> str | None:
+    """Return that an index of ours is there of which nothing is recorded, as a clause; None if not.
 
-    AliasTaken if it is somebody else's. Asked for StreamOnly alone: any other mode begins with an
-    export, until whose end readers stay where they are.
+    AliasTaken if readers use somebody else's. Asked for StreamOnly alone: any other mode begins
+    with an export, until whose end readers stay where they are.
     """
     if context.spec.mode is not Mode.STREAM_ONLY:
         return None
-    served = aliases.check_free(context.client, context.ownership)
-    return (
-        f"the state document of {', '.join(served)}, which readers use, is gone" if served else None
-    )
+    found = set(aliases.check_free(context.client, context.ownership))
+    if stored is None:
+        # With a document it may be one that was created just before its driver died.
+        owners = indices.list_indices(context.client, context.alias)
+        found |= {name for name, owner in owners.items() if owner == context.ownership}
+    return f"the state document of {', '.join(sorted(found))} is gone" if found else None
 
 
 def is_trusted(stored: Stored, store_history: str) -> bool:

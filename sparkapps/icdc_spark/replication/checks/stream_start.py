@@ -9,7 +9,8 @@ Example, retained ancestors 75 (10:00) ← 76 (10:10) ← 77 (10:20), current sn
     timestamp 10:15                  76, the newest one that is not later
     timestamp 09:00                  Gap: what was committed before 75 is unknown
 
-It must not know what is done from there on.
+Asked until it has begun: afterwards that snapshot may expire as any other. It must not know what is
+done from there on.
 """
 
 from icdc_api.errors import Gap

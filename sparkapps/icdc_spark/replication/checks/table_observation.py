@@ -118,8 +118,7 @@ class TableObserver:
         try:
             if compare_index:
                 index = index_check.compare_with_index(context, stored)
-            is_intact = index.loss is None
-            compatibility = self._compare_spec(state, documents, is_intact=is_intact)
+            compatibility = self._compare_spec(state, documents, is_intact=index.loss is None)
         except (StateCorrupt, TargetReadOnly, TargetUnavailable) as error:
             # What is asked for is how a person answers, and builds on nothing of it.
             if state is None or not (policies.owe_reexport(state) or policies.owe_rollback(state)):
@@ -128,13 +127,14 @@ class TableObserver:
         is_trusted, refusal = True, None
         if stored and compare_index and policies.owe_rollback(stored.document):
             is_trusted, refusal = self._check_rollback(stored, documents)
+        begins = not (state and (state.applied or state.intent)) and not index.loss
         inputs = StepInputs(
             state=state,
             table=context.table.name,
             table_uuid=table.uuid,
             head=str(current.id) if current else None,
             last_sequence_number=table.last_sequence_number,
-            start=find_stream_start(table, current, context.table),
+            start=find_stream_start(table, current, context.table) if begins else None,
             document_spec=documents.hash,
             spec_change=compatibility.reason,
             readable=frozenset(str(snapshot_id) for snapshot_id in table.snapshots),

@@ -109,6 +109,25 @@ def test_stream_only_begins_where_it_is_told_and_writes_no_row_before(
         assert list_operations(select_writes(proxy.list_writes(), index)) == [put_row(4)]
 
 
+def test_the_snapshot_at_which_stream_only_began_may_expire(
+    spark: SparkSession, lake: Lake, clean_indices: str, tmp_path: Path
+) -> None:
+    name = create_table(lake, 2)
+    first = list_snapshots(lake, name)[0]
+    start = {"snapshotId": first["snapshot_id"]}
+    entry = make_entry(name, "things", startFrom=start)
+    harness = Harness(spark, clean_indices, tmp_path, [entry], mode="StreamOnly")
+    harness.sync()
+    insert(lake, name, 3)
+    lake.sql(
+        f"call lake.system.expire_snapshots(table => '{name}', retain_last => 1, "
+        "older_than => timestamp '2100-01-01 00:00:00')"
+    )
+    assert first not in list_snapshots(lake, name)
+    harness.sync()
+    assert set(oracle.read_index(clean_indices, "things")) == {"2", "3"}
+
+
 def test_an_export_is_complete_for_good_until_another_one_is_asked_for(
     spark: SparkSession, lake: Lake, proxy: FaultProxy, clean_indices: str, tmp_path: Path
 ) -> None:

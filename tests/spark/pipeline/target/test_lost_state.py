@@ -127,12 +127,15 @@ def test_readers_of_changes_alone_are_never_led_to_an_empty_index(
         ["4", "5"],
         [f"{ALIAS}-000001"],
     )
-    # Each of the two ways out that the message names.
-    pipeline.resource["spec"]["resync"] = {"nonce": 1}
-    pipeline.sync()
+    # Each of the two ways out that the message names. The first is a request of this very run.
+    new = pipeline.make_request()
+    asked = {"nonce": 1, "id": new.epoch}
+    assert pipeline.run(epoch=new.epoch, reexport=asked).outcome is None
     assert list_served(clean_indices) == ["1", "2", "3", "5"]
     LOSSES[loss](clean_indices)
-    del pipeline.resource["spec"]["resync"]
+    assert call(clean_indices, "DELETE", f"/{ALIAS}-000002/_alias/{ALIAS}").status == 200
+    again = pipeline.run(reexport=asked)
+    assert again.tables[0].reason == "Gap", "it was honoured, for all that is known"
     changelog["onGap"] = "Reexport"
     lake.sql(f"insert into lake.{table} values (6,'60')")
     pipeline.sync()

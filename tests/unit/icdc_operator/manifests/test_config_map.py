@@ -16,7 +16,7 @@ from icdc_api.json_size import measure_stored
 from icdc_api.spec.limits import MAX_SPEC_BYTES
 from icdc_api.status.runs import RunKind
 from icdc_api.status.triggers import MAX_ASK_BYTES, Ask
-from icdc_operator.manifests.config_map import build_config_map, build_request
+from icdc_operator.manifests.config_map import UNREAD, build_config_map, build_request
 from icdc_operator.manifests.launch import Launch
 from icdc_testing.operator.deciding.worst_cases import make_many_tables
 
@@ -34,7 +34,9 @@ def test_the_application_reads_the_request_that_was_made(
     mounted.write_text(build_config_map(launch, request)["data"]["request.json"])
     read = RunRequest.read(mounted)
     assert read == request
-    assert loading.parse_pipeline(read.pipeline, source="request").spec == launch.spec
+    spec = loading.parse_pipeline(read.pipeline, source="request").spec
+    unread = {name: getattr(launch.spec, name) for name in UNREAD}
+    assert spec.model_copy(update=unread) == launch.spec
     assert (read.owner, read.epoch, read.run_id) == (
         "retail/shop",
         1772366400000,
@@ -54,12 +56,13 @@ def test_only_the_name_of_the_metadata_and_no_status_is_passed_on(launch_of: Loa
     launch, resource = launch_of(FULL)
     resource["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
     resource["status"] = {"phase": "Streaming"}
-    resource["spec"]["verify"] = {"every": "24h"}
+    resource["spec"] |= {"verify": {"every": "24h"}, "resync": {"nonce": 1, "mode": "Rollback"}}
+    resource["spec"] |= {"history": {"successful": 1}, "timeouts": {"deleteSeconds": 60}}
     request = build_request(launch, resource)
     assert request.pipeline["metadata"] == {"name": "shop", "namespace": "retail"}
     assert "status" not in request.pipeline
-    # Only the operator reads it: an older image would refuse the field.
-    assert set(request.pipeline["spec"]) == set(resource["spec"]) - {"verify"}
+    # Only the operator reads them: an older image would refuse a new one.
+    assert set(request.pipeline["spec"]) == set(resource["spec"]) - set(UNREAD)
 
 
 @pytest.mark.parametrize("named", [True, False])

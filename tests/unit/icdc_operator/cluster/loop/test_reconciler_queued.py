@@ -271,3 +271,6 @@ def test_what_is_deleted_and_cannot_be_read_any_more_leaves_its_slot_to_others(
     assert line.poll() is None
     assert line.woken == [NEXT]
     assert line.reconciler.get_last_versions() == {}
+    assert working.forgotten == [SHOP]
+    # Its pods are collected after it, and reported.
+    assert line.poll() is None

@@ -160,6 +160,7 @@ def test_a_pipeline_that_is_gone_is_not_followed_any_more() -> None:
         await world.reconcile_when_woken()
         del world.server.objects[PIPELINE]
         assert await world.adapter.observe("default", "shop") is None
+        world.adapter.forget(PipelineKey("default", "shop"))
         await wait_until(lambda: len(asyncio.all_tasks()) == 1, "nothing follows it")
 
     asyncio.run(play())

@@ -36,6 +36,10 @@ class MemoryCluster:
         self.steps: list[ClusterCall] = []
         self.before: Callable[[str], None] = lambda _: None
         self.after: Callable[[str], None] = lambda _: None
+        self.forgotten: list[PipelineKey] = []
+
+    def forget(self, key: PipelineKey) -> None:
+        self.forgotten.append(key)
 
     async def observe(self, namespace: str, name: str) -> Observation | None:
         self._request("observe")
