@@ -225,9 +225,8 @@ class Operator:
             # Before a version of our own is passed over: lists show it, and would take it for
             # missed.
             self._watch_age.note_event(event.key, event.version, deleted=event.deleted)
-            if event.deleted:
-                self._reconciler.note_deleted(event.key)
-            elif self._reconciler.knows(event.key, event.version):
+            self._reconciler.note_event(event.key, deleted=event.deleted)
+            if not event.deleted and self._reconciler.knows(event.key, event.version):
                 # Most often our own write: without this each reconcile would cause another one.
                 return
         if event.kind == kinds.POD.plural:

@@ -156,7 +156,7 @@ def choose_step(inputs: StepInputs, policies: Policies) -> Step:
 
 def _is_resync_asked(inputs: StepInputs, policies: Policies) -> bool:
     """Return whether a re-export is still to be done: also how a person answers a Stop."""
-    return policies.owe_reexport(inputs.state)
+    return inputs.state is not None and policies.owe_reexport(inputs.state)
 
 
 def _choose_first_step(inputs: StepInputs, policies: Policies) -> Step:

@@ -32,8 +32,8 @@ class Policies:
     is_named: bool = False
     """True if that request names its tables, this one among them."""
 
-    def owe_reexport(self, state: StateDocument | None) -> bool:
-        """Return whether a re-export is asked for that has not been done yet, as far as known."""
+    def owe_reexport(self, state: StateDocument) -> bool:
+        """Return whether a re-export is asked for that has not been done yet."""
         return not self.is_rollback and self._owe(state)
 
     def owe_rollback(self, state: StateDocument) -> bool:
@@ -50,12 +50,9 @@ class Policies:
         is_void = state.applied is None or not is_trusted
         return self.owe_reexport(state) or (is_void and self.owe_rollback(state))
 
-    def _owe(self, state: StateDocument | None) -> bool:
+    def _owe(self, state: StateDocument) -> bool:
         if self.resync_nonce == 0:
             return False
-        if state is None:
-            # Nothing says whether an earlier one was honoured.
-            return self.is_new
         if self.resync_id is None:
             return state.resync_nonce != self.resync_nonce
         return state.resync_id != self.resync_id

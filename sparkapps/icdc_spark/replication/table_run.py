@@ -24,6 +24,7 @@ from icdc_api.status.pipeline_status import TableState
 from icdc_api.status.table_parts import GAP_CAUSE
 from icdc_spark.diff.change_plan import choose_planner
 from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.opensearch.stores import aliases, indices
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.next_step import Step, StepKind
@@ -93,7 +94,7 @@ class TableRun:
 
     def _observe_claimed(self) -> TableObservation:
         was_claimed = self._stored is not None
-        self._stored = self._stored or self._claim()
+        self._stored = self._stored or self._claim() or self._record_forgotten()
         if self._stored is not None:
             # Before the step is decided: what it records is what decides.
             self._stored = node_check.reconsider(self.context, self._stored)
@@ -119,6 +120,24 @@ class TableRun:
         context.outwait_older_runs(stored.document)
         export_swap.repeat_rollback(context, stored.document)
         return node_check.take_over(context, stored)
+
+    def _record_forgotten(self) -> Stored | None:
+        """Store that the document of an index of ours is gone, if it is (StreamOnly).
+
+        What is asked for afterwards answers that. Of an earlier request nobody knows any more
+        whether it was honoured, so it is not made again.
+        """
+        context = self.context
+        lost, policies = index_check.find_forgotten(context), context.build_policies()
+        if lost is None:
+            return None
+        context.outwait_older_runs(None)
+        table, _, documents = self.observer.read_table()
+        now = format_instant()
+        document = self._build_state(table, documents).with_fault(lost, now=now)
+        if not policies.is_new:
+            document = document.with_resync(policies.resync_nonce, policies.resync_id, now=now)
+        return context.store.create(document)
 
     def _check_index(self, observation: TableObservation) -> TableObservation:
         stored = observation.stored
@@ -192,14 +211,17 @@ class TableRun:
         if ours and observation.step.kind is StepKind.EXPORT:
             reason = f"{GAP_CAUSE}the state document of {', '.join(ours)} is gone"
             observation = replace(observation, step=replace(observation.step, reason=reason))
-        document = StateDocument(
-            alias=context.alias,
-            owner=context.owner,
-            source=context.build_source(observation.table.uuid),
-            document_spec=observation.documents.hash,
+        document = self._build_state(observation.table, observation.documents)
+        return observation, context.store.create(document)
+
+    def _build_state(self, table: IcebergTable, documents: DocumentSpec) -> StateDocument:
+        return StateDocument(
+            alias=self.context.alias,
+            owner=self.context.owner,
+            source=self.context.build_source(table.uuid),
+            document_spec=documents.hash,
             updated_at=format_instant(),
         )
-        return observation, context.store.create(document)
 
     def _execute(
         self, observation: TableObservation, documents: DocumentSpec, stored: Stored

@@ -109,9 +109,9 @@ class Reconciler:
         """Return whether the pipeline was last reconciled, or written, in that version."""
         return self._last_versions.get(key) == version
 
-    def note_deleted(self, key: PipelineKey) -> None:
-        """Take in that a watch reports the pipeline deleted; the next reconcile reads whether."""
-        self._deleted.add(key)
+    def note_event(self, key: PipelineKey, *, deleted: bool) -> None:
+        """Take in what a watch reports last of the pipeline; the next reconcile reads whether."""
+        (self._deleted.add if deleted else self._deleted.discard)(key)
 
     async def reconcile(self, key: PipelineKey) -> float | None:
         """Reconcile once; return the seconds until the next time, None to wait for a change.

@@ -48,11 +48,12 @@ def compare_with_index(context: TableContext, stored: Stored | None) -> IndexChe
 
     TargetUnavailable while a primary of the index is not started.
     """
-    client = context.client
-    state = stored.document if stored else None
-    written = state and (state.intent or state)
-    if not stored or not state or not written or not written.index or not written.index_uuid:
-        return IndexCheck(loss=_find_forgotten(context, stored))
+    if not stored:
+        return IndexCheck(loss=find_forgotten(context))
+    client, state = context.client, stored.document
+    written = state.intent or state
+    if not written.index or not written.index_uuid:
+        return IndexCheck(loss=state.fault)
     exporting = state.intent is not None and state.intent.kind is IntentKind.EXPORT
     # An export records the shards of the index that it fills; a batch those of the served one.
     recorded = written.shards if exporting else state.shards
@@ -70,19 +71,17 @@ def compare_with_index(context: TableContext, stored: Stored | None) -> IndexChe
     return IndexCheck(loss=loss, identity=now)
 
 
-def _find_forgotten(context: TableContext, stored: Stored | None) -> str | None:
-    """Return that an index of ours is there of which nothing is recorded, as a clause; None if not.
+def find_forgotten(context: TableContext) -> str | None:
+    """Return that the document of an index of ours is gone, as a clause; None if there is no index.
 
-    AliasTaken if readers use somebody else's. Asked for StreamOnly alone: any other mode begins
-    with an export, until whose end readers stay where they are.
+    Asked where there is no document, and for StreamOnly alone: any other mode begins with an
+    export, until whose end readers stay where they are. AliasTaken if they use somebody else's.
     """
     if context.spec.mode is not Mode.STREAM_ONLY:
         return None
     found = set(aliases.check_free(context.client, context.ownership))
-    if stored is None:
-        # With a document it may be one that was created just before its driver died.
-        owners = indices.list_indices(context.client, context.alias)
-        found |= {name for name, owner in owners.items() if owner == context.ownership}
+    owners = indices.list_indices(context.client, context.alias)
+    found |= {name for name, owner in owners.items() if owner == context.ownership}
     return f"the state document of {', '.join(sorted(found))} is gone" if found else None
 
 

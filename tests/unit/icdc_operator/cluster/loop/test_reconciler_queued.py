@@ -248,7 +248,7 @@ def test_what_cannot_be_read_any_more_keeps_its_slot(working: MemoryCluster) -> 
     line.admission.forget(FIRST)
     line.poll()
     # A pipeline of that name was deleted before, and made anew.
-    line.reconciler.note_deleted(SHOP)
+    line.reconciler.note_event(SHOP, deleted=True)
     line.poll()
     working.before = deny
     with pytest.raises(Denied):
@@ -267,10 +267,13 @@ def test_what_is_deleted_and_cannot_be_read_any_more_leaves_its_slot_to_others(
     line.poll()
     assert line.want(NEXT) == describe_position(1, 1)
     working.before = deny
-    line.reconciler.note_deleted(SHOP)
+    line.reconciler.note_event(SHOP, deleted=True)
     assert line.poll() is None
     assert line.woken == [NEXT]
     assert line.reconciler.get_last_versions() == {}
     assert working.forgotten == [SHOP]
     # Its pods are collected after it, and reported.
     assert line.poll() is None
+    line.reconciler.note_event(SHOP, deleted=False)
+    with pytest.raises(Denied):
+        line.poll()
