@@ -30,6 +30,7 @@ from icdc_testing.kube import binaries
 from icdc_testing.kube.charts.helm import Helm
 from icdc_testing.kube.registry import open_registry
 from icdc_testing.real_cluster.node import oci
+from icdc_testing.user_programs import pages
 from released_image import ReleasedImage
 from wanted import WantedRelease
 
@@ -58,24 +59,15 @@ class PublishedRelease:
     def type(self, command: str) -> str:
         """Run the lines in a shell in the release's folder; return what they print."""
         plain = re.sub(r"^(helm \w+) ", r"\1 --plain-http ", command, flags=re.MULTILINE)
-        done = subprocess.run(
-            ["sh", "-ec", plain],
-            cwd=self.release.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=COMMAND_SECONDS,
+        return pages.type_commands(
+            plain, self.environment, folder=self.release.folder, seconds=COMMAND_SECONDS
         )
-        assert done.returncode == 0, f"{plain}{done.stderr}"
-        return done.stdout
 
 
 def list_commands(kind: str) -> str:
     """Return the one block of the page that is for these tests under that name."""
-    page = (ROOT / "docs" / "releasing.md").read_text(encoding="utf-8")
-    (block,) = re.findall(rf"```sh {kind}\n(.*?)```", page, re.DOTALL)
-    return str(block)
+    (block,) = pages.list_blocks(ROOT / "docs" / "releasing.md", f"sh {kind}")
+    return block
 
 
 def write_built(folder: Path, content: bytes = b"") -> Path:

@@ -6,8 +6,6 @@ run deletes is shown in `tests/spark/pipeline/runs/test_deletion.py`.
 """
 
 import os
-import re
-import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,6 +22,7 @@ from icdc_testing.kube.charts.helm import Helm
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import Pipelines, make_minimal
 from icdc_testing.operator.adapter.stepping import SteppedCluster, make_report
+from icdc_testing.user_programs import pages
 from icdc_testing.waiting import wait
 
 pytestmark = [pytest.mark.api, pytest.mark.timeout(600)]
@@ -35,10 +34,6 @@ DELETION = "shop-d1-1"
 COMMAND_SECONDS = 240.0
 
 
-def list_blocks(info: str) -> list[str]:
-    return re.findall(rf"```{info}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-
-
 @dataclass(frozen=True)
 class Administrator:
     """Where somebody types who administers the cluster."""
@@ -47,20 +42,11 @@ class Administrator:
 
     def type(self, commands: str) -> str:
         """Run the lines and return what they print."""
-        done = subprocess.run(
-            ["sh", "-ec", commands],
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=COMMAND_SECONDS,
-        )
-        assert done.returncode == 0, f"{commands}{done.stdout}{done.stderr}"
-        return done.stdout
+        return pages.type_commands(commands, self.environment, seconds=COMMAND_SECONDS)
 
     def list_everything(self) -> list[str]:
         """Return the name of every object, as the page's check finds them, but for Events."""
-        (check,) = list_blocks("sh check")
+        (check,) = pages.list_blocks(PAGE, "sh check")
         lines = self.type(check.partition("| grep")[0]).splitlines()
         return sorted(line for line in lines if not line.startswith("event"))
 
@@ -105,7 +91,7 @@ def test_the_page_removes_every_trace_from_the_cluster(
     kube: KubeApi, helm: Helm, administrator: Administrator, cluster: SteppedCluster, tmp_path: Path
 ) -> None:
     before = administrator.list_everything()
-    pipelines, release, definition = list_blocks("sh uninstall")
+    pipelines, release, definition = pages.list_blocks(PAGE, "sh uninstall")
     install = ("install", "icdc", str(OPERATOR), "--namespace", NAMESPACE)
     helm.connect(kube.kubeconfig).run_ok(*install, values={"replicaCount": 2})
     account = kube.write_kubeconfig_for(NAMESPACE, OPERATOR_NAME)
@@ -121,6 +107,6 @@ def test_the_page_removes_every_trace_from_the_cluster(
     administrator.type(release)
     administrator.type(definition)
     wait.wait_until(lambda: administrator.list_everything() == before, "it is as before", pause=1.0)
-    (check,) = list_blocks("sh check")
+    (check,) = pages.list_blocks(PAGE, "sh check")
     left = administrator.type(check).splitlines()
     assert all(line.startswith("event") for line in left), left

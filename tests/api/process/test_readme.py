@@ -1,6 +1,5 @@
 """The README's pipeline on a real API server: applied as it stands there, and shown by kubectl."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from icdc_api.status.pipeline_status import parse_status
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.operator.adapter.stepping import SteppedCluster, make_report
 from icdc_testing.operator.deciding.pipelines import make_caught_up
+from icdc_testing.user_programs import pages
 
 pytestmark = pytest.mark.api
 
@@ -21,8 +21,8 @@ Start = Callable[..., OperatorProcess]
 
 
 def read_block(info: str) -> str:
-    (text,) = re.findall(rf"```{info}\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    return str(text)
+    (text,) = pages.list_blocks(README, info)
+    return text
 
 
 def drop_ages(shown: str) -> list[list[str]]:

@@ -14,6 +14,7 @@ from icdc_spark.iceberg.jvm.session import create_table_session
 from icdc_testing.runs.harness import Harness
 from icdc_testing.tables.long_values import LONG, UNLIMITED, mend
 from icdc_testing.target import oracle
+from icdc_testing.user_programs import pages
 
 pytestmark = pytest.mark.spark
 
@@ -33,7 +34,7 @@ def warehouse(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def list_blocks(language: str) -> list[str]:
     """Return the README's fenced blocks of one language."""
-    return re.findall(rf"```{language}\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    return pages.list_blocks(README, language)
 
 
 def list_commands() -> list[list[str]]:

@@ -2,8 +2,6 @@
 
 import json
 import os
-import re
-import subprocess
 import threading
 from pathlib import Path
 from typing import Any
@@ -22,9 +20,11 @@ from icdc_testing import ROOT
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target.node_calls import call
+from icdc_testing.user_programs import pages
 
 pytestmark = pytest.mark.spark
 
+PAGE = ROOT / "docs" / "uninstalling.md"
 OURS = Ownership(pipeline="default/test", alias="people")
 FOREIGN = ["people-000041", "people-archive"]
 """Indices of such a name that nobody's mark is on."""
@@ -44,19 +44,10 @@ def list_tags(lake: Lake, table: str) -> list[str]:
     return [row[0] for row in rows]
 
 
-def list_blocks(info: str) -> list[str]:
-    """Return the blocks of docs/uninstalling.md with that info string."""
-    page = (ROOT / "docs" / "uninstalling.md").read_text(encoding="utf-8")
-    return re.findall(rf"```{info}\n(.*?)```", page, re.DOTALL)
-
-
 def type_commands(block: str, url: str) -> str:
     """Run the lines as somebody does for whom SEARCH is the address of OpenSearch."""
-    ran = ("sh", "-ec", block.replace("curl", "curl --silent --fail-with-body"))
-    environment = {**os.environ, "SEARCH": url}
-    return subprocess.run(
-        ran, env=environment, capture_output=True, text=True, check=True, timeout=60
-    ).stdout
+    failing = block.replace("curl", "curl --silent --fail-with-body")
+    return pages.type_commands(failing, {**os.environ, "SEARCH": url}, seconds=60)
 
 
 def delete(harness: Harness) -> RunReport:
@@ -118,7 +109,7 @@ def test_everything_of_the_pipeline_goes_whenever_the_run_before_died(
 def test_a_pipeline_that_is_created_again_and_deleted_leaves_what_the_page_says(
     spark: SparkSession, people: Harness, lake: Lake, table: str, tmp_path: Path, clean_indices: str
 ) -> None:
-    (tags,) = list_blocks("sql tags")
+    (tags,) = pages.list_blocks(PAGE, "sql tags")
     query = tags.replace("lake.shop.orders", f"lake.{table}")
     assert len(lake.sql(query)) == 1
     entry = {"name": table, "identifierColumns": ["id"], "index": "people"}
@@ -127,9 +118,9 @@ def test_a_pipeline_that_is_created_again_and_deleted_leaves_what_the_page_says(
     delete(Harness(spark, clean_indices, again, [entry]))
     assert list_tags(lake, table) == []
     assert lake.sql(query) == []
-    (listing,) = list_blocks("sh indices")
+    (listing,) = pages.list_blocks(PAGE, "sh indices")
     assert "icdc-state" in type_commands(listing.replace("orders", "people"), clean_indices)
-    (state,) = list_blocks("sh state")
+    (state,) = pages.list_blocks(PAGE, "sh state")
     assert '"count":0' in type_commands(state, clean_indices)
     assert type_commands(listing.replace("orders", "people"), clean_indices) == ""
 
