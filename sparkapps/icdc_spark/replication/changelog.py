@@ -86,7 +86,7 @@ class WriteResult:
 
     @property
     def acknowledged(self) -> int:
-        """The operations that the index applied just now."""
+        """The operations of the batch that the index has applied, see BatchResult."""
         return self.result.acknowledged
 
 

@@ -1,10 +1,5 @@
-"""The name of the target's host cannot be resolved for a while: the run waits, and loses nothing.
+"""The name of the target's host cannot be resolved for a while: the run waits, and loses nothing."""
 
-The driver and its workers have an /etc/hosts of their own, in a mount namespace that nobody else
-sees and that ends with them.
-"""
-
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,39 +10,24 @@ from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Reset
 from icdc_testing.runs.harness import Harness
 from icdc_testing.runs.kill_points import BULK_BYTES, BatchKind, KillPoint, create_plot, hold
+from icdc_testing.runs.own_names import OwnNames
 from icdc_testing.runs.processes import END_SECONDS, ChildRuns
 from icdc_testing.waiting.wait import wait_until
 
 pytestmark = pytest.mark.spark
 
 NAME = "search.test"
-KNOWN, UNKNOWN = f"127.0.0.1 localhost {NAME}\n", "127.0.0.1 localhost\n"
-# No resolver is asked: what the file does not have is unknown at once.
-SOURCES = "hosts: files\n"
-LAUNCHER = """#!/bin/sh
-exec unshare --mount --map-root-user sh -c '
-  mount --bind "{folder}/hosts" /etc/hosts && mount --bind "{folder}/sources" /etc/nsswitch.conf &&
-  exec "$@"' sh {python} "$@"
-"""
 
 
 @pytest.fixture
-def names(tmp_path: Path) -> Path:
-    """The file of the names that the run knows; it is changed in place, as it is mounted."""
-    folder = tmp_path / "names"
-    folder.mkdir()
-    (folder / "sources").write_text(SOURCES)
-    (folder / "hosts").write_text(KNOWN)
-    launcher = folder / "python"
-    launcher.write_text(LAUNCHER.format(folder=folder, python=sys.executable))
-    launcher.chmod(0o755)
-    return folder / "hosts"
+def names(tmp_path: Path) -> OwnNames:
+    return OwnNames(tmp_path / "names", NAME)
 
 
 @pytest.fixture
-def runs(tmp_path: Path, names: Path) -> Iterator[ChildRuns]:
+def runs(tmp_path: Path, names: OwnNames) -> Iterator[ChildRuns]:
     """Start runs that know these names alone."""
-    with ChildRuns(tmp_path, python=names.with_name("python")) as started:
+    with ChildRuns(tmp_path, python=names.python) as started:
         yield started
 
 
@@ -58,7 +38,7 @@ def test_a_batch_goes_on_once_the_name_of_its_target_is_known_again(
     clean_indices: str,
     proxy: FaultProxy,
     runs: ChildRuns,
-    names: Path,
+    names: OwnNames,
     tmp_path: Path,
     kind: BatchKind,
 ) -> None:
@@ -74,14 +54,14 @@ def test_a_batch_goes_on_once_the_name_of_its_target_is_known_again(
     held = hold(proxy, table.predict_batch(kind), KillPoint.SOME_BULK, skip=1)
     run = runs.start(pipeline.make_request())
     held.wait(END_SECONDS)
-    names.write_text(UNKNOWN)
+    names.forget(NAME)
     # Connections that are open would do without the name.
     proxy.add(Reset(), times=None)
     held.drop()
     missed = f"{NAME}:{port} cannot be reached: the name of its host cannot be resolved."
     wait_until(lambda: missed in run.log, "the name is missed")
     proxy.clear()
-    names.write_text(KNOWN)
+    names.restore()
     last = run.wait_for_end()
     assert last.outcome is None
     assert table.is_applied(head)

@@ -40,6 +40,13 @@ MUTATIONS = (
         "    mapping = build_index_mapping(work.documents, table_uuid=work.table.uuid)\n",
     ),
     _edit(
+        "what an interrupted batch wrote over a loss is not counted",
+        range(300129245, 300129250),
+        "sparkapps/icdc_spark/opensearch/bulk/sink.py",
+        "        return self.upserted + self.deleted + self.removed + applied_before\n",
+        "        return self.upserted + self.deleted + self.removed\n",
+    ),
+    _edit(
         "an export that miscounts is repeated without end",
         range(10, 20),
         _EXPORT,

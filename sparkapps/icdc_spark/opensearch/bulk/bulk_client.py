@@ -278,8 +278,8 @@ class BulkClient:
                 connection=self.connection,
                 outranked_is_foreign=self.outranked_is_foreign,
             )
-            if outcome is ItemOutcome.ALREADY_APPLIED:
-                into.result.already_applied += 1
+            if outcome in (ItemOutcome.ALREADY_APPLIED, ItemOutcome.SETTLED):
+                into.result.count_repeated(outcome)
                 applied[position] = True
             elif outcome is ItemOutcome.FOREIGN_EDIT:
                 into.result.foreign_edits.add(sent.get_document_id(position))

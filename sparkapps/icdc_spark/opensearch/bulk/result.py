@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 import icdc_api.errors
 from icdc_api.errors import Bug, IcdcError
+from icdc_spark.opensearch.wire.item_outcome import ItemOutcome
 from icdc_spark.opensearch.wire.operations import CREATE, DELETE, Operations
 from icdc_spark.opensearch.wire.responses import ItemAnswers
 
@@ -52,7 +53,9 @@ class PartitionResult:
     deleted: int = 0
     """Deletes applied just now, also of documents that were not there."""
     already_applied: int = 0
-    """Operations that an earlier attempt of the batch had applied; in no other count."""
+    """Operations that an earlier attempt of the batch had applied."""
+    settled: int = 0
+    """Of these, those whose document the second pass of that attempt has written again."""
     foreign_edits: Samples = field(default_factory=Samples)
     """Documents left alone, because somebody else had edited them."""
     dead_letters: int = 0
@@ -133,6 +136,11 @@ class PartitionResult:
         for position in suspects[: MAX_SAMPLES - len(self.suspects.ids)].tolist():
             self.suspects.ids.append(sent.get_document_id(position))
         return applied
+
+    def count_repeated(self, outcome: ItemOutcome) -> None:
+        """Count an operation that an earlier attempt of the batch had applied."""
+        self.already_applied += 1
+        self.settled += outcome is ItemOutcome.SETTLED
 
     def has_error(self, kind: type[IcdcError]) -> bool:
         """Return whether the recorded error is of exactly this class."""

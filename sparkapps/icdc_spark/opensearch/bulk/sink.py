@@ -37,7 +37,9 @@ class BatchResult:
     deleted: int = 0
     """Deletes applied just now, also of documents that were not there."""
     already_applied: int = 0
-    """Operations that an earlier attempt of the batch had applied; in no other count."""
+    """Operations that an earlier attempt of the batch had applied."""
+    settled: int = 0
+    """Of these, those whose document the second pass of that attempt has written again."""
     foreign_edits: Samples = field(default_factory=Samples)
     """Documents left alone, because somebody else had edited them."""
     dead_letters: int = 0
@@ -67,8 +69,13 @@ class BatchResult:
 
     @property
     def acknowledged(self) -> int:
-        """The operations that the index applied just now."""
-        return self.upserted + self.deleted + self.removed
+        """The operations of the batch that the index has applied, each with a number of its own.
+
+        Those of earlier attempts too: no older batch has their version, so their sequence numbers
+        are above those that were recorded before the batch. What was settled may have one alone.
+        """
+        applied_before = self.already_applied - self.settled
+        return self.upserted + self.deleted + self.removed + applied_before
 
 
 def write(
@@ -175,6 +182,7 @@ def _build_batch_result(total: PartitionResult, dead_letters_total: int) -> Batc
         upserted=total.upserted,
         deleted=total.deleted,
         already_applied=total.already_applied,
+        settled=total.settled,
         foreign_edits=total.foreign_edits,
         dead_letters=total.dead_letters,
         dead_letters_total=dead_letters_total,

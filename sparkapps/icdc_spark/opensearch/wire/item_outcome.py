@@ -2,7 +2,8 @@
 
 status, error                              outcome
 200, 201; 404 of a delete                  APPLIED
-409, our version or our second pass        ALREADY_APPLIED: the batch is repeated
+409, our version                           ALREADY_APPLIED: the batch is repeated
+409, the version of our second pass        SETTLED: the same, and a second pass came after it
 409, another version                       FOREIGN_EDIT or Fenced, see `judge_conflict`
 429, 5xx, a shard that moves               RETRY
 400 and other errors of the row            REFUSED: a dead letter
@@ -55,6 +56,8 @@ class ItemOutcome(Enum):
     """Written or deleted just now."""
     ALREADY_APPLIED = auto()
     """Written or deleted by an earlier attempt of the same batch."""
+    SETTLED = auto()
+    """The same, and written once more by the second pass of that attempt."""
     FOREIGN_EDIT = auto()
     """Left alone: somebody else has edited the document."""
     RETRY = auto()
@@ -121,7 +124,7 @@ def judge_conflict(
 
         ours   current                    outcome
         B      B                          ALREADY_APPLIED: a replay
-        B      B + FIXUP_OFFSET           ALREADY_APPLIED: a replay, settled by the second pass
+        B      B + FIXUP_OFFSET           SETTLED: a replay, and the second pass came after it
         B      B + 1                      FOREIGN_EDIT: an edit adds one
         B      N                          raises Fenced: a newer run's batch
         B      N + 7                      raises Fenced, FOREIGN_EDIT with `outranked_is_foreign`
@@ -130,9 +133,11 @@ def judge_conflict(
     of ours could have stays Fenced: then the state document is older than the index.
     """
     base = version - version % VERSIONS_PER_ORDINAL
-    # The second pass outranks the first: a late write of the first must not undo it.
-    if current in (version, base + FIXUP_OFFSET) and current >= version:
+    if current == version:
         return ItemOutcome.ALREADY_APPLIED
+    # The second pass outranks the first: a late write of the first must not undo it.
+    if current == base + FIXUP_OFFSET and current > version:
+        return ItemOutcome.SETTLED
     if current >= base + VERSIONS_PER_ORDINAL and (
         _is_of_a_batch(current) or not outranked_is_foreign
     ):

@@ -48,7 +48,7 @@ class Writes(Protocol):
 
     @property
     def acknowledged(self) -> int:
-        """The operations that the index applied just now."""
+        """The operations of the batch that the index has applied, see BatchResult."""
 
 
 Written = TypeVar("Written", bound=Writes)
@@ -129,7 +129,7 @@ def _read_whole(
         f"at least {lost}"
     )
     gap = Gap(f"It cannot be known what {intent.index!r} holds: {loss}.")
-    # Recorded, since it shows this once: when the batch is repeated, nothing is acknowledged anew.
+    # Recorded: the next run exports the table because of it, and need not meet it again.
     context.record_fault(loss, gap)
     raise gap
 

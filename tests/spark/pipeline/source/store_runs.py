@@ -28,6 +28,10 @@ from icdc_testing.runs.harness import Harness
 from icdc_testing.runs.spark_conf import UNCOMPILED
 
 
+_NAMES_ANEW = "-Dsun.net.inetaddr.ttl=0 -Dsun.net.inetaddr.negative.ttl=0"
+"""Look each name up when it is needed: else it is known for half a minute more."""
+
+
 class StoreRuns:
     """The program, as the test sees it."""
 
@@ -48,8 +52,8 @@ class StoreRuns:
 
 
 @contextmanager
-def start_program(folder: Path) -> Iterator[StoreRuns]:
-    """Run the program in the block; its log is in `folder`."""
+def start_program(folder: Path, *, python: Path = Path(sys.executable)) -> Iterator[StoreRuns]:
+    """Run the program in the block, started by `python`; its log is in `folder`."""
     retained = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
     environment = {
         **retained,
@@ -60,7 +64,7 @@ def start_program(folder: Path) -> Iterator[StoreRuns]:
     }
     with (folder / "store-runs.log").open("w") as log:
         process = subprocess.Popen(
-            [*end_with_parent(), sys.executable, __file__],
+            [*end_with_parent(), str(python), __file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -84,7 +88,7 @@ def _start_spark() -> SparkSession:
         **sessions.APPLICATION_CONF,
         **UNCOMPILED,
         "spark.driver.extraClassPath": os.pathsep.join(map(str, libraries)),
-        "spark.driver.extraJavaOptions": lake.QUICK_START,
+        "spark.driver.extraJavaOptions": f"{lake.QUICK_START} {_NAMES_ANEW}",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",

@@ -16,7 +16,7 @@ from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_spark.replication.checks import node_check
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
-from icdc_testing.network.faults import Hold
+from icdc_testing.network.faults import Hold, Status
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
 from icdc_testing.target.restoring import (
@@ -184,6 +184,37 @@ def test_writes_that_a_disk_lost_while_a_batch_was_written_are_not_advanced_over
     )
     assert stalled.reason == "Gap"
     assert f"the index {INDEX} lost writes that it had acknowledged" in str(stalled.message)
+    pipeline.sync()
+    check(spark, clean_indices, table)
+    assert list(oracle.request(f"{clean_indices}/_alias/{ALIAS}")) == [f"{ALIAS}-000002"]
+
+
+def test_writes_that_a_disk_lost_before_a_batch_was_interrupted_are_not_advanced_over(
+    opensearch: OpenSearchNode,
+    pipeline: Harness,
+    proxy: FaultProxy,
+    clean_indices: str,
+    spark: SparkSession,
+    table: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(node_check, "STALE_SECONDS", 1.0)
+    pipeline.sync()
+    save_files(opensearch, INDEX, tmp_path / "saved")
+    spark.sql(f"update lake.{table} set name = 'x' where id = 1")
+    pipeline.sync()
+    spark.sql(f"insert into lake.{table} values (8, 'later'), (9, 'later'), (10, 'later')")
+    held = proxy.hold("_bulk")
+    # Written over the loss, and the run ends before it compares the numbers.
+    proxy.add(Status(403), path="_stats", skip=1)
+    stalled = stall_after(
+        pipeline, held, lambda: put_files_back(opensearch, INDEX, tmp_path / "saved")
+    )
+    assert stalled.reason == "Unauthorized"
+    again = pipeline.run_to_stall()
+    assert again.reason == "Gap"
+    assert f"the index {INDEX} lost writes that it had acknowledged" in str(again.message)
     pipeline.sync()
     check(spark, clean_indices, table)
     assert list(oracle.request(f"{clean_indices}/_alias/{ALIAS}")) == [f"{ALIAS}-000002"]

@@ -28,7 +28,7 @@ NEXT = compute_base_version(4)
             FIRST,
             SECOND,
             False,
-            ItemOutcome.ALREADY_APPLIED,
+            ItemOutcome.SETTLED,
             id="a replay, settled by the second pass",
         ),
         pytest.param(

@@ -128,7 +128,7 @@ LISTED = (
     Guard(
         kind=GuardKind.COUNTS,
         name="lost writes are recorded",
-        prevents="The run that repeats the batch, to which nothing is acknowledged, sees no loss.",
+        prevents="Each run meets the loss anew and stalls; none exports the table.",
         edits=(
             Edit(
                 _NODES,

@@ -6,6 +6,7 @@ from icdc_testing.mutants.guard import Guard, GuardKind
 _IDENTITY = "sparkapps/icdc_spark/opensearch/stores/identity.py"
 _RESPONSES = "sparkapps/icdc_spark/opensearch/wire/responses.py"
 _OUTCOME = "sparkapps/icdc_spark/opensearch/wire/item_outcome.py"
+_SINK = "sparkapps/icdc_spark/opensearch/bulk/sink.py"
 _TESTS = "tests/unit/icdc_spark/opensearch"
 _LOSS = f"{_TESTS}/test_identity.py::test_a_loss_is_said_in_words"
 _JUDGED = f"{_TESTS}/test_answers.py::test_an_item_is_judged"
@@ -84,26 +85,14 @@ LISTED = (
         kind=GuardKind.VERSION,
         name="our own version is a replay",
         prevents="A repeated batch takes its own documents for somebody else's edits.",
-        edits=(
-            Edit(
-                _OUTCOME,
-                "if current in (version, base + FIXUP_OFFSET) and current >= version:",
-                "if False:",
-            ),
-        ),
-        tests=(f"{_CONFLICT}[a replay]", f"{_CONFLICT}[a replay, settled by the second pass]"),
+        edits=(Edit(_OUTCOME, "if current == version:", "if False:"),),
+        tests=(f"{_CONFLICT}[a replay]",),
     ),
     Guard(
         kind=GuardKind.VERSION,
         name="the second pass outranks the first",
         prevents="A late write of the first pass counts as applied where another row must win.",
-        edits=(
-            Edit(
-                _OUTCOME,
-                "if current in (version, base + FIXUP_OFFSET) and current >= version:",
-                "if current in (version, base, base + FIXUP_OFFSET):",
-            ),
-        ),
+        edits=(Edit(_OUTCOME, "if current == version:", "if current in (version, base):"),),
         tests=(f"{_CONFLICT}[the second pass finds the first]",),
     ),
     Guard(
@@ -113,6 +102,16 @@ LISTED = (
         edits=(Edit(_OUTCOME, "if _is_of_the_target(answer):", "if False:"),),
         tests=(
             f"{_TESTS}/test_conflicts.py::test_an_answer_that_no_row_can_cause_stops_the_batch",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.COUNTS,
+        name="what an earlier attempt wrote is counted",
+        prevents="A loss stays hidden if the run that wrote over it ended before it counted.",
+        edits=(Edit(_SINK, "self.removed + applied_before", "self.removed"),),
+        tests=(
+            f"{_TESTS}/test_acknowledged.py"
+            "::test_each_operation_that_an_index_applied_took_a_sequence_number",
         ),
     ),
 )

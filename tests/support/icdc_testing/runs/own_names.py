@@ -1,0 +1,42 @@
+"""Host names that only one program knows, and that a test can take away while it runs.
+
+The program has an /etc/hosts of its own, in a mount namespace that nobody else sees and that ends
+with it. No resolver is asked: what the file does not have is unknown at once.
+"""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+_SOURCES = "hosts: files\n"
+_LAUNCHER = """#!/bin/sh
+exec unshare --mount --map-root-user sh -c '
+  mount --bind "{folder}/hosts" /etc/hosts && mount --bind "{folder}/sources" /etc/nsswitch.conf &&
+  exec "$@"' sh {python} "$@"
+"""
+
+
+class OwnNames:
+    """The names that a program knows besides `localhost`, all of them at one address."""
+
+    def __init__(self, folder: Path, *names: str) -> None:
+        self._hosts, self._names = folder / "hosts", names
+        folder.mkdir()
+        self.restore()
+        (folder / "sources").write_text(_SOURCES)
+        self.python = folder / "python"
+        """Starts Python with these names, in place of this process' own."""
+        self.python.write_text(_LAUNCHER.format(folder=folder, python=sys.executable))
+        self.python.chmod(0o755)
+
+    def forget(self, *names: str) -> None:
+        """Know these names no more."""
+        self._write(name for name in self._names if name not in names)
+
+    def restore(self) -> None:
+        """Know all of them again."""
+        self._write(self._names)
+
+    def _write(self, names: Iterable[str]) -> None:
+        # In place, as it is mounted.
+        self._hosts.write_text(" ".join(["127.0.0.1", "localhost", *names]) + "\n")
