@@ -115,6 +115,12 @@ _MEANINGS: tuple[tuple[frozenset[str], type[IcdcError], str], ...] = (
         "a file of the snapshot is missing",
     ),
     (
+        # A name is another person's matter than a closed port.
+        frozenset({"UnknownHostException"}),
+        SourceUnavailable,
+        "the name of a host of the catalog or of the table's files cannot be resolved",
+    ),
+    (
         frozenset(
             {
                 "ServiceUnavailableException",
@@ -124,7 +130,6 @@ _MEANINGS: tuple[tuple[frozenset[str], type[IcdcError], str], ...] = (
                 "HttpHostConnectException",
                 "SocketTimeoutException",
                 "SocketException",
-                "UnknownHostException",
                 "NoHttpResponseException",
                 "NoRouteToHostException",
                 "SSLException",

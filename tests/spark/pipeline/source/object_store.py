@@ -58,6 +58,8 @@ class ObjectStore:
         self.objects: dict[str, bytes] = {}
         self.reads: list[ObjectRead] = []
         self.url = ""
+        self.ends_connections = False
+        """Whether each answer is the last of its connection: the next one needs the name again."""
         self._lock = threading.Lock()
         self._faults: list[Fault] = []
         self._left: dict[str, int] = {}
@@ -189,6 +191,8 @@ class _ObjectHandler(BaseHTTPRequestHandler):
         for name, value in (headers or {}).items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
+        if self.store.ends_connections:
+            self.send_header("Connection", "close")
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body[: len(body) // 2] if is_cut else body)

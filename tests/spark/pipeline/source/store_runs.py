@@ -28,8 +28,9 @@ from icdc_testing.runs.harness import Harness
 from icdc_testing.runs.spark_conf import UNCOMPILED
 
 
-_NAMES_ANEW = "-Dsun.net.inetaddr.ttl=0 -Dsun.net.inetaddr.negative.ttl=0"
-"""Look each name up when it is needed: else it is known for half a minute more."""
+_JARS = (jars.SPARK_SET, jars.IMAGE_SET)
+_NAMES_ANEW = "-Dsun.net.inetaddr.ttl=0"
+"""Look a name up whenever it is needed: else it is known for half a minute more."""
 
 
 class StoreRuns:
@@ -62,6 +63,9 @@ def start_program(folder: Path, *, python: Path = Path(sys.executable)) -> Itera
         "PYSPARK_PYTHON": sys.executable,
         "JAVA_HOME": str(jdk.find_spark_jdk().home),
     }
+    for wanted in _JARS:
+        # Here: where the program knows no names it cannot fetch them.
+        jars.fetch_jars(wanted)
     with (folder / "store-runs.log").open("w") as log:
         process = subprocess.Popen(
             [*end_with_parent(), str(python), __file__],
@@ -83,7 +87,7 @@ def start_program(folder: Path, *, python: Path = Path(sys.executable)) -> Itera
 
 
 def _start_spark() -> SparkSession:
-    libraries = [*jars.fetch_jars(jars.SPARK_SET), *jars.fetch_jars(jars.IMAGE_SET)]
+    libraries = [jar for wanted in _JARS for jar in jars.fetch_jars(wanted)]
     conf: dict[str, str] = {
         **sessions.APPLICATION_CONF,
         **UNCOMPILED,

@@ -4,6 +4,7 @@ The program has an /etc/hosts of its own, in a mount namespace that nobody else 
 with it. No resolver is asked: what the file does not have is unknown at once.
 """
 
+import socket
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -38,5 +39,6 @@ class OwnNames:
         self._write(self._names)
 
     def _write(self, names: Iterable[str]) -> None:
-        # In place, as it is mounted.
-        self._hosts.write_text(" ".join(["127.0.0.1", "localhost", *names]) + "\n")
+        # In place, as it is mounted. Spark needs to know where it runs.
+        known = ["127.0.0.1", "localhost", socket.gethostname(), *names]
+        self._hosts.write_text(" ".join(known) + "\n")
