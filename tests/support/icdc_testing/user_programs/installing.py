@@ -1,4 +1,4 @@
-"""Installs the Debian packages of programs that only some tests need, or says what is left out.
+"""Installs the Debian packages of programs that tests need, or says what is left out.
 
     root on Debian                     installed, once
     elsewhere                          the tests are skipped, and the end of the run says LEFT OUT
@@ -27,11 +27,17 @@ def require_programs(*names: str) -> None:
     missing = [name for name in names if shutil.which(name) is None]
     if not missing:
         return
-    command = [sys.executable, str(_INSTALLER), *missing]
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
-    if done.returncode == 0:
+    problem = install_packages(*missing)
+    if not problem:
         return
-    assert not os.environ.get("ICDC_REQUIRE_ALL"), done.stderr
-    pytest.skip(f"there is no {' and no '.join(missing)} here: {done.stderr.strip()}")
+    assert not os.environ.get("ICDC_REQUIRE_ALL"), problem
+    pytest.skip(f"there is no {' and no '.join(missing)} here: {problem}")
+
+
+def install_packages(*names: str) -> str:
+    """Install what is missing of these packages; return why that is impossible, or nothing."""
+    command = [sys.executable, str(_INSTALLER), *names]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False
+    )
+    return done.stderr.strip() if done.returncode else ""

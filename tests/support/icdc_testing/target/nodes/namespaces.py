@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
+from icdc_testing.user_programs.installing import install_packages
+
 _PREFIX = "icdcn"
 _NETWORKS = 250
 
@@ -22,6 +24,9 @@ class Namespaces:
         self._network = -1
 
     def __enter__(self) -> Self:
+        # Here and not in set-up: few tests have namespaces, and most hosts have the programs.
+        problem = install_packages("iproute2", "iptables")
+        assert not problem, problem
         _remove_abandoned()
         self._network = _take_bridge()
         try:
