@@ -39,6 +39,8 @@ LIFE = 25
 SETTLE_SECONDS = 240.0
 CONF = {
     **UNCOMPILED,
+    # Tasks that wait for a target that is away take slots, and commits need some as well.
+    "spark.master": "local[12]",
     "spark.driver.extraJavaOptions": QUICK_START,
     "spark.sql.shuffle.partitions": "2",
 }

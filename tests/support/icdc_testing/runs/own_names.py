@@ -6,9 +6,10 @@ with it. No resolver is asked: what the file does not have is unknown at once.
 
 import socket
 import sys
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 
+LOOPBACK = "127.0.0.1"
 _SOURCES = "hosts: files\n"
 _LAUNCHER = """#!/bin/sh
 exec unshare --mount --map-root-user sh -c '
@@ -18,7 +19,7 @@ exec unshare --mount --map-root-user sh -c '
 
 
 class OwnNames:
-    """The names that a program knows besides `localhost`, all of them at one address."""
+    """The names that a program knows besides `localhost`, at LOOPBACK unless they were moved."""
 
     def __init__(self, folder: Path, *names: str) -> None:
         self._hosts, self._names = folder / "hosts", names
@@ -32,13 +33,18 @@ class OwnNames:
 
     def forget(self, *names: str) -> None:
         """Know these names no more."""
-        self._write(name for name in self._names if name not in names)
+        self._write({name: LOOPBACK for name in self._names if name not in names})
+
+    def move(self, name: str, address: str) -> None:
+        """Let a name lead to another address of this host."""
+        self._write({**dict.fromkeys(self._names, LOOPBACK), name: address})
 
     def restore(self) -> None:
-        """Know all of them again."""
-        self._write(self._names)
+        """Know all of them again, as in the beginning."""
+        self._write(dict.fromkeys(self._names, LOOPBACK))
 
-    def _write(self, names: Iterable[str]) -> None:
-        # In place, as it is mounted. Spark needs to know where it runs.
-        known = ["127.0.0.1", "localhost", socket.gethostname(), *names]
-        self._hosts.write_text(" ".join(known) + "\n")
+    def _write(self, addresses: Mapping[str, str]) -> None:
+        # Spark needs to know where it runs.
+        known = {"localhost": LOOPBACK, socket.gethostname(): LOOPBACK, **addresses}
+        # In place, as it is mounted.
+        self._hosts.write_text("".join(f"{known[name]} {name}\n" for name in known))
