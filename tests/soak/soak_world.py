@@ -39,11 +39,11 @@ LIFE = 25
 SETTLE_SECONDS = 240.0
 CONF = {
     **UNCOMPILED,
-    # Tasks that wait for a target that is away take slots, and commits need some as well.
-    "spark.master": "local[12]",
     "spark.driver.extraJavaOptions": QUICK_START,
     "spark.sql.shuffle.partitions": "2",
 }
+MASTER = "local[12]"
+"""Tasks that wait for a target that is away hold a slot, and commits need some as well."""
 ROWS = 400
 
 
@@ -181,7 +181,7 @@ def main() -> int:
         ThreeNodes(Path(folder) / "nodes") as nodes,
         FaultProxy(nodes.members[0].url) as front,
     ):
-        spark = start_session(Path(folder), memory="1500m", more=CONF)
+        spark = start_session(Path(folder), memory="1500m", more=CONF, master=MASTER)
         try:
             chance = random.Random(options.seed)
             while time.monotonic() < deadline and not tally.differences:

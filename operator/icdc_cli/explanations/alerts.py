@@ -84,6 +84,18 @@ ALERTS = (
         ),
     ),
     Alert(
+        "IcebergCDCIndexDiffers",
+        "icdc_compared_tables",
+        "The last comparison of an index with its table found documents that are missing, extra or "
+        "different, and nothing has corrected them since. The pipeline goes on with new changes.",
+        _AUTHOR,
+        (
+            f"{cures.STATUS}  # the condition Verified names the tables",
+            f"{cures.VERIFY}  # which documents differ",
+            f"{cures.REPAIR}  # writes them again; find out who changes the index",
+        ),
+    ),
+    Alert(
         "IcebergCDCOperatorDown",
         "icdc_leader",
         "No operator leads. Active runs continue to their end, but no new run starts and no status "

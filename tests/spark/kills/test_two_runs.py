@@ -222,7 +222,8 @@ def test_a_second_pipeline_on_one_alias_stalls_and_writes_nothing(
     assert stalled.reason is TableReason.ALIAS_TAKEN
     assert stalled.message == (
         f"Alias '{table.alias}' is fed by pipeline 'default/one'; "
-        "choose another `index` or delete that pipeline's state first."
+        "choose another `index`, or delete that pipeline with deletionPolicy DeleteIndices, "
+        "which deletes its index."
     )
     assert proxy.list_writes() == before
     table.change(1)

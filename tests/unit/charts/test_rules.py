@@ -14,7 +14,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from icdc_api import errors
-from icdc_api.status.pipeline_status import PipelineStatus, TableReason
+from icdc_api.status.pipeline_status import PipelineStatus, TableReason, Verification
 from icdc_api.status.runs import Failure, RunState
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey
@@ -117,6 +117,12 @@ def make_status(behind: timedelta | None, *, dead_letters: int = 0, **more: Any)
     )
 
 
+def make_compared(**result: Any) -> PipelineStatus:
+    """Return a pipeline whose only table was compared with its index."""
+    verification = Verification(at=NOW, missing=0, extra=0, **result)
+    return make_status(None, tables=(make_caught_up(verification=verification),))
+
+
 @pytest.mark.parametrize(
     ("behind", "suspend", "after", "fires"),
     [
@@ -143,6 +149,10 @@ def test_the_alert_of_the_lag_fires_while_a_pipeline_waits(
         ("IcebergCDCPipelineFailing", make_status(None, consecutive_failures=4), True),
         ("IcebergCDCDeadLetters", make_status(None, dead_letters=8000), False),
         ("IcebergCDCDeadLetters", make_status(None, dead_letters=8001), True),
+        ("IcebergCDCIndexDiffers", make_status(None), False),
+        ("IcebergCDCIndexDiffers", make_compared(equal=True, different=0), False),
+        ("IcebergCDCIndexDiffers", make_compared(equal=False, different=2), True),
+        ("IcebergCDCIndexDiffers", make_compared(equal=False, different=2, repaired=2), False),
     ],
 )
 def test_an_alert_fires_beyond_its_bound(alert: str, status: PipelineStatus, fires: bool) -> None:

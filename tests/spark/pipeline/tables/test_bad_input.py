@@ -229,7 +229,8 @@ def list_taken_names(folder: Path) -> list[Scenario]:
                     documents={key: doc or {} for _, key, doc in FILLED},
                     reason="AliasTaken",
                     message="Alias 'other-pipeline-cow2' is fed by pipeline 'default/other'; "
-                    "choose another `index` or delete that pipeline's state first.",
+                    "choose another `index`, or delete that pipeline with deletionPolicy "
+                    "DeleteIndices, which deletes its index.",
                 )
             ],
         ),

@@ -64,9 +64,13 @@ class Cost:
 
 
 def start_session(
-    folder: Path, *, memory: str, more: Mapping[str, str] | None = None
+    folder: Path,
+    *,
+    memory: str,
+    more: Mapping[str, str] | None = None,
+    master: str = "local[2]",
 ) -> SparkSession:
-    """Start a Spark of two cores, with a catalog of files in the folder and these properties."""
+    """Start a Spark, of two cores by default, with a catalog of files in the folder and these properties."""
     catalog, wished = f"spark.sql.catalog.{CATALOG}", dict(more or {})
     conf = {
         **APPLICATION_CONF,
@@ -80,7 +84,7 @@ def start_session(
         f"{catalog}.cache-enabled": "false",
         **wished,
     }
-    made = start_bench_session("bench-changelog", folder, memory=memory, conf=conf)
+    made = start_bench_session("bench-changelog", folder, memory=memory, conf=conf, master=master)
     made.sql(f"create namespace {CATALOG}.db")
     return made
 
