@@ -15,7 +15,9 @@ A code never changes its meaning: scripts of users hold it. 2 is also what argpa
 
 from enum import IntEnum
 
-from icdc_api.errors import BadSpec, FailureClass, IcdcError
+from icdc_api import errors
+from icdc_api.errors import BadSpec, FailureClass, IcdcError, PassingError
+from icdc_api.job.answers import BATCH_UNDER_WAY
 from icdc_api.status.conditions import ConditionStatus, ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import Failure
@@ -33,8 +35,9 @@ class Exit(IntEnum):
     """Bad usage, or a spec that is wrong by itself: the author of the command line or of the
     pipeline has to change it."""
     OUTLASTED = 3
-    """A passing fault outlasted the retries, `verify` met a batch under way, or this host cannot
-    run the application: calling again later, or on another host, may be enough."""
+    """A passing fault outlasted the retries, `verify` met a batch under way, `run --once` a closed
+    export window, or this host cannot run the application: calling again later, or on another
+    host, may be enough."""
     INTERRUPTED = 130
     """Interrupted by Ctrl-C, as shells have it (128 and the number of SIGINT, 2), where nothing
     could be finished first. `icdc run` ends with its status instead, since it lets a batch
@@ -68,6 +71,26 @@ def choose_for_failure(failure: Failure) -> Exit:
     if failure.retryable or failure.failure_class in _HOST_CLASSES:
         return Exit.OUTLASTED
     return Exit.STALLED
+
+
+def choose_for_end(status: PipelineStatus) -> tuple[Exit, str]:
+    """Return the same for a pipeline on this host that is not followed any further.
+
+    Nothing is wrong with one whose first export waits for its window, but nothing is done either.
+    """
+    code, message = choose_for_status(status)
+    waits = status.find_condition(ConditionType.RUN_ACTIVE)
+    if code is not Exit.DONE or waits is None or waits.reason != "ExportWindow":
+        return code, message
+    return (
+        (code, message) if status.holds(ConditionType.EXPORTED) else (Exit.OUTLASTED, waits.message)
+    )
+
+
+def may_pass(reason: str | None) -> bool:
+    """Return whether a table's question was left without an answer by what may pass by itself."""
+    kind = getattr(errors, reason or "", None)
+    return reason == BATCH_UNDER_WAY or (isinstance(kind, type) and issubclass(kind, PassingError))
 
 
 def choose_for_status(status: PipelineStatus) -> tuple[Exit, str]:

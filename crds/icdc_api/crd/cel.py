@@ -133,7 +133,7 @@ RULES = (
     ),
     CelRule(
         "spec.tables[]",
-        "!self.appendOnly || !has(self.routing)",
+        "!self.appendOnly || !has(self.routing) || size(self.routing) == 0",
         f"spec.tables[].{ROUTING_RULE}",
     ),
     CelRule(

@@ -25,6 +25,7 @@ from icdc_api.spec.indices.fields import (
     FieldMapping,
     Fields,
     check_entries,
+    find_name_problem,
 )
 from icdc_api.spec.sink import Strings
 
@@ -84,16 +85,16 @@ ROUTING_KEY_RULE = (
     "several shards"
 )
 
-KeyColumns = Annotated[
+NONE_IF_EMPTY = BeforeValidator(lambda value: None if value in ([], ()) else value)
+"""An empty list, as templates write it, is the default: the same documents as without the field."""
+
+RoutingColumns = Annotated[
     tuple[ColumnName, ...],
-    Field(
-        min_length=1,
-        max_length=16,
-        # Not a set, as `columns` is: texts are made of the values in this order, and a
-        # server-side apply by two authors must not mix their lists.
-        json_schema_extra={"x-kubernetes-list-type": "atomic"},
-    ),
+    # Not a set, as `columns` is: texts are made of the values in this order, and a server-side
+    # apply by two authors must not mix their lists.
+    Field(max_length=16, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
 ]
+KeyColumns = Annotated[RoutingColumns, Field(min_length=1)]
 
 
 class StartFrom(ApiModel):
@@ -127,6 +128,13 @@ class StartFrom(ApiModel):
         return self
 
 
+def _find_column_problem(name: str) -> str:
+    """Return why no field of a document can have the name of this column; empty if one can."""
+    if "." in name:
+        return "whole columns, without a dot; a field of another name is made by fields"
+    return find_name_problem(name)
+
+
 class Table(ApiModel):
     """One table and its index."""
 
@@ -143,7 +151,7 @@ class Table(ApiModel):
     """Columns that identify a row and make the document's _id; nested fields as a.b. Default:
     the table's own identifier fields. A change needs a new index, see
     changelog.onIncompatibleSchema. Excluded by appendOnly."""
-    routing: KeyColumns | None = None
+    routing: Annotated[RoutingColumns | None, NONE_IF_EMPTY] = None
     """Columns among the identifier columns whose values decide on which shard a document lies.
     Default: the _id decides. A change needs a new index, see changelog.onIncompatibleSchema.
     Excluded by appendOnly."""
@@ -160,7 +168,7 @@ class Table(ApiModel):
     ) = None
     """Columns in the documents. Default: all. A change needs a new index, see
     changelog.onIncompatibleSchema. Excluded by fields."""
-    fields: Fields | None = None
+    fields: Annotated[Fields | None, NONE_IF_EMPTY] = None
     """Fields of the documents, in any order: "*" (every column that no other entry names), {name,
     from: column}, {name, expression: Spark SQL over the row alone}, {exclude: column}. Dots in
     names build objects; mapping in an entry is as below. Default: columns. Excludes columns. A
@@ -204,6 +212,10 @@ class Table(ApiModel):
             twice = find_first_duplicate(columns or ())
             if twice:
                 raise build_refusal(twice[1], "columns are unique", field, twice[0])
+        for position, column in enumerate(self.columns or ()):
+            problem = _find_column_problem(column)
+            if problem:
+                raise build_refusal(column, problem, "columns", position)
         if self.append_only and self.identifier_columns:
             raise build_problem(APPEND_ONLY_RULE, "identifierColumns")
         self._check_routing()

@@ -47,6 +47,9 @@ class ConditionType(StrEnum):
     could not be set, or with pinSnapshots Never; Unknown before a run has tried."""
     DEAD_LETTERS = "DeadLetters"
     """Negative. An index refuses rows, which are stored as dead letters. Ready stays True."""
+    DUPLICATES = "Duplicates"
+    """Negative. A key occurs in more than one row of a table, and one of them is its document.
+    Ready stays True."""
     VERIFIED = "Verified"
     """Positive. The last comparison found index and table equal, or repaired what differed. Unknown
     where nothing was compared since the last export."""

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from icdc_api.errors import BadSpec
-from icdc_api.job.answers import BATCH_UNDER_WAY, ComparisonEntry, RunAnswer, fill
+from icdc_api.job.answers import ComparisonEntry, RunAnswer, fill
 from icdc_api.job.modes import RunMode
 from icdc_api.status.runs import Failure, RunKind
 from icdc_cli import exits, options, terminal, text_tables
@@ -176,6 +176,8 @@ def show_answer(
 ) -> int:
     """Print the answer; return the exit code: 1 where `is_bad` says so of a table, or without any.
 
+    3 where each such table only met what may pass by itself.
+
     `text` renders an answer for people. A Failure goes to standard error and leaves standard output
     empty, so that a program which parses the answer reads either all of it or nothing.
     """
@@ -191,7 +193,11 @@ def show_answer(
         # Nothing that was compared is not the same as nothing that differs.
         terminal.complain("no table has answered: read the log of the run's driver, and ask again")
         return Exit.STALLED
-    return Exit.STALLED if any(map(is_bad, tables)) else Exit.DONE
+    bad = [table for table in tables if is_bad(table)]
+    # A script that calls a person must not call one for what may pass by itself.
+    if bad and all(exits.may_pass(table.get("reason")) for table in bad):
+        return Exit.OUTLASTED
+    return Exit.STALLED if bad else Exit.DONE
 
 
 def _show_tables(
@@ -208,10 +214,4 @@ def _show_tables(
         entry = fill(ComparisonEntry, table)
         return bool(entry["reason"]) or (compared and not entry["equal"])
 
-    code = show_answer(answer, arguments, text, is_bad)
-    if code == Exit.STALLED and not isinstance(answer, Failure):
-        bad = [table for table in fill(RunAnswer, answer)["tables"] or () if is_bad(table)]
-        # Nothing was found: a script that calls a person for differences must not call one.
-        if bad and all(table.get("reason") == BATCH_UNDER_WAY for table in bad):
-            return Exit.OUTLASTED
-    return code
+    return show_answer(answer, arguments, text, is_bad)

@@ -192,6 +192,18 @@ _TEXTS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         _AUTHOR,
         (cures.DEAD_LETTERS, cures.REPLAY),
     ),
+    ("Unique", "Duplicates", "No key is known to occur in more than one row.", NOT_NEEDED, ()),
+    (
+        "Found",
+        "Duplicates",
+        "A key occurs in more than one row of a table, and one of these rows is its document. "
+        "status.tables[].duplicates has the number of such keys, and some of them.",
+        _AUTHOR,
+        (
+            cures.edit("tables[].identifierColumns", "columns by which each row is another"),
+            cures.edit("tables[].appendOnly", "true, if each row is to be a document"),
+        ),
+    ),
     (
         "Pending",
         "Verified",

@@ -27,6 +27,13 @@ _CURES: dict[ConditionType, tuple[str, tuple[str, ...]]] = {
         (cures.edit("changelog.pinSnapshots", "Auto, or grant what the message names"),),
     ),
     ConditionType.DEAD_LETTERS: (AUTHOR, (cures.DEAD_LETTERS, cures.REPLAY)),
+    ConditionType.DUPLICATES: (
+        AUTHOR,
+        (
+            cures.edit("tables[].identifierColumns", "columns by which each row is another"),
+            cures.edit("tables[].appendOnly", "true, if each row is to be a document"),
+        ),
+    ),
     ConditionType.VERIFIED: (AUTHOR, (cures.VERIFY, f"{cures.REPAIR}  # if they differ")),
 }
 """Who acts and the cure, by type."""

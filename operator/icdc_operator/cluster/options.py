@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from icdc_api import __version__
 from icdc_operator.cluster import logs
 from icdc_operator.cluster.heads import settings as head_settings
 from icdc_operator.cluster.heads.settings import ReaderSettings as HeadSettings
@@ -26,6 +27,9 @@ PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _TRUE = frozenset({"1", "true", "yes", "on"})
 # An empty variable is no error, see `_Adder.add_value`.
 _FALSE = frozenset({"", "0", "false", "no", "off"})
+
+DEFAULT_IMAGE = f"iceberg-cdc-operator/spark:{__version__}"
+"""As the chart has it: the release of the operator, from the default registry."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +75,6 @@ def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None =
     # No default: what the operator may watch depends on the Role that it was given.
     if not given.all_namespaces and not given.namespace:
         parser.error("say which pipelines: --namespace NS (repeatable) or --all-namespaces")
-    # Not by `required=True`, with which argparse would refuse ICDC_IMAGE without the flag.
-    if not given.image:
-        parser.error("--image (or ICDC_IMAGE) is needed: the image of pipelines that name none")
     return Options(
         namespaces=tuple(dict.fromkeys(given.namespace)) or (None,),
         runs=InstallSettings(
@@ -119,7 +120,9 @@ def build_parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     flags.add_switch("leader-elect", "work only while holding a Lease; for more than one replica")
     flags.add_value("lease-name", "name of that Lease", str, Options.lease_name)
     flags.add_value("lease-namespace", "namespace of that Lease; default: the pod's", str, None)
-    flags.add_value("image", "image of driver and executors of pipelines that name none", str, None)
+    flags.add_value(
+        "image", "image of driver and executors of pipelines that name none", str, DEFAULT_IMAGE
+    )
     flags.add_value("image-pull-policy", "for that image", _build_choice(PULL_POLICIES), None)
     flags.add_values("image-pull-secret", "NAME", "Secret to pull that image with; repeatable")
     text = (

@@ -63,8 +63,8 @@ class StateDocument(EarlierIndices):
         if owner.pipeline != self.owner.pipeline:
             raise AliasTaken(
                 f"Alias {self.alias!r} is fed by pipeline {self.owner.pipeline!r}; "
-                "choose another `index`, or delete that pipeline with deletionPolicy DeleteIndices, "
-                "which deletes its index."
+                "choose another `index`, or delete that pipeline with deletionPolicy "
+                "DeleteIndices, which deletes its index."
             )
         # A driver that was restarted under the same epoch and run id goes on with its own claim.
         same_run = (owner.epoch, owner.run_id) == (self.owner.epoch, self.owner.run_id)

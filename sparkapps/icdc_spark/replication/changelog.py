@@ -83,11 +83,22 @@ class WriteResult:
     """Keys of the batch that have several rows in the snapshot."""
     effort: Effort = field(default_factory=Effort)
     """What they took."""
+    is_repeated: bool = False
+    """Whether an earlier attempt may have written a part of it."""
 
     @property
     def acknowledged(self) -> int:
-        """The operations of the batch that the index has applied, see BatchResult."""
-        return self.result.acknowledged
+        """The operations of the batch that the index has applied, each with a number of its own.
+
+        Of a batch that is repeated those of the earlier attempts too. No older batch has their
+        version, so their numbers are above those that were recorded before the batch. Left out is
+        what may have none: rows beyond the first of their key, and writes that a second pass
+        followed.
+        """
+        result, before = self.result, 0
+        if self.is_repeated:
+            before = result.already_applied - result.settled - self.duplicates.surplus
+        return result.acknowledged + max(before, 0)
 
 
 NOTHING_WRITTEN = WriteResult(result=BatchResult(), duplicates=NO_DUPLICATES)
@@ -143,7 +154,7 @@ def write(batch: Batch, intent: Intent, state: StateDocument, *, replay: bool) -
     try:
         written = _write_plan(batch, plan, intent, state, replay=replay)
         effort = replace(effort, writing_seconds=time.monotonic() - planned)
-        return replace(written, effort=effort)
+        return replace(written, effort=effort, is_repeated=replay)
     except DataFileMissing as error:
         # Raises a passing error where the snapshots expired: only a file that a new plan reads as
         # well is really missing.

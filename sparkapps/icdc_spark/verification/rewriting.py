@@ -110,7 +110,7 @@ class _Rewritten:
 
     @property
     def acknowledged(self) -> int:
-        """The operations of the batch that the index has applied, see BatchResult."""
+        """The operations that the index applied just now."""
         return self.removed.acknowledged + self.again.acknowledged
 
     @property

@@ -1,4 +1,4 @@
-"""The name of the target's host cannot be resolved for a while: the run waits, and loses nothing."""
+"""The name of the target's host cannot be resolved for a while: the run waits for it."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -42,13 +42,13 @@ def runs(tmp_path: Path, names: OwnNames) -> Iterator[ChildRuns]:
 
 
 @pytest.fixture
-def other(proxy: FaultProxy, tmp_path: Path) -> Iterator[str]:
+def other(proxy: FaultProxy, tmp_path: Path) -> Iterator[FaultProxy]:
     """Another cluster, which has the same port at ELSEWHERE."""
     with OpenSearchNode(tmp_path / "other", heap="256m") as node:
         front = FaultProxy(node.url, host=ELSEWHERE)
         front.port = proxy.port
         with front:
-            yield node.url
+            yield front
 
 
 def run_once(runs: ChildRuns, pipeline: Harness) -> RunReport:
@@ -75,7 +75,7 @@ def test_a_name_that_leads_to_another_cluster_amid_a_batch_harms_neither(
     spark: SparkSession,
     clean_indices: str,
     proxy: FaultProxy,
-    other: str,
+    other: FaultProxy,
     runs: ChildRuns,
     names: OwnNames,
     tmp_path: Path,
@@ -96,8 +96,11 @@ def test_a_name_that_leads_to_another_cluster_amid_a_batch_harms_neither(
     # Connections that are open would stay with the first cluster.
     proxy.add(Reset(), times=None)
     held.drop()
-    run.wait_for_end()
-    elsewhere = replace(table, url=other)
+    run.wait_for_end(2 * END_SECONDS)
+    elsewhere = replace(table, url=other.url)
+    # What was left of the batch came here, and did not count.
+    assert other.list_requests(table.alias)
+    assert not elsewhere.is_applied(table.read_head())
     run_until_applied(runs, pipeline, elsewhere)
     elsewhere.check()
     proxy.clear()

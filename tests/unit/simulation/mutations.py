@@ -42,9 +42,9 @@ MUTATIONS = (
     _edit(
         "what an interrupted batch wrote over a loss is not counted",
         range(300129245, 300129250),
-        "sparkapps/icdc_spark/opensearch/bulk/sink.py",
-        "        return self.upserted + self.deleted + self.removed + applied_before\n",
-        "        return self.upserted + self.deleted + self.removed\n",
+        "sparkapps/icdc_spark/replication/changelog.py",
+        "        if self.is_repeated:\n",
+        "        if False:\n",
     ),
     _edit(
         "an export that miscounts is repeated without end",

@@ -120,7 +120,7 @@ Fields = Annotated[
     tuple[
         Annotated[FieldEntry, WithJsonSchema({"x-kubernetes-preserve-unknown-fields": True})], ...
     ],
-    Field(min_length=1, max_length=1000, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
+    Field(max_length=1000, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
 ]
 
 

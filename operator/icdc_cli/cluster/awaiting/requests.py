@@ -204,12 +204,18 @@ class AwaitedRestart:
         runs = [run for run in runs if not run.kind.inspects]
         for run in runs:
             if run.state == RunState.SUCCEEDED:
-                return RequestEnd(Exit.DONE, f"the run {run.name} has succeeded")
+                return _end_with_status(status, f"the run {run.name} has succeeded")
             catches_up = self.continuous and run.state == RunState.RUNNING
             if catches_up and _has_caught_up(status, self.generation):
-                return RequestEnd(Exit.DONE, f"the run {run.name} has caught up and goes on")
+                return _end_with_status(status, f"the run {run.name} has caught up and goes on")
         # None was asked for by name: one that waits for a person may have done so before.
         return _find_failure(status, runs, (), self.policy)
+
+
+def _end_with_status(status: PipelineStatus, text: str) -> RequestEnd:
+    """Return the end of a run that went well; a table may wait for a person all the same."""
+    code, problem = exits.choose_for_status(status)
+    return RequestEnd(code, f"{text}; {problem}" if problem else text)
 
 
 def _has_caught_up(status: PipelineStatus, generation: int) -> bool:

@@ -81,6 +81,7 @@ _DESIRED: Mapping[ConditionType, ConditionStatus] = {
     ),
     ConditionType.STALLED: ConditionStatus.FALSE,
     ConditionType.DEAD_LETTERS: ConditionStatus.FALSE,
+    ConditionType.DUPLICATES: ConditionStatus.FALSE,
 }
 """The status that is good; of other types neither is."""
 # For these a person must act; what the others say may pass by itself, as a lag does.

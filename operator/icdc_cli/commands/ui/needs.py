@@ -35,6 +35,7 @@ _ABNORMAL: Mapping[ConditionType, ConditionStatus] = {
     ConditionType.STALLED: ConditionStatus.TRUE,
     ConditionType.VERIFIED: ConditionStatus.FALSE,
     ConditionType.DEAD_LETTERS: ConditionStatus.TRUE,
+    ConditionType.DUPLICATES: ConditionStatus.TRUE,
     ConditionType.SNAPSHOTS_PINNED: ConditionStatus.FALSE,
 }
 """Conditions that call for somebody, in the order in which they are shown. Without Ready, Exported

@@ -152,12 +152,13 @@ def describe_table(table: TableStatus) -> str:
 
 
 def describe_age(status: PipelineStatus, spec: PipelineSpec) -> str:
-    """Return how old the oldest comparison is, as the end of a message; empty without a promise."""
+    """Return how old the oldest comparison is, as the end of a message; empty without one."""
     oldest = progress.find_oldest_proof(status)
-    every = spec.verify and spec.verify.every
-    if not every or oldest is None:
+    if oldest is None:
         return ""
-    return f"; the oldest comparison is of {_format(oldest)}, and is repeated within {every}"
+    every = spec.verify and spec.verify.every
+    promise = f", and is repeated within {every}" if every else ""
+    return f"; the oldest comparison is of {_format(oldest)}{promise}"
 
 
 def _format(moment: datetime) -> str:

@@ -9,7 +9,7 @@ from icdc_api.base import format_count
 from icdc_api.spec.cautions import find_cautions
 from icdc_api.spec.changelog import PinSnapshots, Trigger
 from icdc_api.status.conditions import ConditionType
-from icdc_api.status.pipeline_status import TableState, TableStatus
+from icdc_api.status.pipeline_status import Duplicates, TableState, TableStatus
 from icdc_api.status.runs import RunState
 from icdc_operator.core import progress
 from icdc_operator.core.asked import comparisons, proofs, verification
@@ -134,6 +134,20 @@ def _describe_dead_letters(table: TableStatus) -> str:
     stored = naming.name_dead_letters_index(table.index)
     refused = format_count(table.dead_letters, "refused row")
     return f"{table.name}: {refused}, stored in {stored}"
+
+
+def claim_duplicates(view: PipelineView) -> Claim:
+    """Return Duplicates: keys occur in more than one row, of which one is the document."""
+    tables = [table for table in view.status.tables if table.duplicates and table.duplicates.count]
+    if not tables:
+        return Claim(False, "Unique")
+    return Claim(True, "Found", list_tables(tables, _describe_duplicates))
+
+
+def _describe_duplicates(table: TableStatus) -> str:
+    found = table.duplicates or Duplicates()
+    text = f"{table.name}: {format_count(found.count, 'key')} in more than one row"
+    return text + (", such as " if found.samples else "") + ", ".join(found.samples[:3])
 
 
 def claim_verified(view: PipelineView) -> Claim:

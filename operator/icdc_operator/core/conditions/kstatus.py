@@ -15,9 +15,7 @@ The first line that applies counts, from the top. Transition times are added by 
 earlier conditions only where an answer must not flap. Pure.
 """
 
-from collections.abc import Iterable
-
-from icdc_api.base import drop_name, format_count
+from icdc_api.base import drop_name
 from icdc_api.errors import FailureClass, WhoActs
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
@@ -25,9 +23,7 @@ from icdc_api.status.runs import Failure, RunState
 from icdc_operator.core import progress
 from icdc_operator.core.asked import comparisons
 from icdc_operator.core.conditions.messages import (
-    MAX_LISTED,
     join_clauses,
-    list_some,
     list_tables,
     require_action,
     require_owners,
@@ -56,9 +52,7 @@ def claim_ready(view: PipelineView) -> Claim:
         return Claim(False, reconciling.reason, reconciling.message)
     states = {table.state for table in view.status.tables}
     reason = "Complete" if states == {TableState.COMPLETE} else "Streaming"
-    duplicates = _describe_duplicates(view.status.tables)
-    text = join_clauses(view.queue_position, view.export_wait, duplicates)
-    return Claim(True, reason, text)
+    return Claim(True, reason, join_clauses(view.queue_position, view.export_wait))
 
 
 def claim_reconciling(view: PipelineView) -> Claim:
@@ -170,13 +164,3 @@ def _describe_denial(failure: Failure) -> tuple[str, str]:
     """Return reason and message of an operation that the adapter has no permission for."""
     text = join_clauses(failure.message, require_action(failure.who_acts), "retried until then")
     return failure.reason, text
-
-
-def _describe_duplicates(tables: Iterable[TableStatus]) -> str:
-    affected = [(t.name, t.duplicates) for t in tables if t.duplicates and t.duplicates.count]
-    texts = [
-        f"{name}: {format_count(duplicates.count, 'key')} in more than one row"
-        f"{', such as ' if duplicates.samples else ''}{', '.join(duplicates.samples[:3])}"
-        for name, duplicates in affected[:MAX_LISTED]
-    ]
-    return list_some(texts, total=len(affected))

@@ -25,6 +25,7 @@ CLAIMS: dict[ConditionType, Callable[[PipelineView], Claim]] = {
     ConditionType.SUSPENDED: details.claim_suspended,
     ConditionType.SNAPSHOTS_PINNED: details.claim_snapshots_pinned,
     ConditionType.DEAD_LETTERS: details.claim_dead_letters,
+    ConditionType.DUPLICATES: details.claim_duplicates,
     ConditionType.VERIFIED: details.claim_verified,
 }
 """The function for each condition, in the order in which the status lists them."""

@@ -53,7 +53,8 @@ class PartitionResult:
     deleted: int = 0
     """Deletes applied just now, also of documents that were not there."""
     already_applied: int = 0
-    """Operations that an earlier attempt of the batch had applied."""
+    """Operations that the batch had applied before: by an earlier attempt, or for another row with
+    the same key."""
     settled: int = 0
     """Of these, those whose document the second pass of that attempt has written again."""
     foreign_edits: Samples = field(default_factory=Samples)
@@ -138,7 +139,7 @@ class PartitionResult:
         return applied
 
     def count_repeated(self, outcome: ItemOutcome) -> None:
-        """Count an operation that an earlier attempt of the batch had applied."""
+        """Count an operation that the batch had applied before."""
         self.already_applied += 1
         self.settled += outcome is ItemOutcome.SETTLED
 

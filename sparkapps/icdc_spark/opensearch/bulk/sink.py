@@ -37,7 +37,8 @@ class BatchResult:
     deleted: int = 0
     """Deletes applied just now, also of documents that were not there."""
     already_applied: int = 0
-    """Operations that an earlier attempt of the batch had applied."""
+    """Operations that the batch had applied before: by an earlier attempt, or for another row with
+    the same key."""
     settled: int = 0
     """Of these, those whose document the second pass of that attempt has written again."""
     foreign_edits: Samples = field(default_factory=Samples)
@@ -69,13 +70,8 @@ class BatchResult:
 
     @property
     def acknowledged(self) -> int:
-        """The operations of the batch that the index has applied, each with a number of its own.
-
-        Those of earlier attempts too: no older batch has their version, so their sequence numbers
-        are above those that were recorded before the batch. What was settled may have one alone.
-        """
-        applied_before = self.already_applied - self.settled
-        return self.upserted + self.deleted + self.removed + applied_before
+        """The operations that the index applied just now, each with a number of its own."""
+        return self.upserted + self.deleted + self.removed
 
 
 def write(

@@ -55,7 +55,7 @@ class ItemOutcome(Enum):
     APPLIED = auto()
     """Written or deleted just now."""
     ALREADY_APPLIED = auto()
-    """Written or deleted by an earlier attempt of the same batch."""
+    """Written or deleted by the same batch: by an earlier attempt, or for a row with that key."""
     SETTLED = auto()
     """The same, and written once more by the second pass of that attempt."""
     FOREIGN_EDIT = auto()
@@ -136,7 +136,7 @@ def judge_conflict(
     if current == version:
         return ItemOutcome.ALREADY_APPLIED
     # The second pass outranks the first: a late write of the first must not undo it.
-    if current == base + FIXUP_OFFSET and current > version:
+    if current == base + FIXUP_OFFSET:
         return ItemOutcome.SETTLED
     if current >= base + VERSIONS_PER_ORDINAL and (
         _is_of_a_batch(current) or not outranked_is_foreign

@@ -48,7 +48,7 @@ class Writes(Protocol):
 
     @property
     def acknowledged(self) -> int:
-        """The operations of the batch that the index has applied, see BatchResult."""
+        """The operations of the batch that the index has applied, each with a number of its own."""
 
 
 Written = TypeVar("Written", bound=Writes)

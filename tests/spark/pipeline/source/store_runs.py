@@ -27,7 +27,6 @@ from icdc_testing.lake.lake import CATALOG
 from icdc_testing.runs.harness import Harness
 from icdc_testing.runs.spark_conf import UNCOMPILED
 
-
 _JARS = (jars.SPARK_SET, jars.IMAGE_SET)
 _NAMES_ANEW = "-Dsun.net.inetaddr.ttl=0"
 """Look a name up whenever it is needed: else it is known for half a minute more."""

@@ -52,9 +52,10 @@ def test_a_host_of_the_source_whose_name_is_lost_is_named_and_waited_for(
     shop.insert(FILES + 1)
     names.forget(name)
     try:
-        shop.assert_passing(shop.run(), f"cannot be resolved (java.net.UnknownHostException: {name}")
+        cause = f"cannot be resolved (java.net.UnknownHostException: {name}"
+        shop.assert_passing(shop.run(), cause)
     finally:
         names.restore()
     # Java goes on for ten seconds to say that it is unknown.
-    wait_until(lambda: shop.run().outcome is None, f"{name} is known again", seconds=60)
+    wait_until(lambda: shop.run().outcome is None, f"{name} is known again")
     shop.assert_follows(2 * FILES)

@@ -70,7 +70,10 @@ def start_session(
     more: Mapping[str, str] | None = None,
     master: str = "local[2]",
 ) -> SparkSession:
-    """Start a Spark, of two cores by default, with a catalog of files in the folder and these properties."""
+    """Start a Spark, of two cores by default, with a catalog of files in the folder.
+
+    `more` are further properties.
+    """
     catalog, wished = f"spark.sql.catalog.{CATALOG}", dict(more or {})
     conf = {
         **APPLICATION_CONF,

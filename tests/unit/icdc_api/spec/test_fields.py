@@ -12,10 +12,12 @@ from icdc_testing.operator.deciding.worst_cases import make_many_tables
 pytestmark = pytest.mark.unit
 
 WHERE = "shop.yaml: spec.tables[0]."
+WHOLE = "is not allowed: whole columns, without a dot; a field of another name is made by fields"
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"fields": []}, "fields: a list of 0 is not allowed: it must have a length of at least 1"),
     ({"fields": ["name"]}, "fields[0]: 'name' is not allowed: it must be \"*\", {name, from}, "),
+    ({"columns": ["a", "b.c"]}, f"columns[1]: 'b.c' {WHOLE}"),
+    ({"columns": ["_source"]}, "columns[0]: '_source' is not allowed: OpenSearch reserves the"),
     ({"fields": [7]}, "fields[0]: 7 is not allowed: it must be a mapping"),
     ({"fields": [{"from": "a"}]}, "fields[0].name: missing; an entry needs a name, or exclude"),
     ({"fields": [{"name": "a"}]}, "fields[0].from: set exactly one of from and expression"),
@@ -81,3 +83,9 @@ def test_entries_are_written_as_they_were_read() -> None:
     table = Table.model_validate({"name": "shop.orders", "fields": entries})
     assert table.to_resource()["fields"] == entries
     assert Table.model_validate(table.to_resource()) == table
+
+
+@pytest.mark.parametrize("field", ["fields", "routing"])
+def test_an_empty_list_is_the_default(field: str) -> None:
+    table = Table.model_validate({"name": "shop.orders", "appendOnly": True, field: []})
+    assert table == Table.model_validate({"name": "shop.orders", "appendOnly": True})

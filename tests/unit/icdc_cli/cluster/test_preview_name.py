@@ -169,7 +169,7 @@ def test_a_catalog_that_only_the_cluster_reaches_is_explained(
     host: AnsweringHost, capsys: pytest.CaptureFixture[str]
 ) -> None:
     host.tables = [UNREACHABLE]
-    assert main.main(["preview", "shop"]) == 1
+    assert main.main(["preview", "shop"]) == 3
     printed = capsys.readouterr()
     assert "SourceUnavailable: no such host" in printed.out
     assert "must be reachable from here, not only from the cluster" in printed.err

@@ -171,6 +171,9 @@ def test_other_tables_than_those_asked_for_do_not_end_the_waiting(
     assert said in (printed.err if code else printed.out).splitlines()[-1]
 
 
+WAITS = make_condition("Stalled", "True", reason="TableStalled", message="orders: Gap")
+
+
 def make_caught_up(generation: int) -> Object:
     """Return a status in which the new run is active, and a run of `generation` has reported."""
     spec = make_condition("Reconciling", "False", reason="UpToDate", observedGeneration=generation)
@@ -201,6 +204,12 @@ def make_caught_up(generation: int) -> Object:
             [make_caught_up(1)],
             0,
             "shop: the run shop-e50-1 has caught up and goes on",
+        ),
+        (
+            "OnCommit",
+            [make_taken_up(make_table("Stalled", **GAP), conditions=[WAITS], **ENDED)],
+            1,
+            "the run shop-e50-1 has succeeded; orders: Gap",
         ),
         (
             "OnCommit",

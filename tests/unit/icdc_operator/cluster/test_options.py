@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from icdc_api import __version__
 from icdc_operator.cluster import options
 from icdc_operator.cluster.heads import settings
 from icdc_operator.cluster.heads.settings import ReaderSettings as HeadSettings
@@ -91,7 +92,6 @@ def test_a_switch_that_a_variable_turned_on_can_be_turned_off() -> None:
     ("flags", "variables", "text"),
     [
         ([], {}, "--namespace"),
-        (["--all-namespaces"], {}, "--image"),
         ([*ENOUGH, "--namespace", "a"], {}, "exclude"),
         ([*ENOUGH, "--metrics-port", "70000"], {}, "0 to 65535"),
         ([*ENOUGH, "--workers", "0"], {}, "at least 1"),
@@ -121,3 +121,8 @@ def test_both_processes_understand_the_same_flags_of_readers() -> None:
     for expected in (given, HeadSettings()):
         assert settings.build_settings(parser.parse_args(expected.flags)) == expected
         assert options.parse([*ENOUGH, *expected.flags], {}).heads == expected
+
+
+def test_without_an_image_runs_have_that_of_the_same_release() -> None:
+    given = options.parse(["--namespace", "a"], {})
+    assert given.runs.image == f"iceberg-cdc-operator/spark:{__version__}"

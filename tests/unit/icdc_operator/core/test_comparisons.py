@@ -49,7 +49,8 @@ def test_a_raised_nonce_is_answered_by_one_run_after_one_that_follows(
     assert world.verified == (
         "True",
         "Equal",
-        "shop.orders: 10 documents; shop.items: 10 documents",
+        "shop.orders: 10 documents; shop.items: 10 documents"
+        "; the oldest comparison is of 2026-03-01T12:00Z",
     )
     result = world.find_verification()
     assert (result.nonce, result.snapshot_id, result.equal) == (1, "7", True)

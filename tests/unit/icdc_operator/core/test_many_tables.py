@@ -77,7 +77,7 @@ def make_duplicated(name: str) -> TableStatus:
     [
         (ConditionType.STALLED, make_stalled),
         (ConditionType.READY, make_stalled),
-        (ConditionType.READY, make_duplicated),
+        (ConditionType.DUPLICATES, make_duplicated),
         (ConditionType.EXPORTED, make_pending),
         (ConditionType.CAUGHT_UP, make_behind),
         (ConditionType.SNAPSHOTS_PINNED, make_unpinned),

@@ -212,7 +212,7 @@ def test_messages_name_tables_and_stay_bounded() -> None:
             ("False", "shop.orders: 2 snapshots behind"),
         ),
         (
-            ConditionType.READY,
+            ConditionType.DUPLICATES,
             {"duplicates": Duplicates(count=2, samples=("1", "2"))},
             ("True", "shop.orders: 2 keys in more than one row, such as 1, 2"),
         ),

@@ -128,7 +128,7 @@ LISTED = (
     Guard(
         kind=GuardKind.COUNTS,
         name="lost writes are recorded",
-        prevents="Each run meets the loss anew and stalls; none exports the table.",
+        prevents="The table is not exported, and no later run knows of the loss.",
         edits=(
             Edit(
                 _NODES,

@@ -6,8 +6,12 @@ from icdc_testing.mutants.guard import Guard, GuardKind
 _IDENTITY = "sparkapps/icdc_spark/opensearch/stores/identity.py"
 _RESPONSES = "sparkapps/icdc_spark/opensearch/wire/responses.py"
 _OUTCOME = "sparkapps/icdc_spark/opensearch/wire/item_outcome.py"
-_SINK = "sparkapps/icdc_spark/opensearch/bulk/sink.py"
+_CHANGELOG = "sparkapps/icdc_spark/replication/changelog.py"
 _TESTS = "tests/unit/icdc_spark/opensearch"
+_COUNTED = (
+    "tests/unit/icdc_spark/test_acknowledged.py"
+    "::test_each_operation_that_is_counted_took_a_sequence_number"
+)
 _LOSS = f"{_TESTS}/test_identity.py::test_a_loss_is_said_in_words"
 _JUDGED = f"{_TESTS}/test_answers.py::test_an_item_is_judged"
 _CONFLICT = f"{_TESTS}/test_conflicts.py::test_a_conflict_is_judged_by_the_versions"
@@ -90,6 +94,13 @@ LISTED = (
     ),
     Guard(
         kind=GuardKind.VERSION,
+        name="the second pass is a replay of the first",
+        prevents="A repeated batch takes what its second pass wrote for somebody else's edits.",
+        edits=(Edit(_OUTCOME, "if current == base + FIXUP_OFFSET:", "if False:"),),
+        tests=(f"{_CONFLICT}[a replay, settled by the second pass]",),
+    ),
+    Guard(
+        kind=GuardKind.VERSION,
         name="the second pass outranks the first",
         prevents="A late write of the first pass counts as applied where another row must win.",
         edits=(Edit(_OUTCOME, "if current == version:", "if current in (version, base):"),),
@@ -108,10 +119,24 @@ LISTED = (
         kind=GuardKind.COUNTS,
         name="what an earlier attempt wrote is counted",
         prevents="A loss stays hidden if the run that wrote over it ended before it counted.",
-        edits=(Edit(_SINK, "self.removed + applied_before", "self.removed"),),
-        tests=(
-            f"{_TESTS}/test_acknowledged.py"
-            "::test_each_operation_that_an_index_applied_took_a_sequence_number",
+        edits=(Edit(_CHANGELOG, "if self.is_repeated:", "if False:"),),
+        tests=(f"{_COUNTED}[repeated after some were written]",),
+    ),
+    Guard(
+        kind=GuardKind.COUNTS,
+        name="rows of one key are counted once",
+        prevents="A batch with three rows of one key looks as if the index had lost writes.",
+        edits=(
+            Edit(_CHANGELOG, "if self.is_repeated:", "if True:"),
+            Edit(_CHANGELOG, " - self.duplicates.surplus", ""),
         ),
+        tests=(f"{_COUNTED}[three rows of one key]",),
+    ),
+    Guard(
+        kind=GuardKind.COUNTS,
+        name="what a second pass followed is not counted",
+        prevents="A write that only an old primary had looks as if the index had lost it.",
+        edits=(Edit(_CHANGELOG, " - result.settled", ""),),
+        tests=(f"{_COUNTED}[repeated after the second pass]",),
     ),
 )

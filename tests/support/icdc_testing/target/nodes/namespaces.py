@@ -5,6 +5,7 @@ no longer hear. Needs root on Linux. It must not know what runs in a namespace.
 """
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -25,8 +26,9 @@ class Namespaces:
 
     def __enter__(self) -> Self:
         # Here and not in set-up: few tests have namespaces, and most hosts have the programs.
-        problem = install_packages("iproute2", "iptables")
-        assert not problem, problem
+        if not all(map(shutil.which, ("ip", "iptables"))):
+            problem = install_packages("iproute2", "iptables")
+            assert not problem, problem
         _remove_abandoned()
         self._network = _take_bridge()
         try:
