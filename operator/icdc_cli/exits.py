@@ -35,9 +35,9 @@ class Exit(IntEnum):
     """Bad usage, or a spec that is wrong by itself: the author of the command line or of the
     pipeline has to change it."""
     OUTLASTED = 3
-    """A passing fault outlasted the retries, `verify` met a batch under way, `run --once` a closed
-    export window, or this host cannot run the application: calling again later, or on another
-    host, may be enough."""
+    """A passing fault outlasted the retries, `verify` met a batch under way, `run --once` a window
+    that is closed before the first export, or this host cannot run the application: calling again
+    later, or on another host, may be enough."""
     INTERRUPTED = 130
     """Interrupted by Ctrl-C, as shells have it (128 and the number of SIGINT, 2), where nothing
     could be finished first. `icdc run` ends with its status instead, since it lets a batch
@@ -74,17 +74,19 @@ def choose_for_failure(failure: Failure) -> Exit:
 
 
 def choose_for_end(status: PipelineStatus) -> tuple[Exit, str]:
-    """Return the same for a pipeline on this host that is not followed any further.
+    """Return the same for `icdc run --once`.
 
-    Nothing is wrong with one whose first export waits for its window, but nothing is done either.
+    Nothing is wrong with a pipeline whose first export waits for its window, but nothing is done
+    either.
     """
     code, message = choose_for_status(status)
     waits = status.find_condition(ConditionType.RUN_ACTIVE)
-    if code is not Exit.DONE or waits is None or waits.reason != "ExportWindow":
-        return code, message
-    return (
-        (code, message) if status.holds(ConditionType.EXPORTED) else (Exit.OUTLASTED, waits.message)
-    )
+    is_held = waits is not None and waits.reason == "ExportWindow"
+    # A requested suspend is reached, whatever waits for the time after it.
+    done = status.holds(ConditionType.EXPORTED) or status.holds(ConditionType.SUSPENDED)
+    if code is Exit.DONE and waits is not None and is_held and not done:
+        return Exit.OUTLASTED, waits.message
+    return code, message
 
 
 def may_pass(reason: str | None) -> bool:

@@ -49,7 +49,7 @@ class ConditionType(StrEnum):
     """Negative. An index refuses rows, which are stored as dead letters. Ready stays True."""
     DUPLICATES = "Duplicates"
     """Negative. A key occurs in more than one row of a table, and one of them is its document.
-    Ready stays True."""
+    Ready stays True. Stays until the next export, as only that reads all keys."""
     VERIFIED = "Verified"
     """Positive. The last comparison found index and table equal, or repaired what differed. Unknown
     where nothing was compared since the last export."""

@@ -4,8 +4,9 @@
 what lies between: the tables in a table, each condition with its message, and the time until the
 next attempt. One read answers it, without a run.
 
-The exit code is that of `icdc run` for a pipeline left in this status. Of a list it is the least
-code but 0 of a pipeline in it: what a person must do comes before what may pass by itself.
+The exit code is that of `icdc run` (without `--once`) for a pipeline left in this status. Of a list
+it is the least code but 0 of a pipeline in it: what a person must do comes before what may pass by
+itself.
 """
 
 import argparse

@@ -51,7 +51,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "replay",
         help="send them again",
         description="Writes the documents of the applied snapshot for the refused rows again. Use "
-        "it after the cause in the index was corrected. Exit code 1 when a row is refused again.",
+        "it after the cause in the index was corrected. Exit code 1 when a row is refused again, "
+        "3 when a server does not answer.",
     )
     for action, command in ((listing, list_dead_letters), (replay, replay_dead_letters)):
         session.add_target(action, required=False)

@@ -56,9 +56,10 @@ def add_verify_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
         help="compare index and table",
         description="Compares each index with its table at the applied snapshot, and names what "
         "is missing, extra or different. Exit code 1 when anything is, 3 where a batch under way "
-        "leaves it open. Rows that the index refused are counted apart, and are no difference. For "
-        "a pipeline in a cluster (NAME), a run in the cluster compares. Meanwhile its tables are "
-        "not followed; in a continuous run each table waits only for its own comparison.",
+        "or a server that does not answer leaves it open. Rows that the index refused are counted "
+        "apart, and are no difference. For a pipeline in a cluster (NAME), a run in the cluster "
+        "compares. Meanwhile its tables are not followed; in a continuous run each table waits "
+        "only for its own comparison.",
     )
     session.add_target(parser, required=False)
     options.add_pipeline(parser, required=False)

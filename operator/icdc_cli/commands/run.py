@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         # With placeholders as written: what is printed may end in a log that others read.
         options.write(runner.resource, arguments.output)
-    code, message = exits.choose_for_end(status)
+    code, message = (exits.choose_for_end if arguments.once else exits.choose_for_status)(status)
     if message:
         terminal.complain(message)
     return code

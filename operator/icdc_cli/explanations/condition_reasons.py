@@ -71,8 +71,7 @@ _TEXTS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
     (
         "Streaming",
         "Ready",
-        "Every table is exported and followed, whatever its lag. The message may name keys that "
-        "occur in more than one row.",
+        "Every table is exported and followed, whatever its lag.",
         NOT_NEEDED,
         (),
     ),
@@ -202,6 +201,7 @@ _TEXTS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         (
             cures.edit("tables[].identifierColumns", "columns by which each row is another"),
             cures.edit("tables[].appendOnly", "true, if each row is to be a document"),
+            f"{cures.RESYNC}  # after the rows were corrected: only an export counts them anew",
         ),
     ),
     (

@@ -32,6 +32,7 @@ _CURES: dict[ConditionType, tuple[str, tuple[str, ...]]] = {
         (
             cures.edit("tables[].identifierColumns", "columns by which each row is another"),
             cures.edit("tables[].appendOnly", "true, if each row is to be a document"),
+            f"{cures.RESYNC}  # after the rows were corrected",
         ),
     ),
     ConditionType.VERIFIED: (AUTHOR, (cures.VERIFY, f"{cures.REPAIR}  # if they differ")),

@@ -46,19 +46,21 @@ def test_a_table_without_an_answer_calls_a_person_only_if_one_must_act(
 
 
 @pytest.mark.parametrize(
-    ("exported", "reason", "end"),
+    ("exported", "suspended", "reason", "end"),
     [
-        ("False", "ExportWindow", (Exit.OUTLASTED, "from 22:00")),
+        ("False", "False", "ExportWindow", (Exit.OUTLASTED, "from 22:00")),
+        ("False", "True", "ExportWindow", (Exit.DONE, "")),
         # Another export waits, and readers have the one before.
-        ("True", "ExportWindow", (Exit.DONE, "")),
-        ("True", "NoRun", (Exit.DONE, "")),
+        ("True", "False", "ExportWindow", (Exit.DONE, "")),
+        ("True", "False", "NoRun", (Exit.DONE, "")),
     ],
 )
 def test_a_first_export_that_waits_for_its_window_is_not_done(
-    exported: str, reason: str, end: tuple[Exit, str]
+    exported: str, suspended: str, reason: str, end: tuple[Exit, str]
 ) -> None:
     conditions = [
         make_condition("Exported", exported),
+        make_condition("Suspended", suspended),
         make_condition("RunActive", "False", reason=reason, message="from 22:00"),
     ]
     status = PipelineStatus.model_validate({"conditions": conditions})

@@ -153,7 +153,9 @@ def describe_table(table: TableStatus) -> str:
 
 def describe_age(status: PipelineStatus, spec: PipelineSpec) -> str:
     """Return how old the oldest comparison is, as the end of a message; empty without one."""
-    oldest = progress.find_oldest_proof(status)
+    # Of those that gave a result alone: that of the metric is also since when there is none.
+    proofs = filter(None, map(progress.find_proof, status.tables))
+    oldest = min(proofs, default=None)
     if oldest is None:
         return ""
     every = spec.verify and spec.verify.every

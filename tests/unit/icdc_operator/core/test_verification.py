@@ -122,6 +122,8 @@ def test_nothing_is_called_equal_that_was_not_compared(
     world.reconcile()
     assert world.verified[:2] == expected[:2]
     assert world.verified[2].startswith(expected[2])
+    # That of the other table, which was compared.
+    assert "the oldest comparison is of 2026-03-01T12:" in world.verified[2]
     assert world.status.current_run is None
 
 
