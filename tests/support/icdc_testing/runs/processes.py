@@ -226,6 +226,8 @@ class ChildRuns:
         """Start a run that ends with this test."""
         run = self._prepare(request)
         self._runs.create(run.request.run_id, run.request, SMALL)
+        # A process that becomes another program has no environment for a moment: it looks ended.
+        wait_until(lambda: bool(run.list_pids() or run.log), "the run's process is seen")
         return run
 
     def start_by_parent(self, request: RunRequest) -> tuple[ChildRun, Parent]:
