@@ -198,11 +198,7 @@ _TEXTS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         "A key occurs in more than one row of a table, and one of these rows is its document. "
         "status.tables[].duplicates has the number of such keys, and some of them.",
         _AUTHOR,
-        (
-            cures.edit("tables[].identifierColumns", "columns by which each row is another"),
-            cures.edit("tables[].appendOnly", "true, if each row is to be a document"),
-            f"{cures.RESYNC}  # after the rows were corrected: only an export counts them anew",
-        ),
+        cures.DUPLICATES,
     ),
     (
         "Pending",

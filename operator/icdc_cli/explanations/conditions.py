@@ -27,14 +27,7 @@ _CURES: dict[ConditionType, tuple[str, tuple[str, ...]]] = {
         (cures.edit("changelog.pinSnapshots", "Auto, or grant what the message names"),),
     ),
     ConditionType.DEAD_LETTERS: (AUTHOR, (cures.DEAD_LETTERS, cures.REPLAY)),
-    ConditionType.DUPLICATES: (
-        AUTHOR,
-        (
-            cures.edit("tables[].identifierColumns", "columns by which each row is another"),
-            cures.edit("tables[].appendOnly", "true, if each row is to be a document"),
-            f"{cures.RESYNC}  # after the rows were corrected",
-        ),
-    ),
+    ConditionType.DUPLICATES: (AUTHOR, cures.DUPLICATES),
     ConditionType.VERIFIED: (AUTHOR, (cures.VERIFY, f"{cures.REPAIR}  # if they differ")),
 }
 """Who acts and the cure, by type."""

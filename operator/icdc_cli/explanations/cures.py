@@ -50,6 +50,11 @@ def edit(field: str, change: str) -> str:
 
 
 EDIT = f"kubectl edit icdc {_PIPELINE}  # the field that the message names"
+DUPLICATES = (
+    edit("tables[].identifierColumns", "columns by which each row is another"),
+    edit("tables[].appendOnly", "true, if each row is to be a document"),
+    f"{RESYNC}  # after the rows were corrected: only an export counts them anew",
+)
 
 CURES: dict[str, tuple[str, ...]] = {
     "BadSpec": (EDIT,),

@@ -1,6 +1,5 @@
 """The name of the target's host cannot be resolved for a while: the run waits for it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,25 +9,11 @@ from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Reset
 from icdc_testing.runs.harness import Harness
 from icdc_testing.runs.kill_points import BULK_BYTES, BatchKind, KillPoint, create_plot, hold
-from icdc_testing.runs.own_names import OwnNames
+from icdc_testing.runs.own_names import TARGET, OwnNames
 from icdc_testing.runs.processes import END_SECONDS, ChildRuns
 from icdc_testing.waiting.wait import wait_until
 
 pytestmark = pytest.mark.spark
-
-NAME = "search.test"
-
-
-@pytest.fixture
-def names(tmp_path: Path) -> OwnNames:
-    return OwnNames(tmp_path / "names", NAME)
-
-
-@pytest.fixture
-def runs(tmp_path: Path, names: OwnNames) -> Iterator[ChildRuns]:
-    """Start runs that know these names alone."""
-    with ChildRuns(tmp_path, python=names.python) as started:
-        yield started
 
 
 @pytest.mark.sampled
@@ -37,7 +22,7 @@ def test_a_batch_goes_on_once_the_name_of_its_target_is_known_again(
     spark: SparkSession,
     clean_indices: str,
     proxy: FaultProxy,
-    runs: ChildRuns,
+    named_runs: ChildRuns,
     names: OwnNames,
     tmp_path: Path,
     kind: BatchKind,
@@ -50,15 +35,15 @@ def test_a_batch_goes_on_once_the_name_of_its_target_is_known_again(
         table.change(1)
     head = table.read_head()
     port = proxy.url.rpartition(":")[2]
-    pipeline.resource["spec"]["sink"]["opensearch"]["hosts"] = [f"http://{NAME}:{port}"]
+    pipeline.resource["spec"]["sink"]["opensearch"]["hosts"] = [f"http://{TARGET}:{port}"]
     held = hold(proxy, table.predict_batch(kind), KillPoint.SOME_BULK, skip=1)
-    run = runs.start(pipeline.make_request())
+    run = named_runs.start(pipeline.make_request())
     held.wait(END_SECONDS)
-    names.forget(NAME)
+    names.forget(TARGET)
     # Connections that are open would do without the name.
     proxy.add(Reset(), times=None)
     held.drop()
-    missed = f"{NAME}:{port} cannot be reached: the name of its host cannot be resolved."
+    missed = f"{TARGET}:{port} cannot be reached: the name of its host cannot be resolved."
     wait_until(lambda: missed in run.log, "the name is missed")
     proxy.clear()
     names.restore()

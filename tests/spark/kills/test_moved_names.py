@@ -17,28 +17,15 @@ from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Reset
 from icdc_testing.runs.harness import Harness
 from icdc_testing.runs.kill_points import BULK_BYTES, BatchKind, KillPoint, Plot, create_plot, hold
-from icdc_testing.runs.own_names import OwnNames
+from icdc_testing.runs.own_names import TARGET, OwnNames
 from icdc_testing.runs.processes import END_SECONDS, ChildRuns
 from icdc_testing.waiting.wait import wait_until
 
 pytestmark = pytest.mark.spark
 
-NAME = "search.test"
 ELSEWHERE = "127.0.0.2"
 MAX_RUNS = 4
 """Runs of which the last has applied the table: each of the others fails, and is tried again."""
-
-
-@pytest.fixture
-def names(tmp_path: Path) -> OwnNames:
-    return OwnNames(tmp_path / "names", NAME)
-
-
-@pytest.fixture
-def runs(tmp_path: Path, names: OwnNames) -> Iterator[ChildRuns]:
-    """Start runs that know these names alone."""
-    with ChildRuns(tmp_path, python=names.python) as started:
-        yield started
 
 
 @pytest.fixture
@@ -76,7 +63,7 @@ def test_a_name_that_leads_to_another_cluster_amid_a_batch_harms_neither(
     clean_indices: str,
     proxy: FaultProxy,
     other: FaultProxy,
-    runs: ChildRuns,
+    named_runs: ChildRuns,
     names: OwnNames,
     tmp_path: Path,
     kind: BatchKind,
@@ -88,11 +75,11 @@ def test_a_name_that_leads_to_another_cluster_amid_a_batch_harms_neither(
     if kind is not BatchKind.EXPORT:
         pipeline.sync()
         table.change(1)
-    opensearch["hosts"] = [f"http://{NAME}:{proxy.port}"]
+    opensearch["hosts"] = [f"http://{TARGET}:{proxy.port}"]
     held = hold(proxy, table.predict_batch(kind), KillPoint.SOME_BULK, skip=1)
-    run = runs.start(pipeline.make_request())
+    run = named_runs.start(pipeline.make_request())
     held.wait(END_SECONDS)
-    names.move(NAME, ELSEWHERE)
+    names.move(TARGET, ELSEWHERE)
     # Connections that are open would stay with the first cluster.
     proxy.add(Reset(), times=None)
     held.drop()
@@ -101,10 +88,10 @@ def test_a_name_that_leads_to_another_cluster_amid_a_batch_harms_neither(
     # What was left of the batch came here, and did not count.
     assert other.list_requests(table.alias)
     assert not elsewhere.is_applied(table.read_head())
-    run_until_applied(runs, pipeline, elsewhere)
+    run_until_applied(named_runs, pipeline, elsewhere)
     elsewhere.check()
     proxy.clear()
     names.restore()
     table.change(2)
-    run_until_applied(runs, pipeline, table)
+    run_until_applied(named_runs, pipeline, table)
     table.check()

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
+TARGET = "search.test"
+"""A name for OpenSearch's host."""
 _SOURCES = "hosts: files\n"
 _LAUNCHER = """#!/bin/sh
 exec unshare --mount --map-root-user sh -c '
