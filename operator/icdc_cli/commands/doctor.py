@@ -23,8 +23,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "doctor",
         help="find what is wrong with a host or a cluster",
         description="Checks a cluster, or with -f this host, and says of each finding what to do. "
-        "Changes nothing. Exit code 1 with a problem, 3 if all problems are servers that do not "
-        "answer.",
+        "Changes nothing. Exit code 1 with a problem, 2 if the file's spec is wrong, 3 if all "
+        "problems are servers that do not answer.",
     )
     session.add_target(parser, required=False)
     parser.add_argument(

@@ -46,8 +46,8 @@ class Finding:
     """What was found, or why it was not checked. Never the value of a Secret."""
     cure: str = ""
     """What to do, as a command where there is one; empty with Ok."""
-    unreachable: bool = False
-    """Whether a server did not answer: calling again later, or from elsewhere, may be enough."""
+    code: Exit = Exit.STALLED
+    """The exit code of a problem that is the only one."""
 
     def to_document(self) -> dict[str, Any]:
         """Return the fields for programs."""
@@ -69,9 +69,14 @@ def warn(check: str, observation: str, cure: str) -> Finding:
     return Finding(check, Result.WARNING, observation, cure)
 
 
-def blame(check: str, observation: str, cure: str, *, unreachable: bool = False) -> Finding:
+def blame(check: str, observation: str, cure: str, *, code: Exit = Exit.STALLED) -> Finding:
     """Return a problem."""
-    return Finding(check, Result.PROBLEM, observation, cure, unreachable)
+    return Finding(check, Result.PROBLEM, observation, cure, code)
+
+
+def blame_server(check: str, observation: str, cure: str, *, may_pass: bool) -> Finding:
+    """Return the problem of a server, which may answer later, or asked from elsewhere."""
+    return blame(check, observation, cure, code=Exit.OUTLASTED if may_pass else Exit.STALLED)
 
 
 def skip(check: str, why: str, cure: str = "") -> Finding:
@@ -80,14 +85,15 @@ def skip(check: str, why: str, cure: str = "") -> Finding:
 
 
 def choose_exit(findings: Iterable[Finding]) -> Exit:
-    """Return 0 without a problem, 3 where every problem is a server that does not answer, else 1.
+    """Return 0 without a problem, and otherwise the code of the one that a person mends first.
 
-    Warnings do not count: a script that stops at each would be switched off.
+    That is 2 with a wrong spec, of which nothing else was judged, 3 only where every problem is a
+    server that does not answer, else 1. Warnings do not count: a script that stops at each would be
+    switched off.
     """
-    problems = [finding for finding in findings if finding.result is Result.PROBLEM]
-    if not problems:
-        return Exit.DONE
-    return Exit.OUTLASTED if all(one.unreachable for one in problems) else Exit.STALLED
+    codes = {finding.code for finding in findings if finding.result is Result.PROBLEM}
+    by_urgency = (Exit.USAGE, Exit.STALLED, Exit.OUTLASTED)
+    return next((code for code in by_urgency if code in codes), Exit.DONE)
 
 
 def format_findings(findings: Sequence[Finding]) -> str:

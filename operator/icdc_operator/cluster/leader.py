@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
+from icdc_api import naming
 from icdc_api.errors import IcdcError
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.api_errors import Conflict
@@ -196,7 +197,11 @@ class Leader:
             "kind": kinds.LEASE.name,
             # With the resourceVersion that was read: of two concurrent writes one gets a Conflict.
             "metadata": before.get("metadata")
-            or {"name": self._name, "namespace": self._namespace},
+            or {
+                "name": self._name,
+                "namespace": self._namespace,
+                "labels": {naming.LABEL_MANAGED_BY: naming.MANAGED_BY},
+            },
             "spec": spec,
         }
 

@@ -228,15 +228,22 @@ def _list_table_events(old: TableStatus | None, new: TableStatus) -> Iterator[Ev
         if old is not None and old.applied_snapshot_id is not None:
             yield from _list_reexport_events(new)
         else:
-            text = f"readers find it as {new.index} once it is complete"
-            yield Event("ExportStarted", f"{new.name} is exported to a new index; {text}")
+            yield _say_started(new)
     # Without progress nothing was exported: StreamOnly began, or a lost status is known again.
-    begun = was == TableState.PENDING and new.export is not None
-    if new.state in in_place and (begun or was == TableState.EXPORTING):
+    unseen = was == TableState.PENDING and new.export is not None
+    if new.state in in_place and unseen:
+        # An export may be over before the next report of its run is read.
+        yield _say_started(new)
+    if new.state in in_place and (unseen or was == TableState.EXPORTING):
         export = new.export or (old.export if old is not None else None)
         rows = "all rows" if export is None else format_count(export.rows, "row")
         yield Event("ExportCompleted", f"{new.name}: the index {new.index} has {rows}")
     yield from _list_index_events(old, new)
+
+
+def _say_started(table: TableStatus) -> Event:
+    text = f"readers find it as {table.index} once it is complete"
+    return Event("ExportStarted", f"{table.name} is exported to a new index; {text}")
 
 
 def _list_reexport_events(table: TableStatus) -> Iterator[Event]:

@@ -4,10 +4,10 @@ import json
 import signal
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
+from icdc_api import naming
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import ExportProgress, PipelineStatus, parse_status
 from icdc_api.status.runs import RunState
@@ -21,6 +21,7 @@ from icdc_testing.waiting import wait
 pytestmark = pytest.mark.api
 
 RUN = "shop-e1-1"
+OURS = f"{naming.LABEL_MANAGED_BY}={naming.MANAGED_BY}"
 HAND_OVER_SECONDS = 30.0
 """From the end of a lease until somebody sees that another one leads, on a busy host."""
 
@@ -32,13 +33,14 @@ def read_status(cluster: SteppedCluster, name: str = "shop") -> PipelineStatus:
 
 
 def read_reasons(cluster: SteppedCluster) -> set[str]:
-    events = json.loads(cluster.pipelines.run_ok("get", "events.events.k8s.io", "-o", "json"))
+    ours = ("-l", f"{naming.LABEL_PIPELINE}=shop,{OURS}", "-o", "json")
+    events = json.loads(cluster.pipelines.run_ok("get", "events.events.k8s.io", *ours))
     return {event["reason"] for event in events["items"]}
 
 
 def read_holder(cluster: SteppedCluster) -> str:
-    lease: dict[str, Any] = json.loads(cluster.pipelines.run_ok("get", "lease", "-o", "json"))
-    held = [str(item["spec"].get("holderIdentity", "")) for item in lease["items"]]
+    leases = json.loads(cluster.pipelines.run_ok("get", "lease", "-l", OURS, "-o", "json"))
+    held = [str(item["spec"].get("holderIdentity", "")) for item in leases["items"]]
     return held[0] if held else ""
 
 
@@ -60,7 +62,9 @@ def test_a_pipeline_gets_its_run_and_the_report_becomes_its_status(
     )
     assert read_status(cluster).tables[0].rows_upserted == 5
     operator.wait_until(lambda: "RunStarted" in read_reasons(cluster), "events are posted")
-    assert {"SpecAccepted", "RunPlanned", "ExportCompleted"} <= read_reasons(cluster)
+    assert {"SpecAccepted", "RunPlanned", "ExportStarted", "ExportCompleted"} <= read_reasons(
+        cluster
+    )
     cluster.report(RUN, make_report(run, make_caught_up("shop.orders"), finished=True))
     cluster.write_pod_state(RUN, "Succeeded", {"terminated": {"exitCode": 0}})
     operator.wait_until(lambda: read_status(cluster).last_run is not None, "the run has ended")

@@ -54,7 +54,7 @@ def bench(tmp_path: Path, fake_application: Application) -> RunnerBench:
 @pytest.mark.parametrize(
     ("fake", "code", "reasons"),
     [
-        ("succeed", Exit.DONE, ["RunPlanned", "ExportCompleted", "RunSucceeded"]),
+        ("succeed", Exit.DONE, ["RunPlanned", "ExportStarted", "ExportCompleted", "RunSucceeded"]),
         (
             "fail_to_connect_once",
             Exit.DONE,

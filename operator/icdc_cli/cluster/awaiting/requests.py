@@ -163,10 +163,14 @@ class AwaitedResync:
         code = Exit.DONE if compared else Exit.STALLED
         if results[ComparisonResult.DIFFERENT]:
             code = Exit.STALLED
-        elif results[ComparisonResult.NOT_VERIFIED]:
+        elif unverified := results[ComparisonResult.NOT_VERIFIED]:
             last = status.last_run
-            failure = None if last is None or not last.kind.inspects else last.failure
-            code = Exit.STALLED if failure is None else exits.choose_for_failure(failure)
+            if last is not None and last.kind.inspects and last.failure is not None:
+                code = exits.choose_for_failure(last.failure)
+            else:
+                reasons = [table.verification and table.verification.reason for table in unverified]
+                passes = all(map(exits.may_pass, reasons))
+                code = Exit.OUTLASTED if passes else Exit.STALLED
         return RequestEnd(code, f"{self.what} has ended: {text}")
 
     def _select_tables(self, status: PipelineStatus) -> list[TableStatus]:

@@ -12,7 +12,7 @@ from icdc_api import naming
 from icdc_api.crd import generator
 from icdc_cli.doctor.cluster import rights
 from icdc_cli.doctor.cluster.cluster_facts import SPARK_CRD, ClusterFacts, Listed
-from icdc_cli.doctor.findings import Finding, blame, confirm, skip, warn
+from icdc_cli.doctor.findings import Finding, blame, blame_server, confirm, skip, warn
 from icdc_cli.explanations import cures
 from icdc_operator.cluster.kube.api_errors import ClusterError, Denied
 from icdc_operator.cluster.kube.kinds import Resource
@@ -34,7 +34,7 @@ def report_unread(check: str, error: ClusterError) -> Finding:
     # A person rarely may read everything: that says nothing about the installation.
     if isinstance(error, Denied):
         return skip(check, error.message, "ask for the permission, or let an administrator call")
-    return blame(check, error.message, "kubectl get --raw /readyz", unreachable=error.retryable)
+    return blame_server(check, error.message, "kubectl get --raw /readyz", may_pass=error.retryable)
 
 
 def check_server(facts: ClusterFacts) -> Iterator[Finding]:

@@ -12,8 +12,9 @@ from icdc_api.errors import BadSpec, IcdcError, PassingError
 from icdc_api.spec.cautions import find_cautions
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.spec.tables import Table
-from icdc_cli.doctor.findings import Finding, blame, confirm, skip, warn
+from icdc_cli.doctor.findings import Finding, blame, blame_server, confirm, skip, warn
 from icdc_cli.doctor.secret_keys import describe_missing_keys
+from icdc_cli.exits import Exit
 from icdc_cli.local.application import INSTALL, LOCAL_PACKAGES
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.heads.table_facts import TableFacts
@@ -89,7 +90,8 @@ def check_jars(facts: HostFacts) -> Iterator[Finding]:
 def check_spec(facts: HostFacts) -> Iterator[Finding]:
     """Judge the file by itself."""
     if isinstance(facts.spec, BadSpec):
-        yield blame("spec", facts.spec.message, f"edit {facts.source} as the message says")
+        cure = f"edit {facts.source} as the message says"
+        yield blame("spec", facts.spec.message, cure, code=Exit.USAGE)
         return
     yield confirm("spec", format_count(len(facts.spec.tables), "table"))
     # A caution is about what is allowed but hardly wanted, so runs start.
@@ -132,7 +134,7 @@ def _judge_unread(table: Table, error: IcdcError, facts: HostFacts) -> Finding:
     if isinstance(error, OutOfSight):
         return skip(check, error.message, f"icdc plan -f {facts.source}")
     cure = f"icdc explain {type(error).__name__}"
-    return blame(check, error.message, cure, unreachable=isinstance(error, PassingError))
+    return blame_server(check, error.message, cure, may_pass=isinstance(error, PassingError))
 
 
 def _judge_table(table: Table, read: TableFacts, facts: HostFacts) -> Finding:

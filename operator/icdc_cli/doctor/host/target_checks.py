@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from icdc_api.errors import IcdcError, PassingError
-from icdc_cli.doctor.findings import Finding, blame, confirm, skip, warn
+from icdc_cli.doctor.findings import Finding, blame, blame_server, confirm, skip, warn
 
 OLDEST = (2, 19)
 """The oldest release that is tested; see the README."""
@@ -110,8 +110,8 @@ def check_kind(facts: TargetFacts) -> Iterator[Finding]:
     elif facts.root.status != 200:
         cure = f"curl {facts.hosts[0]}"
         # The node starts, or a proxy before it fails; 4xx is the same when it is asked again.
-        unreachable = facts.root.status >= 500
-        yield blame(where, f"answered {facts.root.status}", cure, unreachable=unreachable)
+        may_pass = facts.root.status >= 500
+        yield blame_server(where, f"answered {facts.root.status}", cure, may_pass=may_pass)
     else:
         yield _judge_version(where, facts.root.fields.get("version") or {})
 
@@ -129,7 +129,7 @@ def _judge_silence(where: str, error: IcdcError | None) -> Finding:
         return skip(where, "nothing was asked, see the problems above")
     host = urlsplit(where.partition(" at ")[2].partition(",")[0])
     cure = f"curl -v {host.geturl()}  # from this host; check name, port, proxy and certificate"
-    return blame(where, error.message, cure, unreachable=isinstance(error, PassingError))
+    return blame_server(where, error.message, cure, may_pass=isinstance(error, PassingError))
 
 
 def _judge_version(where: str, version: Mapping[str, Any]) -> Finding:

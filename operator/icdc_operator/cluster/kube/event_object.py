@@ -19,7 +19,14 @@ def build_event(
     return {
         "apiVersion": kinds.EVENT.api_version,
         "kind": kinds.EVENT.name,
-        "metadata": {"name": name, "namespace": about["namespace"]},
+        "metadata": {
+            "name": name,
+            "namespace": about["namespace"],
+            "labels": {
+                naming.LABEL_MANAGED_BY: naming.MANAGED_BY,
+                naming.LABEL_PIPELINE: about["name"],
+            },
+        },
         # With microseconds always: the API server parses no time of this type without them.
         "eventTime": datetime.now(UTC).isoformat(timespec="microseconds"),
         "reportingController": f"{naming.GROUP}/{naming.MANAGED_BY}",

@@ -225,6 +225,12 @@ LATER = run("Succeeded", 60, plannedAt="2026-03-01T14:00:00Z")
             "Gap: lost",
         ),
         (
+            "Verify",
+            [make_taken_up(make_compared(reason="BatchUnderWay", message="later"), verified=5)],
+            3,
+            "BatchUnderWay: later",
+        ),
+        (
             "Repair",
             [
                 make_taken_up(

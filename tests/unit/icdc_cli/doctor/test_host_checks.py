@@ -130,6 +130,8 @@ def test_one_broken_thing_is_one_finding_with_its_cure(
         (replace(GOOD, java=Submission("none")), 1),
         (replace_table(SourceUnavailable("away")), 3),
         (replace(replace_table(SourceUnavailable("away")), java=Submission("none")), 1),
+        (replace(GOOD, spec=BadSpec("spec.tables: empty")), 2),
+        (replace(GOOD, spec=BadSpec("spec.tables: empty"), java=Submission("none")), 2),
     ],
 )
 def test_the_exit_code_says_who_acts(facts: HostFacts, code: int) -> None:

@@ -142,9 +142,14 @@ EXPORTING: dict[str, Any] = {"state": TableState.EXPORTING, "snapshots_behind": 
             ],
         ),
         (
+            # Over before it was seen at work.
             {"tables": (PENDING,)},
             {"tables": (make_caught_up(export=ExportProgress(rows=5)),)},
-            ["shop.orders: the index shop.orders has 5 rows"],
+            [
+                "shop.orders is exported to a new index; readers find it as shop.orders once it is "
+                "complete",
+                "shop.orders: the index shop.orders has 5 rows",
+            ],
         ),
         (
             {
