@@ -144,6 +144,11 @@ jdk.xml.dom,jdk.zipfs \
  && dpkg-query --status openjdk-17-jre-headless > /opt/openjdk-17-jre-headless
 
 FROM python AS java
+# Hadoop's client ends for a user without a name: icdc_spark/container/user_name.py gives it one.
+RUN apt-get update --quiet \
+ && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends libnss-wrapper \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/lib/dpkg/*-old \
+      /var/cache/ldconfig/aux-cache /var/log/* /usr/share/doc/*/changelog*
 COPY --from=java-runtime /opt/openjdk-17-jre-headless /var/lib/dpkg/status.d/openjdk-17-jre-headless
 COPY --from=java-runtime /etc/ssl/certs/java/cacerts /etc/ssl/certs/java/cacerts
 COPY --from=java-runtime /opt/java /usr/lib/jvm/java

@@ -9,6 +9,9 @@ from icdc_testing.real_cluster.shop import Resource, Shop, make_rows
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
+FOREIGN_USER = {"runAsUser": 1_000_680_000, "runAsGroup": 0, "fsGroup": 1_000_680_000}
+"""As a platform chooses it, such as OpenShift: no image knows the name of that user."""
+
 
 def is_refused(status: Resource) -> bool:
     """True once the operator has refused the spec."""
@@ -21,7 +24,10 @@ def is_refused(status: Resource) -> bool:
 def test_templates_that_spark_operator_cannot_decode_stop_nobody_else(
     shop: Callable[..., Shop],
 ) -> None:
-    """One such SparkApplication would keep spark-operator from listing those of all namespaces."""
+    """One such SparkApplication would keep spark-operator from listing those of all namespaces.
+
+    The healthy one runs as a user whose id its platform chose.
+    """
     bad = [shop(f"bad-{number}", "north") for number in range(len(UNREADABLE))]
     for site, (template, _) in zip(bad, UNREADABLE, strict=True):
         resource = site.make_resource([site.make_entry("small", "id")])
@@ -32,7 +38,10 @@ def test_templates_that_spark_operator_cannot_decode_stop_nobody_else(
     assert bad[0].read_object("get", "sparkapplications")["items"] == []
     healthy = shop("healthy", "south")
     table = healthy.create_table("small", make_rows(1, 20))
-    healthy.apply(healthy.make_resource([healthy.make_entry("small", "id")]))
+    resource = healthy.make_resource([healthy.make_entry("small", "id")])
+    for role in ("driver", "executor"):
+        resource["spec"]["spark"][role]["template"] = {"spec": {"securityContext": FOREIGN_USER}}
+    healthy.apply(resource)
     healthy.wait_until_applied(table)
     healthy.assert_equal(table, "id")
     for site in bad:

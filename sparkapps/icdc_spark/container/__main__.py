@@ -3,7 +3,7 @@
 import os
 import sys
 
-from icdc_spark.container import commands, scratch, trust_store
+from icdc_spark.container import commands, scratch, trust_store, user_name
 
 
 def main() -> int:
@@ -13,7 +13,7 @@ def main() -> int:
     """
     try:
         command = commands.build_command(sys.argv[1:], os.environ)
-        environment = scratch.claim(command.environment)
+        environment = user_name.add_name(scratch.claim(command.environment))
         arguments = trust_store.add_option(command.arguments, environment)
         os.execvpe(arguments[0], arguments, environment)
     except commands.MisuseError as error:

@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import kopf
 
@@ -84,6 +84,8 @@ class Informer:
         tasks = await kopf.spawn_tasks(
             registry=self._build_registry(applications),
             settings=_build_settings(),
+            # kopf would make one of the user's name, which an id that the platform chose lacks.
+            identity=cast("Any", naming.MANAGED_BY),
             standalone=True,
             clusterwide=self.namespace is None,
             namespaces=() if self.namespace is None else (self.namespace,),

@@ -26,6 +26,8 @@ def build_operator_values(loaded: list[str], namespaces: list[str]) -> dict[str,
         "spark": {"image": find_image(loaded, "spark")},
         "watchNamespaces": namespaces,
         "readCatalogSecrets": True,
+        # As a platform may choose it; charts of a release run as the user that they name.
+        "podSecurityContext": {"runAsUser": 1_000_660_000, "runAsGroup": 0},
     }
 
 
