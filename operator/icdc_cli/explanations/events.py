@@ -35,7 +35,11 @@ _TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         NAMED,
         (cures.STATUS, cures.LOGS),
     ),
-    "RunRetrying": ("The failed run is retried at the time in the message.", _RETRIED, ()),
+    "RunRetrying": (
+        "The failed run is retried at once, or at the time in the message.",
+        _RETRIED,
+        (),
+    ),
     "ExportStarted": (
         "A table is exported for the first time. Readers find its index once it is complete.",
         NOT_NEEDED,

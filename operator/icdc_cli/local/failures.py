@@ -34,6 +34,12 @@ SIGSEGV and SIGABRT, by which native code in Python ends itself: those are a Bug
 _JVM_LOST = ("Answer from Java side is empty", "Py4JNetworkError", "connect_to_java_server")
 """What the driver's Python says when the JVM beside it has vanished."""
 
+_JVM_NOT_STARTED = "JAVA_GATEWAY_EXITED"
+"""What it says when there was never one."""
+
+_JVM_REFUSES = ("Error", "Could not", "Unrecognized", "Invalid", "Conflicting")
+"""How a JVM says what is wrong with its options, or with the memory of the host."""
+
 
 def explain_exit(exit_code: int, log_tail: str, *, log: str) -> Failure:
     """Return the failure that an exit code (negative: a signal) and the log's end stand for."""
@@ -57,6 +63,11 @@ def _find_jvm_error(log_tail: str, where: str) -> errors.IcdcError | None:
         )
     if any(text in log_tail for text in _JVM_LOST):
         return errors.NodeLost(f"the JVM of the application was lost ({where})")
+    if _JVM_NOT_STARTED in log_tail:
+        said = "\n".join(line for line in log_tail.splitlines() if line.startswith(_JVM_REFUSES))
+        return errors.Submission(
+            f"the JVM did not start: {_join_last_lines(said or log_tail)} ({where})"
+        )
     return None
 
 
@@ -66,8 +77,6 @@ def _choose_error(exit_code: int, log_tail: str, log: str) -> errors.IcdcError:
     jvm_error = _find_jvm_error(log_tail, where)
     if jvm_error is not None:
         return jvm_error
-    if "JAVA_GATEWAY_EXITED" in log_tail:
-        return errors.Submission(f"the JVM did not start: {_join_last_lines(log_tail)} ({where})")
     if -exit_code in _TAKEN_AWAY:
         # Not OutOfMemory for SIGKILL: on a host, unlike in a pod, nothing tells the OOM killer from
         # a person.

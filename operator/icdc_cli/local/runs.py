@@ -255,7 +255,7 @@ class LocalRuns:
         """Return the report, with the cause from the log where the application could not know it:
         its Python sees a JVM that ran out of memory as lost, which would be tried again at once."""
         outcome = report.outcome
-        unclear = (FailureClass.BUG, FailureClass.NODE_LOST)
+        unclear = (FailureClass.BUG, FailureClass.NODE_LOST, FailureClass.SUBMISSION)
         if outcome is None or outcome.failure_class not in unclear:
             return report
         log = self.build_log_path(name)

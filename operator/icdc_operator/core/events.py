@@ -113,9 +113,11 @@ def _list_ended_run_events(before: PipelineStatus, after: PipelineStatus) -> Ite
     text = f"run {last.name} has failed: {last.failure.failure_class.value}"
     yield Event("RunFailed", f"{text}: {last.failure.message}", warning=True)
     # Without a next attempt the run is given up, which the condition Stalled explains.
-    if after.next_attempt_time is not None:
-        due = f"{after.next_attempt_time:%H:%M:%S} UTC"
-        yield Event("RunRetrying", f"run {last.name} is retried at {due}")
+    run, due = after.current_run, after.next_attempt_time
+    if due is not None:
+        yield Event("RunRetrying", f"run {last.name} is retried at {due:%H:%M:%S} UTC")
+    elif run is not None and run.sequence == last.sequence and run.attempt > last.attempt:
+        yield Event("RunRetrying", f"run {last.name} is retried at once, as {run.name}")
 
 
 def _list_comparison_events(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:

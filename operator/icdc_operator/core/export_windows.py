@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from icdc_api.spec.export_window import ExportWindow
 from icdc_api.spec.pipeline import Mode, PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
-from icdc_operator.core import progress
+from icdc_operator.core import progress, retry
 
 
 def find_closed(spec: PipelineSpec | None, *, now: datetime) -> ExportWindow | None:
@@ -39,7 +39,9 @@ def find_next_run(
     The last run ended at `finished`.
     """
     window = spec.sink.opensearch.export_window
-    if window is None or not any(_waits(table, spec) for table in status.tables):
+    # What waits for a person as well is tried as seldom as without a window.
+    tables = [table for table in status.tables if not retry.waits_for_person(table)]
+    if window is None or not any(_waits(table, spec) for table in tables):
         return None
     opening = window.find_opening(now)
     if opening > now:

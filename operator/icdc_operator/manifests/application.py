@@ -122,9 +122,9 @@ def _without_executors(launch: Launch) -> Launch:
     Static allocation has at least one executor, by the schema of SparkApplication.
     """
     none = DynamicAllocation(min_executors=0, max_executors=1)
-    fewer = {"dynamic_allocation": none, "local_volumes": ()}
     spark = launch.spec.spark
-    fewer["executor"] = spark.executor.model_copy(update={"instances": 0})
+    executor = spark.executor.model_copy(update={"instances": 0})
+    fewer = {"dynamic_allocation": none, "executor": executor}
     spec = launch.spec.model_copy(update={"spark": spark.model_copy(update=fewer)})
     return replace(launch, spec=spec)
 

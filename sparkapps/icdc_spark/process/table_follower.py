@@ -53,6 +53,8 @@ LOG = logging.getLogger(__name__)
 
 ROTATION_SECONDS = 1.0
 """A stalled table checks for changed Secrets this often; it costs no request."""
+MAX_BUG_WAIT_SECONDS = 60.0
+"""Most time between two of the attempts below, whatever `spec.retry` says of runs."""
 BUG_ATTEMPTS = 3
 """Attempts at an unforeseen error before a person is called. Much of it passes, such as a Spark
 job that failed for a reason which no error class stands for yet."""
@@ -249,7 +251,8 @@ class TableFollower:
             return
         if isinstance(error, Bug) and self._failures < BUG_ATTEMPTS and not context.stop.is_set():
             LOG.warning("%s: %s; the step is retried", context.table.name, error)
-            context.stop.wait(self._compute_backoff(self._failures))
+            # Other tables' commits wait for the end of a run, which waits for this table.
+            context.stop.wait(min(self._compute_backoff(self._failures), MAX_BUG_WAIT_SECONDS))
             return
         again = error.retryable and self._linger.tries_again(context.table.name, self._failures)
         if not context.request.continuous and not again:

@@ -124,6 +124,8 @@ def _measure_lag(
     Applied 77 of 77 ← 78 (10:00) ← 79 (10:05), at 10:06: two snapshots, 360 seconds.
     """
     current, table = observation.current, observation.table
+    if current is None and state.applied is not None and state.applied.snapshot_id is None:
+        return {"snapshots_behind": 0, "behind_since": None, "lag_seconds": 0}
     if current is None or state.applied is None:
         return {"snapshots_behind": None, "behind_since": None, "lag_seconds": None}
     applied = state.applied.snapshot_id

@@ -78,3 +78,8 @@ def test_a_property_that_spark_does_not_take_is_named_with_its_value(name: str, 
     assert start("local[1]", **{name: value}).startswith(
         f"BadSpec: spec.spark.conf: {name}: '{value}': "
     )
+
+
+def test_a_jvm_that_does_not_start_is_no_defect_of_ours() -> None:
+    said = start("local[1]", **{"spark.driver.memory": "999999g"})
+    assert "\nSubmission: the driver does not start, because its JVM does not" in said, said

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from icdc_api.errors import DeadLetterLimit, Fenced, Gap, TargetInvalid, TargetReadOnly
-from icdc_api.spec.sink import SinkLimits
+from icdc_api.spec.sink import DeadLetterPolicy, SinkLimits
 from icdc_spark.iceberg.jvm.session import mark_jobs
 from icdc_spark.iceberg.jvm.table_jobs import TableJobs
 from icdc_spark.opensearch.bulk import sink as spark_sink
@@ -147,6 +147,19 @@ def test_the_limit_of_dead_letters_holds_over_all_partitions(
     target = sink.make_target(clean_indices, max_dead_letters=5)
     with pytest.raises(DeadLetterLimit, match=r"deadLetters.maxRows \(5\)"):
         write(bad.repartition(4), target)
+
+
+def test_the_limit_has_no_effect_where_the_first_refused_row_stops_the_table(
+    spark: SparkSession, clean_indices: str, index: PhysicalIndex
+) -> None:
+    """Rows that were refused before the policy was changed are no reason."""
+    bad = make_documents(spark, 3, 1).selectExpr(
+        'cast(replace(cast(line as string), \'"v":\', \'"v":"x\') as binary) as line', "expect"
+    )
+    assert write(bad, sink.make_target(clean_indices)).dead_letters_total == 3
+    stops = {"dead_letter_policy": DeadLetterPolicy.STOP, "max_dead_letters": 0}
+    later = make_documents(spark, 5, 2).where("more >= 3")
+    assert write(later, sink.make_target(clean_indices, 2, **stops)).dead_letters_total == 3
 
 
 @pytest.mark.parametrize("breakage", ["blocked", "deleted"])

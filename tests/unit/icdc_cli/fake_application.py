@@ -97,6 +97,15 @@ def exhaust_jvm_heap() -> None:
     write_report(finished=True, outcome={**lost, "whoActs": "nobody: it is retried"})
 
 
+def start_no_jvm() -> None:
+    """End as where the host has not the memory that the spec asks for."""
+    sys.stderr.write("Error occurred during initialization of VM\n")
+    sys.stderr.write("Could not reserve enough space for 1048574951424KB object heap\n")
+    sys.stderr.write("PySparkRuntimeError: [JAVA_GATEWAY_EXITED] Java gateway process exited\n")
+    refused = {"class": "Submission", "reason": "Submission", "message": "no", "retryable": False}
+    write_report(finished=True, outcome={**refused, "whoActs": "the platform engineer"})
+
+
 def fail_to_connect_once() -> None:
     if REQUEST["runId"].split(".")[0].endswith("-1"):
         fail_to_connect()

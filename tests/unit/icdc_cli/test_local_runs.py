@@ -109,7 +109,11 @@ def test_an_end_is_seen_with_its_class(
 
 @pytest.mark.parametrize(
     ("fake", "failure"),
-    [("lose_jvm", FailureClass.NODE_LOST), ("exhaust_jvm_heap", FailureClass.OUT_OF_MEMORY)],
+    [
+        ("lose_jvm", FailureClass.NODE_LOST),
+        ("exhaust_jvm_heap", FailureClass.OUT_OF_MEMORY),
+        ("start_no_jvm", FailureClass.SUBMISSION),
+    ],
 )
 def test_what_the_application_cannot_know_of_its_jvm_is_told_by_the_log(
     runs: LocalRuns, pipeline_file: PipelineFile, fake: str, failure: FailureClass
@@ -119,6 +123,9 @@ def test_what_the_application_cannot_know_of_its_jvm_is_told_by_the_log(
     assert seen.report is not None
     assert seen.report.outcome is not None
     assert seen.report.outcome.failure_class == failure
+    # In the words of the JVM, where it had any.
+    said = "Could not reserve enough space" in seen.report.outcome.message
+    assert said == (fake == "start_no_jvm")
 
 
 def test_a_polite_run_that_is_asked_to_stop_finishes_by_itself(

@@ -60,7 +60,11 @@ def bench(tmp_path: Path, fake_application: Application) -> RunnerBench:
             Exit.DONE,
             ["RunPlanned", "RunFailed", "RunRetrying", "RunPlanned"],
         ),
-        ("sigkill_once", Exit.DONE, ["RunPlanned", "RunFailed", "RunPlanned", "RunSucceeded"]),
+        (
+            "sigkill_once",
+            Exit.DONE,
+            ["RunPlanned", "RunFailed", "RunRetrying", "RunPlanned", "RunSucceeded"],
+        ),
         ("stall", Exit.STALLED, ["RunPlanned", "TableStalled"]),
         ("fail_to_connect", Exit.OUTLASTED, ["RunFailed"] * 3),
         ("crash", Exit.STALLED, ["RunPlanned", "RunFailed"]),

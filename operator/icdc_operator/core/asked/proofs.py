@@ -38,6 +38,9 @@ from icdc_operator.core import progress, retry
 
 _PARTS = 10
 _SOFT, _HARD = 8, 9
+MAX_REST = timedelta(hours=1)
+"""Most time in which a run that has just started is not asked. Nodes may be replaced daily, and no
+run live as long as a tenth of a month."""
 """Parts of the time after which a table is due, and after which it comes before replication."""
 
 _NOT_READY = (TableState.PENDING, TableState.EXPORTING, TableState.STALLED)
@@ -116,13 +119,14 @@ def find_next_table(
     """Return the table that a continuous run has to compare, and since when; None without one.
 
     A run that has just started is not asked: where comparing ends drivers, one is lost each tenth
-    of the time, and no more.
+    of the time or each hour, and no more.
     """
     interval, ready = spec.proof_interval, list(_select_ready(status))
     if interval is None or not ready or run.started_at is None:
         return None
     table = min(ready, key=lambda one: _find_due(one, interval))
-    moment = max(_find_due(table, interval), run.started_at + interval / _PARTS)
+    rest = min(interval / _PARTS, MAX_REST)
+    moment = max(_find_due(table, interval), run.started_at + rest)
     return (table, moment) if moment <= now else None
 
 

@@ -8,7 +8,7 @@ from icdc_api import naming
 from icdc_api.base import format_count
 from icdc_api.spec.cautions import find_cautions
 from icdc_api.spec.changelog import PinSnapshots, Trigger
-from icdc_api.status.conditions import ConditionType
+from icdc_api.status.conditions import ConditionStatus, ConditionType
 from icdc_api.status.pipeline_status import Duplicates, TableState, TableStatus
 from icdc_api.status.runs import RunState
 from icdc_operator.core import progress
@@ -94,7 +94,10 @@ def _describe_lag(table: TableStatus) -> str:
 
 def claim_suspended(view: PipelineView) -> Claim:
     """Return Suspended: a requested suspend is reached."""
-    if view.suspended:
+    before = view.observed.status.find_condition(ConditionType.SUSPENDED)
+    # A spec that is wrong says nothing, and resumes nothing.
+    stays = view.spec is None and before is not None and before.status is ConditionStatus.TRUE
+    if view.suspended or stays:
         return Claim(True, "Suspended", "set spec.suspend to false to resume")
     if view.spec is not None and view.spec.suspend:
         return Claim(False, "Suspending", "the run ends after its current batch")

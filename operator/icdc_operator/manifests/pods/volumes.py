@@ -68,6 +68,10 @@ def _build_secret_volume(position: int, secret: str) -> tuple[dict[str, Any], di
 
 
 def _build_local_source(launch: Launch, volume: LocalVolume) -> dict[str, Any]:
+    if not launch.run.kind.needs_executors:
+        # Nothing is spilled, and a pod should not wait for a disk. A container of the user's own
+        # may mount the volume all the same, by its name.
+        return {"emptyDir": {}}
     if volume.host_path is not None:
         # Directory, not DirectoryOrCreate: a directory created where a disk is not mounted would
         # fill the root disk of the node, and belong to root.

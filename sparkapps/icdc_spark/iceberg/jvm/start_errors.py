@@ -9,6 +9,7 @@ of the border in `errors`.
     the API server answers 401 or 403             Unauthorized     retried slowly
     it answers 5xx, or not at all                 StartTimeout     retried with backoff
     it has no such pod                            DriverLost       retried at once
+    the JVM does not start                        Submission       its options are corrected
     a full disk, no memory, no more threads       `engine_errors`  retried
     anything else                                 Bug
 """
@@ -17,7 +18,14 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from icdc_api.errors import Bug, DriverLost, IcdcError, StartTimeout, Unauthorized
+from icdc_api.errors import (
+    Bug,
+    DriverLost,
+    IcdcError,
+    StartTimeout,
+    Submission,
+    Unauthorized,
+)
 from icdc_spark.iceberg.jvm import engine_errors
 from icdc_spark.iceberg.jvm.error_signs import read_signs
 from icdc_spark.iceberg.jvm.source_errors import FOREIGN_ERRORS
@@ -25,6 +33,7 @@ from icdc_spark.iceberg.jvm.source_errors import FOREIGN_ERRORS
 _API_ERROR = "KubernetesClientException"
 _DENIED = re.compile(r"\bcode=(?:401|403)\b")
 """Part of the Status that the API server answers, as the client of Spark shows it."""
+_NO_JVM = "JAVA_GATEWAY_EXITED"
 _NO_POD = "this was supposed to be the driver pod"
 
 
@@ -48,6 +57,11 @@ def _explain(error: Exception) -> IcdcError:
         return kind(f"the driver does not start: {message} ({detail})")
     if _NO_POD in text:
         return DriverLost("the pod of the driver was deleted while it started; the run is retried")
+    if _NO_JVM in text:
+        return Submission(
+            "the driver does not start, because its JVM does not: its log says why; correct "
+            f"spec.spark.driver (memory, template) or the image ({detail})"
+        )
     if _API_ERROR not in classes:
         return Bug(f"the driver does not start: {detail}")
     if _DENIED.search(text):

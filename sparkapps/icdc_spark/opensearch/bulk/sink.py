@@ -12,6 +12,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from icdc_api.errors import DeadLetterLimit, Fenced
+from icdc_api.spec.sink import DeadLetterPolicy
 from icdc_spark.opensearch.bulk.dead_letter_writer import AFTER_LIMIT
 from icdc_spark.opensearch.bulk.partition_writer import write_batches
 from icdc_spark.opensearch.bulk.refusals import finish_refused
@@ -118,7 +119,8 @@ def write(
     finally:
         admin.close()
     # Tasks count their own; together they may have stored more than each was allowed.
-    if dead_letters_total > target.max_dead_letters:
+    stores = target.dead_letter_policy is DeadLetterPolicy.INDEX
+    if stores and dead_letters_total > target.max_dead_letters:
         raise DeadLetterLimit(
             f"Index {target.index!r} has refused {dead_letters_total} rows, more than "
             f"deadLetters.maxRows ({target.max_dead_letters}). {AFTER_LIMIT}"

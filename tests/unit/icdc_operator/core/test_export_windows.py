@@ -16,7 +16,7 @@ from icdc_api.status.pipeline_status import (
 )
 from icdc_api.status.runs import ResyncMode, RunKind, RunState
 from icdc_api.status.triggers import ObservedResync, ObservedTriggers
-from icdc_operator.core import events, schedule
+from icdc_operator.core import events, export_windows, schedule
 from icdc_operator.core.conditions.summary import summarise
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import CreateRun, Observed
@@ -128,6 +128,20 @@ def test_a_rollback_does_not_wait_for_the_window(
     # Long after the backoff of the failure.
     decision = decide(world, NOW + timedelta(hours=1))
     assert (decision.status.current_run is not None) == runs
+
+
+@pytest.mark.parametrize(
+    ("state", "waits"), [(TableState.EXPORTING, True), (TableState.STALLED, False)]
+)
+def test_a_table_that_waits_for_a_person_is_not_tried_with_each_poll_of_an_open_window(
+    state: TableState, waits: bool
+) -> None:
+    reason = TableReason.NO_IDENTIFIER if state is TableState.STALLED else None
+    table = make_pending().model_copy(update={"state": state, "reason": reason})
+    world = make_idle(OPEN, table)
+    assert world.spec is not None
+    due = export_windows.find_next_run(world.status, NOW, world.spec, now=NOW)
+    assert (due is not None) == waits
 
 
 def test_it_is_said_once_and_in_the_conditions() -> None:

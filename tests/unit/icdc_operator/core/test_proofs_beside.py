@@ -49,6 +49,13 @@ def test_a_continuous_run_is_asked_once_it_is_due_and_has_run_for_a_tenth(
     assert decide(make_continuous(age, started=started), NOW).actions == ()
 
 
+def test_a_run_that_lives_for_a_day_is_asked_although_a_tenth_of_the_time_is_longer() -> None:
+    """As where nodes are replaced daily."""
+    month = {"verify": {"every": "30d"}}
+    assert decide(make_continuous(30 * 24, started=0.9, **month), NOW).actions == ()
+    assert decide(make_continuous(30 * 24, started=1.1, **month), NOW).actions != ()
+
+
 def test_with_the_trigger_continuous_no_run_of_its_own_compares() -> None:
     world = make_idle(make_compared(ORDERS, 30), changelog={"trigger": "Continuous"})
     decision = decide(replace(world, heads=None, heads_watched=False), NOW)

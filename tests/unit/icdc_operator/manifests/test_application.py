@@ -218,6 +218,22 @@ def test_a_run_that_reads_no_rows_has_no_executor_to_begin_with(
     assert "instances" not in spec["executor"]
 
 
+@pytest.mark.parametrize("kind", [RunKind.PLAN, RunKind.DELETION])
+def test_a_run_that_reads_no_rows_waits_for_no_disk_and_has_each_volume_by_name(
+    kind: RunKind, launch: Callable[..., Launch]
+) -> None:
+    """A container of the user's own may mount it, such as one that sets its owner."""
+    made = launch(
+        spark={
+            "localVolumes": [{"hostPath": {"path": "/mnt/nvme0"}}, {"ephemeral": {"size": "1Gi"}}]
+        }
+    )
+    run = made.run.model_copy(update={"kind": kind})
+    template = build_spark_application(replace(made, run=run))["spec"]["driver"]["template"]
+    volumes = [one for one in template["spec"]["volumes"] if "local-dir" in one["name"]]
+    assert volumes == [{"name": f"spark-local-dir-{n}", "emptyDir": {}} for n in (1, 2)]
+
+
 def test_the_largest_application_fits_into_etcd(launch: Make) -> None:
     names = [f"secret-{number}".ljust(253, "x") for number in range(MAX_SECRETS)]
     tables = make_many_tables(MAX_TABLES)["spec"]["tables"]

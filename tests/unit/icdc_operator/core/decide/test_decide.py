@@ -11,6 +11,7 @@ from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import TableReason, TableState
 from icdc_api.status.runs import Failure, RunState
 from icdc_operator.core.decide import decide
+from icdc_operator.core.events import derive_events
 from icdc_operator.core.observed import CreateRun, ForgetRun, RunPhase, RunSeen, StopRun
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
@@ -128,6 +129,16 @@ def test_a_requested_suspend_that_is_reached_is_ready() -> None:
     assert (ready.status, ready.reason) == ("True", "Suspended")
     assert decision.status.holds(ConditionType.SUSPENDED)
     assert (decision.settled, decision.requeue_after, decision.actions) == (True, None, ())
+
+
+def test_a_wrong_spec_resumes_nothing() -> None:
+    suspended = decide(make_observed(make_spec(suspend=True)), NOW).status
+    wrong = replace(make_observed(None, suspended), problem="spec.tables: missing", generation=2)
+    after = decide(wrong, NOW).status
+    assert after.holds(ConditionType.SUSPENDED)
+    corrected = replace(make_observed(make_spec(suspend=True), after), generation=3)
+    seen = [*derive_events(suspended, after), *derive_events(after, decide(corrected, NOW).status)]
+    assert [event.reason for event in seen] == ["SpecInvalid", "SpecAccepted"]
 
 
 def test_a_higher_restart_nonce_starts_again_after_the_retries_were_used_up() -> None:
