@@ -19,6 +19,8 @@ from icdc_api import naming
 from icdc_api.key_patterns import build_pattern
 from icdc_api.spec.catalog import CATALOG_KIND_RULE
 from icdc_api.spec.export_window import WINDOW_RULE
+from icdc_api.spec.indices.ingest_pipeline import PIPELINE_NAME_RULE
+from icdc_api.spec.proof import DURATION_FORM, DURATION_RULE
 from icdc_api.spec.spark import LOCAL_VOLUME_RULE, MIN_MAX_RULE
 from icdc_api.spec.spark_conf import ALLOWED_TABLE, DOCUMENT, REFUSED_TABLE, TRUSTED_TABLE
 from icdc_api.spec.tables import (
@@ -27,6 +29,8 @@ from icdc_api.spec.tables import (
     ROUTING_RULE,
     START_FROM_RULE,
 )
+
+_NUMBER = "int(self.substring(0, self.size() - 1))"
 
 
 @dataclass(frozen=True)
@@ -162,6 +166,19 @@ RULES = (
         "spec.sink.opensearch.limits.exportWindow",
         "self == '' || self.substring(0, 5) != self.substring(6)",
         f"spec.sink.opensearch.limits.exportWindow: {WINDOW_RULE}",
+    ),
+    CelRule(
+        "spec.verify.every",
+        # What has another form is refused by the pattern, and is no number here.
+        f"self == '' || !self.matches({_quote(DURATION_FORM)}) || (self.endsWith('m') ? "
+        f"{_NUMBER} >= 10 && {_NUMBER} <= 525600 : "
+        f"{_NUMBER} <= (self.endsWith('h') ? 8760 : 365))",
+        f"spec.verify.every: {DURATION_RULE}",
+    ),
+    CelRule(
+        "spec.sink.opensearch.pipeline",
+        "!has(self.adds) || size(self.adds) == 0 || (has(self.name) && self.name != '')",
+        f"spec.sink.opensearch.pipeline.name: {PIPELINE_NAME_RULE}",
     ),
     CelRule(
         "spec.spark.conf",

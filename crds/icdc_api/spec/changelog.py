@@ -46,10 +46,12 @@ class Changelog(ApiModel):
     """How the pipeline follows its tables after the export."""
 
     trigger: Trigger = Trigger.ON_COMMIT
-    """OnCommit: a run starts only when a table has a new snapshot. Continuous: one application
-    runs all the time. Default OnCommit. Continuous is excluded by mode ExportOnly."""
+    """OnCommit: a run starts only when a table has a new snapshot, where the operator can read the
+    catalog; otherwise runs poll. Continuous: one application runs all the time. Default OnCommit.
+    Continuous is excluded by mode ExportOnly."""
     poll_interval_seconds: Annotated[Seconds, Field(ge=1, le=86400)] = 10
-    """Seconds between two polls for new snapshots. Default 10."""
+    """Seconds between two polls for new snapshots. Default 10. Where runs poll, they start less and
+    less often while nothing is new, down to every 10 minutes."""
     # None and not 0: a default in the CRD is in every spec, and images of the version before refuse
     # a field that they do not know.
     linger_seconds: Annotated[Seconds, Field(le=86400)] | None = None

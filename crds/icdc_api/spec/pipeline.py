@@ -46,13 +46,14 @@ class Retry(ApiModel):
     """How often and when a failed run is retried."""
 
     max_attempts: Annotated[Count, Field(ge=1, le=100)] = 8
-    """Failed attempts in a row before the pipeline is Stalled. After that a temporary fault is
-    still retried every maxSeconds; any other waits for a higher restartNonce. Default 8. Lost nodes
-    do not count."""
+    """Attempts in a row that fail by a temporary fault before the pipeline is Stalled; it is still
+    retried every maxSeconds. Any other fault stalls it at once, and waits for a higher
+    restartNonce. Default 8. Lost nodes do not count."""
     initial_seconds: Annotated[Seconds, Field(ge=1, le=86400)] = 10
     """Seconds before the second attempt; doubled each time. Default 10. At most maxSeconds."""
     max_seconds: Annotated[Seconds, Field(ge=1, le=86400)] = 600
-    """Seconds between two attempts, at most. Default 600."""
+    """Seconds between two attempts, at most, and up to a tenth more, so that many pipelines do not
+    start at once. Default 600."""
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:
@@ -96,20 +97,22 @@ class History(ApiModel):
     """How many ended runs are retained, so that their logs can be read."""
 
     successful: Annotated[Count, Field(le=100)] = 3
-    """Successful runs that are retained. Default 3."""
+    """Successful runs that are retained, of the last 10 runs of any kind. Default 3. The newest run
+    always is."""
     failed: Annotated[Count, Field(le=100)] = 5
-    """Failed runs that are retained. Default 5."""
+    """Failed runs that are retained, of the last 10 runs of any kind. Default 5."""
 
 
 class PipelineSpec(ApiModel):
     """What the indices contain, and how it gets there."""
 
     suspend: Flag = False
-    """True: the current batch is finished, then the pipeline stops; its progress is retained.
-    Default false."""
+    """True: the current batch is finished, then the pipeline stops; its progress is retained. One
+    that takes more than two minutes is ended, and repeated later. Default false."""
     mode: Mode = Mode.EXPORT_AND_STREAM
     """ExportAndStream: export every table, then follow it. ExportOnly: export and stop.
-    StreamOnly: follow without an export, from tables[].startFrom. Default ExportAndStream."""
+    StreamOnly: follow without an export, from tables[].startFrom. Default ExportAndStream. A table
+    that began with StreamOnly is not exported by a change of the mode: raise resync.nonce."""
     catalog: Catalog | None = None
     """The catalog of all tables that have none of their own. Required unless each has one."""
     tables: Annotated[
@@ -128,7 +131,8 @@ class PipelineSpec(ApiModel):
     unique. The whole spec has at most 450 KiB. A removed table keeps its index and its
     progress."""
     changelog: Changelog = Changelog()
-    """How the tables are followed. Without effect when mode is ExportOnly."""
+    """How the tables are followed. With mode ExportOnly, trigger, lingerSeconds, maxBytesPerBatch
+    and rebuildAbove have no effect."""
     sink: Sink
     """Where the documents go. Required."""
     spark: Spark = Spark()

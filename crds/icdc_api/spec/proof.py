@@ -12,8 +12,10 @@ from icdc_api.problems import build_refusal
 
 LEAST, GREATEST = timedelta(minutes=10), timedelta(days=365)
 DEFAULT_MAX_CPU = 0.5
-_FORM = r"^([1-9][0-9]{0,5}[mhd])?$"
-_RULE = "it must be a number with the unit m, h or d, from 10m to 365d, such as 24h; empty: never"
+DURATION_FORM = r"^([1-9][0-9]{0,5}[mhd])?$"
+DURATION_RULE = (
+    "it must be a number with the unit m, h or d, from 10m to 365d, such as 24h; empty: never"
+)
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 
 
@@ -31,20 +33,20 @@ def parse_duration(text: str) -> timedelta:
 
 def _check_form(value: object) -> object:
     # Before the pattern, whose own message would show a regular expression.
-    if isinstance(value, str) and not re.fullmatch(_FORM, value):
-        raise build_refusal(value, _RULE)
+    if isinstance(value, str) and not re.fullmatch(DURATION_FORM, value):
+        raise build_refusal(value, DURATION_RULE)
     return value
 
 
 def _check_bounds(value: str) -> str:
     if value and not LEAST <= parse_duration(value) <= GREATEST:
-        raise build_refusal(value, _RULE)
+        raise build_refusal(value, DURATION_RULE)
     return value
 
 
 Duration = Annotated[
     str,
-    Field(pattern=_FORM, max_length=7),
+    Field(pattern=DURATION_FORM, max_length=7),
     BeforeValidator(_check_form),
     AfterValidator(_check_bounds),
 ]

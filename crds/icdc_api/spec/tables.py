@@ -184,12 +184,14 @@ class Table(ApiModel):
     contain. Unique. A change starts a new export; the old index stays."""
     append_only: Flag = False
     """True: rows have no key, and only appended rows are indexed; any other change stalls the
-    table with NotAppendOnly. Default false. Excludes identifierColumns."""
+    table with NotAppendOnly. Default false. Excludes identifierColumns. A change needs a new index,
+    see changelog.onIncompatibleSchema."""
     start_from: StartFrom | None = None
     """Where to begin, only with mode StreamOnly. Default: position Latest. A change has no
     effect once a snapshot was applied."""
     strings: Strings | None = None
-    """KeywordAndText, Keyword or Text, for this table. Default: sink.opensearch.strings."""
+    """KeywordAndText, Keyword or Text, for this table. Default: sink.opensearch.strings. A change
+    needs a new index, see changelog.onIncompatibleSchema."""
     mapping: Annotated[dict[ColumnName, FieldMapping], Field(max_length=1000)] = Field(
         default_factory=dict
     )

@@ -183,7 +183,8 @@ class TableStatus(ApiModel):
     rolled_back_at: Timestamp | None = None
     """When the last run switched readers back to the index before; absent when it did not."""
     verification: Verification | None = None
-    """What the last comparison by `spec.resync` found; absent when none was made."""
+    """What the last comparison by `spec.resync` or `spec.verify` found; absent when none was
+    made."""
 
 
 class Phase(StrEnum):

@@ -48,6 +48,8 @@ BY_RULE = {
     "name-form": "metadata.name: at most 40 characters",
     "name-length": "metadata.name: at most 40 characters",
     "no-catalog": "spec.catalog: required unless every table has a catalog of its own",
+    "pipeline-without-name": "spec.sink.opensearch.pipeline.name: name the pipeline that adds",
+    "proof-too-often": "spec.verify.every: it must be a number with the unit m, h or d, from 10m",
     "resync-table": "spec.resync.tables: each must be the name of a table in spec.tables",
     "retry-order": "spec.retry.initialSeconds must be at most maxSeconds",
     "routing-by-another-column": "spec.tables[].routing: only columns of identifierColumns",

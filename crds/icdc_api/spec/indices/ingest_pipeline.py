@@ -24,6 +24,8 @@ NO_PIPELINE = "_none"
 METADATA_FIELDS = frozenset({"_version_type", "_if_seq_no", "_if_primary_term"})
 """Names of fields that a pipeline takes for metadata; without one they are fields like others."""
 
+PIPELINE_NAME_RULE = "name the pipeline that adds these fields"
+
 
 class IngestPipeline(ApiModel):
     """An ingest pipeline of the cluster, which OpenSearch runs on each document."""
@@ -43,7 +45,7 @@ class IngestPipeline(ApiModel):
             rule = "it must be the name of an ingest pipeline, without blanks around it"
             raise build_refusal(self.name, f"{rule}, and not {NO_PIPELINE}", "name")
         if self.adds and not self.name:
-            raise build_problem("missing; name the pipeline that adds these fields", "name")
+            raise build_problem(f"missing; {PIPELINE_NAME_RULE}", "name")
         for field in self.adds:
             problem = find_name_problem(field)
             if not problem and "." in field:
