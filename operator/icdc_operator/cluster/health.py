@@ -10,6 +10,7 @@ It does not mean that the API server answers, or that pipelines do well: a resta
 """
 
 import contextlib
+import socket
 from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
@@ -95,19 +96,30 @@ def build_metrics_app(metrics: Metrics) -> web.Application:
 
 @contextlib.asynccontextmanager
 async def serve(
-    app: web.Application, *, host: str, port: int, bound: Callable[[int], None]
+    app: web.Application, *, port: int, bound: Callable[[int], None]
 ) -> AsyncIterator[None]:
-    """Serve `app` in the block. Port 0 takes a free one; `bound` is called with the real port."""
+    """Serve `app` in the block. Port 0 takes a free one; `bound` is called with the real port.
+
+    At all addresses, because the kubelet and Prometheus use the pod's, which may be of IPv6 alone.
+    """
     # No access log: probes and scrapes come every few seconds.
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port)
+        site = web.SockSite(runner, _open_socket(port))
         await site.start()
         bound(runner.addresses[0][1])
         yield
     finally:
         await runner.cleanup()
+
+
+def _open_socket(port: int) -> socket.socket:
+    """Return one socket for both families, or for IPv4 where the host has nothing else."""
+    if socket.has_dualstack_ipv6():
+        family = socket.AF_INET6
+        return socket.create_server(("", port), family=family, dualstack_ipv6=True)
+    return socket.create_server(("", port))
 
 
 def _build_answer(problem: str | None) -> web.Response:

@@ -50,9 +50,6 @@ from icdc_operator.cluster.runs.adapter import ClusterAdapter
 DRAIN_SECONDS = 20.0
 """For reconciles that run when SIGTERM comes; a pod has 30 s by default."""
 
-EVERYWHERE = "0.0.0.0"
-"""All addresses, because the kubelet and Prometheus use the pod's."""
-
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -164,9 +161,7 @@ class Operator:
         async with AsyncExitStack() as stack:
             for what, app, port in apps:
                 bound = functools.partial(_log.info, "%s on port %d", what)
-                await stack.enter_async_context(
-                    health.serve(app, host=EVERYWHERE, port=port, bound=bound)
-                )
+                await stack.enter_async_context(health.serve(app, port=port, bound=bound))
             yield
 
     async def run(self, stop: asyncio.Event) -> None:

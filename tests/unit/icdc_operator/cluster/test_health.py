@@ -1,6 +1,8 @@
 """`/healthz`, `/readyz` and `/metrics`, over HTTP."""
 
 import asyncio
+import contextlib
+import socket
 from dataclasses import dataclass
 
 import aiohttp
@@ -24,7 +26,7 @@ class Vitals:
     ready: str | None = None
 
 
-def ask(app_of: object, path: str) -> tuple[int, str]:
+def ask(app_of: object, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
     """Status and body of one answer."""
     app = (
         health.build_health_app(app_of)
@@ -35,9 +37,9 @@ def ask(app_of: object, path: str) -> tuple[int, str]:
     async def play() -> tuple[int, str]:
         ports: list[int] = []
         async with (
-            health.serve(app, host="127.0.0.1", port=0, bound=ports.append),
+            health.serve(app, port=0, bound=ports.append),
             aiohttp.ClientSession() as session,
-            session.get(f"http://127.0.0.1:{ports[0]}{path}") as answer,
+            session.get(f"http://{host}:{ports[0]}{path}") as answer,
         ):
             return answer.status, await answer.text()
 
@@ -66,6 +68,24 @@ def test_only_what_a_restart_mends_is_sick(vitals: Vitals, status: int, text: st
 def test_ready_says_why_not(problem: str | None, status: int) -> None:
     got, body = ask(Vitals(ready=problem), "/readyz")
     assert (got, body.strip()) == (status, problem or "ok")
+
+
+def list_loopbacks() -> list[str]:
+    """Return the addresses of this host alone, of each family that it has, as URLs have them."""
+    found = []
+    for family, address, shown in (
+        (socket.AF_INET, "127.0.0.1", "127.0.0.1"),
+        (socket.AF_INET6, "::1", "[::1]"),
+    ):
+        with contextlib.suppress(OSError), socket.socket(family) as tried:
+            tried.bind((address, 0))
+            found.append(shown)
+    return found
+
+
+@pytest.mark.parametrize("host", list_loopbacks())
+def test_every_family_of_addresses_that_a_pod_may_have_is_answered(host: str) -> None:
+    assert ask(Vitals(), "/healthz", host) == (200, "ok\n")
 
 
 def test_metrics_are_served_as_text() -> None:
