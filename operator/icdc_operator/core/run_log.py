@@ -133,8 +133,17 @@ def limit_times(run: RunStatus, *, now: datetime) -> RunStatus:
 
 
 def add_to_log(recent: Iterable[RunStatus], run: RunStatus) -> tuple[RunStatus, ...]:
-    """Return the log with `run` as its newest entry, bounded."""
-    return (run, *recent)[:MAX_RECENT_RUNS]
+    """Return the log with `run` as its newest entry, bounded.
+
+    The last run that replicated stays, however many answered questions since: by its end and its
+    generation is known when the next one is due.
+    """
+    log = (run, *recent)
+    shown, left = log[:MAX_RECENT_RUNS], log[MAX_RECENT_RUNS:]
+    if all(one.kind.inspects for one in shown):
+        replicated = [one for one in left if not one.kind.inspects][:1]
+        shown = (*shown[: MAX_RECENT_RUNS - len(replicated)], *replicated)
+    return shown
 
 
 def select_retained(recent: Iterable[RunStatus], spec: PipelineSpec | None) -> list[RunStatus]:

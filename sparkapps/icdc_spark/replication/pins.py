@@ -37,7 +37,10 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 def pin(context: TableContext, table: IcebergTable, snapshot_id: str | None) -> None:
     """Retain the applied snapshot, and report whether that could be done."""
-    if context.pins is PinSnapshots.NEVER or snapshot_id is None:
+    if context.pins is PinSnapshots.NEVER:
+        _release(context, table)
+        return
+    if snapshot_id is None:
         return
     # Removed in the commit that sets the tag, so that one of them retains the snapshot always.
     done = naming.name_next_tag(context.tag)
@@ -70,6 +73,20 @@ def unpin(context: TableContext, table: IcebergTable) -> None:
         # A pipeline that was never upgraded; otherwise those without a key are somebody else's.
         ours = list(_select_keyless_tags(context, tags.list_names(table)))
     tags.change(table, remove=ours)
+
+
+def _release(context: TableContext, table: IcebergTable) -> None:
+    """Remove tags that were set before the spec said Never, and report that they retain nothing."""
+    ours = list(_select_tags(context, tags.list_names(table)))
+    if not ours:
+        return
+    try:
+        with context.catalog_call():
+            tags.change(table, remove=ours)
+    except IcdcError as error:
+        # They are not renewed, and so expire by themselves.
+        LOG.info("%s: tags %s stay: %s", context.table.name, ", ".join(ours), error)
+    context.reporter.set(snapshot_pinned=False, pin_message=None)
 
 
 def _retain(

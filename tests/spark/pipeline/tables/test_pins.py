@@ -180,6 +180,18 @@ def test_no_tag_is_made_where_none_is_wanted(
     assert read_tags(lake, f"lake.{table}") == {}
 
 
+def test_tags_go_once_none_is_wanted(
+    spark: SparkSession, lake: Lake, table: str, clean_indices: str, tmp_path: Path
+) -> None:
+    harness = Harness(spark, clean_indices, tmp_path, [make_entry(table)])
+    assert harness.sync().snapshot_pinned
+    lake.sql(f"alter table lake.{table} create tag release")
+    never = {"pinSnapshots": "Never"}
+    changed = Harness(spark, clean_indices, tmp_path, [make_entry(table)], changelog=never)
+    assert changed.sync().snapshot_pinned is False
+    assert read_tags(lake, f"lake.{table}").keys() == {"release"}
+
+
 @pytest.fixture
 def writable(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
     """The database of a catalog `books` with one table, `books.db.people`."""

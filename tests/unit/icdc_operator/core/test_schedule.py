@@ -8,9 +8,9 @@ import pytest
 
 from icdc_api.errors import OutOfMemory
 from icdc_api.status.pipeline_status import PipelineStatus, TableReason, TableState, TableStatus
-from icdc_api.status.runs import Failure, RunState
+from icdc_api.status.runs import Failure, RunKind, RunState
 from icdc_api.status.triggers import ObservedTriggers
-from icdc_operator.core import schedule
+from icdc_operator.core import run_log, schedule
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Observed, RunPhase
 from icdc_testing.operator.deciding.pipelines import (
@@ -38,6 +38,16 @@ def make_idle(*tables: TableStatus, heads: Heads = None, finished: datetime = NO
     status = PipelineStatus(observed_generation=1, last_run=run, recent_runs=(run,), tables=tables)
     spec = make_spec(*(table.name for table in tables))
     return replace(make_observed(spec, status), heads=heads, heads_watched=True)
+
+
+def test_any_number_of_comparisons_starts_no_run_without_a_new_snapshot() -> None:
+    world = make_idle(heads={ORDERS: make_quiet(20).applied_snapshot_id})
+    log = world.status.recent_runs
+    for number in range(12):
+        proof = run_record(sequence=number + 2, kind=RunKind.VERIFY, state=RunState.SUCCEEDED)
+        log = run_log.add_to_log(log, proof)
+        status = world.status.model_copy(update={"last_run": proof, "recent_runs": log})
+        assert decide(replace(world, status=status), NOW).status.current_run is None, number
 
 
 def make_quiet(seconds: float, name: str = ORDERS) -> TableStatus:
