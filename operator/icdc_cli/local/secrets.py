@@ -11,6 +11,7 @@ from pathlib import Path
 from icdc_api.crd import explain
 from icdc_api.errors import BadSpec, Unauthorized
 from icdc_api.spec.secrets import load_catalog_properties, read_secret
+from icdc_cli.doctor.secret_keys import describe_missing_keys
 from icdc_cli.local.resource import LocalPipeline
 from icdc_operator.manifests.secret_names import list_secret_fields
 
@@ -46,6 +47,12 @@ def refuse_variables(local: LocalPipeline, secrets_dir: Path | None) -> None:
 def _list_problems(local: LocalPipeline, secrets_dir: Path | None) -> Iterator[str]:
     for field, name in list_secret_fields(local.pipeline.spec):
         try:
-            read_secret(secrets_dir, name)
+            keys = read_secret(secrets_dir, name).keys()
         except (BadSpec, Unauthorized) as error:
             yield f"{field}: {error.message}"
+            continue
+        if missing := describe_missing_keys(field, frozenset(keys)):
+            yield (
+                f"{field}: the Secret {name!r} has no {missing}; write it into a file "
+                f"{secrets_dir}/{name}/KEY"
+            )

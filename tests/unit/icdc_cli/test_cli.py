@@ -74,6 +74,7 @@ def test_a_secret_that_is_not_there_is_named_before_anything_starts_and_exits_wi
     monkeypatch.setattr(application, "find_installed", fail_install)
     path = pipeline_file(sink={"opensearch": SEARCH}, catalog=LAKE)
     (tmp_path / "secrets" / "lake").mkdir(parents=True)
+    (tmp_path / "secrets" / "lake" / "token").write_text("t")
     options = ["--secrets-dir", "secrets"] if given else []
     assert main.main([command, "-f", str(path), *options]) == 2
     lines = capsys.readouterr().err.removeprefix("icdc: ").splitlines()
@@ -88,6 +89,19 @@ def test_a_secret_that_is_not_there_is_named_before_anything_starts_and_exits_wi
     expected = ["credentialsFrom"] if given else ["propertiesFrom[0]", "credentialsFrom"]
     assert [line.split(": ")[1].rpartition(".")[2] for line in lines] == expected
     assert not (tmp_path / ".icdc").exists()
+
+
+def test_each_key_that_a_secret_lacks_is_named_before_anything_starts(
+    pipeline_file: PipelineFile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = pipeline_file(sink={"opensearch": SEARCH}, catalog=LAKE)
+    for name in ("lake", "search"):
+        (tmp_path / "secrets" / name).mkdir(parents=True)
+    (tmp_path / "secrets" / "search" / "username").write_text("icdc")
+    assert main.main(["run", "--once", "-f", str(path), "--secrets-dir", "secrets"]) == 2
+    said = capsys.readouterr().err
+    assert "spec.catalog.propertiesFrom[0]: the Secret 'lake' has no key at all; write" in said
+    assert "credentialsFrom: the Secret 'search' has no key password; write it into a file" in said
 
 
 def test_a_traceback_is_shown_on_request(

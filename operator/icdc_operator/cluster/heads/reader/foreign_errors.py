@@ -32,6 +32,7 @@ _NOT_THERE = (
     foreign.NoSuchNamespaceError,
     foreign.NoSuchIdentifierError,
 )
+_UNNAMED = "the catalog, or of the store of its files,"
 _REFUSED = (
     foreign.UnauthorizedError,
     foreign.ForbiddenError,
@@ -80,15 +81,17 @@ def map_errors(what: str) -> Iterator[None]:
     except _OTHERS as error:
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             raise Unauthorized(
-                f"{what}: the TLS certificate of {_name_server(error)} is not trusted; "
+                f"{what}: the TLS certificate of {_find_server(error) or _UNNAMED} is not trusted; "
                 "catalog.tls.caFrom names a Secret with the authority that signed it (key ca.crt)"
             ) from error
-        raise SourceUnavailable(f"{what} cannot be read: {type(error).__name__}") from error
+        server = _find_server(error)
+        where = f" at {server}" if server else ""
+        raise SourceUnavailable(f"{what} cannot be read{where}: {type(error).__name__}") from error
 
 
-def _name_server(error: Exception) -> str:
-    """Return the host of the request that failed: an address may hold a password."""
+def _find_server(error: Exception) -> str:
+    """Return the host of the request that failed: an address may hold a password. Empty if the
+    error does not know it."""
     request = getattr(error, "request", None)  # of requests
     url = getattr(request, "url", None) or getattr(error, "kwargs", {}).get("endpoint_url")
-    host = urlsplit(str(url or "")).hostname
-    return host or "the catalog, or of the store of its files,"
+    return urlsplit(str(url or "")).hostname or ""

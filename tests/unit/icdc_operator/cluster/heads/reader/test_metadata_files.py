@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import requests
 
 from icdc_api.errors import SourceUnavailable
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
@@ -112,3 +113,12 @@ def test_a_file_in_the_store_of_google_is_read_with_the_token(store: RestCatalog
     store.redirects[path] = "/elsewhere"
     with pytest.raises(ValueError, match="307"):
         read(given, "gs://lake/a/m.metadata.json", ReaderSettings())
+
+
+def test_a_server_that_is_not_reached_is_named_without_what_its_address_holds() -> None:
+    request = requests.Request("GET", "http://u:hidden@lake:8181/v1/config").prepare()
+    with (
+        pytest.raises(SourceUnavailable, match="^shop.orders cannot be read at lake: ConnectionE"),
+        map_errors("shop.orders"),
+    ):
+        raise requests.ConnectionError(request=request)
