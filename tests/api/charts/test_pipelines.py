@@ -15,6 +15,7 @@ pytestmark = pytest.mark.api
 SINK = {"opensearch": {"hosts": ["http://search"]}}
 TABLES = [{"name": "shop.orders"}]
 LEAST = {"sink": SINK, "tables": TABLES}
+CHOSEN_BY_CLUSTER = {"spec": {"securityContext": {"runAsUser": None, "fsGroup": None}}}
 
 
 def render(helm: Helm, values: dict[str, Any]) -> list[Object]:
@@ -43,6 +44,27 @@ def render(helm: Helm, values: dict[str, Any]) -> list[Object]:
         ),
         ({"spark": {"image": "a"}}, {"spark": None}, {}),
         ({}, {"spark": {"conf": {"a": None}}}, {"spark": {"conf": {}}}),
+        # In a pod template null is a value: the cluster chooses it.
+        (
+            {"spark": {"driver": {"template": CHOSEN_BY_CLUSTER}}},
+            {"spark": {"executor": {"template": CHOSEN_BY_CLUSTER}}},
+            {
+                "spark": {
+                    "driver": {"template": CHOSEN_BY_CLUSTER},
+                    "executor": {"template": CHOSEN_BY_CLUSTER},
+                }
+            },
+        ),
+        (
+            {"spark": {"driver": {"template": {"spec": {"securityContext": {"runAsUser": 7}}}}}},
+            {"spark": {"driver": {"template": CHOSEN_BY_CLUSTER, "cores": None}}},
+            {"spark": {"driver": {"template": CHOSEN_BY_CLUSTER}}},
+        ),
+        (
+            {"spark": {"driver": {"template": CHOSEN_BY_CLUSTER}}},
+            {"spark": {"driver": {"template": None}}},
+            {"spark": {"driver": {}}},
+        ),
         (
             {"sink": {"opensearch": {"bulk": {"maxBytes": 16777216}}}},
             {},
