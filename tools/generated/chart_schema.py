@@ -48,8 +48,9 @@ def build_document() -> Schema:
             "labels": _TEXTS,
             "annotations": _TEXTS,
             "defaults": {"$ref": "#/definitions/spec"},
+            # Null: the key is left empty.
             "pipelines": {
-                "type": "object",
+                "type": ["object", "null"],
                 "additionalProperties": {"$ref": "#/definitions/spec"},
             },
         },

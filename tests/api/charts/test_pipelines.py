@@ -1,8 +1,11 @@
 """What the pipelines chart makes of defaults and of what is special of a pipeline."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from icdc_api import naming
 from icdc_testing.kube.charts import files
@@ -20,6 +23,12 @@ CHOSEN_BY_CLUSTER = {"spec": {"securityContext": {"runAsUser": None, "fsGroup": 
 
 def render(helm: Helm, values: dict[str, Any]) -> list[Object]:
     return helm.render(PIPELINES, values, "lake", "shops")
+
+
+def show_notes(helm: Helm, values: dict[str, Any], *more: str) -> str:
+    """Return what an installation prints, without a cluster."""
+    command = ("install", "lake", str(PIPELINES), "--namespace", "shops", "--dry-run=client")
+    return helm.run_ok(*command, *more, values=values)
 
 
 @pytest.mark.parametrize(
@@ -118,8 +127,28 @@ def test_names_that_are_something_else_in_yaml_are_names(helm: Helm) -> None:
     assert [item["metadata"]["name"] for item in made] == names
 
 
-def test_no_pipelines_make_nothing(helm: Helm) -> None:
-    assert render(helm, {}) == []
+@pytest.mark.parametrize(
+    "values", [{}, {"pipelines": None, "defaults": None}, {"pipelines": {"shop": None}}], ids=str
+)
+def test_no_pipelines_make_nothing(values: dict[str, Any], helm: Helm) -> None:
+    assert render(helm, values) == []
+    assert "There are no pipelines yet" in show_notes(helm, values)
+
+
+def test_null_in_a_later_file_removes_a_pipeline(helm: Helm, tmp_path: Path) -> None:
+    (earlier := tmp_path / "earlier.yaml").write_text(
+        json.dumps({"defaults": LEAST, "pipelines": {"shop": {}, "web": {"suspend": True}}})
+    )
+    later = {"pipelines": {"web": None}}
+    chart = (str(PIPELINES), "--values", str(earlier))
+    text = helm.run_ok("template", "lake", *chart, values=later)
+    assert [item["metadata"]["name"] for item in yaml.safe_load_all(text)] == ["shop"]
+    assert "Pipelines in shops: shop." in show_notes(helm, later, "--values", str(earlier))
+
+
+def test_defaults_that_are_left_empty_are_none(helm: Helm) -> None:
+    (made,) = render(helm, {"defaults": None, "pipelines": {"shop": LEAST}})
+    assert made["spec"] == LEAST
 
 
 def test_every_sample_passes_through_the_chart_unchanged(helm: Helm) -> None:

@@ -77,7 +77,7 @@ def test_the_operators_chart_names_what_is_wrong(
             {"pipelines": {"shop": {"tables": SHOP["tables"]}}},
             "pipeline shop: spec.sink is missing; it is neither in pipelines.shop nor in defaults",
         ),
-        ({"pipelines": {"shop": None}}, "pipeline shop: spec.tables is missing"),
+        ({"pipelines": {"shop": {}}}, "pipeline shop: spec.tables is missing"),
         (
             {"defaults": SHOP, "pipelines": {"shop": {"tables": None}}},
             "pipeline shop: spec.tables is missing",
