@@ -26,6 +26,22 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: operator
 {{- end }}
 
+{{/* Of the pod of `helm test`: another component, so that the Service does not select it. */}}
+{{- define "icdc.testLabels" -}}
+app.kubernetes.io/name: {{ include "icdc.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/component: test
+{{- end }}
+
+{{/* Egress to DNS, at any address. Policies apply to the port of the pod that answers: 5353 on OpenShift. */}}
+{{- define "icdc.dnsEgress" -}}
+- ports:
+    - {port: 53, protocol: UDP}
+    - {port: 53, protocol: TCP}
+    - {port: 5353, protocol: UDP}
+    - {port: 5353, protocol: TCP}
+{{- end }}
+
 {{/* Without a component: the operator's is in its selector, and other pods must not have it. */}}
 {{- define "icdc.commonLabels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
