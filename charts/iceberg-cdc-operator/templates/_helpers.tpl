@@ -21,16 +21,47 @@
 {{- end }}
 
 {{- define "icdc.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "icdc.name" . }}
+app.kubernetes.io/name: {{ include "icdc.name" . | quote }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: operator
 {{- end }}
 
 {{/* Of the pod of `helm test`: another component, so that the Service does not select it. */}}
 {{- define "icdc.testLabels" -}}
-app.kubernetes.io/name: {{ include "icdc.name" . }}
+app.kubernetes.io/name: {{ include "icdc.name" . | quote }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: test
+{{- end }}
+
+{{- define "icdc.standardLabels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" | quote }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+app.kubernetes.io/part-of: iceberg-cdc-operator
+{{- end }}
+
+{{- define "icdc.labels" -}}
+{{ include "icdc.labelsWith" (dict "root" . "more" dict) }}
+{{- end }}
+
+{{/* The labels of an object, with more of it: (dict "root" $ "more" …). */}}
+{{- define "icdc.labelsWith" -}}
+{{ include "icdc.mergeLabels" (dict "root" .root "more" .more "own" (include "icdc.selectorLabels" .root | fromYaml)) }}
+{{- end }}
+
+{{/*
+Merges labels: (dict "root" $ "more" … "own" …). The later win: standard labels, commonLabels, more of
+this object, its own, by which it is selected. One map, because strict parsers, such as that of Flux,
+refuse a key that is there twice. Not mergeOverwrite, which skips "".
+*/}}
+{{- define "icdc.mergeLabels" -}}
+{{- $labels := dict }}
+{{- range list (include "icdc.standardLabels" .root | fromYaml) .root.Values.commonLabels .more .own }}
+{{- range $name, $value := . }}
+{{- $_ := set $labels $name $value }}
+{{- end }}
+{{- end }}
+{{- toYaml $labels }}
 {{- end }}
 
 {{/* Egress to DNS, at any address. Policies apply to the port of the pod that answers: 5353 on OpenShift. */}}
@@ -40,22 +71,6 @@ app.kubernetes.io/component: test
     - {port: 53, protocol: TCP}
     - {port: 5353, protocol: UDP}
     - {port: 5353, protocol: TCP}
-{{- end }}
-
-{{/* Without a component: the operator's is in its selector, and other pods must not have it. */}}
-{{- define "icdc.commonLabels" -}}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-app.kubernetes.io/part-of: iceberg-cdc-operator
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
-{{- end }}
-
-{{- define "icdc.labels" -}}
-{{ include "icdc.selectorLabels" . }}
-{{ include "icdc.commonLabels" . }}
 {{- end }}
 
 {{- define "icdc.serviceAccountName" -}}

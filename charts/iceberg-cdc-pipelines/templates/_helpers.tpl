@@ -44,3 +44,20 @@ marked here for being printed as the number that the API wants; a number that ha
 {{- end }}
 {{- end }}
 {{- end }}
+
+{{/*
+Labels of a pipeline: (dict "root" $ "name" …). The values win over what is said of the chart, not over
+name and instance, by which NOTES.txt selects. One map: strict parsers, such as that of Flux, refuse a
+key that is there twice.
+*/}}
+{{- define "icdc.pipelineLabels" -}}
+{{- $chart := printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- $labels := dict "helm.sh/chart" $chart "app.kubernetes.io/part-of" .root.Chart.Name }}
+{{- $_ := set $labels "app.kubernetes.io/managed-by" .root.Release.Service }}
+{{- range list .root.Values.labels (dict "app.kubernetes.io/name" .name "app.kubernetes.io/instance" .root.Release.Name) }}
+{{- range $name, $value := . }}
+{{- $_ := set $labels $name $value }}
+{{- end }}
+{{- end }}
+{{- toYaml $labels }}
+{{- end }}

@@ -1,4 +1,4 @@
-"""What the NetworkPolicies of the operator's chart let through, also beside a default-deny policy."""
+"""What NetworkPolicies of the operator's chart let through, also beside one that denies all."""
 
 from typing import Any
 
