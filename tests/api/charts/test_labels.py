@@ -85,3 +85,33 @@ def test_the_pod_of_helm_test_is_not_selected_by_the_service(helm: Helm) -> None
     (service,) = (item for item in objects if item["kind"] == "Service")
     (pod,) = (item for item in objects if item["kind"] == "Pod")
     assert not service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+
+
+@pytest.mark.parametrize(
+    ("release", "more"),
+    [
+        ("on", {"nameOverride": "2024"}),
+        ("on", {"nameOverride": "on"}),
+        ("icdc", {"fullnameOverride": "null"}),
+    ],
+    ids=str,
+)
+def test_names_that_are_something_else_in_yaml_are_text(
+    release: str, more: dict[str, str], helm: Helm
+) -> None:
+    all_objects = {"replicaCount": 2, "rbac.clusterRole": True}
+    objects = render(helm, OPERATOR, release, **all_objects, **more)
+    for item in objects:
+        metadata = item["metadata"]
+        assert isinstance(metadata["name"], str)
+        assert isinstance(item.get("roleRef", {}).get("name", ""), str)
+        assert all(isinstance(label, str) for label in metadata["labels"].values())
+        selector = item.get("spec", {}).get("selector", {})
+        assert all(isinstance(x, str) for x in selector.get("matchLabels", {}).values())
+    for labels in list_pod_labels(objects):
+        assert all(isinstance(label, str) for label in labels.values())
+
+
+def test_labels_of_the_demo_are_text_whatever_its_name(helm: Helm) -> None:
+    for item in render(helm, DEMO, "on"):
+        assert all(isinstance(label, str) for label in item["metadata"]["labels"].values())

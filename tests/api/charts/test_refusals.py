@@ -32,6 +32,10 @@ def test_helm_finds_nothing_wrong_with_the_charts(helm: Helm) -> None:
         ({"image.pullPolicy": "Often"}, "at '/image/pullPolicy': value must be one of 'Always'"),
         ({"logLevel": "loud"}, "at '/logLevel': value must be one of 'debug'"),
         ({"ports.metrics": 0}, "at '/ports/metrics': minimum"),
+        ({"nameOverride": "My"}, "at '/nameOverride': 'My' does not match pattern"),
+        ({"nameOverride": "a-"}, "at '/nameOverride': 'a-' does not match pattern"),
+        ({"fullnameOverride": "2024"}, "at '/fullnameOverride': '2024' does not match pattern"),
+        ({"fullnameOverride": "a" * 51}, "at '/fullnameOverride': maxLength"),
         ({"commonLabels": {"a": 1}}, "at '/commonLabels/a': got number, want string"),
         ({"metrics.podMonitor.interval": "soon"}, "at '/metrics/podMonitor/interval'"),
         (
