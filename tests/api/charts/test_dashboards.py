@@ -1,4 +1,4 @@
-"""Dashboards as Grafana's sidecar finds them: one file per key, those of all charts in one folder."""
+"""Dashboards as Grafana's sidecar finds them: the files of all charts are in one folder."""
 
 import json
 
