@@ -4,12 +4,24 @@ from typing import Any
 
 import pytest
 
+from icdc_testing.kube.charts import files
 from icdc_testing.kube.charts.files import ALL, OPERATOR, PIPELINES
 from icdc_testing.kube.charts.helm import Helm, nest_values
 
 pytestmark = pytest.mark.api
 
 SHOP = {"tables": [{"name": "shop.orders"}], "sink": {"opensearch": {"hosts": ["http://search"]}}}
+
+
+NEEDED = [
+    *("image", "image.repository", "spark", "spark.image", "spark.image.repository"),
+    *("spark.serviceAccount", "spark.serviceAccount.name", "crds", "replicaCount"),
+    *("leaderElection", "podDisruptionBudget", "limits", "workers", "heads", "logLevel"),
+    *("logFormat", "serviceAccount", "rbac", "ports", "ports.metrics", "ports.health"),
+    *("metrics", "metrics.serviceMonitor", "metrics.podMonitor", "metrics.prometheusRule"),
+    *("metrics.dashboards", "networkPolicy", "networkPolicy.runs"),
+]
+"""Values that must not be left empty: Helm removes such a key."""
 
 
 def test_helm_finds_nothing_wrong_with_the_charts(helm: Helm) -> None:
@@ -105,3 +117,18 @@ def test_the_pipelines_chart_names_what_is_wrong(
     ran = helm.run("template", "x", str(PIPELINES), values=values)
     assert ran.code != 0
     assert message in ran.err
+
+
+@pytest.mark.parametrize("path", NEEDED)
+def test_a_value_that_is_left_empty_is_named(path: str, helm: Helm) -> None:
+    ran = helm.run("template", "x", str(OPERATOR), values=nest_values({path: None}))
+    above, _, name = path.rpartition(".")
+    where = "".join(f"/{part}" for part in above.split(".") if part)
+    assert ran.code != 0
+    assert f"at '{where}': missing property '{name}'" in ran.err
+
+
+def test_no_group_of_values_can_be_left_empty() -> None:
+    values = files.read_values(OPERATOR)
+    groups = {path.rpartition(".")[0] for path in files.list_leaves(values)} - {""}
+    assert groups <= set(NEEDED)
