@@ -119,10 +119,13 @@ refuse a key that is there twice. Not mergeOverwrite, which skips "".
 {{- if or .Values.watchAllNamespaces .Values.rbac.clusterRole }}true{{ end }}
 {{- end }}
 
-{{/* The rules of the operator where its pipelines are: the files, with their comments. */}}
+{{/*
+The rules of the operator where its pipelines are: the files, with their comments. In a ClusterRole
+those of Secrets only where all namespaces are watched: it would grant the Secrets of the others.
+*/}}
 {{- define "icdc.operatorRules" -}}
 {{ .Files.Get "files/operator-rules.yaml" | trim }}
-{{- if .Values.readCatalogSecrets }}
+{{- if and .Values.readCatalogSecrets (or .Values.watchAllNamespaces (not .Values.rbac.clusterRole)) }}
 {{ .Files.Get "files/catalog-secrets-rules.yaml" | trim }}
 {{- end }}
 {{- end }}
