@@ -15,9 +15,12 @@
 {{- end }}
 {{- end }}
 
-{{/* Of objects without a namespace, so that releases of one name in two namespaces do not meet. */}}
+{{/*
+Of objects without a namespace, so that no two releases have one name. By a colon, which RBAC allows and
+names of releases and namespaces cannot have: with a dash `prod-icdc` in `lake` is `icdc` in `lake-prod`.
+*/}}
 {{- define "icdc.clusterName" -}}
-{{- printf "%s-%s" .Release.Namespace (include "icdc.fullname" .) }}
+{{- printf "%s:%s" .Release.Namespace (include "icdc.fullname" .) }}
 {{- end }}
 
 {{- define "icdc.selectorLabels" -}}

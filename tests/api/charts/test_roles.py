@@ -46,3 +46,17 @@ def test_secrets_are_read_in_watched_namespaces_only(
     assert find_secret_namespaces(list_roles(helm, **values)) == []
     roles = list_roles(helm, readCatalogSecrets=True, **values)
     assert find_secret_namespaces(roles) == namespaces
+
+
+def test_no_two_releases_have_a_cluster_role_of_one_name(helm: Helm) -> None:
+    releases = [("prod-icdc", "lake"), ("icdc", "lake-prod"), ("icdc-view", "lake-prod")]
+    names = [
+        role["metadata"]["name"]
+        for release, namespace in releases
+        for role in list_roles(
+            helm, release, namespace, watchAllNamespaces=True, fullnameOverride=release
+        )
+        if role["kind"] == "ClusterRole"
+    ]
+    assert len(names) == 4 * len(releases)
+    assert len(set(names)) == len(names)
