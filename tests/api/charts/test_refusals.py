@@ -41,6 +41,11 @@ def test_helm_finds_nothing_wrong_with_the_charts(helm: Helm) -> None:
         ({"watchNamespaces": ["a", "a"]}, "at '/watchNamespaces': items at 0 and 1 are equal"),
         ({"watchNamespaces": ["A_b"]}, "at '/watchNamespaces/0': 'A_b' does not match"),
         ({"image.digest": "abc"}, "at '/image/digest': 'abc' does not match"),
+        ({"image.repository": ""}, "at '/image/repository': '' does not match"),
+        ({"image.repository": "a/b:1"}, "at '/image/repository': 'a/b:1' does not match"),
+        ({"image.repository": "b:1"}, "at '/image/repository': 'b:1' does not match"),
+        ({"spark.image.repository": "a:5000/b:1"}, "at '/spark/image/repository': 'a:5000/b:1'"),
+        ({"spark.image.repository": "a/b@sha256"}, "at '/spark/image/repository': 'a/b@sha256'"),
         ({"image.pullPolicy": "Often"}, "at '/image/pullPolicy': value must be one of 'Always'"),
         ({"logLevel": "loud"}, "at '/logLevel': value must be one of 'debug'"),
         ({"ports.metrics": 0}, "at '/ports/metrics': minimum"),
@@ -50,6 +55,10 @@ def test_helm_finds_nothing_wrong_with_the_charts(helm: Helm) -> None:
         ({"fullnameOverride": "a" * 51}, "at '/fullnameOverride': maxLength"),
         ({"commonLabels": {"a": 1}}, "at '/commonLabels/a': got number, want string"),
         ({"metrics.podMonitor.interval": "soon"}, "at '/metrics/podMonitor/interval'"),
+        (
+            {"ports.metrics": 9090, "ports.health": 9090},
+            "ports.metrics and ports.health are both 9090",
+        ),
         (
             {"watchAllNamespaces": True, "watchNamespaces": ["a"]},
             "watchAllNamespaces and watchNamespaces exclude each other",
@@ -132,3 +141,10 @@ def test_no_group_of_values_can_be_left_empty() -> None:
     values = files.read_values(OPERATOR)
     groups = {path.rpartition(".")[0] for path in files.list_leaves(values)} - {""}
     assert groups <= set(NEEDED)
+
+
+@pytest.mark.parametrize("repository", ["b", "a/b", "a.test:5000/b", "localhost:5000/a/b_c"])
+def test_a_repository_may_have_the_port_of_a_registry(repository: str, helm: Helm) -> None:
+    values = nest_values({"image.repository": repository})
+    text = helm.run_ok("template", "x", str(OPERATOR), values=values)
+    assert f"image: {repository}:" in text
