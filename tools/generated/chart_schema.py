@@ -44,12 +44,16 @@ def build_document() -> Schema:
         "properties": {
             # What a chart above this one gives to all below it; nothing of it is used.
             "global": {"type": "object", "additionalProperties": True},
+            # Of a chart above this one as well: whether it includes this one.
+            "enabled": {"type": "boolean"},
+            "tags": {"type": "object", "additionalProperties": {"type": "boolean"}},
             "namespace": {"type": "string", "maxLength": 63},
             "labels": _TEXTS,
             "annotations": _TEXTS,
             "defaults": {"$ref": "#/definitions/spec"},
+            # Null: the key is left empty.
             "pipelines": {
-                "type": "object",
+                "type": ["object", "null"],
                 "additionalProperties": {"$ref": "#/definitions/spec"},
             },
         },

@@ -52,8 +52,9 @@ memory, tasks, shuffle and garbage collection, at `/metrics/executors/prometheus
 `icebergcdc_dev_pipeline`. Progress and lag of a run are metrics of the operator.
 
 ## Alerts
-With the default values of the chart. `NAMESPACE` and `SERVICE` are those of the operator. The name
-of an alert leads to what it means, who acts, and the cure, as its `runbook_url` does.
+With the default values of the chart. `NAMESPACE` is that of the operator, `PODS` the pattern of the
+names of its pods. The name of an alert leads to what it means, who acts, and the cure, as its
+`runbook_url` does.
 
 | alert | expression | for | severity |
 |---|---|---|---|
@@ -109,9 +110,9 @@ def read_rules() -> Iterator[AlertRule]:
 
 def _fill_in(expression: str, values: dict[str, Any]) -> str:
     """Return an expression with values in place of what Helm replaces; KeyError for others."""
-    operator = 'namespace="NAMESPACE",service="SERVICE"'
+    operator = 'namespace="NAMESPACE",pod=~"PODS"'
     filled = re.sub(r" ?\{\{- \$operator -\}\} ?", operator, expression)
-    return re.sub(r"\{\{ \.(\w+) \}\}", lambda match: str(values[match[1]]), filled)
+    return re.sub(r"\{\{ \.(\w+) \| int64 \}\}", lambda match: str(values[match[1]]), filled)
 
 
 if __name__ == "__main__":

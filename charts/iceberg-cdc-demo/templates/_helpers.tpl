@@ -11,15 +11,22 @@ app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .part }}
 {{- end }}
 
-{{- define "demo.labels" -}}
-{{ include "demo.selectorLabels" . }}
-helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+{{- define "demo.standardLabels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" | quote }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 app.kubernetes.io/part-of: iceberg-cdc-operator
-{{- with .root.Values.commonLabels }}
-{{ toYaml . }}
 {{- end }}
+
+{{/* One map: strict parsers, such as that of Flux, refuse a key that is there twice. */}}
+{{- define "demo.labels" -}}
+{{- $labels := include "demo.standardLabels" .root | fromYaml }}
+{{- range list .root.Values.commonLabels (include "demo.selectorLabels" . | fromYaml) }}
+{{- range $name, $value := . }}
+{{- $_ := set $labels $name $value }}
+{{- end }}
+{{- end }}
+{{- toYaml $labels }}
 {{- end }}
 
 {{- define "demo.metadata" -}}

@@ -15,31 +15,65 @@
 {{- end }}
 {{- end }}
 
-{{/* Of objects without a namespace, so that releases of one name in two namespaces do not meet. */}}
+{{/*
+Of objects without a namespace, so that no two releases have one name. By a colon, which RBAC allows and
+names of releases and namespaces cannot have: with a dash `prod-icdc` in `lake` is `icdc` in `lake-prod`.
+*/}}
 {{- define "icdc.clusterName" -}}
-{{- printf "%s-%s" .Release.Namespace (include "icdc.fullname" .) }}
+{{- printf "%s:%s" .Release.Namespace (include "icdc.fullname" .) }}
 {{- end }}
 
 {{- define "icdc.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "icdc.name" . }}
+app.kubernetes.io/name: {{ include "icdc.name" . | quote }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: operator
 {{- end }}
 
-{{/* Without a component: the operator's is in its selector, and other pods must not have it. */}}
-{{- define "icdc.commonLabels" -}}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-app.kubernetes.io/part-of: iceberg-cdc-operator
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
+{{/* Of the pod of `helm test`: another component, so that the Service does not select it. */}}
+{{- define "icdc.testLabels" -}}
+app.kubernetes.io/name: {{ include "icdc.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/component: test
 {{- end }}
+
+{{- define "icdc.standardLabels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" | quote }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+app.kubernetes.io/part-of: iceberg-cdc-operator
 {{- end }}
 
 {{- define "icdc.labels" -}}
-{{ include "icdc.selectorLabels" . }}
-{{ include "icdc.commonLabels" . }}
+{{ include "icdc.labelsWith" (dict "root" . "more" dict) }}
+{{- end }}
+
+{{/* The labels of an object, with more of it: (dict "root" $ "more" …). */}}
+{{- define "icdc.labelsWith" -}}
+{{ include "icdc.mergeLabels" (dict "root" .root "more" .more "own" (include "icdc.selectorLabels" .root | fromYaml)) }}
+{{- end }}
+
+{{/*
+Merges labels: (dict "root" $ "more" … "own" …). The later win: standard labels, commonLabels, more of
+this object, its own, by which it is selected. One map, because strict parsers, such as that of Flux,
+refuse a key that is there twice. Not mergeOverwrite, which skips "".
+*/}}
+{{- define "icdc.mergeLabels" -}}
+{{- $labels := dict }}
+{{- range list (include "icdc.standardLabels" .root | fromYaml) .root.Values.commonLabels .more .own }}
+{{- range $name, $value := . }}
+{{- $_ := set $labels $name $value }}
+{{- end }}
+{{- end }}
+{{- toYaml $labels }}
+{{- end }}
+
+{{/* Egress to DNS, at any address. Policies apply to the port of the pod that answers: 5353 on OpenShift. */}}
+{{- define "icdc.dnsEgress" -}}
+- ports:
+    - {port: 53, protocol: UDP}
+    - {port: 53, protocol: TCP}
+    - {port: 5353, protocol: UDP}
+    - {port: 5353, protocol: TCP}
 {{- end }}
 
 {{- define "icdc.serviceAccountName" -}}
@@ -88,10 +122,13 @@ app.kubernetes.io/part-of: iceberg-cdc-operator
 {{- if or .Values.watchAllNamespaces .Values.rbac.clusterRole }}true{{ end }}
 {{- end }}
 
-{{/* The rules of the operator where its pipelines are: the files, with their comments. */}}
+{{/*
+The rules of the operator where its pipelines are: the files, with their comments. In a ClusterRole
+those of Secrets only where all namespaces are watched: it would grant the Secrets of the others.
+*/}}
 {{- define "icdc.operatorRules" -}}
 {{ .Files.Get "files/operator-rules.yaml" | trim }}
-{{- if .Values.readCatalogSecrets }}
+{{- if and .Values.readCatalogSecrets (or .Values.watchAllNamespaces (not .Values.rbac.clusterRole)) }}
 {{ .Files.Get "files/catalog-secrets-rules.yaml" | trim }}
 {{- end }}
 {{- end }}

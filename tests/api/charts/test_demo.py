@@ -95,3 +95,15 @@ def test_no_pod_of_the_demo_has_a_token_or_a_volume_that_stays(helm: Helm) -> No
         assert pod["automountServiceAccountToken"] is False
         kinds = {kind for volume in pod["volumes"] for kind in volume if kind != "name"}
         assert kinds <= {"emptyDir", "configMap", "secret"}
+
+
+def test_a_million_orders_are_printed_in_digits(helm: Helm) -> None:
+    (container,) = list_pods(render(helm, {"writer.orders": 1_000_000}))["writer"]["containers"]
+    assert "--orders=1000000" in container["args"]
+
+
+@pytest.mark.parametrize("path", [*PARTS, *(f"{part}.image" for part in PARTS)])
+def test_a_group_of_values_that_is_left_empty_is_named(path: str, helm: Helm) -> None:
+    ran = helm.run("template", "x", str(DEMO), values=nest_values({path: None}))
+    assert ran.code != 0
+    assert f"missing property '{path.rpartition('.')[2]}'" in ran.err

@@ -1,8 +1,12 @@
 """What the pipelines chart makes of defaults and of what is special of a pipeline."""
 
+import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from icdc_api import naming
 from icdc_testing.kube.charts import files
@@ -15,10 +19,27 @@ pytestmark = pytest.mark.api
 SINK = {"opensearch": {"hosts": ["http://search"]}}
 TABLES = [{"name": "shop.orders"}]
 LEAST = {"sink": SINK, "tables": TABLES}
+CHOSEN_BY_CLUSTER = {"spec": {"securityContext": {"runAsUser": None, "fsGroup": None}}}
 
 
 def render(helm: Helm, values: dict[str, Any]) -> list[Object]:
     return helm.render(PIPELINES, values, "lake", "shops")
+
+
+@pytest.fixture
+def noted(tmp_path: Path) -> Path:
+    """The chart with its notes as a manifest: of these Helm 3 shows none without a cluster."""
+    chart = shutil.copytree(PIPELINES, tmp_path / PIPELINES.name)
+    (chart / "templates" / "NOTES.txt").rename(chart / "notes.txt")
+    manifest = 'notes: |\n  {{- tpl (.Files.Get "notes.txt") . | nindent 2 }}\n'
+    (chart / "templates" / "notes.yaml").write_text(manifest, encoding="utf-8")
+    return chart
+
+
+def show_notes(helm: Helm, chart: Path, values: dict[str, Any], *more: str) -> str:
+    """Return what an installation prints."""
+    only = ("--namespace", "shops", "--show-only", "templates/notes.yaml")
+    return helm.run_ok("template", "lake", str(chart), *only, *more, values=values)
 
 
 @pytest.mark.parametrize(
@@ -43,6 +64,27 @@ def render(helm: Helm, values: dict[str, Any]) -> list[Object]:
         ),
         ({"spark": {"image": "a"}}, {"spark": None}, {}),
         ({}, {"spark": {"conf": {"a": None}}}, {"spark": {"conf": {}}}),
+        # In a pod template null is a value: the cluster chooses it.
+        (
+            {"spark": {"driver": {"template": CHOSEN_BY_CLUSTER}}},
+            {"spark": {"executor": {"template": CHOSEN_BY_CLUSTER}}},
+            {
+                "spark": {
+                    "driver": {"template": CHOSEN_BY_CLUSTER},
+                    "executor": {"template": CHOSEN_BY_CLUSTER},
+                }
+            },
+        ),
+        (
+            {"spark": {"driver": {"template": {"spec": {"securityContext": {"runAsUser": 7}}}}}},
+            {"spark": {"driver": {"template": CHOSEN_BY_CLUSTER, "cores": None}}},
+            {"spark": {"driver": {"template": CHOSEN_BY_CLUSTER}}},
+        ),
+        (
+            {"spark": {"driver": {"template": CHOSEN_BY_CLUSTER}}},
+            {"spark": {"driver": {"template": None}}},
+            {"spark": {"driver": {}}},
+        ),
         (
             {"sink": {"opensearch": {"bulk": {"maxBytes": 16777216}}}},
             {},
@@ -96,8 +138,28 @@ def test_names_that_are_something_else_in_yaml_are_names(helm: Helm) -> None:
     assert [item["metadata"]["name"] for item in made] == names
 
 
-def test_no_pipelines_make_nothing(helm: Helm) -> None:
-    assert render(helm, {}) == []
+@pytest.mark.parametrize(
+    "values", [{}, {"pipelines": None, "defaults": None}, {"pipelines": {"shop": None}}], ids=str
+)
+def test_no_pipelines_make_nothing(values: dict[str, Any], helm: Helm, noted: Path) -> None:
+    assert render(helm, values) == []
+    assert "There are no pipelines yet" in show_notes(helm, noted, values)
+
+
+def test_null_in_a_later_file_removes_a_pipeline(helm: Helm, noted: Path, tmp_path: Path) -> None:
+    (earlier := tmp_path / "earlier.yaml").write_text(
+        json.dumps({"defaults": LEAST, "pipelines": {"shop": {}, "web": {"suspend": True}}})
+    )
+    later = {"pipelines": {"web": None}}
+    chart = (str(PIPELINES), "--values", str(earlier))
+    text = helm.run_ok("template", "lake", *chart, values=later)
+    assert [item["metadata"]["name"] for item in yaml.safe_load_all(text)] == ["shop"]
+    assert "Pipelines in shops: shop." in show_notes(helm, noted, later, "--values", str(earlier))
+
+
+def test_defaults_that_are_left_empty_are_none(helm: Helm) -> None:
+    (made,) = render(helm, {"defaults": None, "pipelines": {"shop": LEAST}})
+    assert made["spec"] == LEAST
 
 
 def test_every_sample_passes_through_the_chart_unchanged(helm: Helm) -> None:

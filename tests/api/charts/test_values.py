@@ -67,6 +67,22 @@ def test_every_value_is_in_the_table() -> None:
     assert listed == set(files.list_leaves(files.read_values(OPERATOR)))
 
 
+def test_large_numbers_are_printed_in_digits(render: Render) -> None:
+    limits = ("activeRuns", "activeRunsPerNamespace", "activeRunsPerTarget")
+    alerts = ("lagSeconds", "failures")
+    large = {
+        "workers": 2_000_000,
+        **{f"limits.{name}": 2_000_000 for name in limits},
+        **{f"metrics.prometheusRule.{name}": 2_000_000 for name in alerts},
+    }
+    objects = render({**large, "metrics.prometheusRule.enabled": True})
+    given = options.parse(list_containers(objects)["operator"]["args"], {})
+    assert given.workers == 2_000_000
+    assert set(vars(given.limits).values()) == {2_000_000}
+    (rule,) = (item for item in objects if item["kind"] == "PrometheusRule")
+    assert str(rule).count("> 2000000") == len(alerts)
+
+
 def list_containers(objects: list[Object]) -> dict[str, Any]:
     (pod,) = (item["spec"]["template"]["spec"] for item in objects if item["kind"] == "Deployment")
     return {container["name"]: container for container in pod["containers"]}

@@ -47,7 +47,7 @@ def read_expression(alert: str) -> str:
     """Return the expression of an alert with the chart's default values."""
     (expression,) = re.findall(rf"- alert: {alert}\n +expr: (.*)\n", TEMPLATE)
     rule = VALUES["metrics"]["prometheusRule"]
-    return re.sub(r"\{\{ \.(\w+) \}\}", lambda match: str(rule[match[1]]), expression)
+    return re.sub(r"\{\{ \.(\w+) \| int64 \}\}", lambda match: str(rule[match[1]]), expression)
 
 
 class Scrape:

@@ -67,7 +67,7 @@ def test_every_alert_has_a_row_without_anything_of_helm() -> None:
         ("IcebergCDCPipelineFailing", "icdc_consecutive_failures > 3", ""),
         (
             "IcebergCDCOperatorBehind",
-            'max(icdc_queue_oldest_seconds{namespace="NAMESPACE",service="SERVICE"}) > 60',
+            'max(icdc_queue_oldest_seconds{namespace="NAMESPACE",pod=~"PODS"}) > 60',
             "10m",
         ),
     ],
