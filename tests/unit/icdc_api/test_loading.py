@@ -11,6 +11,7 @@ pytestmark = pytest.mark.unit
 SAMPLES = Path(__file__).parents[3] / "crds" / "samples"
 HEAD = "apiVersion: icebergcdc.dev/v1alpha1\nkind: IcebergCDCPipeline\nmetadata: {name: shop}\n"
 TABLES = "  tables: [{name: shop.orders}]\n"
+UNREADABLE = "a value that cannot be read; put it in quotes"
 SINK = "  sink: {opensearch: {hosts: embedded}}\n"
 
 
@@ -42,11 +43,15 @@ def test_a_directory_cannot_be_read(tmp_path: Path) -> None:
         ("a: b: c\n", "not YAML: line 1, column 5: mapping values are not allowed here"),
         ("\x00\n", "not YAML: "),
         (b"\xff\xfe\xfa", "not UTF-8 text: byte 0"),
-        ("just text\n", "contains text; allowed: a mapping with kind: IcebergCDCPipeline"),
-        ("7\n", "contains a whole number; allowed: a mapping"),
+        ("just text\n", "contains text; allowed: one document with kind: IcebergCDCPipeline"),
+        ("7\n", "contains a whole number; allowed: one document"),
         ("a: &a [*a]\n", "nested deeper than 64 levels, or too large because of its YAML aliases"),
-        ("a: " + "[" * 3000 + "]" * 3000, "not YAML that can be read: "),
-        ("a: " + "9" * 5000, "not YAML that can be read: "),
+        ("a: " + "[" * 3000 + "]" * 3000, "nested deeper than 64 levels"),
+        ("a: " + "9" * 5000, f"not YAML: line 1, column 4: {UNREADABLE}"),
+        ("a: !!bool x\n", f"not YAML: line 1, column 4: {UNREADABLE}"),
+        ("a: !!float ''\n", f"not YAML: line 1, column 4: {UNREADABLE}"),
+        ("a: !!timestamp x\n", f"not YAML: line 1, column 4: {UNREADABLE}"),
+        ('a: "\\ud83d"\n', "not YAML: line 1, column 4: a text has one half of a pair"),
         ("? [a, b]\n: c\n", "not YAML: "),
         ("a: !!python/object:os.system x\n", "not YAML: "),
         ("kind: IcebergCDCPipeline\n", "apiVersion: missing; allowed: icebergcdc.dev/v1alpha1"),
@@ -137,6 +142,11 @@ def test_a_null_below_an_open_field_is_kept(tmp_path: Path) -> None:
     text += "  sink: {opensearch: {hosts: embedded, indexSettings: {a: null}}}\n"
     settings = load_pipeline(_write(tmp_path, text), {}).spec.sink.opensearch.index_settings
     assert settings == {"a": None}
+
+
+def test_a_character_that_json_writes_as_two_halves_is_one_character(tmp_path: Path) -> None:
+    path = _write(tmp_path, HEAD + 'spec: {"\\ud83d\\ude00": "\\ud83d\\ude00"}\n')
+    assert load_resource(path, {})["spec"] == {"\N{GRINNING FACE}": "\N{GRINNING FACE}"}
 
 
 def test_the_word_embedded_stands_for_a_node_of_the_local_runner(tmp_path: Path) -> None:
