@@ -4,7 +4,7 @@ As `kubectl` reads it: one document, no key twice, dates stay text, a pair of su
 character. Knows nothing of what the document means.
 
     text                 parse_document       with as_written=True
-    id: 012345670123     1402434643           "012345670123"
+    id: 012345670123     1402433619           "012345670123"
     on: 12:30:00         {True: 45000}        {"on": "12:30:00"}
     name: ~              None                 None
 """

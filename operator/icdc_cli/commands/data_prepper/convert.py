@@ -45,11 +45,13 @@ def _run(arguments: argparse.Namespace) -> int:
     import yaml
 
     from icdc_api.base import format_count
-    from icdc_api.crd import loading
+    from icdc_api.crd import loading, yaml_text
     from icdc_cli.commands.data_prepper import pipelines
 
-    source = str(arguments.file)
-    document = loading.load_document(arguments.file)
+    source = loading.name_source(arguments.file)
+    document = yaml_text.parse_document(
+        loading.read_text(arguments.file), source, allowed=pipelines.EXPECTED, as_written=True
+    )
     converted = pipelines.convert(document, source=source, wanted=arguments.pipeline)
     head = f"Converted from {source} by icdc convert data-prepper."
     sys.stdout.write("".join(f"# {line}\n" for line in _wrap([head, *converted.notes])))
