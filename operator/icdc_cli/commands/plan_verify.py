@@ -157,9 +157,11 @@ def ask_locally(
     # Here and not above: they bring what starts Spark and a node, which no cluster needs here.
     from icdc_cli.local import application, host
     from icdc_cli.local.ask import ask
+    from icdc_cli.local.termination import raise_on_sigterm
 
     secrets_dir = host.choose_secrets_dir(arguments.secrets_dir, local)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(raise_on_sigterm())
         spark = application.find_installed(local.pipeline.spec)
         # Only then: without the lock, a question may be asked while `icdc run` follows the tables.
         if local.pipeline.spec.sink.opensearch.embedded:
