@@ -46,6 +46,15 @@ _SYNONYMS = {
 """Commands of kubectl and others, with ours that does the nearest."""
 
 
+_CLUSTER_OPTIONS = {
+    "namespace": "-n",
+    "context": "--context",
+    "kubeconfig": "--kubeconfig",
+    "wait": "--wait",
+}
+"""By the name of the argument, options that mean nothing where a file is asked about."""
+
+
 class Output(StrEnum):
     """What a command writes to standard output."""
 
@@ -118,15 +127,22 @@ def add_keep(parser: argparse.ArgumentParser) -> None:
 
 
 def add_wait(parser: argparse.ArgumentParser) -> None:
-    """Add `--wait`."""
+    """Add `--wait`; None stands for WAIT_SECONDS, so that `refuse_cluster_options` sees it."""
     parser.add_argument(
         "--wait",
         type=build_number_type(1),
-        default=WAIT_SECONDS,
         metavar="SECONDS",
         help="how long to wait for the answer from a cluster, which may have to wait itself for "
         f"the end of the active run (default: {WAIT_SECONDS})",
     )
+
+
+def refuse_cluster_options(arguments: argparse.Namespace) -> None:
+    """Raise BadSpec for an option that chooses or asks a cluster: a file was given by `-f`."""
+    # Refused and not passed over: somebody who gives a context believes that a cluster is asked.
+    for option, flag in _CLUSTER_OPTIONS.items():
+        if getattr(arguments, option, None) is not None:
+            raise BadSpec(f"{flag} is not allowed with -f, which asks no cluster; give NAME, or -f")
 
 
 def build_choice_type(values: type[Choice]) -> Callable[[str], Choice]:

@@ -41,7 +41,7 @@ def load_resource(path: Path, env: Mapping[str, str]) -> dict[str, Any]:
 
 def load_document(path: Path) -> dict[str, Any]:
     """Return the one document of a YAML file, unchecked; or BadSpec."""
-    allowed = f"one document with kind: {naming.KIND}"
+    allowed = f"one {naming.KIND}, a mapping with kind: {naming.KIND}"
     return yaml_text.parse_document(read_text(path), name_source(path), allowed=allowed)
 
 

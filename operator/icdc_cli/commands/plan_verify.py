@@ -113,13 +113,14 @@ def is_of_file(
 ) -> bool:
     """Return whether a file is asked about, not a pipeline in a cluster.
 
-    BadSpec for both or none, and for `file_options` with a pipeline in a cluster, which has no use
-    for them.
+    BadSpec for both or none, for `file_options` with a pipeline in a cluster, which has no use for
+    them, and for options of a cluster with a file.
     """
     # Not by a group of argparse, whose message lists the names and not what they stand for.
     if (arguments.name is None) == (arguments.filename is None):
         raise BadSpec(f"{command}: give either NAME, a pipeline in a cluster, or -f PIPELINE.yaml")
     if arguments.name is None:
+        options.refuse_cluster_options(arguments)
         return True
     # Refused and not passed over: somebody who gives Secrets believes that they are used.
     for option in file_options:

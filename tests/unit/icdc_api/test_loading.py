@@ -43,8 +43,8 @@ def test_a_directory_cannot_be_read(tmp_path: Path) -> None:
         ("a: b: c\n", "not YAML: line 1, column 5: mapping values are not allowed here"),
         ("\x00\n", "not YAML: "),
         (b"\xff\xfe\xfa", "not UTF-8 text: byte 0"),
-        ("just text\n", "contains text; allowed: one document with kind: IcebergCDCPipeline"),
-        ("7\n", "contains a whole number; allowed: one document"),
+        ("just text\n", "contains text; allowed: one IcebergCDCPipeline, a mapping with kind: "),
+        ("7\n", "contains a whole number; allowed: one IcebergCDCPipeline, a mapping"),
         ("a: &a [*a]\n", "nested deeper than 64 levels, or too large because of its YAML aliases"),
         ("a: " + "[" * 3000 + "]" * 3000, "nested deeper than 64 levels"),
         ("a: " + "9" * 5000, f"not YAML: line 1, column 4: {UNREADABLE}"),
@@ -126,6 +126,24 @@ def test_the_value_of_a_property_is_never_shown(tmp_path: Path, where: str) -> N
     message = _get_refusal(_write(tmp_path, text))
     assert "spec.catalog.properties.token: the value (" in message
     assert "s3cret" not in message
+
+
+@pytest.mark.parametrize(
+    ("namespace", "shown"),
+    [("../../x", "'../../x'"), ("''", "''"), ("a.b", "'a.b'"), ("A", "'A'"), ("'a\\n'", "'a")],
+)
+def test_a_namespace_is_no_path(tmp_path: Path, namespace: str, shown: str) -> None:
+    text = HEAD.replace("name: shop", f"name: shop, namespace: {namespace}")
+    message = _get_refusal(_write(tmp_path, text + "spec: {}\n"))
+    assert f"metadata.namespace: {shown}" in message
+    assert "it must match ^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" in message
+
+
+def test_a_namespace_has_at_most_63_characters(tmp_path: Path) -> None:
+    text = HEAD.replace("name: shop", f"name: shop, namespace: {'a' * 64}")
+    message = _get_refusal(_write(tmp_path, text + "spec: {}\n"))
+    assert "metadata.namespace: " in message
+    assert "it must have a length of at most 63" in message
 
 
 def test_a_null_is_a_field_that_is_not_there(tmp_path: Path) -> None:
