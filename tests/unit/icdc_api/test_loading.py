@@ -103,7 +103,9 @@ def test_no_more_than_ten_problems_are_listed(tmp_path: Path) -> None:
         ),
         ("spec: {1: x}", "spec: the key 1 is not text"),
         ("1: x", "document: the key 1 is not text"),
-        ("spec: {on: x}", "spec: the key True is not text"),
+        ("spec: {on: x}", "spec: the key True is not text; YAML reads yes, no, on, off, true and"),
+        ("metadata: {name: yes}", "must be text; YAML reads yes, no, on, off, true and false as"),
+        ("metadata: {name: 7}", "metadata.name: 7 is not allowed: it must be text; put it in"),
         (
             "spec: {tables: [{name: a.b, mapping: {'': {}}}]}",
             "mapping: the key '' is not allowed: ",
