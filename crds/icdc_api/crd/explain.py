@@ -155,7 +155,7 @@ def _hint(value: object) -> str:
     """Return what to add where text is wanted: how YAML has made `value` of it."""
     # What was written is not known here: yes, on and true are the same value.
     if isinstance(value, bool):
-        return "; YAML reads yes, no, on, off, true and false as booleans: put it in quotes"
+        return "; put it in quotes: YAML reads yes, no, on, off, true and false as booleans"
     return "; put it in quotes" if isinstance(value, int | float) else ""
 
 

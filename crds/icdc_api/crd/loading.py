@@ -4,9 +4,10 @@ Null means absent, as to the API server; how YAML is read is in `yaml_text`. Kno
 nor Spark; the process environment is an argument.
 """
 
+import math
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,7 +43,12 @@ def load_resource(path: Path, env: Mapping[str, str]) -> dict[str, Any]:
 def load_document(path: Path) -> dict[str, Any]:
     """Return the one document of a YAML file, unchecked; or BadSpec."""
     allowed = f"one {naming.KIND}, a mapping with kind: {naming.KIND}"
-    return yaml_text.parse_document(read_text(path), name_source(path), allowed=allowed)
+    source = name_source(path)
+    document = yaml_text.parse_document(read_text(path), source, allowed=allowed)
+    infinite = list(_find_infinite(document, ()))
+    if infinite:
+        raise BadSpec(explain.format_lines(infinite, source=source))
+    return document
 
 
 def expand(document: Mapping[str, Any], env: Mapping[str, str], *, source: str) -> dict[str, Any]:
@@ -108,6 +114,18 @@ def _check_kind(document: Mapping[str, Any], source: str) -> None:
             raise BadSpec(
                 f"{source}: {field}: {format_value(actual)} is not allowed; allowed: {allowed}"
             )
+
+
+def _find_infinite(value: Any, path: tuple[str | int, ...]) -> Iterator[str]:
+    """Yield a sentence for each number that JSON, and so the API server, does not have."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield f"{explain.format_path(path)}: {value} is not allowed: a number must be finite"
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _find_infinite(item, (*path, str(key)))
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            yield from _find_infinite(item, (*path, position))
 
 
 def _without_nulls(value: Any, key: object = None) -> Any:

@@ -103,8 +103,8 @@ def test_no_more_than_ten_problems_are_listed(tmp_path: Path) -> None:
         ),
         ("spec: {1: x}", "spec: the key 1 is not text"),
         ("1: x", "document: the key 1 is not text"),
-        ("spec: {on: x}", "spec: the key True is not text; YAML reads yes, no, on, off, true and"),
-        ("metadata: {name: yes}", "must be text; YAML reads yes, no, on, off, true and false as"),
+        ("spec: {on: x}", "spec: the key True is not text; put it in quotes: YAML reads yes"),
+        ("metadata: {name: yes}", "must be text; put it in quotes: YAML reads yes, no, on, "),
         ("metadata: {name: 7}", "metadata.name: 7 is not allowed: it must be text; put it in"),
         (
             "spec: {tables: [{name: a.b, mapping: {'': {}}}]}",
@@ -146,6 +146,17 @@ def test_a_namespace_has_at_most_63_characters(tmp_path: Path) -> None:
     message = _get_refusal(_write(tmp_path, text + "spec: {}\n"))
     assert "metadata.namespace: " in message
     assert "it must have a length of at most 63" in message
+
+
+def test_a_number_that_json_does_not_have_is_refused(tmp_path: Path) -> None:
+    text = HEAD + "spec:\n" + TABLES
+    text += "  sink: {opensearch: {hosts: embedded, indexSettings: {a: [.nan, -.inf, 1.0e+999]}}}\n"
+    path = _write(tmp_path, text)
+    field = "spec.sink.opensearch.indexSettings.a"
+    assert _get_refusal(path).splitlines() == [
+        f"{path}: {field}[{position}]: {value} is not allowed: a number must be finite"
+        for position, value in enumerate(("nan", "-inf", "inf"))
+    ]
 
 
 def test_a_null_is_a_field_that_is_not_there(tmp_path: Path) -> None:
