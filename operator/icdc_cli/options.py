@@ -255,14 +255,16 @@ def write(value: dict[str, Any], output: Output) -> None:
 
     Only the answer goes there, and all else to standard error, so that `icdc … -o json | jq` works.
     """
+    # Escapes of JSON and YAML where characters cannot be encoded: those of Python are other text.
+    unicode = terminal.takes_unicode(sys.stdout)
     if output == Output.YAML:
         # Here and not above: text and JSON do without it.
         import yaml
 
         # In the order in which fields were written, which is for readers: names stand before
         # numbers. And with text in any script as it is, not as escapes.
-        yaml.safe_dump(value, sys.stdout, sort_keys=False, allow_unicode=True)
+        yaml.safe_dump(value, sys.stdout, sort_keys=False, allow_unicode=unicode)
     else:
-        text = json.dumps(value, indent=2, ensure_ascii=False)
+        text = json.dumps(value, indent=2, ensure_ascii=not unicode)
         # JSON escapes the control characters below the space by itself, YAML all of them.
         sys.stdout.write(terminal.CONTROL.sub(lambda m: f"\\u{ord(m[0]):04x}", text) + "\n")

@@ -5,6 +5,7 @@
     catalogs      converts a catalog, and hides what may be a credential
     sinks         converts the OpenSearch sink
     sections      one mapping of the file: what was read, what was passed over
+    manifest      writes the result for kubectl
     remarks       options that have no counterpart, and what to do instead
 
 Pure but for `command`: nothing is asked, and no value that may be a credential is repeated.

@@ -42,11 +42,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def _run(arguments: argparse.Namespace) -> int:
     """Carry out the command; return the exit code."""
     # Here and not above: they bring the models of a spec and YAML.
-    import yaml
-
     from icdc_api.base import format_count
     from icdc_api.crd import loading, yaml_text
-    from icdc_cli.commands.data_prepper import pipelines
+    from icdc_cli.commands.data_prepper import manifest, pipelines
 
     source = loading.name_source(arguments.file)
     document = yaml_text.parse_document(
@@ -55,7 +53,7 @@ def _run(arguments: argparse.Namespace) -> int:
     converted = pipelines.convert(document, source=source, wanted=arguments.pipeline)
     head = f"Converted from {source} by icdc convert data-prepper."
     sys.stdout.write("".join(f"# {line}\n" for line in _wrap([head, *converted.notes])))
-    yaml.safe_dump(converted.resource, sys.stdout, sort_keys=False, allow_unicode=True)
+    manifest.write(converted.resource, sys.stdout)
     if converted.notes:
         sys.stdout.flush()
         remarks = format_count(len(converted.notes), "remark")

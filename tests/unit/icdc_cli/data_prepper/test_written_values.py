@@ -110,6 +110,9 @@ def test_no_refusal_repeats_a_credential(
         ("1_000", "1_000"),
         ("True", "True"),
         ("on", "on"),
+        ("y", "y"),
+        ("1e3", "1e3"),
+        ("0o17", "0o17"),
         ("2024-03-15", "2024-03-15"),
         ("'~'", "~"),
         ("~", None),
@@ -120,8 +123,11 @@ def test_a_property_has_the_text_that_the_file_has(
     written: str, expected: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert convert(tmp_path, catalog=f"{{type: rest, glue.id: {written}}}") == 0
-    spec = yaml.safe_load(capsys.readouterr().out)["spec"]
+    printed = capsys.readouterr().out
+    spec = yaml.safe_load(printed)["spec"]
     assert spec["catalog"]["properties"].get("glue.id") == expected
+    # kubectl takes some of these for no text, unless they are in quotes.
+    assert expected is None or f"glue.id: '{expected}'" in printed
 
 
 def test_columns_and_index_have_the_texts_of_the_file(tmp_path: Path, capsys: Printed) -> None:
