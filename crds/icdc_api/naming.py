@@ -42,6 +42,9 @@ ANNOTATION_ASK = f"{LABEL_PREFIX}ask"
 STATE_INDEX = "icdc-state"
 DEAD_LETTERS_SUFFIX = "-dead-letters"
 DEFAULT_NAMESPACE = "default"
+MAX_NAMESPACE = 63
+NAMESPACE_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+"""Of Kubernetes (RFC 1123). Local runs make directories of a namespace, so no path may be one."""
 
 # A label value and the name of a Service have 63 characters. A run adds `-c12345-12` to the name,
 # and spark-operator `-driver` or `-ui-svc` to that; the rest is for longer numbers.

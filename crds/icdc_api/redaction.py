@@ -11,7 +11,7 @@ HIDDEN = "…"
 SECRET_NAMES = (
     r"(?i)^spark[.]sql[.]catalog[.]|secret|passw(or)?d|token|access[.-]?key|account[.-]?key"
     r"|api[.-]?key|private[.-]?key|encryption[.-]?key|[.]sas[.]|connection[.-]string"
-    r"|authorization|credential"
+    r"|authorization|credential|cookie|assertion|sse[.]key"
 )
 """Names of properties whose values are no one's business: Spark's own expression, and what it
 misses. In the regular expressions that Java and Python have in common."""

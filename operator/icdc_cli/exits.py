@@ -42,6 +42,11 @@ class Exit(IntEnum):
     """Interrupted by Ctrl-C, as shells have it (128 and the number of SIGINT, 2), where nothing
     could be finished first. `icdc run` ends with its status instead, since it lets a batch
     finish."""
+    PIPE_CLOSED = 141
+    """The reader of the output went away, such as `head`, as shells have it (128 and the number of
+    SIGPIPE, 13)."""
+    TERMINATED = 143
+    """Ended by SIGTERM, as shells have it (128 and 15). `icdc run` ends with its status instead."""
 
 
 _HOST_CLASSES = frozenset(

@@ -9,6 +9,8 @@ What they need is imported when they run: kubectl starts this program anew for e
     raised                    standard error                     exit code
     IcdcError                 icdc: <its message>                exits.choose_for_error
     KeyboardInterrupt         icdc: interrupted                  130
+    Terminated                icdc: ended by SIGTERM             143
+    output that is lost       see `streams`                      141, 3
     anything else             icdc: internal error: …; try -v    1
     SystemExit of argparse    usage and a hint                   2
 
@@ -21,7 +23,7 @@ import traceback
 from collections.abc import Sequence
 
 from icdc_api.errors import IcdcError
-from icdc_cli import exits, options, terminal
+from icdc_cli import exits, options, streams, terminal
 from icdc_cli.cluster import change, logs, status
 from icdc_cli.commands import (
     completion,
@@ -39,6 +41,7 @@ from icdc_cli.commands import (
 from icdc_cli.commands.data_prepper import convert
 from icdc_cli.commands.ui import ui_command as ui
 from icdc_cli.exits import Exit
+from icdc_cli.local.termination import Terminated
 
 # In the order of `icdc --help`: first what works on a file alone, the demo last.
 _COMMANDS = (
@@ -83,6 +86,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code. Errors are one or two sentences on standard error."""
+    return streams.guard(lambda: _run(argv))
+
+
+def _run(argv: Sequence[str] | None) -> int:
     # Outside of the try: argparse ends the process by itself, with 2 for bad usage and 0 for
     # --help. Also, no error could be printed as -v asks before the arguments are known.
     parser = build_parser()
@@ -97,12 +104,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return exits.choose_for_error(error)
     # No Exception but a BaseException, so the clause below would let it through with a traceback.
     # It comes from commands that only wait; `icdc run` takes SIGINT as a request to stop.
+    except Terminated:
+        _print_error("ended by SIGTERM", arguments.verbose)
+        return Exit.TERMINATED
     except KeyboardInterrupt:
         _print_error("interrupted", arguments.verbose)
         return Exit.INTERRUPTED
+    except OSError as error:
+        if streams.is_lost_output(error):
+            raise  # to `guard`: no defect of ours
+        return _report_bug(error, arguments.verbose)
     except Exception as error:  # noqa: BLE001 - the root of a process; a traceback only on request
-        _print_error(f"internal error: {type(error).__name__}: {error}; try -v", arguments.verbose)
-        return Exit.STALLED
+        return _report_bug(error, arguments.verbose)
 
 
 def complete() -> int:
@@ -111,8 +124,17 @@ def complete() -> int:
         answer = completion.answer(build_parser(), sys.argv[1:])
     except Exception:  # noqa: BLE001 - the root of a process; a traceback would stand in the prompt
         answer = completion.NOTHING
-    sys.stdout.write(answer)
+    return streams.guard(lambda: _print(answer))
+
+
+def _print(text: str) -> int:
+    sys.stdout.write(text)
     return Exit.DONE
+
+
+def _report_bug(error: Exception, verbose: bool) -> Exit:
+    _print_error(f"internal error: {type(error).__name__}: {error}; try -v", verbose)
+    return Exit.STALLED
 
 
 def _print_error(message: str, verbose: bool) -> None:

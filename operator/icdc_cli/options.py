@@ -46,6 +46,15 @@ _SYNONYMS = {
 """Commands of kubectl and others, with ours that does the nearest."""
 
 
+_CLUSTER_OPTIONS = {
+    "namespace": "-n",
+    "context": "--context",
+    "kubeconfig": "--kubeconfig",
+    "wait": "--wait",
+}
+"""By the name of the argument, options that mean nothing where a file is asked about."""
+
+
 class Output(StrEnum):
     """What a command writes to standard output."""
 
@@ -118,15 +127,22 @@ def add_keep(parser: argparse.ArgumentParser) -> None:
 
 
 def add_wait(parser: argparse.ArgumentParser) -> None:
-    """Add `--wait`."""
+    """Add `--wait`; None stands for WAIT_SECONDS, so that `refuse_cluster_options` sees it."""
     parser.add_argument(
         "--wait",
         type=build_number_type(1),
-        default=WAIT_SECONDS,
         metavar="SECONDS",
         help="how long to wait for the answer from a cluster, which may have to wait itself for "
         f"the end of the active run (default: {WAIT_SECONDS})",
     )
+
+
+def refuse_cluster_options(arguments: argparse.Namespace) -> None:
+    """Raise BadSpec for an option that chooses or asks a cluster: a file was given by `-f`."""
+    # Refused and not passed over: somebody who gives a context believes that a cluster is asked.
+    for option, flag in _CLUSTER_OPTIONS.items():
+        if getattr(arguments, option, None) is not None:
+            raise BadSpec(f"{flag} is not allowed with -f, which asks no cluster; give NAME, or -f")
 
 
 def build_choice_type(values: type[Choice]) -> Callable[[str], Choice]:
@@ -239,14 +255,16 @@ def write(value: dict[str, Any], output: Output) -> None:
 
     Only the answer goes there, and all else to standard error, so that `icdc … -o json | jq` works.
     """
+    # Escapes of JSON and YAML where characters cannot be encoded: those of Python are other text.
+    unicode = terminal.takes_unicode(sys.stdout)
     if output == Output.YAML:
         # Here and not above: text and JSON do without it.
         import yaml
 
         # In the order in which fields were written, which is for readers: names stand before
         # numbers. And with text in any script as it is, not as escapes.
-        yaml.safe_dump(value, sys.stdout, sort_keys=False, allow_unicode=True)
+        yaml.safe_dump(value, sys.stdout, sort_keys=False, allow_unicode=unicode)
     else:
-        text = json.dumps(value, indent=2, ensure_ascii=False)
+        text = json.dumps(value, indent=2, ensure_ascii=not unicode)
         # JSON escapes the control characters below the space by itself, YAML all of them.
         sys.stdout.write(terminal.CONTROL.sub(lambda m: f"\\u{ord(m[0]):04x}", text) + "\n")

@@ -13,6 +13,7 @@ Text alone: `options.write` escapes what programs read.
 
 import re
 import sys
+from typing import TextIO
 
 # C0 with ESC, DEL and C1, of which 0x9b begins an escape sequence as ESC [ does. Tab and line feed
 # stay; carriage return does not, as what follows it would overwrite the line before.
@@ -32,3 +33,8 @@ def say(text: str) -> None:
 def complain(text: str) -> None:
     """Write a sentence to standard error, after the name of the program."""
     sys.stderr.write(f"icdc: {make_printable(text)}\n")
+
+
+def takes_unicode(stream: TextIO) -> bool:
+    """Return whether the stream can encode every character; a stream in memory has no encoding."""
+    return (stream.encoding or "utf-8").lower().startswith("utf")

@@ -36,6 +36,7 @@ _TITLES = {
     Family.FAILURE_CLASS: "Failure classes",
     Family.CONDITION: "Conditions",
     Family.CONDITION_REASON: "Reasons of conditions",
+    Family.RUN_STATE: "States of runs",
     Family.EVENT: "Events",
     Family.ALERT: "Alerts",
 }

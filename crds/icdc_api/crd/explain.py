@@ -104,7 +104,7 @@ def _format_line(error: ErrorDetails) -> str:
         return f"{format_path((*path, *context['field']))}: {context['text']}"
     if kind == "invalid_key":
         where = format_path(path[:-1]) or "document"
-        return f"{where}: the key {format_value(error['input'])} is not text"
+        return f"{where}: the key {format_value(error['input'])} is not text{_hint(error['input'])}"
     if "[key]" in error["loc"]:
         key = format_value(error["input"])
         return f"{format_path(path[:-1])}: the key {key} is not allowed: {_describe_rule(error)}"
@@ -130,7 +130,7 @@ def _describe_value(path: Sequence[str | int], value: object) -> str:
 def _describe_rule(error: ErrorDetails) -> str:
     kind, context = error["type"], error.get("ctx", {})
     if kind in _WANTED:
-        hint = "; put it in quotes" if kind == "string_type" and _is_plain(error["input"]) else ""
+        hint = _hint(error["input"]) if kind == "string_type" else ""
         return f"it must be {_WANTED[kind]}{hint}"
     match kind:
         case "enum" | "literal_error":
@@ -151,8 +151,12 @@ def _describe_rule(error: ErrorDetails) -> str:
     return error["msg"]
 
 
-def _is_plain(value: object) -> bool:
-    return isinstance(value, bool | int | float)
+def _hint(value: object) -> str:
+    """Return what to add where text is wanted: how YAML has made `value` of it."""
+    # What was written is not known here: yes, on and true are the same value.
+    if isinstance(value, bool):
+        return "; put it in quotes: YAML reads yes, no, on, off, true and false as booleans"
+    return "; put it in quotes" if isinstance(value, int | float) else ""
 
 
 def _suggest_field(path: Sequence[str | int]) -> str:

@@ -1,20 +1,20 @@
 """Load a `Pipeline` from the YAML of a user, or raise a BadSpec that says what to correct.
 
-Reads YAML as `kubectl` does: one document, no key twice, dates stay text, null means absent. Knows
-neither cluster nor Spark; the process environment is an argument.
+Null means absent, as to the API server; how YAML is read is in `yaml_text`. Knows neither cluster
+nor Spark; the process environment is an argument.
 """
 
+import math
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
 from pydantic import ValidationError
 
 from icdc_api import naming
-from icdc_api.crd import explain
+from icdc_api.crd import explain, yaml_text
 from icdc_api.errors import BadSpec
 from icdc_api.problems import format_value
 from icdc_api.spec import limits
@@ -24,40 +24,11 @@ STANDARD_INPUT: Final = Path("-")
 """Stands for what is piped into the process, as in `kubectl apply -f -`."""
 # The API server would refuse more: an object has at most 1.5 MB in etcd.
 MAX_FILE_BYTES = 1 << 20
-# After aliases are expanded. A pipeline of 500 tables has some thousand values, ten levels deep.
-MAX_VALUES = 100_000
-MAX_DEPTH = 64
 _VARIABLE: Final = re.compile(r"\$\{([^}]*)\}")
 _VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Below these keys the schema is open, and a null there may mean something.
 _OPEN_KEYS = frozenset({"template", "indexSettings"})
 _OPEN_VALUES_KEYS = frozenset({"mapping"})
-
-
-class _Loader(yaml.SafeLoader):
-    """SafeLoader without dates, and with an error for a key that stands twice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        # Before `super` merges what `<<` names: a key of its own may override a merged one.
-        seen: set[str] = set()
-        for key, _ in node.value:
-            # A list or a mapping as a key is refused by `super`, as it cannot be hashed.
-            if not isinstance(key, yaml.ScalarNode):
-                continue
-            # PyYAML silently takes the last of two equal keys; kubectl refuses them.
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {format_value(key.value)} occurs twice", key.start_mark
-                )
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-# Without timestamps: YAML would make 2024-03-15 a date, where the models want the text.
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 def load_resource(path: Path, env: Mapping[str, str]) -> dict[str, Any]:
@@ -70,8 +41,14 @@ def load_resource(path: Path, env: Mapping[str, str]) -> dict[str, Any]:
 
 
 def load_document(path: Path) -> dict[str, Any]:
-    """Return the one document of a YAML file of whatever kind; or BadSpec."""
-    return _parse_document(_read_text(path), name_source(path))
+    """Return the one document of a YAML file, unchecked; or BadSpec."""
+    allowed = f"one {naming.KIND}, a mapping with kind: {naming.KIND}"
+    source = name_source(path)
+    document = yaml_text.parse_document(read_text(path), source, allowed=allowed)
+    infinite = list(_find_infinite(document, ()))
+    if infinite:
+        raise BadSpec(explain.format_lines(infinite, source=source))
+    return document
 
 
 def expand(document: Mapping[str, Any], env: Mapping[str, str], *, source: str) -> dict[str, Any]:
@@ -107,7 +84,8 @@ def parse_stored(resource: Mapping[str, Any], *, source: str) -> Pipeline:
     return parse_pipeline({**document, "metadata": metadata}, source=source)
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Return the text of a file of a bounded size; or BadSpec."""
     source = name_source(path)
     try:
         if path == STANDARD_INPUT:
@@ -126,57 +104,6 @@ def _read_text(path: Path) -> str:
         raise BadSpec(f"{source}: not UTF-8 text: byte {error.start}") from error
 
 
-def _parse_document(text: str, source: str) -> dict[str, Any]:
-    try:
-        # The loader is a SafeLoader: it builds plain values only.
-        # All of them, though one is allowed: a closing `---` begins an empty one, which kubectl
-        # passes over too.
-        documents = [item for item in yaml.load_all(text, _Loader) if item is not None]
-    except yaml.YAMLError as error:
-        raise BadSpec(f"{source}: not YAML: {_describe_yaml_problem(error)}") from error
-    except (ValueError, RecursionError) as error:
-        raise BadSpec(f"{source}: not YAML that can be read: {error}") from error
-    if not documents:
-        raise BadSpec(f"{source}: the file is empty; allowed: one {naming.KIND}")
-    if len(documents) > 1:
-        raise BadSpec(f"{source}: contains {len(documents)} documents; allowed: one {naming.KIND}")
-    (document,) = documents
-    if not isinstance(document, dict):
-        kind = explain.describe_kind(document)
-        raise BadSpec(f"{source}: contains {kind}; allowed: a mapping with kind: {naming.KIND}")
-    _check_size(document, source)
-    return document
-
-
-def _check_size(document: dict[str, Any], source: str) -> None:
-    """Raise BadSpec for a document that aliases make huge, or that contains itself."""
-    # By levels, not by recursion: a list that an alias puts into itself has no last level.
-    level: list[Any] = [document]
-    count = depth = 0
-    while level and count <= MAX_VALUES and depth <= MAX_DEPTH:
-        below = [
-            child
-            for node in level
-            for child in (node.values() if isinstance(node, dict) else node)
-            if isinstance(child, dict | list)
-        ]
-        count, depth, level = count + sum(map(len, level)), depth + 1, below
-    if level:
-        # An alias bomb is small as text, so only what it expands to can be bounded.
-        raise BadSpec(
-            f"{source}: nested deeper than {MAX_DEPTH} levels, or too large because of its YAML "
-            "aliases"
-        )
-
-
-def _describe_yaml_problem(error: yaml.YAMLError) -> str:
-    if not isinstance(error, yaml.MarkedYAMLError):
-        return " ".join(str(error).split())
-    mark = error.problem_mark or error.context_mark
-    position = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-    return position + (error.problem or error.context or "it cannot be parsed")
-
-
 def _check_kind(document: Mapping[str, Any], source: str) -> None:
     expected = {"apiVersion": naming.API_VERSION, "kind": naming.KIND}
     for field, allowed in expected.items():
@@ -187,6 +114,18 @@ def _check_kind(document: Mapping[str, Any], source: str) -> None:
             raise BadSpec(
                 f"{source}: {field}: {format_value(actual)} is not allowed; allowed: {allowed}"
             )
+
+
+def _find_infinite(value: Any, path: tuple[str | int, ...]) -> Iterator[str]:
+    """Yield a sentence for each number that JSON, and so the API server, does not have."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield f"{explain.format_path(path)}: {value} is not allowed: a number must be finite"
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _find_infinite(item, (*path, str(key)))
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            yield from _find_infinite(item, (*path, position))
 
 
 def _without_nulls(value: Any, key: object = None) -> Any:

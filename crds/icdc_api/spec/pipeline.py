@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from icdc_api import naming
-from icdc_api.base import MAX_TABLES, ApiModel, Count, Flag, ShortText
+from icdc_api.base import MAX_TABLES, ApiModel, Count, Flag
 from icdc_api.errors import Bug
 from icdc_api.problems import build_problem, build_refusal, find_first_duplicate
 from icdc_api.spec.catalog import Catalog
@@ -242,7 +242,10 @@ class Metadata(ApiModel):
             pattern=naming.PIPELINE_NAME_PATTERN, max_length=naming.MAX_PIPELINE_NAME
         ),
     ]
-    namespace: ShortText = naming.DEFAULT_NAMESPACE
+    namespace: Annotated[
+        str,
+        StringConstraints(pattern=naming.NAMESPACE_PATTERN, max_length=naming.MAX_NAMESPACE),
+    ] = naming.DEFAULT_NAMESPACE
     labels: dict[str, str] = Field(default_factory=dict)
     annotations: dict[str, str] = Field(default_factory=dict)
     uid: str | None = None

@@ -80,7 +80,7 @@ def ask(arguments: argparse.Namespace, mode: AskedKind, **details: Any) -> Clust
         raise BadSpec(f"this cannot be asked: {'; '.join(problems)}") from error
 
     async def work(target: Target, arguments: argparse.Namespace) -> ClusterAnswer:
-        return await _ask(target, question, seconds=arguments.wait)
+        return await _ask(target, question, seconds=arguments.wait or options.WAIT_SECONDS)
 
     return session.run_for(work, arguments)
 

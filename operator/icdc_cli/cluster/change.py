@@ -79,10 +79,11 @@ def add_resync_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
     """Add `icdc resync` to the command line."""
     parser = commands.add_parser(
         "resync",
-        help="export, compare or repair tables of a pipeline",
+        help="export, compare, repair or roll back tables of a pipeline",
         description="Raises spec.resync.nonce. Export: a new index is filled for each table while "
         "the old one serves. Verify: index and table are compared. Repair: what differs is "
-        "corrected. The result is in status.tables[].verification and in the condition Verified.",
+        "corrected. Their result is in status.tables[].verification and in the condition Verified. "
+        "Rollback: readers get the index before again, as by icdc rollback.",
     )
     _add_tables(parser)
     parser.add_argument(

@@ -78,8 +78,10 @@ def is_in_pod(env: Mapping[str, str]) -> bool:
 def find_entry(env: Mapping[str, str], *, section: str, key: str, name: str) -> Entry:
     """Return what stands in `section` (contexts, clusters, users) under `name`, below `key`.
 
-    BadSpec that lists the names there are.
+    BadSpec that lists the names there are, or says that there is no kubeconfig.
     """
+    if not any(path.exists() for path in _list_files(env)):
+        raise refuse_no_context(env)
     entry = _find(env, section=section, key=key, name=name)
     if entry is None:
         names = sorted(str(named.get("name")) for _, named in _list_entries(env, section))
@@ -98,6 +100,10 @@ def refuse_no_context(env: Mapping[str, str]) -> BadSpec:
     # Two errors with two remedies: a file without a current context, and none at all.
     if any(path.is_file() for path in _list_files(env)):
         return BadSpec(f"the kubeconfig {_read_paths(env)} has no current context: use --context")
+    if env.get(KUBECONFIG):
+        return BadSpec(
+            f"there is no kubeconfig at {_read_paths(env)}: correct --kubeconfig or {KUBECONFIG}"
+        )
     return BadSpec(
         "no cluster is configured: this is not a pod, and there is no kubeconfig at "
         f"{_read_paths(env)}; set {KUBECONFIG}"
@@ -120,12 +126,20 @@ def _read_pod_namespace(path: Path) -> str:
 
 
 def _read_paths(env: Mapping[str, str]) -> str:
-    return env.get(KUBECONFIG) or str(Path.home() / ".kube" / "config")
+    return env.get(KUBECONFIG) or str(_expand(Path("~", ".kube", "config")))
 
 
 def _list_files(env: Mapping[str, str]) -> list[Path]:
     # Empty parts are passed over: `KUBECONFIG=$KUBECONFIG:more` has one where it was unset.
-    return [Path(path).expanduser() for path in _read_paths(env).split(os.pathsep) if path]
+    return [_expand(Path(path)) for path in _read_paths(env).split(os.pathsep) if path]
+
+
+def _expand(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    # A user without a home: of a container that runs by a number alone, or a misspelled ~name.
+    except RuntimeError as error:
+        raise BadSpec(f"{path}: no home directory is known: set HOME, or {KUBECONFIG}") from error
 
 
 def _read_documents(env: Mapping[str, str]) -> Iterator[tuple[Path, dict[str, Any]]]:

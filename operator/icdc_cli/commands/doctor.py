@@ -52,6 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.filename is not None:
         if arguments.name is not None:
             raise BadSpec("doctor: give either NAME, a pipeline in a cluster, or -f PIPELINE.yaml")
+        options.refuse_cluster_options(arguments)
         # Here and not above: it brings what a host needs, of which a cluster needs nothing.
         from icdc_cli.doctor.host.host_findings import examine_host
 

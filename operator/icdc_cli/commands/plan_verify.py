@@ -113,13 +113,14 @@ def is_of_file(
 ) -> bool:
     """Return whether a file is asked about, not a pipeline in a cluster.
 
-    BadSpec for both or none, and for `file_options` with a pipeline in a cluster, which has no use
-    for them.
+    BadSpec for both or none, for `file_options` with a pipeline in a cluster, which has no use for
+    them, and for options of a cluster with a file.
     """
     # Not by a group of argparse, whose message lists the names and not what they stand for.
     if (arguments.name is None) == (arguments.filename is None):
         raise BadSpec(f"{command}: give either NAME, a pipeline in a cluster, or -f PIPELINE.yaml")
     if arguments.name is None:
+        options.refuse_cluster_options(arguments)
         return True
     # Refused and not passed over: somebody who gives Secrets believes that they are used.
     for option in file_options:
@@ -157,9 +158,11 @@ def ask_locally(
     # Here and not above: they bring what starts Spark and a node, which no cluster needs here.
     from icdc_cli.local import application, host
     from icdc_cli.local.ask import ask
+    from icdc_cli.local.termination import raise_on_sigterm
 
     secrets_dir = host.choose_secrets_dir(arguments.secrets_dir, local)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(raise_on_sigterm())
         spark = application.find_installed(local.pipeline.spec)
         # Only then: without the lock, a question may be asked while `icdc run` follows the tables.
         if local.pipeline.spec.sink.opensearch.embedded:

@@ -74,13 +74,14 @@ def preview(arguments: argparse.Namespace) -> int:
     # Here and not above: they bring the models of a spec, which other commands do without.
     from icdc_cli.local import host, resource
     from icdc_cli.local.secrets import refuse_variables
+    from icdc_cli.local.termination import raise_on_sigterm
 
     if plan_verify.is_of_file(arguments, "preview", file_options=["state_dir"]):
         local = resource.load(arguments.filename)
         options.check_tables(arguments.table or (), local.pipeline.spec, source=str(local.source))
         return _show(local.without_target(), arguments)
     # A directory that only its owner may enter, which Secrets do not outlive.
-    with tempfile.TemporaryDirectory(prefix="icdc-") as name:
+    with raise_on_sigterm(), tempfile.TemporaryDirectory(prefix="icdc-") as name:
         local = session.run_for(partial(_read_cluster, Path(name)), arguments)
         arguments.secrets_dir = arguments.secrets_dir or Path(name)
         refuse_variables(local, host.choose_secrets_dir(arguments.secrets_dir, local))

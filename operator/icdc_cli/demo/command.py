@@ -46,8 +46,9 @@ def run(arguments: argparse.Namespace) -> int:
     folder = Path(tempfile.mkdtemp(prefix="icdc-demo-"))
     try:
         equal = _Demo(folder, keep=arguments.keep).play()
-    # Logs are worth most when something went wrong, so nothing is removed then.
-    except IcdcError:
+    # Logs are worth most when something went wrong, so nothing is removed then, nor after Ctrl-C,
+    # which people press when nothing seems to go on.
+    except (IcdcError, KeyboardInterrupt):
         sys.stderr.write(f"icdc: what the demo made stays in {folder}\n")
         raise
     if not arguments.keep:

@@ -74,14 +74,16 @@ def choose_cache_dir() -> Path:
     """Return the folder of fetched and compiled files: ICDC_CACHE_DIR, or the user's cache.
 
     Absolute, because processes that get paths from it work in other directories. It may be removed
-    at any time: everything in it is fetched or made again.
+    at any time: everything in it is fetched or made again. BadSpec for a user without a home.
     """
     own = os.environ.get("ICDC_CACHE_DIR")
-    if own:
-        return Path(own).expanduser().absolute()
-    base = os.environ.get("XDG_CACHE_HOME")
-    parent = Path(base) if base else Path.home() / ".cache"
-    return parent / "iceberg-cdc-operator"
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    path = Path(own) if own else Path(base, "iceberg-cdc-operator")
+    try:
+        return path.expanduser().absolute()
+    # A user without a home, such as in a container that runs by a number alone.
+    except RuntimeError as error:
+        raise BadSpec(f"{path}: no home directory is known: set HOME or ICDC_CACHE_DIR") from error
 
 
 def fetch_jars(name: str, lock: dict[str, JarSet] | None = None) -> list[Path]:

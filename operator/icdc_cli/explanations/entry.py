@@ -39,6 +39,8 @@ class Family(StrEnum):
     """A statement about the pipeline: `status.conditions[].type`."""
     CONDITION_REASON = "condition reason"
     """Why a condition has its status: `status.conditions[].reason`."""
+    RUN_STATE = "run state"
+    """How a run ended: `status.lastRun.state`."""
     EVENT = "event"
     """Something that happened to a pipeline, shown by `kubectl describe`."""
     ALERT = "alert"

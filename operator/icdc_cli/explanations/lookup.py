@@ -12,6 +12,7 @@ from icdc_cli.explanations import (
     failure_classes,
     metrics,
     reasons,
+    run_states,
 )
 from icdc_cli.explanations.entry import Explanation
 
@@ -27,6 +28,7 @@ def list_all() -> tuple[Explanation, ...]:
         *failure_classes.list_failure_classes(),
         *conditions.list_conditions(),
         *condition_reasons.list_condition_reasons(),
+        *run_states.list_run_states(),
         *events.list_events(),
         *alerts.list_alerts(),
         *metrics.list_metrics(),

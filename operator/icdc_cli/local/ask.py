@@ -6,7 +6,7 @@ is not repeated, recorded or resumed, since a person waits for it and sees at on
     1  request with epoch now, in a temporary directory
     2  the application answers in its report, or fails
     3  fenced by an epoch of the future: once more, one above it
-    4  answered: all is removed; failed: the log stays
+    4  answered, or fenced: all is removed; failed: the log stays, and the failure names it
 
 Needs no state directory and keeps nothing: progress is read from the state document. What an
 answer means is the caller's business.
@@ -43,7 +43,7 @@ def ask(
     secrets_dir: Path | None,
     **details: Any,
 ) -> dict[str, Any] | Failure:
-    """Return the application's result, or why there is none; its log is then left on disk.
+    """Return the application's result, or why there is none, with the path of its log.
 
     `details` are further fields of the request.
     """
@@ -79,7 +79,7 @@ def _ask(
 ) -> dict[str, Any] | Failure:
     root = Path(tempfile.mkdtemp(prefix="icdc-"))
     runs = LocalRuns(root, application)
-    answered = False
+    keep_log = True
     try:
         name = f"{local.pipeline.metadata.name}-{mode.value}"
         request = RunRequest(
@@ -96,17 +96,25 @@ def _ask(
             **details,
         )
         runs.create(name, request, local.pipeline.spec.spark, short=mode.is_short)
-        seen = _wait(runs)
-        answered = seen.failure is None
-        return _get_answer(seen)
+        answer = _get_answer(_wait(runs))
+        # A fenced run has done nothing that its log could tell.
+        keep_log = isinstance(answer, Failure) and answer.rival is None
+        return _name_log(answer, runs.build_log_path(name)) if keep_log else answer
     finally:
         # First: what still runs writes to the directory that is about to be removed.
         runs.close()
-        if answered:
+        if not keep_log:
             shutil.rmtree(root, ignore_errors=True)
         # The log stays for reading; the request may hold credentials.
         for request_file in root.glob("*/request.json"):
             request_file.unlink()
+
+
+def _name_log(answer: dict[str, Any] | Failure, log: Path) -> dict[str, Any] | Failure:
+    """Return a failure whose message names the log; what the runner made of an exit code does."""
+    if not isinstance(answer, Failure) or str(log) in answer.message:
+        return answer
+    return answer.model_copy(update={"message": f"{answer.message} (the log is {log})"})
 
 
 def _wait(runs: LocalRuns) -> RunSeen:

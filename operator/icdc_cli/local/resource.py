@@ -103,12 +103,12 @@ def load(path: Path) -> LocalPipeline:
     """Read the pipeline in a file; BadSpec, each line after the file's name, if it is wrong."""
     # Read once: standard input is empty afterwards.
     document, source = loading.load_document(path), loading.name_source(path)
+    # A status in the file would be another host's, or another version's; ours is in the state
+    # directory. Before parsing: what is not used cannot be wrong.
+    document.pop("status", None)
     request = loading.expand(document, os.environ, source=source)
     pipeline = loading.parse_pipeline(request, source=source)
     written = loading.expand(document, _Verbatim(), source=source)
-    # A status in the file would be another host's; ours is in the state directory.
-    for expanded in (request, written):
-        expanded.pop("status", None)
     return LocalPipeline(source, written, request, pipeline)
 
 

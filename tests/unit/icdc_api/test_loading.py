@@ -11,6 +11,7 @@ pytestmark = pytest.mark.unit
 SAMPLES = Path(__file__).parents[3] / "crds" / "samples"
 HEAD = "apiVersion: icebergcdc.dev/v1alpha1\nkind: IcebergCDCPipeline\nmetadata: {name: shop}\n"
 TABLES = "  tables: [{name: shop.orders}]\n"
+UNREADABLE = "a value that cannot be read; put it in quotes"
 SINK = "  sink: {opensearch: {hosts: embedded}}\n"
 
 
@@ -42,11 +43,15 @@ def test_a_directory_cannot_be_read(tmp_path: Path) -> None:
         ("a: b: c\n", "not YAML: line 1, column 5: mapping values are not allowed here"),
         ("\x00\n", "not YAML: "),
         (b"\xff\xfe\xfa", "not UTF-8 text: byte 0"),
-        ("just text\n", "contains text; allowed: a mapping with kind: IcebergCDCPipeline"),
-        ("7\n", "contains a whole number; allowed: a mapping"),
+        ("just text\n", "contains text; allowed: one IcebergCDCPipeline, a mapping with kind: "),
+        ("7\n", "contains a whole number; allowed: one IcebergCDCPipeline, a mapping"),
         ("a: &a [*a]\n", "nested deeper than 64 levels, or too large because of its YAML aliases"),
-        ("a: " + "[" * 3000 + "]" * 3000, "not YAML that can be read: "),
-        ("a: " + "9" * 5000, "not YAML that can be read: "),
+        ("a: " + "[" * 3000 + "]" * 3000, "nested deeper than 64 levels"),
+        ("a: " + "9" * 5000, f"not YAML: line 1, column 4: {UNREADABLE}"),
+        ("a: !!bool x\n", f"not YAML: line 1, column 4: {UNREADABLE}"),
+        ("a: !!float ''\n", f"not YAML: line 1, column 4: {UNREADABLE}"),
+        ("a: !!timestamp x\n", f"not YAML: line 1, column 4: {UNREADABLE}"),
+        ('a: "\\ud83d"\n', "not YAML: line 1, column 4: a text has one half of a pair"),
         ("? [a, b]\n: c\n", "not YAML: "),
         ("a: !!python/object:os.system x\n", "not YAML: "),
         ("kind: IcebergCDCPipeline\n", "apiVersion: missing; allowed: icebergcdc.dev/v1alpha1"),
@@ -98,7 +103,9 @@ def test_no_more_than_ten_problems_are_listed(tmp_path: Path) -> None:
         ),
         ("spec: {1: x}", "spec: the key 1 is not text"),
         ("1: x", "document: the key 1 is not text"),
-        ("spec: {on: x}", "spec: the key True is not text"),
+        ("spec: {on: x}", "spec: the key True is not text; put it in quotes: YAML reads yes"),
+        ("metadata: {name: yes}", "must be text; put it in quotes: YAML reads yes, no, on, "),
+        ("metadata: {name: 7}", "metadata.name: 7 is not allowed: it must be text; put it in"),
         (
             "spec: {tables: [{name: a.b, mapping: {'': {}}}]}",
             "mapping: the key '' is not allowed: ",
@@ -123,6 +130,35 @@ def test_the_value_of_a_property_is_never_shown(tmp_path: Path, where: str) -> N
     assert "s3cret" not in message
 
 
+@pytest.mark.parametrize(
+    ("namespace", "shown"),
+    [("../../x", "'../../x'"), ("''", "''"), ("a.b", "'a.b'"), ("A", "'A'"), ("'a\\n'", "'a")],
+)
+def test_a_namespace_is_no_path(tmp_path: Path, namespace: str, shown: str) -> None:
+    text = HEAD.replace("name: shop", f"name: shop, namespace: {namespace}")
+    message = _get_refusal(_write(tmp_path, text + "spec: {}\n"))
+    assert f"metadata.namespace: {shown}" in message
+    assert "it must match ^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" in message
+
+
+def test_a_namespace_has_at_most_63_characters(tmp_path: Path) -> None:
+    text = HEAD.replace("name: shop", f"name: shop, namespace: {'a' * 64}")
+    message = _get_refusal(_write(tmp_path, text + "spec: {}\n"))
+    assert "metadata.namespace: " in message
+    assert "it must have a length of at most 63" in message
+
+
+def test_a_number_that_json_does_not_have_is_refused(tmp_path: Path) -> None:
+    text = HEAD + "spec:\n" + TABLES
+    text += "  sink: {opensearch: {hosts: embedded, indexSettings: {a: [.nan, -.inf, 1.0e+999]}}}\n"
+    path = _write(tmp_path, text)
+    field = "spec.sink.opensearch.indexSettings.a"
+    assert _get_refusal(path).splitlines() == [
+        f"{path}: {field}[{position}]: {value} is not allowed: a number must be finite"
+        for position, value in enumerate(("nan", "-inf", "inf"))
+    ]
+
+
 def test_a_null_is_a_field_that_is_not_there(tmp_path: Path) -> None:
     text = HEAD + "spec:\n  suspend:\n  catalog: {properties: {type: rest, io-impl: }}\n"
     path = _write(tmp_path, text + TABLES + SINK)
@@ -137,6 +173,11 @@ def test_a_null_below_an_open_field_is_kept(tmp_path: Path) -> None:
     text += "  sink: {opensearch: {hosts: embedded, indexSettings: {a: null}}}\n"
     settings = load_pipeline(_write(tmp_path, text), {}).spec.sink.opensearch.index_settings
     assert settings == {"a": None}
+
+
+def test_a_character_that_json_writes_as_two_halves_is_one_character(tmp_path: Path) -> None:
+    path = _write(tmp_path, HEAD + 'spec: {"\\ud83d\\ude00": "\\ud83d\\ude00"}\n')
+    assert load_resource(path, {})["spec"] == {"\N{GRINNING FACE}": "\N{GRINNING FACE}"}
 
 
 def test_the_word_embedded_stands_for_a_node_of_the_local_runner(tmp_path: Path) -> None:

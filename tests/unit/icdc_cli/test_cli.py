@@ -28,7 +28,7 @@ HEAD = "apiVersion: icebergcdc.dev/v1alpha1\nkind: IcebergCDCPipeline\nmetadata:
     [
         (None, "there is no such file"),
         ("{", "not YAML: line 1, column 2: "),
-        ("- a", "contains a list; allowed: a mapping"),
+        ("- a", "contains a list; allowed: one IcebergCDCPipeline"),
         (HEAD + "spec: {tabels: []}\n", "tabels"),
         (HEAD + "spec: {suspend: 'yes'}\n", "spec.suspend: "),
         (HEAD + "spec: {catalog: {properties: {type: '${NOT_SET}'}}}\n", "NOT_SET is not set"),

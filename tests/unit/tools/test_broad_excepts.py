@@ -20,7 +20,7 @@ ROOTS = {
     "operator/icdc_cli/cluster/session.py::ask": "a thread: raised where its answer is waited for",
     "operator/icdc_cli/commands/version.py::_ask_with_limit": "a question: it never fails",
     "operator/icdc_cli/main.py::complete": "the process of a key of Tab",
-    "operator/icdc_cli/main.py::main": "the process `icdc`",
+    "operator/icdc_cli/main.py::_run": "the process `icdc`",
     "operator/icdc_operator/cluster/heads/reader/child.py::serve": "the process of one catalog",
     "operator/icdc_operator/cluster/loop/workers.py::_reconcile_one": "a worker: the others go on",
     "operator/icdc_operator/cluster/main.py::main": "the process `icdc-operator`",

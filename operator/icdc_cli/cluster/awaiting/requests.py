@@ -168,8 +168,8 @@ class AwaitedResync:
             if last is not None and last.kind.inspects and last.failure is not None:
                 code = exits.choose_for_failure(last.failure)
             else:
-                reasons = [table.verification and table.verification.reason for table in unverified]
-                passes = all(map(exits.may_pass, reasons))
+                answers = [table.verification for table in unverified]
+                passes = all(exits.may_pass(one.reason if one else None) for one in answers)
                 code = Exit.OUTLASTED if passes else Exit.STALLED
         return RequestEnd(code, f"{self.what} has ended: {text}")
 

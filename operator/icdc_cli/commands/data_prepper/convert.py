@@ -42,18 +42,18 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def _run(arguments: argparse.Namespace) -> int:
     """Carry out the command; return the exit code."""
     # Here and not above: they bring the models of a spec and YAML.
-    import yaml
-
     from icdc_api.base import format_count
-    from icdc_api.crd import loading
-    from icdc_cli.commands.data_prepper import pipelines
+    from icdc_api.crd import loading, yaml_text
+    from icdc_cli.commands.data_prepper import manifest, pipelines
 
-    source = str(arguments.file)
-    document = loading.load_document(arguments.file)
+    source = loading.name_source(arguments.file)
+    document = yaml_text.parse_document(
+        loading.read_text(arguments.file), source, allowed=pipelines.EXPECTED, as_written=True
+    )
     converted = pipelines.convert(document, source=source, wanted=arguments.pipeline)
     head = f"Converted from {source} by icdc convert data-prepper."
     sys.stdout.write("".join(f"# {line}\n" for line in _wrap([head, *converted.notes])))
-    yaml.safe_dump(converted.resource, sys.stdout, sort_keys=False, allow_unicode=True)
+    manifest.write(converted.resource, sys.stdout)
     if converted.notes:
         sys.stdout.flush()
         remarks = format_count(len(converted.notes), "remark")

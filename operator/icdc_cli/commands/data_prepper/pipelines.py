@@ -12,18 +12,23 @@ from typing import Any
 
 from icdc_api import naming
 from icdc_api.crd import loading
+from icdc_api.crd.explain import describe_kind
 from icdc_api.errors import BadSpec
-from icdc_api.redaction import SECRET_NAMES
 from icdc_cli import options
 from icdc_cli.commands.data_prepper import remarks, sinks
+from icdc_cli.commands.data_prepper.catalogs import convert_catalog
 from icdc_cli.commands.data_prepper.sections import Section
 from icdc_cli.commands.data_prepper.sinks import ConvertedSink
 
-_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.I)
-_SHORT_DURATION = re.compile(r"(\d+)(ms|s)")
-_SECRET = re.compile(SECRET_NAMES)
-_NO_SECRET = re.compile(r"(?i)credentials-provider|token-(refresh|exchange|expires)")
-"""What that expression finds in names of properties that say how secrets are got, and are none."""
+# With a bound of digits: a float of more is infinite, and no number of seconds.
+_DAYS, _HOURS, _MINUTES = (rf"(?:([0-9]{{1,9}}){unit})?" for unit in "DHM")
+_SECONDS = r"(?:([0-9]{1,9}(?:[.][0-9]{1,9})?)S)?"
+_DURATION = re.compile(rf"P{_DAYS}(?:T{_HOURS}{_MINUTES}{_SECONDS})?", re.I)
+_SHORT_DURATION = re.compile(r"([0-9]{1,9})(ms|s)")
+
+
+EXPECTED = "NAME: {source: {iceberg: …}, sink: [{opensearch: …}]}"
+"""What a file of Data Prepper has, for messages."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +44,13 @@ class Conversion:
 def convert(document: dict[str, Any], *, source: str, wanted: str | None = None) -> Conversion:
     """Convert the pipeline `wanted`, or the only one with an Iceberg source.
 
-    BadSpec, which begins with the file `source`, for a document that is none of Data Prepper, and
-    for a result that would not be valid.
+    `document` has each value as it is written, see `yaml_text`. BadSpec, which begins with the file
+    `source`, for one that is none of Data Prepper, and for a result that would not be valid.
     """
     notes: list[str] = []
     key = _choose_pipeline(document, source, wanted)
     pipeline = Section(document[key], key, source, notes)
-    name = _name_pipeline(key)
+    name = _name_pipeline(key, source)
     given = pipeline.open("source", pipeline.take("source"))
     iceberg = given.open("iceberg", given.take("iceberg"))
     given.close({})
@@ -76,7 +81,7 @@ def _choose_pipeline(document: dict[str, Any], source: str, wanted: str | None) 
     if document.get("kind") is not None or document.get("apiVersion") is not None:
         raise BadSpec(f"{source}: is a resource of Kubernetes, not a file of Data Prepper")
     sources = {
-        str(key): value.get("source")
+        key: value.get("source")
         for key, value in document.items()
         if key not in remarks.TOP and isinstance(value, dict)
     }
@@ -101,18 +106,25 @@ def _describe_sources(document: dict[str, Any], sources: dict[str, Any]) -> str:
     """Return what was found instead, with the key that was probably meant."""
     for key, given in sources.items():
         if isinstance(given, dict) and given:
-            plugin = str(next(iter(given)))
+            plugin = next(iter(given))
             return f": the source of {key} is {plugin}{options.suggest_name(plugin, ['iceberg'])}"
-        inner = document[key]
-        for name in inner:
-            near = options.suggest_name(str(name), ["source"])
-            if near:
+        if given is not None:
+            return f": the source of {key} is {describe_kind(given)}; allowed: {{iceberg: …}}"
+        for name in document[key]:
+            near = options.suggest_name(name, ["source"])
+            if near and name != "source":
                 return f": {key} has the key {name}{near}"
-    return "; expected: NAME: {source: {iceberg: …}, sink: [{opensearch: …}]}"
+    return f"; expected: {EXPECTED}"
 
 
-def _name_pipeline(key: str) -> str:
+def _name_pipeline(key: str, source: str) -> str:
     name = re.sub(r"[^a-z0-9]+", "-", key.lower()).strip("-")
+    if not name:
+        # Any name that were made up here could be that of another pipeline of the cluster.
+        raise BadSpec(
+            f"{source}: {key}: no name of a pipeline can be made of this key; allowed: one with a "
+            "letter or digit of a-z, A-Z, 0-9"
+        )
     # Runs are named after it, and spark-operator refuses a name that begins with a digit.
     if not name[:1].isalpha():
         name = f"p-{name}".strip("-")
@@ -122,6 +134,8 @@ def _name_pipeline(key: str) -> str:
 
 def _convert_sinks(pipeline: Section, name: str) -> ConvertedSink:
     given = pipeline.take("sink")
+    if given is None:
+        raise pipeline.refuse_kind("sink", None, "one opensearch")
     listed = given if isinstance(given, list) else [given]
     entries: list[tuple[str, Any]] = []
     for position, entry in enumerate(listed):
@@ -145,7 +159,7 @@ def _convert_source(iceberg: Section, name: str, sink: ConvertedSink) -> dict[st
     spec: dict[str, Any] = {}
     listed = iceberg.take("tables")
     if not isinstance(listed, list) or not listed:
-        raise iceberg.refuse("tables", listed, "a list of tables")
+        raise iceberg.refuse_kind("tables", listed or None, "a list of tables")
     sections = [iceberg.open(f"tables[{n}]", entry) for n, entry in enumerate(listed)]
     catalog = iceberg.take("catalog")
     # Before the tables are converted: that closes a section, which notes what is left in it.
@@ -153,7 +167,7 @@ def _convert_source(iceberg: Section, name: str, sink: ConvertedSink) -> dict[st
     tables = [_convert_table(section, name, sink, alone=len(sections) == 1) for section in sections]
     # Without one at the top, each table has its own, and that of the first serves as the shared.
     if catalog:
-        spec["catalog"] = _convert_catalog(iceberg, catalog, f"{name}-catalog")
+        spec["catalog"] = convert_catalog(iceberg, catalog, f"{name}-catalog")
     elif "catalog" in tables[0]:
         spec["catalog"] = tables[0].pop("catalog")
     else:
@@ -172,7 +186,7 @@ def _convert_source(iceberg: Section, name: str, sink: ConvertedSink) -> dict[st
             "of them with mode: StreamOnly",
         )
     spec["tables"] = tables
-    interval = iceberg.take("polling_interval")
+    interval = iceberg.take_text("polling_interval")
     if interval is not None:
         spec["changelog"] = {"pollIntervalSeconds": _parse_seconds(iceberg, interval)}
     iceberg.close(remarks.SOURCE)
@@ -184,14 +198,13 @@ def _convert_table(
 ) -> dict[str, Any]:
     table: dict[str, Any] = {"name": section.take_text("table_name")}
     if table["name"] is None:
-        raise section.refuse("table_name", None, "namespace.table")
+        raise section.refuse_kind("table_name", None, "namespace.table")
     catalog = section.take("catalog")
     if catalog:
         # The digits alone, as the name of a Secret takes no brackets.
         position = re.sub(r"\D", "", section.path.rpartition("tables")[2])
-        table["catalog"] = _convert_catalog(section, catalog, f"{name}-catalog-{position}")
-    columns = [str(column) for column in section.take_list("identifier_columns")]
-    columns = columns or sink.identifier_columns
+        table["catalog"] = convert_catalog(section, catalog, f"{name}-catalog-{position}")
+    columns = section.take_texts("identifier_columns") or sink.identifier_columns
     if columns:
         table["identifierColumns"] = list(columns)
     else:
@@ -216,34 +229,9 @@ def _convert_table(
     return table
 
 
-def _convert_catalog(section: Section, given: Any, secret: str) -> dict[str, Any]:
-    if not isinstance(given, dict):
-        raise section.refuse("catalog", given, "a mapping of properties")
-    plain, hidden = {}, []
-    for key, value in given.items():
-        # As YAML has it; `str` would write True.
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        # A reference to AWS Secrets Manager is resolved by Data Prepper alone.
-        if _is_secret(str(key)) or "${{" in text:
-            hidden.append(str(key))
-        else:
-            plain[str(key)] = text
-    catalog: dict[str, Any] = {"properties": plain}
-    if hidden:
-        catalog["propertiesFrom"] = [{"secretRef": {"name": secret}}]
-        literals = " ".join(f"--from-literal={key}=…" for key in hidden)
-        section.note("catalog", f"kubectl create secret generic {secret} {literals}")
-    return catalog
-
-
-def _is_secret(name: str) -> bool:
-    return _SECRET.search(name) is not None and _NO_SECRET.search(name) is None
-
-
-def _parse_seconds(section: Section, value: Any) -> int:
+def _parse_seconds(section: Section, value: str) -> int:
     """Return a duration such as PT30S, PT5M, 30s or 500ms in whole seconds, at least 1."""
-    text = str(value)
-    short, long = _SHORT_DURATION.fullmatch(text), _DURATION.fullmatch(text)
+    short, long = _SHORT_DURATION.fullmatch(value), _DURATION.fullmatch(value)
     if short:
         seconds = int(short[1]) / (1000 if short[2] == "ms" else 1)
     elif long and any(long.groups()):

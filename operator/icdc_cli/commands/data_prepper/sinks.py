@@ -40,12 +40,12 @@ class ConvertedSink:
 def convert(section: Section, name: str) -> ConvertedSink:
     """Convert the sink of the pipeline `name`, which begins the names of its Secrets."""
     sink = ConvertedSink()
-    sink.opensearch["hosts"] = [str(host) for host in section.take_list("hosts")]
+    sink.opensearch["hosts"] = section.take_texts("hosts")
     _convert_access(section, name, sink.opensearch)
     settings = {
         setting: value
         for setting in ("number_of_shards", "number_of_replicas")
-        if (value := section.take(setting)) is not None
+        if (value := section.take_number(setting, "a whole number")) is not None
     }
     if settings:
         sink.opensearch["indexSettings"] = settings
@@ -53,8 +53,8 @@ def convert(section: Section, name: str) -> ConvertedSink:
     _convert_index(section, sink)
     _convert_id(section, sink)
     _convert_routing(section, sink)
-    for key in section.take_list("include_keys"):
-        column = str(key).removeprefix("/")
+    for key in section.take_texts("include_keys"):
+        column = key.removeprefix("/")
         if "/" in column:
             section.note("include_keys", f"{column} is nested: whole columns are chosen")
         sink.columns.append(column.partition("/")[0])
@@ -69,7 +69,7 @@ def _convert_access(section: Section, name: str, opensearch: dict[str, Any]) -> 
     user, password = section.take("username"), section.take("password")
     given = section.take("aws")
     service = "aoss" if section.take_flag("serverless") else "es"
-    old_region, signed = section.take("aws_region"), section.take_flag("aws_sigv4")
+    old_region, signed = section.take_text("aws_region"), section.take_flag("aws_sigv4")
     if given is not None or signed:
         aws = section.open("aws", {} if given is None else given)
         region = aws.take_text("region") or old_region or DEFAULT_REGION
@@ -103,12 +103,9 @@ def _convert_access(section: Section, name: str, opensearch: dict[str, Any]) -> 
 
 
 def _convert_bulk_size(section: Section, opensearch: dict[str, Any]) -> None:
-    size = section.take("bulk_size")
+    size = section.take_number("bulk_size", "a whole number of MiB")
     if size is None:
         return
-    # To Python, YAML's `true` is an int.
-    if isinstance(size, bool) or not isinstance(size, int):
-        raise section.refuse("bulk_size", size, "a whole number of MiB")
     # Below 0 is no limit in Data Prepper; here there always is one.
     if 0 < size <= MAX_BULK_BYTES // MEBIBYTE:
         opensearch["bulk"] = {"maxBytes": size * MEBIBYTE}

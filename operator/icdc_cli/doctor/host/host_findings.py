@@ -13,7 +13,9 @@ def examine_host(path: Path, secrets_dir: Path | None) -> list[Finding]:
 
     BadSpec for a file that does not exist: that is the command line's mistake, not the host's.
     """
-    if path != STANDARD_INPUT and not path.is_file():
+    # A pipe of the shell, as of `<(helm template …)`, exists and is no file; a directory is found
+    # out by reading it, with its own message.
+    if path != STANDARD_INPUT and not path.exists():
         raise BadSpec(f"there is no file {path}")
     directory = None if secrets_dir is None else secrets_dir.resolve()
     facts = host_facts.read_host(path, directory)

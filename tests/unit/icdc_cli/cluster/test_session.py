@@ -89,7 +89,7 @@ def test_a_cluster_that_cannot_be_reached_is_a_passing_fault(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (None, "no cluster is configured"),
+        (None, "there is no kubeconfig at "),
         ("{", "cannot be read"),
         ("- a", "it contains no mapping"),
     ],
@@ -155,6 +155,33 @@ def test_the_first_kubeconfig_that_names_something_wins(
         paths[-1].write_text(json.dumps(document))
     env = {"KUBECONFIG": ":".join(map(str, paths)), "KUBERNETES_SERVICE_HOST": "10.0.0.1"}
     assert kubeconfig.choose_context(env, wanted) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--context", "foo"], "no cluster is configured: this is not a pod, and there is no kub"),
+        ([], "no cluster is configured: this is not a pod, and there is no kubeconfig at "),
+        (["--kubeconfig", "missing/config"], "there is no kubeconfig at missing/config: correct "),
+        (
+            ["--kubeconfig", "missing/config", "--context", "foo"],
+            "there is no kubeconfig at missing/config: ",
+        ),
+        (["--kubeconfig", "~nobody-at-all/c"], "~nobody-at-all/c: no home directory is known: set"),
+    ],
+)
+def test_a_kubeconfig_that_is_not_there_is_named(
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert main.main(["status", *arguments]) == 2
+    assert capsys.readouterr().err.startswith(f"icdc: {said}")
 
 
 def test_a_kubeconfig_may_be_given_as_an_option(

@@ -1,11 +1,14 @@
 """What a tenant, a catalog or a driver wrote reaches no terminal as a command."""
 
 import argparse
+import io
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+import yaml
 
 from icdc_api import errors
 from icdc_api.status.pipeline_status import PipelineStatus, TableReason
@@ -120,6 +123,20 @@ def test_an_event_of_a_local_run_commands_no_terminal() -> None:
 def test_programs_get_the_very_text(capsys: pytest.CaptureFixture[str]) -> None:
     options.write({"message": HOSTILE}, Output.JSON)
     assert json.loads(capsys.readouterr().out) == {"message": HOSTILE}
+
+
+@pytest.mark.parametrize(
+    ("output", "parse"), [(Output.JSON, json.loads), (Output.YAML, yaml.safe_load)]
+)
+def test_programs_get_the_very_text_in_any_encoding(
+    output: Output, parse: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = io.BytesIO()
+    stream = io.TextIOWrapper(written, encoding="latin-1", errors="backslashreplace")
+    monkeypatch.setattr("sys.stdout", stream)
+    options.write({"message": "Zoë … \N{GRINNING FACE}"}, output)
+    stream.flush()
+    assert parse(written.getvalue().decode("ascii")) == {"message": "Zoë … \N{GRINNING FACE}"}
 
 
 def test_a_message_of_several_lines_looks_like_no_other_row() -> None:

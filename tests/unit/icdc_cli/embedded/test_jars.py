@@ -200,3 +200,15 @@ def test_the_command_fetches_and_says_where(
     assert jars.main(["fetch", "large"], _make_lock()) == 1
     assert capsys.readouterr().err.startswith("error: There is no set of jars 'large'")
     assert maven.calls == 1
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ICDC_CACHE_DIR", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+
+    def fail(_path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", fail)
+    with pytest.raises(BadSpec, match="set HOME or ICDC_CACHE_DIR"):
+        jars.choose_cache_dir()

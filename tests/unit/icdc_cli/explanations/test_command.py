@@ -35,6 +35,8 @@ def test_a_word_is_explained_in_whatever_case_it_is_typed(
     [
         ("Gap", ["reason", "failure class", "event"]),
         ("DeadLetters", ["condition", "event"]),
+        ("failed", ["run state"]),
+        ("Succeeded", ["run state"]),
         ("Suspended", ["condition", "condition reason", "event"]),
     ],
 )
@@ -44,7 +46,7 @@ def test_a_word_of_several_families_is_explained_in_each(
     assert main.main(["explain", word]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line and line[0] != " "] == [
-        f"{word} ({family})" for family in families
+        f"{word.capitalize() if word.islower() else word} ({family})" for family in families
     ]
 
 

@@ -123,6 +123,12 @@ def test_every_reason_of_a_condition_is_explained_and_no_other() -> None:
     )
 
 
+def test_every_state_of_a_run_is_explained_once() -> None:
+    ended = {state.value for state in RunState if state.finished}
+    assert set(list_words(Family.RUN_STATE)) == ended
+    assert not ended & set(list_words(Family.CONDITION_REASON))
+
+
 def test_every_event_is_explained_and_no_other() -> None:
     path = Path(str(events.__file__))
     words, computed = split_literals(list_arguments(path, "Event", 0))

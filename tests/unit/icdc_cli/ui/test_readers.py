@@ -190,7 +190,7 @@ def test_without_a_cluster_nothing_is_served(
 ) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     assert main.main(["ui", "--kubeconfig", str(tmp_path / "none"), "--no-browser"]) == 2
-    assert "no cluster is configured" in capsys.readouterr().err
+    assert "there is no kubeconfig at" in capsys.readouterr().err
 
 
 def test_the_command_prints_an_address_that_works_until_ctrl_c(
