@@ -37,10 +37,10 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 def pin(context: TableContext, table: IcebergTable, snapshot_id: str | None) -> None:
     """Retain the applied snapshot, and report whether that could be done."""
+    if snapshot_id is None:
+        return
     if context.pins is PinSnapshots.NEVER:
         _release(context, table)
-        return
-    if snapshot_id is None:
         return
     # Removed in the commit that sets the tag, so that one of them retains the snapshot always.
     done = naming.name_next_tag(context.tag)
