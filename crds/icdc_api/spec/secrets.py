@@ -101,3 +101,21 @@ def stamp_secrets(secrets_dir: Path | None) -> frozenset[tuple[str, int, int, in
             status = path.stat()
             files.add((str(path), status.st_ino, status.st_mtime_ns, status.st_size))
     return frozenset(files)
+
+
+def describe_missing_keys(where: str, keys: frozenset[str]) -> str:
+    """Return the keys that a Secret lacks for the field `where`; empty if it has what is needed.
+
+    spec.sink.opensearch.credentialsFrom   username          key password
+    spec.sink.opensearch.credentialsFrom   awsRegion         nothing is missing
+    spec.catalog.propertiesFrom[0]         nothing           key at all
+    """
+    if where.endswith(".credentialsFrom"):
+        # Either is enough: a user with a password, or a region, with which requests are signed.
+        if has_credentials(keys):
+            return ""
+        missing = [key for key in ("username", "password") if key not in keys]
+        return f"key {' or '.join(missing)}" + ("" if keys else ", nor awsRegion")
+    if where.endswith(".caFrom"):
+        return "" if authorities.KEY in keys else f"key {authorities.KEY}"
+    return "" if keys else "key at all"

@@ -10,8 +10,11 @@ from pathlib import Path
 
 from icdc_api.crd import explain
 from icdc_api.errors import BadSpec, Unauthorized
-from icdc_api.spec.secrets import load_catalog_properties, read_secret
-from icdc_cli.doctor.secret_keys import describe_missing_keys
+from icdc_api.spec.secrets import (
+    describe_missing_keys,
+    load_catalog_properties,
+    read_secret,
+)
 from icdc_cli.local.resource import LocalPipeline
 from icdc_operator.manifests.secret_names import list_secret_fields
 

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator
 from icdc_api.errors import BadSpec
 from icdc_api.spec.cautions import find_cautions
 from icdc_api.spec.pipeline import PipelineSpec
+from icdc_api.spec.secrets import describe_missing_keys
 from icdc_cli.cluster import status
 from icdc_cli.doctor.cluster import pod_needs
 from icdc_cli.doctor.cluster.cluster_checks import judge_pods, report_unread
 from icdc_cli.doctor.cluster.cluster_facts import ClusterFacts, Listed, PipelineFacts
 from icdc_cli.doctor.cluster.pod_needs import SecretNeed
 from icdc_cli.doctor.findings import Finding, blame, confirm, skip, warn
-from icdc_cli.doctor.secret_keys import describe_missing_keys
 from icdc_cli.explanations import cures
 from icdc_operator.cluster.kube.api_errors import ClusterError
 

@@ -27,7 +27,7 @@ class SecretNeed:
     name: str
     """Name of the Secret."""
     key: str = ""
-    """The key that a pod needs of it; empty: see `secret_keys`."""
+    """The key that a pod needs of it; empty: see `describe_missing_keys`."""
 
 
 def list_secrets(spec: PipelineSpec) -> Iterator[SecretNeed]:

@@ -11,9 +11,9 @@ from icdc_api.base import format_count
 from icdc_api.errors import BadSpec, IcdcError, PassingError
 from icdc_api.spec.cautions import find_cautions
 from icdc_api.spec.pipeline import PipelineSpec
+from icdc_api.spec.secrets import describe_missing_keys
 from icdc_api.spec.tables import Table
 from icdc_cli.doctor.findings import Finding, blame, blame_server, confirm, skip, warn
-from icdc_cli.doctor.secret_keys import describe_missing_keys
 from icdc_cli.exits import Exit
 from icdc_cli.local.application import INSTALL, LOCAL_PACKAGES
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight

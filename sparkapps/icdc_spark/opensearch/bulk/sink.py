@@ -118,14 +118,17 @@ def write(
         dead_letters_total = dead_letters.count(admin, owner) if any_left else 0
     finally:
         admin.close()
-    # Tasks count their own; together they may have stored more than each was allowed.
-    stores = target.dead_letter_policy is DeadLetterPolicy.INDEX
-    if stores and dead_letters_total > target.max_dead_letters:
-        raise DeadLetterLimit(
-            f"Index {target.index!r} has refused {dead_letters_total} rows, more than "
-            f"deadLetters.maxRows ({target.max_dead_letters}). {AFTER_LIMIT}"
-        )
+    _check_limit(target, dead_letters_total)
     return _build_batch_result(total, dead_letters_total)
+
+
+def _check_limit(target: BulkTarget, total: int) -> None:
+    """Raise DeadLetterLimit where tasks, which count their own, have stored too many together."""
+    if target.dead_letter_policy is DeadLetterPolicy.INDEX and total > target.max_dead_letters:
+        raise DeadLetterLimit(
+            f"Index {target.index!r} has refused {total} rows, more than deadLetters.maxRows "
+            f"({target.max_dead_letters}). {AFTER_LIMIT}"
+        )
 
 
 def _share_out(target: BulkTarget, lines: DataFrame) -> tuple[Pace | None, Pace | None]:

@@ -16,12 +16,12 @@ from icdc_api.errors import (
 )
 from icdc_api.spec.catalog import SecretRef, SecretSource
 from icdc_api.spec.pipeline import PipelineSpec
+from icdc_api.spec.secrets import describe_missing_keys
 from icdc_api.spec.sink import Tls
 from icdc_cli import main
 from icdc_cli.doctor.findings import Finding, Result, choose_exit
 from icdc_cli.doctor.host import host_checks
 from icdc_cli.doctor.host.host_checks import HostFacts
-from icdc_cli.doctor.secret_keys import describe_missing_keys
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.heads.table_facts import TableFacts
 from icdc_testing.operator.deciding.pipelines import make_spec
