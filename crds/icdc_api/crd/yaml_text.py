@@ -56,7 +56,7 @@ class _Loader(yaml.SafeLoader):
         try:
             return super().construct_object(node, deep)
         # Of PyYAML's own functions, which trust the tag: of !!bool x, !!float '' or 5000 digits.
-        except (ValueError, LookupError, AttributeError):
+        except (ValueError, LookupError, AttributeError, OverflowError):
             raise _refuse("a value that cannot be read; put it in quotes", node) from None
 
 

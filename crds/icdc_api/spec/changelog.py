@@ -85,7 +85,8 @@ class Changelog(ApiModel):
     pin_snapshots: PinSnapshots = PinSnapshots.AUTO
     """A tag `icdc-<index>-<key>` prevents the applied snapshot from being expired; the tag itself
     expires 30 days after the last run that could renew it. Auto: set the tag if the catalog allows
-    it. Always: stall the table if it does not. Never: set no tag. Default Auto."""
+    it. Always: stall the table if it does not. Never: set no tag, and remove those of tables that
+    are still followed. Default Auto."""
 
     @property
     def switch_proof(self) -> SwitchProof:

@@ -104,6 +104,11 @@ def refuse_no_context(env: Mapping[str, str]) -> BadSpec:
         return BadSpec(
             f"there is no kubeconfig at {_read_paths(env)}: correct --kubeconfig or {KUBECONFIG}"
         )
+    if is_in_pod(env):
+        return BadSpec(
+            f"there is no kubeconfig at {_read_paths(env)}, and so no context to choose: leave out "
+            "--context to ask the cluster of this pod"
+        )
     return BadSpec(
         "no cluster is configured: this is not a pod, and there is no kubeconfig at "
         f"{_read_paths(env)}; set {KUBECONFIG}"

@@ -77,6 +77,7 @@ def unpin(context: TableContext, table: IcebergTable) -> None:
 
 def _release(context: TableContext, table: IcebergTable) -> None:
     """Remove tags that were set before the spec said Never, and report that they retain nothing."""
+    context.reporter.set(snapshot_pinned=False, pin_message=None)
     ours = list(_select_tags(context, tags.list_names(table)))
     if not ours:
         return
@@ -86,7 +87,6 @@ def _release(context: TableContext, table: IcebergTable) -> None:
     except IcdcError as error:
         # They are not renewed, and so expire by themselves.
         LOG.info("%s: tags %s stay: %s", context.table.name, ", ".join(ours), error)
-    context.reporter.set(snapshot_pinned=False, pin_message=None)
 
 
 def _retain(

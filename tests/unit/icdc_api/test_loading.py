@@ -48,6 +48,7 @@ def test_a_directory_cannot_be_read(tmp_path: Path) -> None:
         ("a: &a [*a]\n", "nested deeper than 64 levels, or too large because of its YAML aliases"),
         ("a: " + "[" * 3000 + "]" * 3000, "nested deeper than 64 levels"),
         ("a: " + "9" * 5000, f"not YAML: line 1, column 4: {UNREADABLE}"),
+        ("a: 1" + ":1" * 180 + ".5\n", f"not YAML: line 1, column 4: {UNREADABLE}"),
         ("a: !!bool x\n", f"not YAML: line 1, column 4: {UNREADABLE}"),
         ("a: !!float ''\n", f"not YAML: line 1, column 4: {UNREADABLE}"),
         ("a: !!timestamp x\n", f"not YAML: line 1, column 4: {UNREADABLE}"),

@@ -29,9 +29,10 @@ _PLAIN_NAME = re.compile(
 """Names that the other expression finds, and that only say how a credential is got."""
 _SECRET_VALUE = re.compile(
     r"[$][{][{]"  # of AWS Secrets Manager
+    r"|^jdbc:[^?#]*@"  # of Oracle's: jdbc:oracle:thin:user/password@host
     r"|(?<!abfs:)(?<!abfss:)//[^/?#\s]*@"  # a user; abfss://container@account has none
     r"|\bA[KS]IA[A-Z0-9]{16}\b|-----BEGIN |\b(?i:bearer|basic)\s"
-    r"|(?i:(pass|pwd|secret|token|credential|signature|user|key|sig|auth)[\w.-]*\s*=)"
+    r"|(?i:(pass|pwd?|secret|token|credential|signature|user|key|sig|auth)[\w.-]*\s*=)"
 )
 
 

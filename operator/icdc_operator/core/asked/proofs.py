@@ -38,10 +38,10 @@ from icdc_operator.core import progress, retry
 
 _PARTS = 10
 _SOFT, _HARD = 8, 9
+"""Parts of the time after which a table is due, and after which it comes before replication."""
 MAX_REST = timedelta(hours=1)
 """Most time in which a run that has just started is not asked. Nodes may be replaced daily, and no
 run live as long as a tenth of a month."""
-"""Parts of the time after which a table is due, and after which it comes before replication."""
 
 _NOT_READY = (TableState.PENDING, TableState.EXPORTING, TableState.STALLED)
 """States of a table whose index is not complete yet, or waits for a person: it is not compared."""

@@ -94,11 +94,11 @@ def _describe_lag(table: TableStatus) -> str:
 
 def claim_suspended(view: PipelineView) -> Claim:
     """Return Suspended: a requested suspend is reached."""
-    before = view.observed.status.find_condition(ConditionType.SUSPENDED)
-    # A spec that is wrong says nothing, and resumes nothing.
-    stays = view.spec is None and before is not None and before.status is ConditionStatus.TRUE
-    if view.suspended or stays:
+    if view.suspended:
         return Claim(True, "Suspended", "set spec.suspend to false to resume")
+    before = view.observed.status.find_condition(ConditionType.SUSPENDED)
+    if view.spec is None and before is not None and before.status is ConditionStatus.TRUE:
+        return Claim(True, "Suspended", "a spec that is wrong resumes nothing: correct it")
     if view.spec is not None and view.spec.suspend:
         return Claim(False, "Suspending", "the run ends after its current batch")
     return Claim(False, "NotSuspended")

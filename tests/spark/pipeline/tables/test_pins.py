@@ -176,7 +176,7 @@ def test_no_tag_is_made_where_none_is_wanted(
 ) -> None:
     never = {"pinSnapshots": "Never"}
     harness = Harness(spark, clean_indices, tmp_path, [make_entry(table)], changelog=never)
-    assert harness.sync().snapshot_pinned is None
+    assert harness.sync().snapshot_pinned is False
     assert read_tags(lake, f"lake.{table}") == {}
 
 

@@ -184,6 +184,16 @@ def test_a_kubeconfig_that_is_not_there_is_named(
     assert capsys.readouterr().err.startswith(f"icdc: {said}")
 
 
+def test_a_context_that_is_wanted_in_a_pod_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert main.main(["status", "--context", "foo"]) == 2
+    assert "leave out --context to ask the cluster of this pod" in capsys.readouterr().err
+
+
 def test_a_kubeconfig_may_be_given_as_an_option(
     shop: Object,
     api: ApiStub,

@@ -41,6 +41,8 @@ def convert(directory: Path, text: str = PIPELINE, **values: str) -> int:
         ("uri", f"https://me:{HIDDEN}@catalog:8181/a"),
         ("uri", f"https://{HIDDEN}@catalog:8181/a"),
         ("uri", f"jdbc:postgresql://db/lake?user=me&password={HIDDEN}"),
+        ("uri", f"jdbc:oracle:thin:scott/{HIDDEN}@//db:1521/lake"),
+        ("uri", f"https://lake/iceberg?pw={HIDDEN}"),
         ("uri", f"https://lake.blob.example/c?sv=1&sig={HIDDEN}"),
         ("other", f"Bearer {HIDDEN}"),
         ("other", "${{aws_secrets:hunter2:key}}"),

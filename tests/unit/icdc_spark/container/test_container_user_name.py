@@ -12,7 +12,8 @@ pytestmark = pytest.mark.unit
 FOREIGN = 1_000_680_000
 
 
-def test_a_user_that_has_a_name_stays_as_it_is() -> None:
+def test_a_user_that_has_a_name_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert user_name.add_name({"PATH": "/bin"}) == {"PATH": "/bin"}
 
 
