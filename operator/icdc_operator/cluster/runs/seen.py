@@ -142,12 +142,14 @@ def _explain_outcome(report: RunReport, evidence: Failure | None) -> RunReport:
     """Return the report with the cause that the pod shows, where the driver could not know it.
 
     A driver whose JVM is killed for memory sees only refused connections, and reports NodeLost.
-    That would be tried again at once and for ever; OutOfMemory waits for a person.
+    That would be tried again at once and for ever; OutOfMemory waits for a person. One whose JVM is
+    killed while it starts reports Submission, and cannot know why either.
     """
     outcome = report.outcome
     if outcome is None or evidence is None:
         return report
-    if outcome.failure_class not in (FailureClass.BUG, FailureClass.NODE_LOST):
+    unclear = (FailureClass.BUG, FailureClass.NODE_LOST, FailureClass.SUBMISSION)
+    if outcome.failure_class not in unclear:
         return report
     if evidence.failure_class not in (FailureClass.OUT_OF_MEMORY, FailureClass.NODE_LOST):
         return report

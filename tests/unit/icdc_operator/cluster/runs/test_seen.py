@@ -124,7 +124,9 @@ def test_a_report_that_cannot_be_read_is_said() -> None:
     assert run.failure.reason == "ReportUnreadable"
 
 
-@pytest.mark.parametrize("seen_as", [FailureClass.BUG, FailureClass.NODE_LOST])
+@pytest.mark.parametrize(
+    "seen_as", [FailureClass.BUG, FailureClass.NODE_LOST, FailureClass.SUBMISSION]
+)
 def test_a_driver_that_cannot_know_why_it_failed_is_told_by_its_pod(seen_as: FailureClass) -> None:
     blind = Failure.of(OutOfMemory("")).model_copy(update={"failure_class": seen_as})
     pod = make_pod(
