@@ -110,12 +110,11 @@ def _run(argv: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         _print_error("interrupted", arguments.verbose)
         return Exit.INTERRUPTED
-    except OSError as error:
+    except Exception as error:
         if streams.is_lost_output(error):
             raise  # to `guard`: no defect of ours
-        return _report_bug(error, arguments.verbose)
-    except Exception as error:  # noqa: BLE001 - the root of a process; a traceback only on request
-        return _report_bug(error, arguments.verbose)
+        _print_error(f"internal error: {type(error).__name__}: {error}; try -v", arguments.verbose)
+        return Exit.STALLED
 
 
 def complete() -> int:
@@ -130,11 +129,6 @@ def complete() -> int:
 def _print(text: str) -> int:
     sys.stdout.write(text)
     return Exit.DONE
-
-
-def _report_bug(error: Exception, verbose: bool) -> Exit:
-    _print_error(f"internal error: {type(error).__name__}: {error}; try -v", verbose)
-    return Exit.STALLED
 
 
 def _print_error(message: str, verbose: bool) -> None:

@@ -39,12 +39,12 @@ def guard(command: Callable[[], int]) -> int:
         return _end(error)
 
 
-def is_lost_output(error: OSError) -> bool:
+def is_lost_output(error: Exception) -> bool:
     """Return whether the error comes from output that nobody reads or that has no space."""
-    # By the streams, as a pipe to a process of ours may break too, which is another failure.
-    return error.errno in _NO_SPACE or (
-        isinstance(error, BrokenPipeError) and any(map(_is_broken, (sys.stdout, sys.stderr)))
-    )
+    if isinstance(error, BrokenPipeError):
+        # By the streams, as a pipe to a process of ours may break too, which is another failure.
+        return any(map(_is_broken, (sys.stdout, sys.stderr)))
+    return isinstance(error, OSError) and error.errno in _NO_SPACE
 
 
 def _prepare() -> None:

@@ -54,17 +54,24 @@ app.kubernetes.io/part-of: iceberg-cdc-operator
 
 {{/*
 Merges labels: (dict "root" $ "more" … "own" …). The later win: standard labels, commonLabels, more of
-this object, its own, by which it is selected. One map, because strict parsers, such as that of Flux,
-refuse a key that is there twice. Not mergeOverwrite, which skips "".
+this object, its own, by which it is selected.
 */}}
 {{- define "icdc.mergeLabels" -}}
-{{- $labels := dict }}
-{{- range list (include "icdc.standardLabels" .root | fromYaml) .root.Values.commonLabels .more .own }}
+{{ include "icdc.merge" (list (include "icdc.standardLabels" .root | fromYaml) .root.Values.commonLabels .more .own) }}
+{{- end }}
+
+{{/*
+Makes one map of a list of maps, of which the later win, because strict parsers, such as that of Flux,
+refuse a key that is there twice. Not mergeOverwrite, which skips "".
+*/}}
+{{- define "icdc.merge" -}}
+{{- $merged := dict }}
+{{- range . }}
 {{- range $name, $value := . }}
-{{- $_ := set $labels $name $value }}
+{{- $_ := set $merged $name $value }}
 {{- end }}
 {{- end }}
-{{- toYaml $labels }}
+{{- toYaml $merged }}
 {{- end }}
 
 {{/* Egress to DNS, at any address. Policies apply to the port of the pod that answers: 5353 on OpenShift. */}}

@@ -20,7 +20,7 @@ from icdc_api.key_patterns import build_pattern
 from icdc_api.spec.catalog import CATALOG_KIND_RULE
 from icdc_api.spec.export_window import WINDOW_RULE
 from icdc_api.spec.indices.ingest_pipeline import PIPELINE_NAME_RULE
-from icdc_api.spec.proof import DURATION_FORM, DURATION_RULE
+from icdc_api.spec.proof import DURATION_FORM, DURATION_RULE, GREATEST, LEAST, UNITS
 from icdc_api.spec.spark import LOCAL_VOLUME_RULE, MIN_MAX_RULE
 from icdc_api.spec.spark_conf import ALLOWED_TABLE, DOCUMENT, REFUSED_TABLE, TRUSTED_TABLE
 from icdc_api.spec.tables import (
@@ -31,6 +31,8 @@ from icdc_api.spec.tables import (
 )
 
 _NUMBER = "int(self.substring(0, self.size() - 1))"
+_MOST = {name: GREATEST // unit for name, unit in UNITS.items()}
+"""The greatest number of each unit that `spec.verify.every` may have."""
 
 
 @dataclass(frozen=True)
@@ -171,8 +173,8 @@ RULES = (
         "spec.verify.every",
         # What has another form is refused by the pattern, and is no number here.
         f"self == '' || !self.matches({_quote(DURATION_FORM)}) || (self.endsWith('m') ? "
-        f"{_NUMBER} >= 10 && {_NUMBER} <= 525600 : "
-        f"{_NUMBER} <= (self.endsWith('h') ? 8760 : 365))",
+        f"{_NUMBER} >= {LEAST // UNITS['m']} && {_NUMBER} <= {_MOST['m']} : "
+        f"{_NUMBER} <= (self.endsWith('h') ? {_MOST['h']} : {_MOST['d']}))",
         f"spec.verify.every: {DURATION_RULE}",
     ),
     CelRule(

@@ -16,7 +16,7 @@ DURATION_FORM = r"^([1-9][0-9]{0,5}[mhd])?$"
 DURATION_RULE = (
     "it must be a number with the unit m, h or d, from 10m to 365d, such as 24h; empty: never"
 )
-_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 
 
 class OnDifference(StrEnum):
@@ -28,7 +28,7 @@ class OnDifference(StrEnum):
 
 def parse_duration(text: str) -> timedelta:
     """Return the duration that a checked text stands for, such as a day of "24h"."""
-    return int(text[:-1]) * _UNITS[text[-1]]
+    return int(text[:-1]) * UNITS[text[-1]]
 
 
 def _check_form(value: object) -> object:

@@ -38,6 +38,16 @@ class Failure(ApiModel):
     rival: Rival | None = None
     """The run that owns the index instead; only with class Fenced, absent where it is not known."""
 
+    @property
+    def may_hide_cause(self) -> bool:
+        """Whether a driver that reports it may not know the cause.
+
+        Its Python sees a JVM that ran out of memory as lost, or as one that never started; what
+        was seen from outside, and the log, say more then.
+        """
+        unclear = (FailureClass.BUG, FailureClass.NODE_LOST, FailureClass.SUBMISSION)
+        return self.failure_class in unclear
+
     @classmethod
     def of(cls, error: IcdcError) -> "Failure":
         """Return the failure for `error`, with its class, reason, message and who acts."""

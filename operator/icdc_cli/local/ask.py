@@ -98,8 +98,10 @@ def _ask(
         runs.create(name, request, local.pipeline.spec.spark, short=mode.is_short)
         answer = _get_answer(_wait(runs))
         # A fenced run has done nothing that its log could tell.
-        keep_log = isinstance(answer, Failure) and answer.rival is None
-        return _name_log(answer, runs.build_log_path(name)) if keep_log else answer
+        if isinstance(answer, Failure) and answer.rival is None:
+            return _name_log(answer, runs.build_log_path(name))
+        keep_log = False
+        return answer
     finally:
         # First: what still runs writes to the directory that is about to be removed.
         runs.close()
@@ -110,11 +112,11 @@ def _ask(
             request_file.unlink()
 
 
-def _name_log(answer: dict[str, Any] | Failure, log: Path) -> dict[str, Any] | Failure:
+def _name_log(failure: Failure, log: Path) -> Failure:
     """Return a failure whose message names the log; what the runner made of an exit code does."""
-    if not isinstance(answer, Failure) or str(log) in answer.message:
-        return answer
-    return answer.model_copy(update={"message": f"{answer.message} (the log is {log})"})
+    if str(log) in failure.message:
+        return failure
+    return failure.model_copy(update={"message": f"{failure.message} (the log is {log})"})
 
 
 def _wait(runs: LocalRuns) -> RunSeen:

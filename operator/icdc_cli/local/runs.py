@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from icdc_api.errors import BadSpec, Bug, FailureClass, Submission
+from icdc_api.errors import BadSpec, Bug, Submission
 from icdc_api.job.run_files import RunReport, RunRequest
 from icdc_api.spec.spark import Spark
 from icdc_api.status.runs import Failure
@@ -255,8 +255,7 @@ class LocalRuns:
         """Return the report, with the cause from the log where the application could not know it:
         its Python sees a JVM that ran out of memory as lost, which would be tried again at once."""
         outcome = report.outcome
-        unclear = (FailureClass.BUG, FailureClass.NODE_LOST, FailureClass.SUBMISSION)
-        if outcome is None or outcome.failure_class not in unclear:
+        if outcome is None or not outcome.may_hide_cause:
             return report
         log = self.build_log_path(name)
         cause = failures.find_cause(files.read_tail(log, LOG_TAIL_BYTES), log=str(log))

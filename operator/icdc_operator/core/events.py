@@ -233,10 +233,9 @@ def _list_table_events(old: TableStatus | None, new: TableStatus) -> Iterator[Ev
             yield _say_started(new)
     # Without progress nothing was exported: StreamOnly began, or a lost status is known again.
     unseen = was == TableState.PENDING and new.export is not None
-    if new.state in in_place and unseen:
-        # An export may be over before the next report of its run is read.
-        yield _say_started(new)
     if new.state in in_place and (unseen or was == TableState.EXPORTING):
+        if unseen:  # over before a report of it was read
+            yield _say_started(new)
         export = new.export or (old.export if old is not None else None)
         rows = "all rows" if export is None else format_count(export.rows, "row")
         yield Event("ExportCompleted", f"{new.name}: the index {new.index} has {rows}")

@@ -124,13 +124,12 @@ def _measure_lag(
     Applied 77 of 77 ← 78 (10:00) ← 79 (10:05), at 10:06: two snapshots, 360 seconds.
     """
     current, table = observation.current, observation.table
-    if current is None and state.applied is not None and state.applied.snapshot_id is None:
+    applied = state.applied.snapshot_id if state.applied else None
+    # Of an empty table neither has an id.
+    if state.applied is not None and applied == (str(current.id) if current else None):
         return {"snapshots_behind": 0, "behind_since": None, "lag_seconds": 0}
-    if current is None or state.applied is None:
+    if state.applied is None or current is None:
         return {"snapshots_behind": None, "behind_since": None, "lag_seconds": None}
-    applied = state.applied.snapshot_id
-    if applied == str(current.id):
-        return {"snapshots_behind": 0, "behind_since": None, "lag_seconds": 0}
     from_id = int(applied) if applied else None
     # None: rolled back, or snapshots between have expired: behind by one difference.
     chain = table.list_snapshots_between(from_id, current.id) or [current]

@@ -20,6 +20,14 @@ pytestmark = pytest.mark.unit
 ICDC = f"{sys.executable} -m icdc_cli.main"
 
 
+@pytest.fixture
+def asking(fake_application: Application, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Let questions go to the fake application; return where their directories are made."""
+    monkeypatch.setattr(application, "find_installed", lambda _spec: fake_application)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
 def run_shell(line: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a line of bash, in which $ICDC is the program."""
     environment = {**os.environ, "PYTHONUNBUFFERED": "", "ICDC": ICDC, **variables}
@@ -68,21 +76,18 @@ def test_a_signal_to_a_question_leaves_no_request_on_disk(
     number: signal.Signals,
     code: int,
     said: str,
+    asking: Path,
     pipeline_file: Callable[..., Path],
-    fake_application: Application,
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     requests: list[Path] = []
 
     def interrupt(_seconds: float) -> None:
         # In place of the pause between two polls, once the application has been asked.
-        requests.extend(tmp_path.glob("icdc-*/*/request.json"))
+        requests.extend(asking.glob("icdc-*/*/request.json"))
         os.kill(os.getpid(), number)
 
-    monkeypatch.setattr(application, "find_installed", lambda _spec: fake_application)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr("icdc_cli.local.ask.time.sleep", interrupt)
     before = signal.getsignal(signal.SIGTERM)
     assert main.main(["plan", "-f", str(pipeline_file("wait_for_end_of_stdin"))]) == code
@@ -95,30 +100,20 @@ def test_a_signal_to_a_question_leaves_no_request_on_disk(
 @pytest.mark.parametrize("fake", ["fail_to_connect", "crash"])
 def test_the_log_of_a_failed_question_stays_and_is_named_once(
     fake: str,
+    asking: Path,
     pipeline_file: Callable[..., Path],
-    fake_application: Application,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(application, "find_installed", lambda _spec: fake_application)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert main.main(["verify", "-f", str(pipeline_file(fake))]) != 0
-    (log,) = tmp_path.glob("icdc-*/*/application.log")
+    (log,) = asking.glob("icdc-*/*/application.log")
     assert capsys.readouterr().err.count(str(log)) == 1
-    assert not list(tmp_path.glob("icdc-*/*/request.json"))
+    assert not list(asking.glob("icdc-*/*/request.json"))
 
 
 def test_of_a_question_that_is_answered_nothing_stays(
-    pipeline_file: Callable[..., Path],
-    fake_application: Application,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    asking: Path, pipeline_file: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(application, "find_installed", lambda _spec: fake_application)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     path = pipeline_file("respect_future_fence")
     assert main.main(["verify", "-f", str(path), "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["tables"]
-    assert not list(tmp_path.glob("icdc-*"))
+    assert not list(asking.glob("icdc-*"))

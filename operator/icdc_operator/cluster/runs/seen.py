@@ -146,10 +146,7 @@ def _explain_outcome(report: RunReport, evidence: Failure | None) -> RunReport:
     killed while it starts reports Submission, and cannot know why either.
     """
     outcome = report.outcome
-    if outcome is None or evidence is None:
-        return report
-    unclear = (FailureClass.BUG, FailureClass.NODE_LOST, FailureClass.SUBMISSION)
-    if outcome.failure_class not in unclear:
+    if outcome is None or evidence is None or not outcome.may_hide_cause:
         return report
     if evidence.failure_class not in (FailureClass.OUT_OF_MEMORY, FailureClass.NODE_LOST):
         return report
