@@ -279,3 +279,14 @@ def test_exports_write_in_their_window_alone_and_changes_at_any_time(
     proxy.clear()
     assert harness.sync().export_waits is None
     assert list_writes(proxy) == [put_row(1), put_row(2), put_row(3)]
+
+
+def test_a_table_that_has_no_snapshot_yet_is_caught_up(
+    spark: SparkSession, lake: Lake, clean_indices: str, tmp_path: Path
+) -> None:
+    entry = make_entry(create_table(lake, commits=0), "empty")
+    harness = Harness(spark, clean_indices, tmp_path, [entry])
+    harness.sync()
+    status = harness.sync()
+    assert (status.state, status.applied_snapshot_id) == (TableState.STREAMING, None)
+    assert (status.snapshots_behind, status.lag_seconds) == (0, 0)
