@@ -267,7 +267,7 @@ class Unschedulable(RunError):
 
 
 class StartTimeout(RunError):
-    """The run did not start within `timeouts.startSeconds`."""
+    """The run, or any executor of it, did not start within `timeouts.startSeconds`."""
 
     failure_class = FailureClass.START_TIMEOUT
     retryable = True

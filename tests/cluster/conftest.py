@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from pyiceberg.utils.concurrent import ExecutorFactory
@@ -12,13 +13,27 @@ from icdc_testing.kube.charts.files import OPERATOR
 from icdc_testing.kube.charts.helm import Helm
 from icdc_testing.real_cluster import used
 from icdc_testing.real_cluster.services import product
-from icdc_testing.real_cluster.shop import RUN_SECONDS, Shop
+from icdc_testing.real_cluster.shop import RUN_SECONDS, Resource, Shop
 from icdc_testing.real_cluster.used import UsedCluster
 
 SYSTEM = "icdc-system"
 RELEASE = "icdc"
 WATCHED = ("shops", "faults", "nodes", "north", "south")
 """The namespaces whose pipelines the installed operator looks after."""
+LOCKED = "south"
+"""The one of them that allows restricted pods alone, with a quota, as that of the operator does."""
+QUOTA = {
+    # Each of these has to be stated by a pod from then on, so Kubernetes refuses one without it.
+    "hard": {key: "8" for key in ("pods", "requests.cpu", "limits.cpu")}
+    | {key: "8Gi" for key in ("requests.memory", "limits.memory")}
+}
+DEFAULT_LIMITS = {"limits": [{"type": "Container", "default": {"cpu": "2"}}]}
+"""Spark states no limit of CPU by itself; a platform with such a quota gives one to each pod."""
+
+
+def make_core(kind: str, **fields: Any) -> Resource:
+    """Return an object of Kubernetes' own kinds."""
+    return {"apiVersion": "v1", "kind": kind, **fields}
 
 
 @pytest.fixture(scope="session")
@@ -52,10 +67,14 @@ def installed(cluster: UsedCluster, helm: Helm) -> list[str]:
     how = ("-n", SYSTEM, "--create-namespace", "--wait", "--timeout", "7m")
     # Processes of tests side by side install it one after the other, the second time for nothing.
     with jars.hold_lock(cluster.kubectl.kubeconfig.with_name("install.lock")):
-        for name in WATCHED:
-            metadata = {"name": name, "labels": {"pod-security.kubernetes.io/warn": "restricted"}}
-            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-            cluster.apply("default", namespace)
+        for name in (SYSTEM, *WATCHED):
+            mode = "enforce" if name in (SYSTEM, LOCKED) else "warn"
+            labels = {f"pod-security.kubernetes.io/{mode}": "restricted"}
+            metadata = {"name": name, "labels": labels}
+            cluster.apply("default", make_core("Namespace", metadata=metadata))
+        named = {"name": "platform"}
+        cluster.apply(LOCKED, make_core("ResourceQuota", metadata=named, spec=QUOTA))
+        cluster.apply(LOCKED, make_core("LimitRange", metadata=named, spec=DEFAULT_LIMITS))
         helm.run_ok("upgrade", "--install", RELEASE, str(OPERATOR), *how, values=values)
     return list(WATCHED)
 

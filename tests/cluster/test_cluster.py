@@ -9,13 +9,13 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
-from icdc_testing.real_cluster.host.layout import SECOND
+from icdc_testing.real_cluster.host.layout import DOMAIN, SECOND
 from icdc_testing.real_cluster.used import UsedCluster
 from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.cluster
 
-API = "https://kubernetes.default.svc.cluster.local"
+API = f"https://kubernetes.default.svc.{DOMAIN}"
 UID = 185
 APPLICATION_SECONDS = 240.0
 

@@ -51,6 +51,12 @@ CASES = {
         ("Insufficient cpu",),
         make_spark(conf={"spark.kubernetes.driver.request.cores": "100m"}),
     ),
+    "room for executors": StartFailure(
+        make_spark(conf={**SMALL, "spark.kubernetes.executor.request.cores": "64"}),
+        "Unschedulable",
+        ("the run waits for executors", "-exec-1", "Insufficient cpu"),
+        make_spark(conf={"spark.kubernetes.executor.request.cores": "100m"}),
+    ),
     "secret": StartFailure(
         {"sink": {"opensearch": {"credentialsFrom": {"secretRef": {"name": "not-there"}}}}},
         "BadSpec",
@@ -86,7 +92,7 @@ def list_failures(status: Resource) -> list[Resource]:
 
 
 def test_a_run_that_cannot_start_says_why_and_recovers(shop: Callable[..., Shop]) -> None:
-    sites = {name: shop(name, "faults") for name in CASES}
+    sites = {name: shop(name.replace(" ", "-"), "faults") for name in CASES}
     tables = {name: site.create_table("small", make_rows(1, 20)) for name, site in sites.items()}
     for name, site in sites.items():
         resource = site.make_resource(
@@ -108,7 +114,7 @@ def test_a_run_that_cannot_start_says_why_and_recovers(shop: Callable[..., Shop]
             is_failure_of, f"{name}: {case.failure_class} {case.words}", REPORTED_SECONDS
         )
         assert gitops.check_agreement(site.read_pipeline()) in (Verdict.IN_PROGRESS, Verdict.FAILED)
-        # Five of them now start at once, on few cores.
+        # All of them now start at once, on few cores.
         site.patch(**case.mended, timeouts={"startSeconds": 400})
     for name, site in sites.items():
         site.wait_until_applied(tables[name])

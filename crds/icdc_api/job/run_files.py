@@ -194,6 +194,9 @@ class RunReport(_JsonFile):
     lingers: Flag | None = None
     """True once every table has been caught up, so that the run stays only for later commits;
     absent before, and of a run that ends then."""
+    without_executors_since: Timestamp | None = None
+    """Since when jobs have waited although no executor is there; absent while one is, or none is
+    needed."""
     takes_questions: Flag = False
     """Whether the application reads the file that QUESTION_VARIABLE names."""
     result: dict[str, Any] | None = None

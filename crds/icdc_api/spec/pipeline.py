@@ -67,7 +67,8 @@ class Timeouts(ApiModel):
     """How long a run, and a deletion, may take."""
 
     start_seconds: Annotated[Seconds, Field(ge=10)] = 600
-    """Seconds until the driver of a run must be running. Default 600."""
+    """Seconds until the driver of a run must be running, and seconds for which the work of a run
+    may wait while it has no executor at all. Then it is ended and tried again. Default 600."""
     run_seconds: Seconds = 0
     """Seconds that a run may take; the next one resumes where it stopped. Default 0: no limit."""
     delete_seconds: Annotated[Seconds, Field(ge=10)] = 3600

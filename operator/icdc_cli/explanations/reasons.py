@@ -11,7 +11,7 @@ from icdc_api import errors
 from icdc_api.errors import IcdcError
 from icdc_api.job.answers import BATCH_UNDER_WAY
 from icdc_cli.explanations import sources
-from icdc_cli.explanations.cures import CURES, EDIT, PODS, RIGHTS, VERIFY
+from icdc_cli.explanations.cures import CURES, EDIT, LOGS, PODS, RIGHTS, VERIFY
 from icdc_cli.explanations.entry import NOT_NEEDED, Explanation, Family
 
 _STATUS_FILE = "status/pipeline_status.py"
@@ -36,6 +36,11 @@ _EXACT: dict[type[IcdcError], dict[str, str]] = {
     errors.Unschedulable: {
         "QuotaExceeded": "A ResourceQuota of the namespace leaves no room for the run.",
         "SchedulingGated": "The driver's pod has scheduling gates that nobody has removed.",
+    },
+    errors.StartTimeout: {
+        "ExecutorsMissing": "The run waits for executors, and has none: Kubernetes refuses to "
+        "create their pods, or these end as they start. The log of the driver has the cause.",
+        "ExecutorsNotRegistered": "The pods of the executors run, but do not reach the driver.",
     },
     errors.Submission: {
         "SubmissionFailed": "spark-submit ended with an error; the message has its cause.",
@@ -101,6 +106,8 @@ _CURES = {
         "kubectl get pods --all-namespaces -l app.kubernetes.io/name=spark-operator",
     ),
     "QuotaExceeded": ("kubectl describe quota -n NAMESPACE",),
+    "ExecutorsMissing": (LOGS, "kubectl describe quota,limitrange -n NAMESPACE"),
+    "ExecutorsNotRegistered": (PODS, "kubectl get networkpolicies -n NAMESPACE"),
     "ContainerCreating": (PODS, "kubectl get secrets -n NAMESPACE"),
     "CreateContainerConfigError": (PODS, "kubectl get secrets -n NAMESPACE"),
 }

@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 from icdc_api import naming
 from icdc_api.base import MAX_COUNT
 from icdc_api.errors import FailureClass, NodeLost, StartTimeout
+from icdc_api.job.run_files import RunReport
 from icdc_api.spec.pipeline import History, PipelineSpec
 from icdc_api.status.pipeline_status import MAX_RECENT_RUNS, PipelineStatus
 from icdc_api.status.runs import Failure, RunKind, RunState, RunStatus
@@ -162,22 +163,31 @@ def select_retained(recent: Iterable[RunStatus], spec: PipelineSpec | None) -> l
 def find_start_timeout(
     run: RunStatus, seen: RunSeen, spec: PipelineSpec, *, now: datetime
 ) -> Failure | None:
-    """Return the failure of a run without a report within `timeouts.startSeconds`, else None.
+    """Return the failure of a run that did not start within `timeouts.startSeconds`, else None.
 
-    Evidence of what keeps it from starting says more than the time-out, so it comes first.
+    So long it may go without a report, and later on without any executor. Evidence of what keeps
+    it from starting says more than the time-out, so it comes first.
     """
     limit = spec.timeouts.start_seconds
     # From the plan on: a driver that never starts has no start to count from.
-    if seen.report is not None or run.planned_at is None:
-        return None
-    if now - run.planned_at <= timedelta(seconds=limit):
+    since, lacks = run.planned_at, "did not report"
+    if seen.report is not None:
+        since, lacks = _find_executor_loss(run, seen.report), "had no executor"
+    if since is None or now - since <= timedelta(seconds=limit):
         return None
     return seen.failure or Failure.of(
         StartTimeout(
-            f"run {run.name} did not report within timeouts.startSeconds ({limit} s); "
+            f"run {run.name} {lacks} within timeouts.startSeconds ({limit} s); "
             "read its log, and give it more resources or more time"
         )
     )
+
+
+def _find_executor_loss(run: RunStatus, report: RunReport) -> datetime | None:
+    """Return since when the run waits for executors; None where it does not."""
+    since = report.without_executors_since
+    # The driver's clock may be behind: it cannot have waited before it was started.
+    return since if since is None or run.started_at is None else max(since, run.started_at)
 
 
 def find_hopeless_failure(run: RunStatus, seen: RunSeen, *, now: datetime) -> Failure | None:
@@ -211,6 +221,8 @@ def has_proved_itself(run: RunStatus, seen: RunSeen, *, now: datetime) -> bool:
     if run.ask is not None:
         return False
     if report is None or report.outcome is not None or run.started_at is None:
+        return False
+    if report.without_executors_since is not None:
         return False
     if any(retry.is_retried(table) for table in report.tables):
         return False

@@ -35,6 +35,7 @@ from icdc_spark.iceberg.jvm.table_jobs import TableJobs
 from icdc_spark.opensearch.stores.access import Rotation
 from icdc_spark.process import table_modes
 from icdc_spark.process.call_watch import CallWatch
+from icdc_spark.process.executor_watch import ExecutorWatch
 from icdc_spark.process.failures import report_failure, translate_errors
 from icdc_spark.process.question_file import RunQuestions
 from icdc_spark.process.scheduling.fair_semaphore import FairSemaphore
@@ -185,7 +186,8 @@ class PipelineRun:
     ) -> None:
         """Do `work` for each table in a thread of its own; return when all have ended."""
         jobs = {context.table.name: partial(self._guard, work, context) for context in contexts}
-        with self._call_watch, self._step_watch:
+        executors = ExecutorWatch(TableJobs(self._spark), self._reporter)
+        with self._call_watch, self._step_watch, executors:
             self._threads.run(jobs)
 
     def _build_context(self, table: Table, rotation: Rotation) -> TableContext:

@@ -113,6 +113,13 @@ class Reporter:
                 self._report = self._report.model_copy(update={"lingers": True})
                 self._show(urgent=True, updated_at=get_utc_now())
 
+    def mark_without_executors(self, since: datetime | None) -> None:
+        """Report since when jobs have waited without any executor; None once one is there."""
+        with self._lock:
+            if not self._report.finished and since != self._report.without_executors_since:
+                self._report = self._report.model_copy(update={"without_executors_since": since})
+                self._show(urgent=True, updated_at=get_utc_now())
+
     def mark_session(self, name: str, *, is_open: bool) -> None:
         """Note whether a table has a session open; the next report that is written says so."""
         with self._lock:

@@ -26,7 +26,7 @@ from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.kube.api_errors import Conflict
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.queue import PipelineKey
-from icdc_operator.cluster.runs import creation, ending, resource, seen
+from icdc_operator.cluster.runs import creation, ending, executors, resource, seen
 from icdc_operator.cluster.runs.memory import Memory
 from icdc_operator.cluster.runs.observation import Observation
 from icdc_operator.cluster.runs.seen import RunObjects
@@ -110,7 +110,7 @@ class ClusterAdapter:
             spec_hash=resource.hash_spec(pipeline),
             problem=problem,
             status_room=resource.measure_status_room(pipeline),
-            runs=self._build_runs((namespace, name), status.current_run, attempts),
+            runs=await self._build_runs((namespace, name), status.current_run, attempts),
             operator_version=find_version(),
             denied=unseen or self._memory.find_denial((namespace, name), self._now()),
             blind=unseen is not None,
@@ -195,14 +195,16 @@ class ClusterAdapter:
         heads = self._heads.follow(key, spec, after=last.epoch)
         return replace(observed, heads=heads.heads, old_heads=heads.old, heads_watched=True)
 
-    def _build_runs(
+    async def _build_runs(
         self, key: tuple[str, str], current: RunStatus | None, attempts: Sequence[RunObjects]
     ) -> tuple[RunSeen, ...]:
         run_id = None if current is None else current.run_id
         ended = self._memory.find_ended_pods(key, run_id)
+        now = self._now()
+        built = seen.build_runs(attempts, now=now, ended_pods=ended)
         runs = tuple(
             replace(run, deaf=True) if self._memory.is_deaf(key, run.epoch) else run
-            for run in seen.build_runs(attempts, now=self._now(), ended_pods=ended)
+            for run in await executors.explain_waits(self._api, key[0], built, now)
         )
         refusal = self._memory.find_refusal(key, None if current is None else current.epoch)
         if current is None or refusal is None:

@@ -68,8 +68,12 @@ def explain_not_running(pod: Resource, now: datetime) -> Failure | None:
         )
         return evidence.build_failure(NodeLost(text), "NodeNotReady")
     # After the checks of the node: a driver on a lost node still looks as if it ran.
-    if pods.is_running(pod):
-        return None
+    return None if pods.is_running(pod) else explain_not_started(pod, now)
+
+
+def explain_not_started(pod: Resource, now: datetime) -> Failure | None:
+    """Return why a pod, of a driver or an executor, has not started; None if nothing is known."""
+    where = evidence.describe(pod)
     for state in _list_waiting_states(pod):
         reason, text = str(state.get("reason") or ""), str(state.get("message") or "")
         message = evidence.join_foreign_text(f"{where}: {reason}", text)

@@ -1,4 +1,4 @@
-"""Read a driver pod: whether it may still write, runs, has ended, or has lost its node.
+"""Read a pod of a run: whether it may still write, runs, has ended, or has lost its node.
 
 Pure functions of a pod as the API has it. Failures are derived in `pod_failures`. It must not know
 SparkApplications.
@@ -11,6 +11,8 @@ from typing import Any
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import evidence
 from icdc_operator.manifests.pods.roles import Role
+
+_MAIN_CONTAINERS = frozenset(role.container for role in Role)
 
 OVERDUE_SECONDS = 60.0
 """A pod that still exists so long after its end was due has lost its node: no kubelet confirms that
@@ -112,10 +114,10 @@ def get_status(pod: Resource) -> dict[str, Any]:
 
 
 def find_container_state(pod: Resource) -> dict[str, Any]:
-    """Return the state of the driver's container; empty before it has one."""
+    """Return the state of the container of driver or executor; empty before it has one."""
     for container in get_status(pod).get("containerStatuses") or ():
         # By name: a template may add sidecars, whose ends say nothing about the driver.
-        if container.get("name") == Role.DRIVER.container:
+        if container.get("name") in _MAIN_CONTAINERS:
             state: dict[str, Any] = container.get("state") or {}
             return state
     return {}

@@ -58,6 +58,14 @@ class TableJobs:
         with translate_source_errors(tag):
             self._context.cancelJobsWithTag(tag, CANCELLED)
 
+    def lack_executors(self) -> bool:
+        """Return whether a job runs although no executor is there; not where the driver is one."""
+        with translate_source_errors("executors"):
+            context = self._context
+            if context.isLocal() or context.getExecutorIds().size() > 0:
+                return False
+            return len(context.statusTracker().getActiveJobIds()) > 0
+
     @property
     def _context(self) -> Any:
         return self._application.sparkContext._jsc.sc()

@@ -20,7 +20,9 @@ SERVICES = "10.96.0.0/16"
 API_SERVICE = "10.96.0.1"
 """The first address of SERVICES: pods know the API server by it."""
 
-DOMAIN = "cluster.local"
+DOMAIN = "tests.internal"
+"""Of the names of services. Not the usual one, on which nothing may rely."""
+
 API = FixedPort(ADDRESS, 6443)
 
 

@@ -1,0 +1,176 @@
+"""Why a run that waits for executors has none, from the pods of these."""
+
+from datetime import timedelta
+
+import pytest
+
+from icdc_api import naming
+from icdc_api.errors import FailureClass
+from icdc_api.status.conditions import ConditionType
+from icdc_operator.cluster.kube import kinds
+from icdc_operator.core.observed import StopRun
+from icdc_testing.operator.adapter.fakes.world import APPLICATION, PIPELINE, POD, FakeWorld
+from icdc_testing.operator.adapter.objects import (
+    NOW,
+    RUN,
+    Resource,
+    go_back,
+    make_application,
+    make_condition,
+    make_metadata,
+    make_pod,
+    make_running,
+    make_termination,
+    make_waiting,
+)
+from icdc_testing.operator.deciding.pipelines import make_report, run_record
+
+pytestmark = pytest.mark.unit
+
+FULL = make_condition("PodScheduled", "False", "Unschedulable", "1 Insufficient cpu")
+
+
+def make_executor(phase: str, number: int = 1, **pod: Resource) -> Resource:
+    """Return the pod of an executor of the run; `pod` may have its `state` and `status`."""
+    status = {"phase": phase, **pod.get("status", {})}
+    if "state" in pod:
+        container = {"name": "spark-kubernetes-executor", "state": pod["state"]}
+        status["containerStatuses"] = [container]
+    metadata = make_metadata(f"{RUN}-exec-{number}")
+    metadata["labels"]["spark-role"] = "executor"
+    return {"kind": "Pod", "metadata": metadata, "spec": {"restartPolicy": "Never"}} | {
+        "status": status
+    }
+
+
+def make_world(*executors: Resource, waits: float | None = 40, planned: float = 50) -> FakeWorld:
+    """Return a pipeline whose run was planned so many seconds ago, and waits so long by now."""
+    started = NOW - timedelta(seconds=planned)
+    world = FakeWorld(run=run_record(planned_at=started, started_at=started))
+    since = None if waits is None else NOW - timedelta(seconds=waits)
+    report = make_report(without_executors_since=since)
+    world.server.add(APPLICATION, make_application("RUNNING"))
+    world.server.add(POD, make_pod("Running", state=make_running(), report=report))
+    for pod in executors:
+        path = kinds.POD.build_path("default", pod["metadata"]["name"])
+        world.server.add(path, pod)
+    return world
+
+
+CASES: dict[str, tuple[list[Resource], FailureClass, str, str]] = {
+    "no room": (
+        [make_executor("Pending", status=FULL)],
+        FailureClass.UNSCHEDULABLE,
+        "Unschedulable",
+        f"pod/{RUN}-exec-1: Unschedulable: 1 Insufficient cpu",
+    ),
+    "no image": (
+        [make_executor("Pending", state=make_waiting("ImagePullBackOff", "not found"))],
+        FailureClass.IMAGE_PULL,
+        "ImagePullBackOff",
+        "not found; see spec.spark.image",
+    ),
+    "no Secret, as another starts": (
+        [
+            make_executor("Running", state=make_running()),
+            make_executor("Pending", 2, state=make_waiting("CreateContainerConfigError", "no key")),
+        ],
+        FailureClass.BAD_SPEC,
+        "CreateContainerConfigError",
+        "no key",
+    ),
+    "no way to the driver": (
+        [make_executor("Running", state=make_running())],
+        FailureClass.START_TIMEOUT,
+        "ExecutorsNotRegistered",
+        "do not reach the driver",
+    ),
+    "ended": (
+        [make_executor("Failed", state=make_termination(137, "OOMKilled"))],
+        FailureClass.START_TIMEOUT,
+        "ExecutorsMissing",
+        "end before they reach the driver (OOMKilled, code 137)",
+    ),
+    "no pod": ([], FailureClass.START_TIMEOUT, "ExecutorsMissing", "such as for a ResourceQuota"),
+    "of another run": (
+        [
+            make_executor("Pending", status=FULL)
+            | {
+                "metadata": {
+                    "name": "other-exec-1",
+                    "labels": {naming.LABEL_RUN: "shop-e2-1", "spark-role": "executor"},
+                }
+            }
+        ],
+        FailureClass.START_TIMEOUT,
+        "ExecutorsMissing",
+        "no pod of one",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_run_that_waits_for_executors_says_why_there_is_none(
+    case: tuple[list[Resource], FailureClass, str, str],
+) -> None:
+    executors, failure_class, reason, text = case
+    world = make_world(*executors)
+    failure = world.run().failure
+    assert failure is not None
+    assert (failure.failure_class, failure.reason, failure.retryable) == (
+        failure_class,
+        reason,
+        True,
+    )
+    assert "the run waits for executors" in failure.message
+    assert text in failure.message
+    step = world.step()
+    assert step.actions == ()
+    active = step.status.find_condition(ConditionType.RUN_ACTIVE)
+    assert active is not None
+    assert text in active.message
+
+
+def test_the_pods_of_executors_are_not_read_while_nothing_waits_for_them() -> None:
+    world = make_world(make_executor("Pending", status=FULL), waits=None)
+    assert world.run().failure is None
+    paths = [path for method, path in world.server.requests if method == "GET"]
+    assert len([path for path in paths if path.endswith("/pods")]) == 1
+
+
+def test_what_is_wrong_with_the_driver_comes_first() -> None:
+    world = make_world(make_executor("Pending", status=FULL))
+    pod = world.server.objects[POD]
+    pod["metadata"]["deletionTimestamp"] = go_back(600)
+    failure = world.run().failure
+    assert failure is not None
+    assert failure.reason == "NodeNotResponding"
+
+
+@pytest.mark.parametrize(
+    ("waits", "planned", "ends"),
+    [(590, 3600, False), (610, 3600, True), (3000, 500, False)],
+    ids=["in time", "too long", "by a clock that is behind"],
+)
+def test_a_run_that_gets_no_executor_in_time_ends_as_its_cause_and_is_tried_again(
+    waits: float, planned: float, ends: bool
+) -> None:
+    world = make_world(make_executor("Pending", status=FULL), waits=waits, planned=planned)
+    step = world.step()
+    stops = [action for action in step.actions if isinstance(action, StopRun)]
+    assert stops == ([StopRun(RUN, graceful=False)] if ends else [])
+    run = step.status.current_run
+    assert run is not None
+    failure = run.failure
+    assert (failure is not None) == ends
+    if failure is not None:
+        assert (failure.failure_class, failure.retryable) == (FailureClass.UNSCHEDULABLE, True)
+
+
+def test_a_run_without_executors_does_not_end_the_failures_before_it() -> None:
+    """Else each attempt would begin the growing delays anew, and Stalled would never come."""
+    for waits, left in [(None, 0), (100, 3)]:
+        world = make_world(waits=waits, planned=3600)
+        pipeline = world.server.objects[PIPELINE]
+        pipeline["status"]["consecutiveFailures"] = 3
+        assert world.step().status.consecutive_failures == left
