@@ -24,8 +24,8 @@ LOCKED = "south"
 """The one of them that allows restricted pods alone, with a quota, as that of the operator does."""
 QUOTA = {
     # Each of these has to be stated by a pod from then on, so Kubernetes refuses one without it.
-    "hard": {key: "8" for key in ("pods", "requests.cpu", "limits.cpu")}
-    | {key: "8Gi" for key in ("requests.memory", "limits.memory")}
+    "hard": dict.fromkeys(("pods", "requests.cpu", "limits.cpu"), "8")
+    | dict.fromkeys(("requests.memory", "limits.memory"), "8Gi")
 }
 DEFAULT_LIMITS = {"limits": [{"type": "Container", "default": {"cpu": "2"}}]}
 """Spark states no limit of CPU by itself; a platform with such a quota gives one to each pod."""

@@ -1,15 +1,25 @@
-"""Two namespaces on one spark-operator: what one writes never keeps the other from running."""
+"""Two namespaces on one spark-operator: what one writes never keeps the other from running.
+
+One of them is as strict as platforms are: restricted pods, a quota, users that no image knows.
+"""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.tls import Authority
 from icdc_testing.operator.deciding.pod_templates import UNREADABLE
+from icdc_testing.real_cluster.host.layout import ADDRESS
 from icdc_testing.real_cluster.shop import Resource, Shop, make_rows
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
+LOGIN = ("icdc", "of-this-test")
 FOREIGN_USER = {"runAsUser": 1_000_680_000, "runAsGroup": 0, "fsGroup": 1_000_680_000}
 """As a platform chooses it, such as OpenShift: no image knows the name of that user."""
 
@@ -31,6 +41,32 @@ def lock(resource: Resource) -> None:
             "volumes": [{"name": "tmp", "emptyDir": {}}],
         }
         spark[role]["template"] = {"spec": pod}
+
+
+@contextmanager
+def trust_privately(resource: Resource, site: Shop, folder: Path) -> Iterator[None]:
+    """Lead the pipeline to its catalog, store and target by https, with an authority of their own.
+
+    No image and no node knows that authority: the pipeline names a Secret that has it.
+    """
+    authority = Authority.make(folder)
+    served = authority.issue("server", names=[f"IP:{ADDRESS}"]).make_server_context()
+    spec = resource["spec"]
+    properties, target = spec["catalog"]["properties"], spec["sink"]["opensearch"]
+    with ExitStack() as stack:
+
+        def serve(upstream: str, **more: Any) -> str:
+            return stack.enter_context(FaultProxy(upstream, tls=served, host=ADDRESS, **more)).url
+
+        properties["uri"] = serve(properties["uri"])
+        properties["s3.endpoint"] = serve(properties["s3.endpoint"])
+        target["hosts"] = [serve(target["hosts"][0], credentials=LOGIN)]
+        trusted = {"tls": {"caFrom": {"secretRef": {"name": "authority"}}}}
+        spec["catalog"] |= trusted
+        target |= trusted | {"credentialsFrom": {"secretRef": {"name": "login"}}}
+        site.give_secret("authority", {"ca.crt": authority.ca.read_text(encoding="utf-8")})
+        site.give_secret("login", dict(zip(("username", "password"), LOGIN, strict=True)))
+        yield
 
 
 def limit_pods(site: Shop, count: str) -> None:
@@ -84,19 +120,24 @@ def test_templates_that_spark_operator_cannot_decode_stop_nobody_else(
 
 
 def test_a_quota_that_leaves_no_room_for_executors_is_told_and_waited_for(
-    shop: Callable[..., Shop],
+    shop: Callable[..., Shop], tmp_path: Path
 ) -> None:
-    """Spark says so in its log alone, and tries again and again."""
+    """Spark says so in its log alone, and tries again and again.
+
+    All that driver and executors speak to has certificates of a private authority.
+    """
     site = shop("narrow", "south")
     table = site.create_table("small", make_rows(1, 20))
     resource = site.make_resource([site.make_entry("small", "id")])
     lock(resource)
-    limit_pods(site, "1")
-    try:
-        site.apply(resource)
-        site.wait_until(waits_for_quota, "RunActive says that it waits for executors")
-    finally:
-        limit_pods(site, "8")
-    site.wait_until_applied(table)
+    with trust_privately(resource, site, tmp_path):
+        limit_pods(site, "1")
+        try:
+            site.apply(resource)
+            site.wait_until(waits_for_quota, "RunActive says that it waits for executors")
+        finally:
+            limit_pods(site, "8")
+        site.wait_until_applied(table)
     site.assert_equal(table, "id")
-    assert site.read_pipeline()["status"]["lastRun"]["attempt"] == 1
+    status = site.read_status()
+    assert (status.get("currentRun") or status["lastRun"])["attempt"] == 1

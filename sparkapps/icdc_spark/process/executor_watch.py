@@ -2,7 +2,7 @@
 
 Without executors a job waits for ever, and Spark says so in a log alone. Why there are none, the
 operator finds out: Kubernetes writes it on their pods. Where the driver runs the tasks itself, it
-is never so. Example, the watch looks every 5 s, and executors take 12 s to come:
+is never so. Example, the watch asks every 5 s, and executors take 12 s to come:
 
     second       0      5      10     15              a node is lost at 600
     executors    0      0      0      2               0, for an hour
@@ -18,13 +18,13 @@ from icdc_api.errors import IcdcError
 from icdc_spark.reporting.reporter import Reporter, get_utc_now
 
 POLL_SECONDS = 5.0
-"""Seconds between two looks: two calls of the JVM, of which one is left out while executors run."""
+"""Seconds between two polls: two calls of the JVM, of which one is left out while executors run."""
 
 USUAL_SECONDS = 30.0
 """For so long it is not reported: executors need some time to start."""
 
 
-class Jobs(Protocol):
+class ExecutorJobs(Protocol):
     """The Spark jobs of a run, see `TableJobs`."""
 
     def lack_executors(self) -> bool:
@@ -32,27 +32,24 @@ class Jobs(Protocol):
 
 
 class ExecutorWatch:
-    """Watch the executors of one run; a context manager, outside of which nobody looks."""
+    """Watch the executors of one run; a context manager, outside of which nobody asks."""
 
-    def __init__(
-        self, jobs: Jobs, reporter: Reporter, *, usual_seconds: float = USUAL_SECONDS
-    ) -> None:
+    def __init__(self, jobs: ExecutorJobs, reporter: Reporter) -> None:
         self._jobs = jobs
         self._reporter = reporter
-        self._usual_seconds = usual_seconds
         self._since: tuple[float, datetime] | None = None
         """When it was seen first, on the monotonic clock and for people."""
         self._closed = threading.Event()
 
     def __enter__(self) -> "ExecutorWatch":
-        threading.Thread(target=self._poll, name="executor-watch", daemon=True).start()
+        threading.Thread(target=self._poll_until_closed, name="executor-watch", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._closed.set()
 
-    def look(self, now: float) -> None:
-        """Look once, at `now` on the monotonic clock."""
+    def poll(self, now: float) -> None:
+        """Ask once, at `now` on the monotonic clock."""
         try:
             lack = self._jobs.lack_executors()
         except IcdcError:
@@ -64,9 +61,9 @@ class ExecutorWatch:
             self._since = (now, get_utc_now())
         if self._since is None:
             self._reporter.mark_without_executors(None)
-        elif now - self._since[0] >= self._usual_seconds:
+        elif now - self._since[0] >= USUAL_SECONDS:
             self._reporter.mark_without_executors(self._since[1])
 
-    def _poll(self) -> None:
+    def _poll_until_closed(self) -> None:
         while not self._closed.wait(POLL_SECONDS):
-            self.look(time.monotonic())
+            self.poll(time.monotonic())

@@ -45,7 +45,7 @@ from icdc_spark.process.failures import report_failure, translate_errors
 from icdc_spark.process.question_file import RunQuestions, build_failed_entry
 from icdc_spark.process.scheduling.fair_semaphore import FairSemaphore
 from icdc_spark.process.scheduling.linger import Linger
-from icdc_spark.protocol.next_step import StepKind
+from icdc_spark.protocol.steps import StepKind
 from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.table_run import TableRun
 

@@ -122,13 +122,13 @@ class Shop:
     def give_credentials(self) -> None:
         """Make the Secret of its catalog."""
         catalog = self.cluster.facts["catalog"]
-        secret = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": CREDENTIALS},
-            "stringData": {key: catalog[key] for key in _SECRET_KEYS},
-        }
-        self.cluster.apply(self.namespace, secret)
+        self.give_secret(CREDENTIALS, {key: catalog[key] for key in _SECRET_KEYS})
+
+    def give_secret(self, name: str, content: Mapping[str, str]) -> None:
+        """Make a Secret in its namespace."""
+        metadata = {"name": name}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+        self.cluster.apply(self.namespace, {**secret, "stringData": dict(content)})
 
     def patch(self, **spec: Any) -> None:
         """Change fields of the spec, as `kubectl patch` does."""

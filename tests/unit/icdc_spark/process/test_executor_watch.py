@@ -13,37 +13,37 @@ pytestmark = pytest.mark.unit
 
 
 class PlayedExecutors:
-    """What Spark says, one look after the other: True where jobs wait; None where it has ended."""
+    """What Spark answers in turn: True where jobs wait, None where it has ended."""
 
-    def __init__(self, *looks: bool | None) -> None:
-        self.looks = list(looks)
+    def __init__(self, *answers: bool | None) -> None:
+        self.answers = list(answers)
 
     def lack_executors(self) -> bool:
-        look = self.looks.pop(0)
-        if look is None:
+        answer = self.answers.pop(0)
+        if answer is None:
             raise NodeLost("the JVM has ended")
-        return look
+        return answer
 
 
-def follow(path: Path, *looks: bool | None) -> list[bool]:
-    """Look every 20 seconds; return after each whether the report says that the run waits."""
+def follow(path: Path, *answers: bool | None) -> list[bool]:
+    """Ask every 20 seconds; return after each whether the report says that the run waits."""
     request = RunRequest(
         run_id="r.1", pipeline={}, owner="default/shop", epoch=1, report_path=str(path)
     )
     reporter = Reporter(request, [])
-    watch = ExecutorWatch(PlayedExecutors(*looks), reporter)
+    watch = ExecutorWatch(PlayedExecutors(*answers), reporter)
     said = []
-    for number in range(len(looks)):
-        watch.look(20.0 * number)
+    for number in range(len(answers)):
+        watch.poll(20.0 * number)
         report = RunReport.read(path)
-        said.append(report.without_executors_since is not None)
-        if said[-1]:
-            assert report.started_at <= report.without_executors_since <= report.updated_at
+        since = report.without_executors_since
+        said.append(since is not None)
+        assert since is None or report.started_at <= since <= report.updated_at
     return said
 
 
 @pytest.mark.parametrize(
-    ("looks", "said"),
+    ("answers", "said"),
     [
         ([True, True, False], [False, False, False]),
         ([True, True, True, True, False], [False, False, True, True, False]),
@@ -53,7 +53,7 @@ def follow(path: Path, *looks: bool | None) -> list[bool]:
     ids=["a usual start", "none comes for long", "one came between", "Spark does not answer once"],
 )
 def test_a_run_says_so_once_it_waits_longer_than_executors_usually_need(
-    tmp_path: Path, looks: list[bool | None], said: list[bool]
+    tmp_path: Path, answers: list[bool | None], said: list[bool]
 ) -> None:
     assert 20 < USUAL_SECONDS < 40
-    assert follow(tmp_path / "report.json", *looks) == said
+    assert follow(tmp_path / "report.json", *answers) == said
