@@ -20,7 +20,7 @@ from icdc_operator.cluster.metrics import Metrics
 from icdc_spark.iceberg.jvm import session as sessions
 from icdc_spark.opensearch.client.connection import from_spec
 from icdc_spark.opensearch.stores.state_store import StateStore
-from icdc_spark.protocol.next_step import StepKind
+from icdc_spark.protocol.steps import StepKind
 from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.table_run import TableRun
 from icdc_spark.reporting.reporter import Reporter

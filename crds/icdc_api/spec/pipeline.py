@@ -113,7 +113,7 @@ class PipelineSpec(ApiModel):
     mode: Mode = Mode.EXPORT_AND_STREAM
     """ExportAndStream: export every table, then follow it. ExportOnly: export and stop.
     StreamOnly: follow without an export, from tables[].startFrom. Default ExportAndStream. A table
-    that began with StreamOnly is not exported by a change of the mode: raise resync.nonce."""
+    that began with StreamOnly is exported once the mode is another one."""
     catalog: Catalog | None = None
     """The catalog of all tables that have none of their own. Required unless each has one."""
     tables: Annotated[

@@ -67,6 +67,11 @@ class EarlierIndices(StoredFields):
             return False
         return self.last_ordinal > self.applied.ordinal
 
+    @property
+    def lacks_rows(self) -> bool:
+        """True if readers have an index that began without an export (StreamOnly)."""
+        return self.index is not None and self.index == self.begun_index
+
     def find_reason_to_stay(self, table_uuid: str, readable: Container[str] | None) -> str | None:
         """Return why a rollback of all tables is not about this one, as a clause; None if it is.
 

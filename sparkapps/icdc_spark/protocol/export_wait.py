@@ -10,9 +10,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 from icdc_api.errors import TableError
-from icdc_spark.protocol.next_step import Step, StepInputs, StepKind, choose_step
+from icdc_spark.protocol.next_step import choose_step
 from icdc_spark.protocol.policies import Policies
 from icdc_spark.protocol.state_document import IntentKind, IntentPhase
+from icdc_spark.protocol.steps import Step, StepInputs, StepKind
 
 
 def choose_meanwhile(step: Step, inputs: StepInputs, policies: Policies) -> Step:

@@ -18,6 +18,7 @@ would differ is rebuilt, not patched. The first line that applies decides:
     export open                       of no use any more               EXPORT, or TargetInvalid
     export open                                                        REPLAY
     no intent                         documents would differ           EXPORT, or IncompatibleSchema
+    no intent, it began StreamOnly    another mode by now              EXPORT
     no intent                         mode ExportOnly                  COMPLETE
     no intent, applied = current      nothing was committed            IDLE
     no intent                         the table has no snapshot        EXPORT, of nothing
@@ -25,9 +26,6 @@ would differ is rebuilt, not patched. The first line that applies decides:
 
 (*) Not while a complete index is being swapped in: it is served first.
 """
-
-from dataclasses import dataclass
-from enum import StrEnum
 
 from icdc_api.errors import (
     Gap,
@@ -40,77 +38,7 @@ from icdc_api.status.table_parts import GAP_CAUSE
 from icdc_spark.protocol.policies import Policies
 from icdc_spark.protocol.state_document import Intent, IntentKind, IntentPhase, StateDocument
 from icdc_spark.protocol.state_parts import MAX_MISCOUNTS
-
-
-class StepKind(StrEnum):
-    """The kinds of steps."""
-
-    IDLE = "Idle"
-    """Nothing to write: the index equals the current snapshot."""
-    EXPORT = "Export"
-    """Write all rows of a snapshot into a new index."""
-    BEGIN = "Begin"
-    """Create an empty index, from which on changes are applied (StreamOnly)."""
-    REPLAY = "Replay"
-    """Repeat the open intent exactly."""
-    CHANGELOG = "Changelog"
-    """Write the difference of two snapshots."""
-    ROLLBACK = "Rollback"
-    """Switch readers back to an earlier index, or note that this means nothing."""
-    COMPLETE = "Complete"
-    """Nothing to write ever again (ExportOnly)."""
-    WAIT = "Wait"
-    """Nothing may be written before exports may, see `export_wait`."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """One step."""
-
-    kind: StepKind
-    """What to do."""
-    from_id: str | None = None
-    """The snapshot that the index equals before; None for exports and the empty table."""
-    to_id: str | None = None
-    """The snapshot that the index will equal; None for the empty table."""
-    intent: Intent | None = None
-    """The open intent to replay; None for any other step."""
-    index: str | None = None
-    """The index that readers get again; None if a rollback leaves them where they are."""
-    export_waits: bool = False
-    """True if an export is due that may not write yet."""
-    reason: str = ""
-    """Why this and not the next cheaper one, as a clause for events and `icdc plan`."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class StepInputs:
-    """All that the decision is made from; snapshot ids are strings, None is the empty table."""
-
-    state: StateDocument | None
-    """The state document; None where there is none."""
-    table: str
-    """The table's name, for messages."""
-    table_uuid: str
-    """The table's UUID now."""
-    head: str | None
-    """The current snapshot of the branch."""
-    last_sequence_number: int
-    """The highest sequence number that the table's metadata has given; 0 in format 1."""
-    start: str | None
-    """The snapshot at which StreamOnly begins; ignored otherwise."""
-    document_spec: str
-    """A hash of how documents are made now."""
-    spec_change: str | None
-    """Why documents already written would differ under the present spec; None if they would not."""
-    readable: frozenset[str]
-    """The snapshots that can still be read."""
-    index_loss: str | None
-    """Why index and state document do not belong together any more; None if they do."""
-    is_trusted: bool = True
-    """False if the state document may be an older copy, so that any index may be missing in it."""
-    rollback_refusal: str | None = None
-    """Why readers cannot be switched back, as a clause; None if they can, or nobody asks for it."""
+from icdc_spark.protocol.steps import Step, StepInputs, StepKind
 
 
 def choose_step(inputs: StepInputs, policies: Policies) -> Step:
@@ -142,6 +70,9 @@ def choose_step(inputs: StepInputs, policies: Policies) -> Step:
         return _replay(inputs, state.intent, policies)
     if inputs.spec_change:
         return _handle_spec_change(inputs, policies, inputs.spec_change)
+    if state.lacks_rows and not policies.stream_only:
+        reason = "it began with mode StreamOnly, so rows from before are missing"
+        return Step(kind=StepKind.EXPORT, to_id=inputs.head, reason=reason)
     applied = state.applied.snapshot_id if state.applied else None
     # After the spec change: an export whose documents would differ is not complete.
     if policies.export_only:
@@ -204,6 +135,8 @@ def _roll_back(inputs: StepInputs, state: StateDocument, policies: Policies) -> 
     # A complete export reads the table no more.
     readable = None if policies.export_only else inputs.readable
     earlier, unfit = state.earlier, state.find_reason_to_stay(inputs.table_uuid, readable)
+    if earlier and earlier.index == state.begun_index and not policies.stream_only:
+        unfit = unfit or f"{earlier.index} began with mode StreamOnly, so it lacks rows"
     # Named, a table is switched back also where only another export brings it up to date. Before
     # its first export is complete there is nothing that anybody could mean.
     if unfit and (state.applied is None or not policies.is_named):

@@ -175,6 +175,7 @@ class StateDocument(EarlierIndices):
             changes |= {
                 "index": intent.index,
                 "index_uuid": intent.index_uuid,
+                "begun_index": intent.index if intent.omits_rows else self.begun_index,
                 "shards": intent.shards,
                 "rolled_back_number": None,
                 "previous_indices": self._pick_newest(map(str, older)),

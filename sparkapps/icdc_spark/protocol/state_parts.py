@@ -198,6 +198,13 @@ class Intent(Part):
     nodes: Processes = Field(default_factory=dict)
     """The nodes that its requests may be inside; none in documents of older versions."""
 
+    @property
+    def omits_rows(self) -> bool:
+        """True if it makes an index for a snapshot without its rows (StreamOnly)."""
+        # The export of a snapshot without files has no chunks either, and says how it was cut.
+        made_only = self.kind is IntentKind.EXPORT and not self.chunks_total and self.cut is None
+        return made_only and self.to is not None
+
     def has_same_work(self, other: "Intent") -> bool:
         """Return whether both write the same documents, whatever their progress."""
         # By what is left out: a field that is added later is work, unless it is named here too.

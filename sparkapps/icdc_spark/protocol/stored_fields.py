@@ -30,7 +30,7 @@ from icdc_spark.protocol.state_parts import (
     Totals,
 )
 
-CONTRACT_VERSION: Literal[5] = 5
+CONTRACT_VERSION: Literal[6] = 6
 """Raised when an older version of the application could not go on from a document."""
 MAX_BYTES = 72 * 1024
 """A document that grows beyond this is a bug: recovery reads one small document per table. It fits
@@ -44,7 +44,7 @@ MAX_RETAINED_INDICES = MAX_KEEP_INDICES + 1
 class StoredFields(Part):
     """All that is stored of one alias."""
 
-    contract_version: Literal[1, 2, 3, 4, 5] = CONTRACT_VERSION
+    contract_version: Literal[1, 2, 3, 4, 5, 6] = CONTRACT_VERSION
     """The version of this form."""
     alias: Text
     """The alias that readers use, and the id of the document."""
@@ -86,6 +86,9 @@ class StoredFields(Part):
     While less is applied, no export takes the place of changes."""
     fault: Text | None = None
     """Why nobody knows what the index holds that is written, as a clause; None if it is known."""
+    begun_index: Text | None = None
+    """The last index that began without an export (StreamOnly), and so lacks the rows that have not
+    changed since. None in documents of older versions."""
     absent_nodes: list[AbsentNode] = Field(default_factory=list, max_length=MAX_NODES)
     """Nodes that may come back with requests for `index`, or for that of an open export."""
     revision: Count | None = None

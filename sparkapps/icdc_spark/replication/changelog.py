@@ -36,7 +36,6 @@ from icdc_spark.opensearch.bulk.sink import BatchResult
 from icdc_spark.opensearch.stores import indices
 from icdc_spark.opensearch.stores.identity import Identity
 from icdc_spark.opensearch.stores.state_store import Stored
-from icdc_spark.protocol.next_step import Step, StepKind
 from icdc_spark.protocol.state_document import (
     Intent,
     IntentKind,
@@ -44,6 +43,7 @@ from icdc_spark.protocol.state_document import (
     Totals,
     compute_base_version,
 )
+from icdc_spark.protocol.steps import Step, StepKind
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 from icdc_spark.replication import duplicates, pins, progress

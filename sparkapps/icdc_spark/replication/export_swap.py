@@ -24,8 +24,8 @@ from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.opensearch.stores import aliases, dead_letters, identity, indices
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_spark.opensearch.stores.state_store import Stored
-from icdc_spark.protocol.next_step import Step
 from icdc_spark.protocol.state_document import Intent, StateDocument, Totals
+from icdc_spark.protocol.steps import Step
 from icdc_spark.replication import pins
 from icdc_spark.replication.applied import build_applied, format_instant
 from icdc_spark.replication.checks.alias_check import list_recorded_indices, require_owner

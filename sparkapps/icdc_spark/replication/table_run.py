@@ -27,8 +27,8 @@ from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.opensearch.stores import aliases, indices
 from icdc_spark.opensearch.stores.state_store import Stored
-from icdc_spark.protocol.next_step import Step, StepKind
 from icdc_spark.protocol.state_document import IntentKind, StateDocument
+from icdc_spark.protocol.steps import Step, StepKind
 from icdc_spark.replication import batches, changelog, export, export_swap, pins, progress
 from icdc_spark.replication.applied import format_instant
 from icdc_spark.replication.checks import alias_check, index_check, node_check

@@ -45,8 +45,8 @@ from icdc_spark.matching.differences import EQUAL, KIND, MISSING, REFUSED
 from icdc_spark.opensearch.stores import identity
 from icdc_spark.opensearch.stores.creation import check_settings
 from icdc_spark.opensearch.stores.view import require_whole_view
-from icdc_spark.protocol.next_step import StepKind
 from icdc_spark.protocol.state_document import StateDocument
+from icdc_spark.protocol.steps import StepKind
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.parallelism import count_tasks
 from icdc_spark.readers.snapshot_reader import SnapshotReader

@@ -22,8 +22,8 @@ from icdc_api.job.answers import ComparisonEntry, PlanEntry, ReplayEntry, TableE
 from icdc_spark.diff.change_plan import ChangePlan, choose_planner
 from icdc_spark.diff.strategies import choose_strategy
 from icdc_spark.iceberg.scan.planning import FileGroup
-from icdc_spark.protocol.next_step import StepKind
 from icdc_spark.protocol.state_document import IntentKind
+from icdc_spark.protocol.steps import StepKind
 from icdc_spark.readers.choose import can_read_lineage
 from icdc_spark.replication import export
 from icdc_spark.replication.checks.table_observation import TableObservation, TableObserver

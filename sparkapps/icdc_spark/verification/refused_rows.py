@@ -23,7 +23,7 @@ from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.opensearch.stores import dead_letters, identity
 from icdc_spark.opensearch.stores.state_store import Stored
-from icdc_spark.protocol.next_step import StepKind
+from icdc_spark.protocol.steps import StepKind
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 from icdc_spark.readers.whole_snapshot import read_whole

@@ -8,8 +8,8 @@ import pytest
 
 from icdc_api.errors import TargetInvalid, TargetUnavailable
 from icdc_spark.opensearch.stores import dead_letters, indices
-from icdc_spark.protocol.next_step import StepKind
 from icdc_spark.protocol.state_document import IntentKind
+from icdc_spark.protocol.steps import StepKind
 from icdc_spark.verification import comparison, moment
 from icdc_spark.verification.moment import IndexMoment
 

@@ -15,8 +15,9 @@ from icdc_api.job.run_files import RunReport, RunRequest
 from icdc_api.status.pipeline_status import parse_status
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import RunPhase, RunSeen
-from icdc_spark.protocol.next_step import StepKind, choose_step
+from icdc_spark.protocol.next_step import choose_step
 from icdc_spark.protocol.state_document import Applied, Owner, Shards, StateDocument
+from icdc_spark.protocol.steps import StepKind
 from icdc_testing.operator.deciding.pipelines import make_observed, make_spec
 from icdc_testing.target.step_cases import REBUILDING, STOPPING, make_view
 
@@ -78,7 +79,7 @@ def test_a_table_goes_on_from_the_state_document(path: Path, name: str) -> None:
         assert choose_step(inputs, policies).kind is STEPS[name]
     claimed = document.claim(NEXT, now=TEXT)
     assert StateDocument.parse("orders", claimed.to_source()) == claimed
-    assert claimed.to_source()["contractVersion"] == 5
+    assert claimed.to_source()["contractVersion"] == 6
 
 
 def test_the_index_that_an_open_export_replaces_can_be_used_again() -> None:
@@ -141,6 +142,6 @@ def test_the_report_and_the_request_of_a_run_are_read(path: Path) -> None:
 
 def test_a_document_of_a_version_to_come_is_left_alone_and_says_so() -> None:
     source = read_stored(NEWEST)["states"]["exported"]
-    newer = add_checksum(source | {"contractVersion": 6, "unheardOf": True})
-    with pytest.raises(StateCorrupt, match=r"newer version \(contract 6\)\. Run that version"):
+    newer = add_checksum(source | {"contractVersion": 7, "unheardOf": True})
+    with pytest.raises(StateCorrupt, match=r"newer version \(contract 7\)\. Run that version"):
         StateDocument.parse("orders", newer)

@@ -41,8 +41,8 @@ from icdc_spark.opensearch.stores import identity, indices
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol import next_step
 from icdc_spark.protocol.export_wait import choose_meanwhile
-from icdc_spark.protocol.next_step import Step, StepInputs, StepKind
 from icdc_spark.protocol.state_document import StateDocument
+from icdc_spark.protocol.steps import Step, StepInputs, StepKind
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.replication import batches
 from icdc_spark.replication.checks import index_check, rollback_check

@@ -19,7 +19,7 @@ from icdc_spark.opensearch.client import tasks
 from icdc_spark.opensearch.client.connection import from_spec
 from icdc_spark.opensearch.client.tasks import build_opaque_id
 from icdc_spark.opensearch.stores.state_store import StateStore
-from icdc_spark.protocol.next_step import StepKind
+from icdc_spark.protocol.steps import StepKind
 from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.table_run import TableRun
 from icdc_spark.reporting.reporter import Reporter

@@ -14,7 +14,7 @@ from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.stores.indices import Ownership, with_ownership
 from icdc_spark.opensearch.stores.state_store import StateStore, Stored
-from icdc_spark.protocol.next_step import Step, StepKind
+from icdc_spark.protocol.steps import Step, StepKind
 from icdc_spark.replication import export_swap
 from icdc_spark.replication.checks.index_check import IndexCheck
 from icdc_spark.replication.context import TableContext

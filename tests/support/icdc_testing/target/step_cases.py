@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from icdc_spark.protocol.next_step import Step, StepInputs, StepKind
 from icdc_spark.protocol.policies import Policies
 from icdc_spark.protocol.state_document import (
     Applied,
@@ -13,6 +12,7 @@ from icdc_spark.protocol.state_document import (
     SourceTable,
     StateDocument,
 )
+from icdc_spark.protocol.steps import Step, StepInputs, StepKind
 
 NOW = "2026-03-01T10:00:00Z"
 REBUILDING = Policies(
@@ -48,7 +48,16 @@ def make_exporting(to: str | None = "7", *, ordinal: int = 1) -> Intent:
         index=f"orders-{ordinal:06d}",
         index_uuid=f"u-{ordinal}",
         chunks_total=0,
+        cut="by files",
     )
+
+
+def make_begun() -> StateDocument:
+    """Return one whose index began without an export at snapshot 7 (StreamOnly)."""
+    begin = make_exporting().model_copy(update={"cut": None})
+    document = make_fresh().with_intent(begin, now=NOW).begin_swap(now=NOW)
+    applied = Applied(snapshot_id="7", sequence_number=1, committed_at=NOW, ordinal=1)
+    return document.advance(applied, now=NOW)
 
 
 def make_state(snapshot: str | None = "7", intent: Intent | None = None) -> StateDocument:

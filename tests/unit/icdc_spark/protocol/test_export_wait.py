@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from icdc_spark.protocol.export_wait import choose_meanwhile
-from icdc_spark.protocol.next_step import Step, StepKind, choose_step
+from icdc_spark.protocol.next_step import choose_step
 from icdc_spark.protocol.state_document import StateDocument
+from icdc_spark.protocol.steps import Step, StepKind
 from icdc_testing.target.step_cases import (
     EXPIRED,
     IDLE,

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from icdc_api.errors import Gap, SourceUnavailable
-from icdc_spark.protocol.next_step import StepKind, choose_step
+from icdc_spark.protocol.next_step import choose_step
 from icdc_spark.protocol.policies import Policies
 from icdc_spark.protocol.state_document import IntentKind, StateDocument
+from icdc_spark.protocol.steps import StepKind
 from icdc_testing.target.step_cases import (
     COMPLETE,
     EXPORT_ONLY,

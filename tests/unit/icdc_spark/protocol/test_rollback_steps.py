@@ -7,9 +7,10 @@ import pytest
 
 from icdc_api.errors import Gap, RollbackRefused, SourceUnavailable
 from icdc_spark.protocol.export_wait import choose_meanwhile
-from icdc_spark.protocol.next_step import Step, StepInputs, StepKind, choose_step
+from icdc_spark.protocol.next_step import choose_step
 from icdc_spark.protocol.policies import Policies
 from icdc_spark.protocol.state_document import StateDocument
+from icdc_spark.protocol.steps import Step, StepInputs, StepKind
 from icdc_testing.target.replaced_indices import (
     FIRST,
     SECOND,
@@ -52,6 +53,7 @@ def stay(why: str) -> Step:
 NAMED = replace(ROLLBACK, is_named=True)
 SEE = " (see sink.opensearch.keepIndices)"
 LOST = replace_index(make_state_after_export(), 2, loss="it was restored")
+BEGUN = TWO.model_copy(update={"begun_index": FIRST})
 COPY = {"is_trusted": False, "index_loss": "the state document was restored"}
 
 
@@ -75,6 +77,8 @@ COPY = {"is_trusted": False, "index_loss": "the state document was restored"}
         # No names are no order to all: a table that has nothing to go back to goes on, and so does
         # one for which nothing but an export would follow.
         (make_state_after_export(), ROLLBACK, {}, stay("no earlier index of it is recorded" + SEE)),
+        (BEGUN, ROLLBACK, {}, stay(f"{FIRST} began with mode StreamOnly, so it lacks rows")),
+        (BEGUN, replace(ROLLBACK, stream_only=True), {}, make_step(FIRST)),
         (LOST, ROLLBACK, {}, stay(f"{FIRST} cannot be used again, because it was restored")),
         (TWO, ROLLBACK, RECREATED, stay(f"the table was created again since readers used {FIRST}")),
         (TWO, NAMED, RECREATED, make_step(FIRST)),

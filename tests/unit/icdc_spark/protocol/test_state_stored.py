@@ -43,7 +43,7 @@ def test_every_state_survives_being_stored(make: Callable[[], StateDocument]) ->
 def test_the_stored_form_is_the_one_of_the_contract() -> None:
     source = make_state_after_export().with_intent(make_changelog(), now=NOW).to_source()
     assert {key: value for key, value in source.items() if key != "checksum"} == {
-        "contractVersion": 5,
+        "contractVersion": 6,
         "alias": "orders",
         "index": "orders-000001",
         "indexUuid": "uuid of orders-000001",
@@ -83,6 +83,7 @@ def test_the_stored_form_is_the_one_of_the_contract() -> None:
         "retained": [],
         "rolledBackNumber": None,
         "fault": None,
+        "begunIndex": None,
         "absentNodes": [],
         "revision": None,
         "storeHistory": None,

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from icdc_api.errors import Gap, IncompatibleSchema, TargetInvalid
-from icdc_spark.protocol.next_step import Step, StepKind, choose_step
+from icdc_spark.protocol.next_step import choose_step
 from icdc_spark.protocol.state_document import IntentKind, IntentPhase, StateDocument
+from icdc_spark.protocol.steps import Step, StepKind
 from icdc_testing.target.step_cases import (
     CHANGED,
     COMPLETE,
@@ -22,6 +23,7 @@ from icdc_testing.target.step_cases import (
     STOPPING,
     STREAM_ONLY,
     make_batch,
+    make_begun,
     make_export,
     make_exporting,
     make_fresh,
@@ -32,6 +34,8 @@ from icdc_testing.target.step_cases import (
 )
 
 pytestmark = pytest.mark.unit
+
+BEGUN = "it began with mode StreamOnly, so rows from before are missing"
 
 CASES = {
     "a new table is exported": (
@@ -91,6 +95,31 @@ CASES = {
         COMPLETE,
     ),
     "a stream-only table goes on with a changelog": (
+        make_view(make_begun()),
+        STREAM_ONLY,
+        Step(kind=StepKind.CHANGELOG, from_id="7", to_id="9"),
+    ),
+    "a table that began stream-only is exported in another mode": (
+        make_view(make_begun()),
+        STOPPING,
+        make_export(BEGUN),
+    ),
+    "also where nothing is new": (
+        make_view(make_begun(), head="7"),
+        STOPPING,
+        make_export(BEGUN, "7"),
+    ),
+    "also where only an export is wanted": (
+        make_view(make_begun()),
+        EXPORT_ONLY,
+        make_export(BEGUN),
+    ),
+    "not while a batch is under way": (
+        make_view(make_begun().with_intent(make_batch(), now=NOW)),
+        REBUILDING,
+        replay(make_batch(), "a batch was under way"),
+    ),
+    "an exported table goes on stream-only": (
         make_view(make_state("7")),
         STREAM_ONLY,
         Step(kind=StepKind.CHANGELOG, from_id="7", to_id="9"),

@@ -11,8 +11,8 @@ from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.opensearch.stores import identity
 from icdc_spark.opensearch.stores.indices import Ownership, with_ownership
 from icdc_spark.opensearch.stores.state_store import Stored
-from icdc_spark.protocol.next_step import Step, StepKind
 from icdc_spark.protocol.state_document import StateDocument
+from icdc_spark.protocol.steps import Step, StepKind
 from icdc_spark.replication import batches, export, export_swap
 from icdc_spark.replication.checks import rollback_check
 from icdc_spark.replication.checks.index_check import IndexCheck, compare_with_index
