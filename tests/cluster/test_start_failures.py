@@ -43,7 +43,7 @@ class StartFailure:
         """What the pipeline has as `timeouts.startSeconds` before it is mended."""
         return LATER_SECONDS if self.goes_on else START_SECONDS
 
-    def is_told(self, status: Resource) -> bool:
+    def is_said(self, status: Resource) -> bool:
         """True once a run has failed so, or the one that goes on says so."""
         runs = [status.get("currentRun"), status.get("lastRun"), *status.get("recentRuns", [])]
         failures = [run["failure"] for run in runs if run and run.get("failure")]
@@ -118,7 +118,7 @@ def test_a_run_that_cannot_start_says_why_and_recovers(shop: Callable[..., Shop]
     for name, site in sites.items():
         case = CASES[name]
         what = f"{name}: {case.failure_class} {case.words}"
-        site.wait_until(case.is_told, what, REPORTED_SECONDS)
+        site.wait_until(case.is_said, what, REPORTED_SECONDS)
         assert gitops.check_agreement(site.read_pipeline()) in (Verdict.IN_PROGRESS, Verdict.FAILED)
         # All of them now start at once, on few cores.
         site.patch(**case.mended, timeouts={"startSeconds": LATER_SECONDS})

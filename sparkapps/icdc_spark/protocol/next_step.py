@@ -70,11 +70,15 @@ def choose_step(inputs: StepInputs, policies: Policies) -> Step:
         return _replay(inputs, state.intent, policies)
     if inputs.spec_change:
         return _handle_spec_change(inputs, policies, inputs.spec_change)
+    return _go_on(inputs, state, policies)
+
+
+def _go_on(inputs: StepInputs, state: StateDocument, policies: Policies) -> Step:
+    """Return the next step of a table whose documents are as they should be."""
     if state.lacks_rows and not policies.stream_only:
         reason = "it began with mode StreamOnly, so rows from before are missing"
         return Step(kind=StepKind.EXPORT, to_id=inputs.head, reason=reason)
     applied = state.applied.snapshot_id if state.applied else None
-    # After the spec change: an export whose documents would differ is not complete.
     if policies.export_only:
         return Step(kind=StepKind.COMPLETE)
     if applied == inputs.head:

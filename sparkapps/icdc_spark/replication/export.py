@@ -37,7 +37,6 @@ from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.opensearch.client.pace import build_rate
 from icdc_spark.opensearch.stores import aliases, dead_letters, identity, indices
 from icdc_spark.opensearch.stores.state_store import Stored
-from icdc_spark.protocol.next_step import Step, StepKind
 from icdc_spark.protocol.state_document import (
     Intent,
     IntentKind,
@@ -46,6 +45,7 @@ from icdc_spark.protocol.state_document import (
     compute_base_version,
 )
 from icdc_spark.protocol.state_parts import MAX_MISCOUNTS
+from icdc_spark.protocol.steps import Step, StepKind
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.parallelism import Waves, count_tasks
 from icdc_spark.replication import duplicates, export_swap, pins, progress

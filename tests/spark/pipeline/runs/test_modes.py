@@ -128,27 +128,6 @@ def test_the_snapshot_at_which_stream_only_began_may_expire(
     assert set(oracle.read_index(clean_indices, "things")) == {"2", "3"}
 
 
-@pytest.mark.parametrize("mode", ["ExportAndStream", "ExportOnly"])
-def test_a_table_that_began_without_an_export_is_exported_in_another_mode(
-    spark: SparkSession, lake: Lake, clean_indices: str, tmp_path: Path, mode: str
-) -> None:
-    name = create_table(lake, 2)
-    harness = Harness(
-        spark, clean_indices, tmp_path, [make_entry(name, "things")], mode="StreamOnly"
-    )
-    harness.sync()
-    insert(lake, name, 3)
-    harness.sync()
-    assert set(oracle.read_index(clean_indices, "things")) == {"3"}
-    for now in (mode, "StreamOnly", mode):
-        harness.resource["spec"]["mode"] = now
-        # Nothing was committed since.
-        harness.sync()
-        assert set(oracle.read_index(clean_indices, "things")) == {"1", "2", "3"}
-        state = oracle.request(f"{clean_indices}/icdc-state/_doc/things")["_source"]
-        assert state["index"] == "things-000002"
-
-
 def test_an_export_is_complete_for_good_until_another_one_is_asked_for(
     spark: SparkSession, lake: Lake, proxy: FaultProxy, clean_indices: str, tmp_path: Path
 ) -> None:
