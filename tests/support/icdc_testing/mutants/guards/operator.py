@@ -21,6 +21,22 @@ _RUNS_TESTS = f"{_TESTS}/runs"
 LISTED = (
     Guard(
         kind=GuardKind.OPERATOR,
+        name="no run waits for executors for ever",
+        prevents="A run whose executors cannot start waits for ever, and holds its place.",
+        edits=(
+            Edit(
+                "operator/icdc_operator/core/run_log.py",
+                "since, lacks = _find_executor_loss(run, seen.report), ",
+                "since, lacks = None, ",
+            ),
+        ),
+        tests=(
+            "tests/unit/icdc_operator/cluster/runs/test_executors.py"
+            "::test_a_run_that_gets_no_executor_in_time_ends_as_its_cause_and_is_tried_again",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.OPERATOR,
         name="recorded before created",
         prevents="A crash leaves a run that is in no status, and a second run starts.",
         edits=(

@@ -44,6 +44,13 @@ LISTED = (
         tests=(f"{_NODES_TESTS}::test_what_is_left_to_remember_of_a_node_that_left",),
     ),
     Guard(
+        kind=GuardKind.COUNTS,
+        name="an index that began without an export lacks rows",
+        prevents="With another mode than StreamOnly, rows from before the start stay missing.",
+        edits=(Edit(_STEP, "if state.lacks_rows and not policies.stream_only:", "if False:"),),
+        tests=(_STEPS,),
+    ),
+    Guard(
         kind=GuardKind.FENCE,
         name="higher epoch",
         prevents="A driver that was thought dead claims the document back and writes again.",
