@@ -35,6 +35,14 @@ _RELEASE = (
     "tests/cluster/test_upgrade.py"
     "::test_an_upgrade_and_a_rollback_under_load_lose_no_batch_and_double_no_run"
 )
+_STRICT = (
+    "tests/cluster/test_tenants.py"
+    "::test_templates_that_spark_operator_cannot_decode_stop_nobody_else"
+)
+_TRUST = (
+    "tests/cluster/test_tenants.py"
+    "::test_a_quota_that_leaves_no_room_for_executors_is_told_and_waited_for"
+)
 _CHARTS = "tests/api/charts/test_server.py::test_the_life_of_a_release"
 _SCENARIOS = (
     "tests/spark/pipeline/tables/test_scenarios.py::test_each_commit_writes_exactly_what_changed"
@@ -107,6 +115,17 @@ def _list_kubernetes() -> Sequence[VersionRow]:
             "without login and TLS",
         ),
         VersionRow("Other registries", ""),
+        VersionRow(
+            "Namespaces that enforce Pod Security `restricted`, a ResourceQuota, a LimitRange; any "
+            "user id; a read-only root file system",
+            "",
+            (_STRICT,),
+        ),
+        VersionRow(
+            "Certificates of a private authority: catalog, store, OpenSearch", "", (_TRUST,)
+        ),
+        VersionRow("Another cluster domain than cluster.local", "", (_CLUSTER,)),
+        VersionRow("Network policies that a cluster enforces; IPv6; gVisor, Kata", ""),
     )
 
 
