@@ -151,15 +151,15 @@ def _describe_obstacle(pipeline_status: PipelineStatus, question: Ask) -> str:
     first", or "… answers while it follows its tables"; run shop-p5-1 was planned for this very
     question → "… answers (Submitted)".
     """
-    run = pipeline_status.current_run
+    run, hindrance = pipeline_status.current_run, status.describe_hindrance(pipeline_status)
     if run is None:
         return ""
     asked = pipeline_status.observed_ask
     if run.ask == question.id:
-        return f"the run {run.name} answers ({run.state.value})"
+        return f"the run {run.name} answers ({run.state.value}){hindrance}"
     if asked is not None and (asked.id, asked.run) == (question.id, run.name):
-        return f"the run {run.name} answers while it follows its tables"
-    return f"the run {run.name} is active and must end first"
+        return f"the run {run.name} answers while it follows its tables{hindrance}"
+    return f"the run {run.name} is active and must end first{hindrance}"
 
 
 def _explain_no_answer(target: Target, obstacle: str, waited: float) -> str:

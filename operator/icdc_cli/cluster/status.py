@@ -165,6 +165,18 @@ def parse_status_of(resource: Resource) -> PipelineStatus:
         ) from error
 
 
+def describe_hindrance(status: PipelineStatus) -> str:
+    """Return what keeps the active run from going on, with a colon before it; empty for nothing.
+
+    RunActive has the message "run shop-e1-1: pod/shop-e1-1-driver: Unschedulable: …"  → ": pod/…"
+    """
+    active, run = status.find_condition(ConditionType.RUN_ACTIVE), status.current_run
+    lead = "" if run is None else f"run {run.name}"
+    if active is None or not lead or not active.message.startswith(f"{lead}: "):
+        return ""
+    return active.message.removeprefix(lead)
+
+
 def choose_exit(status: PipelineStatus) -> tuple[Exit, str]:
     """Return the exit code for the status, and the message for standard error.
 

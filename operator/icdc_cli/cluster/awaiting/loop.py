@@ -97,7 +97,7 @@ def _find_end(
 
 def _describe_progress(status: PipelineStatus, *, seen: bool, taken_up: bool) -> str:
     """Return what is waited for, as one line that changes only with the state of a run or table."""
-    run = status.current_run
+    run, hindrance = status.current_run, statuses.describe_hindrance(status)
     if status.holds(ConditionType.SUSPENDED):
         return "the pipeline is suspended; it begins when it is resumed"
     if not seen:
@@ -105,7 +105,7 @@ def _describe_progress(status: PipelineStatus, *, seen: bool, taken_up: bool) ->
     if run is None:
         return "no run is active"
     if not taken_up:
-        return f"the run {run.name} is active and must end first"
+        return f"the run {run.name} is active and must end first{hindrance}"
     exporting = sum(1 for table in status.tables if table.state == TableState.EXPORTING)
     exports = f", {format_count(exporting, 'table')} exporting" if exporting else ""
-    return f"the run {run.name} is {run.state.value}{exports}"
+    return f"the run {run.name} is {run.state.value}{exports}{hindrance}"

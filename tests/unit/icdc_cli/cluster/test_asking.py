@@ -18,6 +18,7 @@ from icdc_api.status.triggers import Ask
 from icdc_cli import main
 from icdc_cli.cluster import asking
 from icdc_testing.kube.api_stub import ApiStub, Object, make_driver_pod
+from icdc_testing.kube.stored_pipelines import make_condition
 from icdc_testing.operator.deciding.pipelines import NOW, make_spec, run_record
 
 pytestmark = pytest.mark.unit
@@ -245,10 +246,15 @@ def test_where_no_operator_answers_it_says_who_must_see_to_it(
 def test_a_run_at_work_is_waited_for_as_long_as_one_likes(
     shop: Object, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shop["status"] = {"observedGeneration": 1, "currentRun": run_record().to_resource()}
+    why = make_condition("RunActive", "True", message="run shop-e1-1: the node has no room")
+    shop["status"] = {
+        "observedGeneration": 1,
+        "currentRun": run_record().to_resource(),
+        "conditions": [why],
+    }
     assert main.main(["plan", "shop", "--wait", "1"]) == 3
     said = capsys.readouterr().err
-    assert "icdc: the run shop-e1-1 is active and must end first\n" in said
+    assert "icdc: the run shop-e1-1 is active and must end first: the node has no room\n" in said
     assert "ask again with a higher --wait, see icdc logs shop, or end the run by" in said
 
 

@@ -272,12 +272,14 @@ def test_the_progress_is_said_once_for_each_state(
     unseen = {**BEFORE, "observedGeneration": -1}
     exporting = make_taken_up(make_table("Exporting"), currentRun=run("Running"))
     submitted = make_taken_up(OLD, currentRun=run("Submitted"))
+    why = "run shop-e50-1: the run waits for executors: no room"
+    waiting = exporting | {"conditions": [make_condition("RunActive", "True", message=why)]}
     play(
         [
             unseen,
             {**BEFORE, "currentRun": run("Running", 40)},
             {**BEFORE, "conditions": [make_condition("Suspended", "True")]},
-            *(submitted, submitted, exporting, exporting),
+            *(submitted, submitted, exporting, exporting, waiting),
             make_taken_up(DONE, **ENDED),
         ]
     )
@@ -288,4 +290,6 @@ def test_the_progress_is_said_once_for_each_state(
         "icdc: resync 5: the pipeline is suspended; it begins when it is resumed",
         "icdc: resync 5: the run shop-e50-1 is Submitted",
         "icdc: resync 5: the run shop-e50-1 is Running, 1 table exporting",
+        "icdc: resync 5: the run shop-e50-1 is Running, 1 table exporting: the run waits for "
+        "executors: no room",
     ]
