@@ -247,11 +247,8 @@ def test_a_run_at_work_is_waited_for_as_long_as_one_likes(
     shop: Object, capsys: pytest.CaptureFixture[str]
 ) -> None:
     why = make_condition("RunActive", "True", message="run shop-e1-1: the node has no room")
-    shop["status"] = {
-        "observedGeneration": 1,
-        "currentRun": run_record().to_resource(),
-        "conditions": [why],
-    }
+    shop["status"] = {"observedGeneration": 1, "conditions": [why]}
+    shop["status"]["currentRun"] = run_record().to_resource()
     assert main.main(["plan", "shop", "--wait", "1"]) == 3
     said = capsys.readouterr().err
     assert "icdc: the run shop-e1-1 is active and must end first: the node has no room\n" in said
