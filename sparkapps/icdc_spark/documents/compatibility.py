@@ -11,7 +11,8 @@ For an index whose documents were written with `id` and `name`:
 | `name` was renamed or dropped | differ | a new export |
 
 An expression may give another result for an int than for a long, so what it reads is compared by
-exact types. Pure.
+exact types. A row filter of the same text may read another column of the same name, so its columns
+are compared by their ids, too. Pure.
 """
 
 from collections.abc import Iterator, Mapping, Set
@@ -65,9 +66,9 @@ def compare_stored(before: Stored, now: Stored, with_default: Set[int]) -> Compa
             return Compatibility(reason=f"{description} changed")
     if before.get("strings") != now.get("strings") and _has_plain_string(before, now["mapping"]):
         return Compatibility(reason="the mapping of strings changed")
-    expressions = _find_changed_expression(before, now)
-    if expressions:
-        return Compatibility(reason=expressions)
+    read = _find_changed_expression(before, now) or _find_changed_filter(before, now)
+    if read:
+        return Compatibility(reason=read)
     return _compare_columns(before, now, with_default)
 
 
@@ -86,6 +87,14 @@ def _find_changed_expression(before: Stored, now: Stored) -> str | None:
         if earlier[name] != later[name]:
             return f"a column that the expression of field `{name}` reads changed"
     return None
+
+
+def _find_changed_filter(before: Stored, now: Stored) -> str | None:
+    """Return the reason why a filter of the same text lets other rows pass; None if it does not."""
+    # New columns change nothing: the filter was understood without them.
+    later = [*now.get("filterReads", ()), *now["columns"]]
+    lost = [entry for entry in before.get("filterReads", ()) if entry not in later]
+    return f"column `{lost[0][1]}`, which rowFilter names, changed" if lost else None
 
 
 def _compare_columns(before: Stored, now: Stored, with_default: Set[int]) -> Compatibility:
