@@ -15,7 +15,7 @@ from icdc_api.errors import Bug, ColumnNotFound, FieldInvalid
 from icdc_api.spec.indices.fields import EVERY
 from icdc_api.spec.indices.ingest_pipeline import METADATA_FIELDS, IngestPipeline
 from icdc_api.spec.sink import Strings
-from icdc_spark.documents.compatibility import Compatibility, compare_stored
+from icdc_spark.documents.compatibility import WITH_DEFAULT, Compatibility, compare_stored
 from icdc_spark.documents.fields import (
     Analyse,
     Analysis,
@@ -150,16 +150,17 @@ class DocumentSpec:
             return frozenset()
         return frozenset(path[-1].id for path in self.identifiers)
 
-    def compare_with_stored(self, stored: Mapping[str, Any]) -> Compatibility:
-        """Compare documents written under an earlier `stored` with those of this spec."""
+    def compare_with_stored(
+        self, stored: Mapping[str, Any], filled: Mapping[int, str] | None = None
+    ) -> Compatibility:
+        """Compare documents written under an earlier `stored` with those of this spec.
+
+        `filled`: see `compare_stored`; columns with a default need not be in it.
+        """
+        entries = [entry for column in self.columns for _, entry in walk_fields(column)]
         # A required field that is missing in older rows needs a default, or is unreadable.
-        with_default = {
-            entry.id
-            for column in self.columns
-            for _, entry in walk_fields(column)
-            if entry.has_default
-        }
-        return compare_stored(stored, self.stored, with_default)
+        defaults = {entry.id: WITH_DEFAULT for entry in entries if entry.has_default}
+        return compare_stored(stored, self.stored, {**(filled or {}), **defaults})
 
 
 def _refuse_expressions(schema: Schema, name: str, text: str) -> Analysis:

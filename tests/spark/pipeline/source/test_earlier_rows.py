@@ -20,6 +20,41 @@ Act = Callable[[str], None]
 """Does something to the table of a name."""
 
 
+def bring_and_add(lake: Lake, folder: Path) -> tuple[str, Act, Act]:
+    """Files that were brought in have a column that the table gets later."""
+    rows = lake.session.sql("select 1 as id, 'NL' as country, 'hidden' as extra")
+    rows.write.parquet(str(folder / "plain"))
+    name = lake.create("id int, country string")
+    source = f"`parquet`.`{folder}/plain`"
+    lake.sql(f"call lake.system.add_files(table => '{name}', source_table => '{source}')")
+
+    def add(name: str) -> None:
+        lake.sql(f"alter table lake.{name} add column extra string")
+        lake.sql(f"insert into lake.{name} values (2, 'NL', 'shown')")
+
+    def add_another(name: str) -> None:
+        lake.sql(f"insert into lake.{name} values (3, 'NL', null)")
+
+    return name, add, add_another
+
+
+def drop_and_roll_back(lake: Lake, _: Path) -> tuple[str, Act, Act]:
+    """The table is rolled back to a snapshot that had a column which was dropped since."""
+    name = lake.create("id int, country string, extra string")
+    lake.sql(f"insert into lake.{name} values (1, 'NL', 'back')")
+    first = lake.read_head(name)
+    lake.sql(f"alter table lake.{name} drop column extra")
+    lake.sql(f"insert into lake.{name} values (2, 'NL')")
+
+    def roll_back(name: str) -> None:
+        lake.sql(f"call lake.system.rollback_to_snapshot('{name}', {first})")
+
+    def delete(name: str) -> None:
+        lake.sql(f"delete from lake.{name} where id = 1")
+
+    return name, roll_back, delete
+
+
 def rename_and_replace(lake: Lake, _: Path) -> tuple[str, Act, Act]:
     """The column of the filter, which documents do not have, makes way for another one."""
     name = lake.create("id int, extra string, country string")
@@ -39,6 +74,15 @@ def rename_and_replace(lake: Lake, _: Path) -> tuple[str, Act, Act]:
 @pytest.mark.parametrize(
     ("prepare", "entry", "changed"),
     [
+        (
+            bring_and_add,
+            {},
+            {
+                "1": {"id": 1, "country": "NL", "extra": "hidden"},
+                "2": {"id": 2, "country": "NL", "extra": "shown"},
+            },
+        ),
+        (drop_and_roll_back, {}, {"1": {"id": 1, "country": "NL", "extra": "back"}}),
         (
             rename_and_replace,
             {"columns": ["id", "extra"], "rowFilter": "country = 'NL'"},

@@ -54,3 +54,11 @@ def test_a_filter_of_the_same_text_must_read_the_same_columns(
 def test_of_a_filter_is_stored_what_the_documents_do_not_have_themselves() -> None:
     assert "filterReads" not in resolve(NAME, COUNTRY, row_filter=FILTER).stored
     assert "filterReads" not in resolve(NAME, COUNTRY, columns=("id",)).stored
+
+
+def test_a_new_column_that_earlier_rows_have_values_in_makes_documents_differ() -> None:
+    before, now = store(resolve(NAME)), resolve(NAME, COUNTRY)
+    verdict = now.compare_with_stored(before, {3: "was brought along"})
+    assert verdict.reason == "column `country` was brought along"
+    verdict = now.compare_with_stored(before, {2: "was there before"})
+    assert (verdict.reason, verdict.added) == (None, ("country",))
