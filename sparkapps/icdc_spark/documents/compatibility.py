@@ -7,14 +7,15 @@ For an index whose documents were written with `id` and `name`:
 |---|---|---|
 | `id int` became `id bigint` | the same | the index is written on |
 | a column `age` was added | the same, with a new field | `age` goes into the mapping |
-| `age` was added with a default | differ: old rows show it as well | a new export |
+| `age` was added, and is filled in old rows | differ: by a default, for example | a new export |
 | `name` was renamed or dropped | differ | a new export |
 
 An expression may give another result for an int than for a long, so what it reads is compared by
-exact types. Pure.
+exact types. A row filter of the same text may read another column of the same name, so its columns
+are compared by their ids, too. Pure.
 """
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,24 +52,28 @@ _PARTS = {
 _MERGED = (None, "keyword", "text", "object", "nested")
 """Types in a mapping of the user's beside which something of the derived one may stay."""
 
+WITH_DEFAULT = "was added with a default value, which earlier rows have too"
+"""What a reason says of a column that was added so."""
+
 _Forms = dict[int, list[tuple[str, str]]]
 """Path and form of the fields that are made of a column, by its id: mostly one."""
 
 
-def compare_stored(before: Stored, now: Stored, with_default: Set[int]) -> Compatibility:
+def compare_stored(before: Stored, now: Stored, filled: Mapping[int, str]) -> Compatibility:
     """Compare documents written under `before` with those of `now`.
 
-    `with_default` are the ids of columns that rows of before them show a value in.
+    `filled`: the ids of columns in which earlier rows may show a value although documents of
+    `before` do not have the column, and what the reason says of it.
     """
     for key, description in _PARTS.items():
         if before.get(key) != now.get(key):
             return Compatibility(reason=f"{description} changed")
     if before.get("strings") != now.get("strings") and _has_plain_string(before, now["mapping"]):
         return Compatibility(reason="the mapping of strings changed")
-    expressions = _find_changed_expression(before, now)
-    if expressions:
-        return Compatibility(reason=expressions)
-    return _compare_columns(before, now, with_default)
+    read = _find_changed_expression(before, now) or _find_changed_filter(before, now)
+    if read:
+        return Compatibility(reason=read)
+    return _compare_columns(before, now, filled)
 
 
 def _find_changed_expression(before: Stored, now: Stored) -> str | None:
@@ -88,7 +93,15 @@ def _find_changed_expression(before: Stored, now: Stored) -> str | None:
     return None
 
 
-def _compare_columns(before: Stored, now: Stored, with_default: Set[int]) -> Compatibility:
+def _find_changed_filter(before: Stored, now: Stored) -> str | None:
+    """Return the reason why a filter of the same text lets other rows pass; None if it does not."""
+    # New columns change nothing: the filter was understood without them.
+    later = [*now.get("filterReads", ()), *now["columns"]]
+    lost = [entry for entry in before.get("filterReads", ()) if entry not in later]
+    return f"column `{lost[0][1]}`, which rowFilter names, changed" if lost else None
+
+
+def _compare_columns(before: Stored, now: Stored, filled: Mapping[int, str]) -> Compatibility:
     # By field id: a renamed column is not one dropped and another added.
     earlier, later = _group_by_id(before), _group_by_id(now)
     for number, forms in earlier.items():
@@ -99,11 +112,8 @@ def _compare_columns(before: Stored, now: Stored, with_default: Set[int]) -> Com
         (number, path) for number in later if number not in earlier for path, _ in later[number]
     ]
     for number, path in added:
-        if number in with_default:
-            return Compatibility(
-                reason=f"column `{path}` was added with a default value, which earlier rows have "
-                "too"
-            )
+        if number in filled:
+            return Compatibility(reason=f"column `{path}` {filled[number]}")
         # A field inside a column that was there is new in the table, whoever names the column.
         is_inside = any(above in _list_paths(before) for above in list(_list_ancestors(path))[:-1])
         if not is_inside and not _is_new_in_table(number, before):

@@ -15,7 +15,7 @@ from icdc_api.errors import Bug, ColumnNotFound, FieldInvalid
 from icdc_api.spec.indices.fields import EVERY
 from icdc_api.spec.indices.ingest_pipeline import METADATA_FIELDS, IngestPipeline
 from icdc_api.spec.sink import Strings
-from icdc_spark.documents.compatibility import Compatibility, compare_stored
+from icdc_spark.documents.compatibility import WITH_DEFAULT, Compatibility, compare_stored
 from icdc_spark.documents.fields import (
     Analyse,
     Analysis,
@@ -29,7 +29,13 @@ from icdc_spark.documents.fields import (
 )
 from icdc_spark.documents.forms import name_form, refuse_bad_name, refuse_undocumentable
 from icdc_spark.documents.identifiers import find_routing, resolve_identifiers
-from icdc_spark.documents.schema import Field, Schema, describe_columns, walk_fields
+from icdc_spark.documents.schema import (
+    Field,
+    Schema,
+    describe_columns,
+    list_mentioned,
+    walk_fields,
+)
 from icdc_spark.documents.wishes import DocumentWishes
 
 CONTRACT_VERSION = 1
@@ -59,6 +65,8 @@ class DocumentSpec:
     """The columns that other entries of `fields` take from `"*"`, and that no field is whole."""
     row_filter: str | None
     """See `DocumentWishes.row_filter`."""
+    filter_reads: tuple[Field, ...]
+    """The top-level columns that it may use."""
     append_only: bool
     """See `DocumentWishes.append_only`."""
     strings: Strings
@@ -91,6 +99,7 @@ class DocumentSpec:
         if self.fields != take_columns(self.columns):
             # The order in which a user wrote fields shapes no document.
             taken.sort(key=lambda entry: entry.name)
+        columns = _store_forms(taken)
         # Left out where they say what earlier versions, which knew nothing else, always meant:
         # their indices are still right.
         rare = {
@@ -102,6 +111,8 @@ class DocumentSpec:
             ),
             "expressions": sorted(_store_expression(*made) for made in self.expressions),
             "pipeline": self.ingest_pipeline and self.ingest_pipeline.to_resource(),
+            # Those of the documents are compared as such.
+            "filterReads": [one for one in _store_forms(self.filter_reads) if one not in columns],
         }
         return {
             **{name: value for name, value in rare.items() if value not in (None, [])},
@@ -111,11 +122,7 @@ class DocumentSpec:
             # Sorted: the order in which a user wrote overrides shapes no document.
             "mapping": {name: dict(value) for name, value in sorted(self.mapping.items())},
             "identifiers": [[path[-1].id, name_form(path[-1].type)] for path in self.identifiers],
-            "columns": [
-                [entry.id, ".".join(path), name_form(entry.type)]
-                for column in taken
-                for path, entry in walk_fields(column)
-            ],
+            "columns": columns,
         }
 
     @property
@@ -143,16 +150,17 @@ class DocumentSpec:
             return frozenset()
         return frozenset(path[-1].id for path in self.identifiers)
 
-    def compare_with_stored(self, stored: Mapping[str, Any]) -> Compatibility:
-        """Compare documents written under an earlier `stored` with those of this spec."""
+    def compare_with_stored(
+        self, stored: Mapping[str, Any], filled: Mapping[int, str] | None = None
+    ) -> Compatibility:
+        """Compare documents written under an earlier `stored` with those of this spec.
+
+        `filled`: see `compare_stored`; columns with a default need not be in it.
+        """
+        entries = [entry for column in self.columns for _, entry in walk_fields(column)]
         # A required field that is missing in older rows needs a default, or is unreadable.
-        with_default = {
-            entry.id
-            for column in self.columns
-            for _, entry in walk_fields(column)
-            if entry.has_default
-        }
-        return compare_stored(stored, self.stored, with_default)
+        defaults = {entry.id: WITH_DEFAULT for entry in entries if entry.has_default}
+        return compare_stored(stored, self.stored, {**(filled or {}), **defaults})
 
 
 def _refuse_expressions(schema: Schema, name: str, text: str) -> Analysis:
@@ -193,6 +201,7 @@ def resolve_spec(
         excluded=list_left_out(schema, fields) if wishes.fields and _takes_all(wishes) else (),
         # An empty filter is no filter.
         row_filter=wishes.row_filter or None,
+        filter_reads=list_mentioned(schema, wishes.row_filter or ""),
         append_only=wishes.append_only,
         strings=wishes.strings,
         mapping=mapping,
@@ -274,6 +283,14 @@ def _store_expression(made: DocumentField, expression: Expression) -> list[Any]:
             for column in expression.reads
             for path, entry in walk_fields(column)
         ],
+    ]
+
+
+def _store_forms(columns: Iterable[Field]) -> list[list[Any]]:
+    return [
+        [entry.id, ".".join(path), name_form(entry.type)]
+        for column in columns
+        for path, entry in walk_fields(column)
     ]
 
 

@@ -155,6 +155,19 @@ def walk_fields(
         yield from walk_fields(child, here)
 
 
+def list_mentioned(schema: Schema, condition: str) -> tuple[Field, ...]:
+    """Return the top-level columns that a condition in SQL may use, by their names as whole words.
+
+    A name inside a string literal counts as well.
+    """
+    return tuple(
+        column
+        for column in schema.fields
+        # Without case, as Spark finds columns by default.
+        if re.search(rf"(?<!\w){re.escape(column.name)}(?!\w)", condition, re.IGNORECASE)
+    )
+
+
 def list_children(kind: Type) -> tuple[Field, ...]:
     """Return the fields directly below a type; empty for a primitive."""
     match kind:

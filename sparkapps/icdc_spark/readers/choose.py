@@ -10,7 +10,6 @@
 Columns that documents do not need count only where Iceberg's reader fails at them all the same.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 
 from pyspark.sql import SparkSession
@@ -18,7 +17,7 @@ from pyspark.sql import SparkSession
 from icdc_api.errors import UnsupportedType
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.forms import READ_AS_TEXT, has_type
-from icdc_spark.documents.schema import Field, Primitive, Schema
+from icdc_spark.documents.schema import Field, Primitive, Schema, list_mentioned
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 from icdc_spark.readers.staged import NOT_BY_ROWS, StagedReader
@@ -72,15 +71,6 @@ def _list_text_columns(columns: Sequence[Field]) -> list[Field]:
 def _list_needed_columns(schema: Schema, spec: DocumentSpec) -> Iterator[Field]:
     """Return the top-level columns that documents, ids and the filter are made of."""
     wanted = {column.id for column in spec.columns} | {path[0].id for path in spec.identifiers}
-    for column in schema.fields:
-        if column.id in wanted or _mentions(spec.row_filter or "", column.name):
-            yield column
-
-
-def _mentions(row_filter: str, name: str) -> bool:
-    """Return whether the filter may use the column, by its name as a whole word.
-
-    A name inside a string literal counts as well: one column too many costs speed, never a row.
-    """
-    # Without case, as Spark finds columns by default.
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", row_filter, re.IGNORECASE) is not None
+    # One column too many, as a word in a string literal is, costs speed, never a row.
+    wanted |= {column.id for column in list_mentioned(schema, spec.row_filter or "")}
+    return (column for column in schema.fields if column.id in wanted)

@@ -1,7 +1,9 @@
 """Opens files of a table in a Spark worker, by pyiceberg and pyarrow.
 
-pyarrow's client of S3 takes a file with certificates in place of the usual ones, and pyiceberg has
-no property for it. It must not know what is in the files.
+Two things differ from pyiceberg's own way. pyarrow's client of S3 takes a file with certificates in
+place of the usual ones, and pyiceberg has no property for it. And Iceberg encodes nothing in a
+location, where pyiceberg takes `?` and `#` for the end of a path. It must not know what is in the
+files.
 """
 
 import functools
@@ -13,28 +15,43 @@ from pathlib import Path
 from pyarrow.fs import FileSystem
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from icdc_api import authorities
+
+_HIDDEN = {ord("?"): "\ue03f", ord("#"): "\ue023"}
+"""Characters without a meaning, for those at which pyiceberg would end a path."""
+_SHOWN = {ord(hidden): chr(shown) for shown, hidden in _HIDDEN.items()}
 
 
 def open_file_io(properties: Mapping[str, str], location: str) -> FileIO:
     """Return what opens the files at `location`, by the properties of the table's FileIO."""
     own = dict(properties)
     certificates = own.pop(authorities.PROPERTY, None)
-    if certificates is None:
-        return load_file_io(own, location)
-    return _TrustingFileIO(own, certificates)
+    usual = load_file_io(own, location)
+    # Schemes that pyarrow has no client for are opened by another library.
+    if certificates is None and type(usual) is not PyArrowFileIO:
+        return usual
+    return _TableFileIO(own, certificates)
 
 
-class _TrustingFileIO(PyArrowFileIO):
-    """Trusts further certificates (PEM) for S3, beside the usual ones."""
+class _TableFileIO(PyArrowFileIO):
+    """Takes locations as they are, and trusts further certificates (PEM) for S3."""
 
-    def __init__(self, properties: dict[str, str], certificates: str) -> None:
+    def __init__(self, properties: dict[str, str], certificates: str | None) -> None:
         super().__init__(properties)
         self._certificates = certificates
 
+    @staticmethod
+    def parse_location(location: str, properties: Properties = EMPTY_DICT) -> tuple[str, str, str]:
+        """Return scheme, host and path of a location."""
+        scheme, host, path = PyArrowFileIO.parse_location(location.translate(_HIDDEN), properties)
+        return scheme, host, path.translate(_SHOWN)
+
     def _initialize_s3_fs(self, netloc: str | None) -> FileSystem:
         usual = super()._initialize_s3_fs(netloc)
+        if self._certificates is None:
+            return usual
         # What a copy of it is made from (pickle): all its options, of which one is added.
         build, (options,) = usual.__reduce__()
         return build({**options, "tls_ca_file_path": _write_bundle(self._certificates)})

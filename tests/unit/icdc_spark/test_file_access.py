@@ -29,3 +29,23 @@ def test_a_worker_trusts_the_authority_of_the_catalog_beside_the_usual_ones(
         with pytest.raises(FileNotFoundError):
             open_file_io(properties, FILE).new_input(FILE).open()
         assert service.asked == ["HEAD /lake/a.parquet"]
+
+
+@pytest.mark.parametrize("name", ["a b", "a%20b", "a#b", "?b", "what?#?", "é=1;x", "plain"])
+def test_a_location_is_the_path_of_a_file_as_it_is(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name / "a.parquet"
+    path.parent.mkdir()
+    path.write_bytes(b"here")
+    for location in (f"file:{path}", f"file://{path}", str(path)):
+        with open_file_io({}, location).new_input(location).open() as stream:
+            assert stream.read() == b"here"
+
+
+def test_a_key_of_an_object_is_asked_for_as_it_is() -> None:
+    with catalog_service.serve() as service:
+        names = ("s3.access-key-id", "s3.secret-access-key", "s3.region")
+        properties = {"s3.endpoint": service.url, **dict.fromkeys(names, "x")}
+        location = "s3://lake/a#b/c?.parquet"
+        with pytest.raises(FileNotFoundError):
+            open_file_io(properties, location).new_input(location).open()
+        assert service.asked == ["HEAD /lake/a%23b/c%3F.parquet"]

@@ -19,6 +19,11 @@ AROUND = f"org.apache.iceberg.exceptions.RuntimeIOException: Failed to open file
         ({"NoFieldIdsError"}, "NoFieldIdsError: s3://lake/t/data/a.parquet", FileUnreadable),
         ({"IllegalArgumentException"}, "Can not promote TIMESTAMP type", FileUnreadable),
         (
+            {"UnsupportedOperationException"},
+            "ORC cannot read default value for field d (string): x",
+            FileUnreadable,
+        ),
+        (
             {"ValidationException"},
             "Metadata file for version 5 is missing under s3://lake/t/metadata",
             DataFileMissing,

@@ -52,6 +52,24 @@ _MISPLACED_DELETES = re.compile(
     r"for delete file (?P<deletes>\S+) and data file (?P<file>\S+): "
 )
 """Iceberg's words; the partitions in them are values of rows."""
+_UNREADABLE = (
+    (
+        "Cannot read unsupported version",
+        "the table's metadata has a newer format version than this Iceberg can read; use an "
+        "image with a newer Iceberg (spec.spark.image)",
+    ),
+    (
+        "Can not promote",
+        "a column of an ORC file has a type that Iceberg cannot convert to the table's type: "
+        "rewrite the file",
+    ),
+    (
+        "ORC cannot read default value",
+        "Iceberg cannot read a column that was added with a default value from ORC files without "
+        "it: drop the column, or leave it out by naming the other columns in `columns`",
+    ),
+)
+"""Words of Iceberg about what it does not read, and what they mean."""
 _BROKEN_OFF = "End of File Exception between"
 """How Hadoop's RPC client reports that a connection, not a file, ended."""
 
@@ -86,20 +104,13 @@ def find_meaning(classes: Set[str], text: str) -> tuple[type[TableError], str] |
     None if nothing shows that it is the file. `classes` are the simple names of the classes of the
     error, `text` all of its texts.
     """
-    if "Cannot read unsupported version" in text:
-        return FileUnreadable, (
-            "the table's metadata has a newer format version than this Iceberg can read; use an "
-            "image with a newer Iceberg (spec.spark.image)"
-        )
+    for words, message in _UNREADABLE:
+        if words in text:
+            return FileUnreadable, message
     if "NoFieldIdsError" in classes:
         return FileUnreadable, (
             "the columns of a file have no field ids, and the table has no name mapping to "
             "identify them: set its property schema.name-mapping.default, or rewrite the file"
-        )
-    if "Can not promote" in text:
-        return FileUnreadable, (
-            "a column of an ORC file has a type that Iceberg cannot convert to the table's type: "
-            "rewrite the file"
         )
     if "Metadata file for version" in text and "is missing under" in text:
         return DataFileMissing, "the table's metadata file is missing"

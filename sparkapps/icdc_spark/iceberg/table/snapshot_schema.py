@@ -18,9 +18,8 @@ from icdc_spark.documents.forms import READ_AS_TEXT, WITHOUT_FORM, has_type
 from icdc_spark.documents.schema import parse_schema
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
+from icdc_spark.iceberg.table.name_mapping import NAME_MAPPING
 from icdc_spark.iceberg.table.tables import SCHEMA_PARSER, IcebergTable
-
-_NAME_MAPPING = "schema.name-mapping.default"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +50,7 @@ def read_snapshot_schema(
             iceberg_schema=text,
             spark_schema=build_spark_schema(table.bridge, text),
             text_columns=tuple(column.name for column in columns if has_type(column, READ_AS_TEXT)),
-            name_mapping=table.properties.get(_NAME_MAPPING),
+            name_mapping=table.properties.get(NAME_MAPPING),
             io_properties={str(k): str(v) for k, v in table.java.io().properties().items()},
         )
 

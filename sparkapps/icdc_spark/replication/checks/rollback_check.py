@@ -12,6 +12,8 @@ That snapshot 77 has expired is no reason: it is a gap, as with any other index.
 nothing: `icdc plan` asks as a run does.
 """
 
+from collections.abc import Mapping
+
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.opensearch.stores import identity, indices
 from icdc_spark.protocol.state_document import StateDocument
@@ -19,11 +21,15 @@ from icdc_spark.replication.context import TableContext
 
 
 def find_refusal(
-    context: TableContext, state: StateDocument, documents: DocumentSpec
+    context: TableContext,
+    state: StateDocument,
+    documents: DocumentSpec,
+    filled: Mapping[int, str],
 ) -> str | None:
     """Return why not, as a clause; None if they can, or if no earlier index can be used again.
 
-    `documents`: those of the present spec. TargetUnavailable while the index does not answer.
+    `documents`: those of the present spec; `filled`: see `compare_stored`. TargetUnavailable while
+    the index does not answer.
     """
     earlier = state.earlier
     if earlier is None:
@@ -35,7 +41,7 @@ def find_refusal(
     meta = mapping.get("_meta", {})
     if indices.read_ownership(mapping) != context.ownership or "documentSpec" not in meta:
         return f"{earlier.index} no longer says in its mapping's _meta whose it is"
-    change = documents.compare_with_stored(meta["documentSpec"]).reason
+    change = documents.compare_with_stored(meta["documentSpec"], filled).reason
     if change is not None:
         return (
             f"the spec asks for other documents than {earlier.index} holds ({change}); change it "

@@ -37,16 +37,16 @@ from icdc_spark.iceberg.jvm.session import make_case_sensitive
 from icdc_spark.iceberg.table.cached_table import CachedTable
 from icdc_spark.iceberg.table.expressions import build_analyser
 from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
-from icdc_spark.opensearch.stores import identity, indices
+from icdc_spark.opensearch.stores import identity
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol import next_step
 from icdc_spark.protocol.export_wait import choose_meanwhile
-from icdc_spark.protocol.state_document import StateDocument
 from icdc_spark.protocol.steps import Step, StepInputs, StepKind
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.replication import batches
 from icdc_spark.replication.checks import index_check, rollback_check
 from icdc_spark.replication.checks.index_check import IndexCheck
+from icdc_spark.replication.checks.spec_check import compare_spec, find_filled_columns
 from icdc_spark.replication.checks.stream_start import find_stream_start
 from icdc_spark.replication.context import TableContext
 
@@ -118,7 +118,7 @@ class TableObserver:
         try:
             if compare_index:
                 index = index_check.compare_with_index(context, stored)
-            compatibility = self._compare_spec(state, documents, is_intact=index.loss is None)
+            compatibility = compare_spec(context, table, current, state, index, documents)
         except (StateCorrupt, TargetReadOnly, TargetUnavailable) as error:
             # What is asked for is how a person answers, and builds on nothing of it.
             if state is None or not (policies.owe_reexport(state) or policies.owe_rollback(state)):
@@ -126,7 +126,7 @@ class TableObserver:
             index = IndexCheck(loss=f"the index cannot be read ({error.message})")
         is_trusted, refusal = True, None
         if stored and compare_index and policies.owe_rollback(stored.document):
-            is_trusted, refusal = self._check_rollback(stored, documents)
+            is_trusted, refusal = self._check_rollback(stored, table, current, documents)
         begins = not (state and (state.applied or state.intent)) and not index.loss
         inputs = StepInputs(
             state=state,
@@ -268,31 +268,15 @@ class TableObserver:
             self._documents[schema, named] = resolve_spec(name, schema, wishes, analyse)
         return self._documents[schema, named]
 
-    def _check_rollback(self, stored: Stored, documents: DocumentSpec) -> tuple[bool, str | None]:
+    def _check_rollback(
+        self,
+        stored: Stored,
+        table: IcebergTable,
+        current: SnapshotInfo | None,
+        documents: DocumentSpec,
+    ) -> tuple[bool, str | None]:
         """Return whether the document is trusted, and why there can be no rollback, as a clause."""
         if not index_check.is_trusted(stored, identity.read_store_history(self.context.client)):
             return False, None
-        return True, rollback_check.find_refusal(self.context, stored.document, documents)
-
-    def _compare_spec(
-        self, state: StateDocument | None, documents: DocumentSpec, *, is_intact: bool
-    ) -> Compatibility:
-        """Compare the documents already written with those of the present spec.
-
-        StateCorrupt where the index does not say what its documents were made of.
-        """
-        # An open export writes another index than the one that is served.
-        written = (state.intent or state) if state else None
-        if state is None or written is None or written.index is None or not is_intact:
-            return SAME
-        # A request less for an idle table. With an intent open it is asked: the intent may have
-        # been recorded under another spec than the document names.
-        if state.intent is None and state.document_spec == documents.hash:
-            return SAME
-        meta = indices.read_mapping(self.context.client, written.index).get("_meta", {})
-        if "documentSpec" not in meta:
-            raise StateCorrupt(
-                f"Index {written.index} no longer says in its mapping's _meta what its documents "
-                "were made of. Raise spec.resync.nonce to export the table again."
-            )
-        return documents.compare_with_stored(meta["documentSpec"])
+        filled = find_filled_columns(table, current, stored.document.earlier, documents)
+        return True, rollback_check.find_refusal(self.context, stored.document, documents, filled)

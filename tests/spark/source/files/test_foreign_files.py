@@ -202,3 +202,19 @@ def test_timestamps_that_iceberg_does_not_read_in_orc_are_the_tables_fault(
     bring(lake, name, tmp_path / "plain", "orc")
     with pytest.raises(FileUnreadable, match=r"ORC.*rewrite the file.*/plain/part-\S+orc"):
         lake.diff(name, None)
+
+
+def test_a_default_that_iceberg_does_not_read_from_orc_is_left_out_or_the_tables_fault(
+    lake: Lake,
+) -> None:
+    name = lake.create("id int", version=3, properties=", 'write.format.default'='orc'")
+    lake.sql(f"insert into lake.{name} values (1)")
+    table = lake.load_table(name)
+    text = table.bridge.get_statics("org.apache.iceberg.types.Types$StringType").get()
+    default = table.bridge.get_statics("org.apache.iceberg.expressions.Literal").of("x")
+    table.java.updateSchema().addColumn("d", text, default).commit()
+    lake.sql(f"insert into lake.{name} values (2, 'y')")
+    with pytest.raises(FileUnreadable, match=r"default value from ORC.*`columns`"):
+        lake.export(name)
+    (exported,) = lake.export(name, columns=("id",))
+    assert [op.doc for op in exported.ops] == ['{"id":1}', '{"id":2}']

@@ -46,9 +46,10 @@ def test_what_a_batch_lost_is_a_gap_and_leaves_the_way_back_open(
     observer = TableObserver(context)
     # What is refused is refused because of the earlier index.
     refusal = f"the index {FIRST} was restored, or shards of it were allocated by force"
-    assert observer._check_rollback(stored, DOCUMENTS) == (True, refusal)
+    table = cast(Any, SimpleNamespace(properties={}))
+    assert observer._check_rollback(stored, table, None, DOCUMENTS) == (True, refusal)
     copy = context.store.replace(stored, stored.document.distrust(now=stored.document.updated_at))
-    assert observer._check_rollback(copy, DOCUMENTS) == (False, None)
+    assert observer._check_rollback(copy, table, None, DOCUMENTS) == (False, None)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_an_earlier_index_is_ours_and_holds_what_the_spec_asks_for(
     (left,) = TWO.retained
     known = {"histories": now.shards.histories, "operations": now.shards.operations}
     document = TWO.model_copy(update={"retained": [left.model_copy(update=known)]})
-    found = rollback_check.find_refusal(context, document, DOCUMENTS)
+    found = rollback_check.find_refusal(context, document, DOCUMENTS, {})
     assert (found is None) if refusal is None else (refusal in (found or ""))
 
 

@@ -1,0 +1,64 @@
+"""Columns by which earlier documents differ although the spec is the same."""
+
+import json
+from typing import Any
+
+import pytest
+
+from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
+from icdc_spark.documents.schema import Field, Primitive, Schema
+from icdc_spark.documents.wishes import DocumentWishes
+
+pytestmark = pytest.mark.unit
+
+FILTER = "country = 'NL'"
+ID, NAME = Field(1, "id", Primitive("long")), Field(2, "name", Primitive("string"))
+COUNTRY = Field(3, "country", Primitive("string"))
+NEW_COUNTRY = Field(4, "country", Primitive("string"))
+
+
+def resolve(*columns: Field, **wishes: Any) -> DocumentSpec:
+    """Return the spec of a table with a key and these columns."""
+    schema = Schema(id=3, fields=(ID, *columns), identifier_ids=(1,))
+    return resolve_spec("db.t", schema, DocumentWishes(**wishes))
+
+
+def store(spec: DocumentSpec) -> dict[str, Any]:
+    """Return what the index of the spec has in its mapping."""
+    stored: dict[str, Any] = json.loads(json.dumps(spec.stored))
+    return stored
+
+
+@pytest.mark.parametrize(
+    ("columns", "is_same"),
+    [
+        ((NAME, COUNTRY), True),
+        ((NAME, COUNTRY, Field(5, "NL", Primitive("int"))), True),
+        ((NAME, Field(3, "country", Primitive("binary"))), False),
+        ((NAME, NEW_COUNTRY), False),
+        ((NAME, Field(3, "old_country", Primitive("string")), NEW_COUNTRY), False),
+    ],
+)
+def test_a_filter_of_the_same_text_must_read_the_same_columns(
+    columns: tuple[Field, ...], *, is_same: bool
+) -> None:
+    wishes: dict[str, Any] = {"columns": ("id", "name"), "row_filter": FILTER}
+    before, now = store(resolve(NAME, COUNTRY, **wishes)), resolve(*columns, **wishes)
+    reason = None if is_same else "column `country`, which rowFilter names, changed"
+    assert now.compare_with_stored(before).reason == reason
+    # Earlier versions did not store it.
+    del before["filterReads"]
+    assert now.compare_with_stored(before).reason is None
+
+
+def test_of_a_filter_is_stored_what_the_documents_do_not_have_themselves() -> None:
+    assert "filterReads" not in resolve(NAME, COUNTRY, row_filter=FILTER).stored
+    assert "filterReads" not in resolve(NAME, COUNTRY, columns=("id",)).stored
+
+
+def test_a_new_column_that_earlier_rows_have_values_in_makes_documents_differ() -> None:
+    before, now = store(resolve(NAME)), resolve(NAME, COUNTRY)
+    verdict = now.compare_with_stored(before, {3: "was brought along"})
+    assert verdict.reason == "column `country` was brought along"
+    verdict = now.compare_with_stored(before, {2: "was there before"})
+    assert (verdict.reason, verdict.added) == (None, ("country",))
