@@ -11,7 +11,7 @@ What they need is imported when they run: kubectl starts this program anew for e
     KeyboardInterrupt         icdc: interrupted                  130
     Terminated                icdc: ended by SIGTERM             143
     output that is lost       see `streams`                      141, 3
-    anything else             icdc: internal error: …; try -v    1
+    anything else             icdc: this is a defect of icdc: …  1
     SystemExit of argparse    usage and a hint                   2
 
 As the root of its process it catches everything (tests/unit/tools/test_broad_excepts.py).
@@ -113,7 +113,9 @@ def _run(argv: Sequence[str] | None) -> int:
     except Exception as error:
         if streams.is_lost_output(error):
             raise  # to `guard`: no defect of ours
-        _print_error(f"internal error: {type(error).__name__}: {error}; try -v", arguments.verbose)
+        # Its class last: it says nothing to a person, but is how an issue is found.
+        defect = "this is a defect of icdc: call it again with -v, and open an issue with all of it"
+        _print_error(f"{defect} ({type(error).__name__}: {error})", arguments.verbose)
         return Exit.STALLED
 
 

@@ -12,6 +12,7 @@ Text alone: `options.write` escapes what programs read.
 """
 
 import re
+import shutil
 import sys
 from typing import TextIO
 
@@ -33,6 +34,21 @@ def say(text: str) -> None:
 def complain(text: str) -> None:
     """Write a sentence to standard error, after the name of the program."""
     sys.stderr.write(f"icdc: {make_printable(text)}\n")
+
+
+def fit(text: str, *, hint: str) -> str:
+    """Return the text with its lines cut at the edge of the terminal, and then `hint` below it.
+
+    As it is where standard output is no terminal, or wide enough.
+    """
+    if not sys.stdout.isatty():
+        return text
+    # By COLUMNS, or else by the terminal itself.
+    width = shutil.get_terminal_size().columns
+    end = "\N{HORIZONTAL ELLIPSIS}" if takes_unicode(sys.stdout) else "..."
+    lines = text.split("\n")
+    cut = [line if len(line) <= width else line[: width - len(end)] + end for line in lines]
+    return text if cut == lines else "\n".join((*cut, "", hint))
 
 
 def takes_unicode(stream: TextIO) -> bool:

@@ -70,6 +70,26 @@ class TextFormatter(logging.Formatter):
         return line
 
 
+def format_for_people(line: str) -> str:
+    """Return a line of `JsonFormatter` as text, without pipeline and run; others as they are.
+
+    {"time": "2026-03-01T12:00:00.000Z", "level": "info", "message": "caught up", "table": "a"}
+    2026-03-01T12:00:00.000Z info    caught up table=a
+    """
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        return line
+    if not isinstance(fields, dict) or not {"time", "level", "message"} <= fields.keys():
+        return line
+    table = f" table={fields['table']}" if "table" in fields else ""
+    text = f"{fields['time']} {fields['level']!s:7} {fields['message']}{table}"
+    if "exception" in fields:
+        text = f"{text}\n{fields['exception']}"
+    # Indented, so that no message can look like a line of its own.
+    return "\n    ".join(text.splitlines()) + line[len(line.rstrip("\r\n")) :]
+
+
 def _merge_fields(record: logging.LogRecord) -> dict[str, str]:
     """Return pipeline, run and table of a line: by `label_lines`, or from `extra`, which wins."""
     given = {name: str(record.__dict__[name]) for name in _FIELDS if name in record.__dict__}

@@ -1,17 +1,30 @@
 """`spec.spark`: resources of the runs, and further Spark properties."""
 
+import re
 from typing import Annotated, Any, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from icdc_api.base import ApiModel, Count, Flag
 from icdc_api.problems import build_problem, build_refusal
 from icdc_api.spec.catalog import PropertyValue
 from icdc_api.spec.spark_conf import find_problem
 
+MEMORY_FORM = r"^[1-9][0-9]{0,8}[kKmMgGtT]$"
+
+
+def _check_memory(value: object) -> object:
+    # Before the pattern, whose own message would show a regular expression.
+    if isinstance(value, str) and not re.fullmatch(MEMORY_FORM, value):
+        raise build_refusal(value, "it must be a whole number with the unit k, m, g or t, as 4g")
+    return value
+
+
 # As the JVM takes it for -Xmx, in lower or upper case; not a quantity of Kubernetes, whose Gi the
 # JVM does not know.
-Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}[kKmMgGtT]$", max_length=10)]
+Memory = Annotated[
+    str, StringConstraints(pattern=MEMORY_FORM, max_length=10), BeforeValidator(_check_memory)
+]
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 # Whole ones, as Spark counts slots for tasks by them; fractions for Kubernetes are set by
 # spark.kubernetes.{driver,executor}.request.cores.

@@ -32,6 +32,7 @@ from icdc_api.errors import BadSpec, NodeLost, StartTimeout
 from icdc_api.job import report_text
 from icdc_api.job.answers import RunAnswer, fill
 from icdc_api.spec.pipeline import PipelineSpec
+from icdc_api.status.conditions import ConditionStatus, ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import Failure
 from icdc_api.status.triggers import Ask, AskedKind
@@ -115,7 +116,8 @@ def _parse_spec(target: Target, resource: Resource) -> PipelineSpec:
 async def _wait_for_answer(target: Target, question: Ask, seconds: float) -> PipelineStatus:
     """Return the status that says that the question was answered.
 
-    BadSpec where another question has replaced it; StartTimeout after `seconds`.
+    BadSpec where another question has replaced it or the spec is wrong; StartTimeout after
+    `seconds`.
     """
     asked_at, shown = time.monotonic(), ""
     while True:
@@ -127,6 +129,7 @@ async def _wait_for_answer(target: Target, question: Ask, seconds: float) -> Pip
             return pipeline_status
         if _parse_question(resource) != question:
             raise BadSpec(f"somebody else has asked {target.name} something meanwhile: ask again")
+        _check_spec(pipeline_status, resource)
         waited = time.monotonic() - asked_at
         obstacle = _describe_obstacle(pipeline_status, question)
         if waited >= seconds or (not obstacle and waited >= TAKEN_UP_SECONDS):
@@ -137,6 +140,16 @@ async def _wait_for_answer(target: Target, question: Ask, seconds: float) -> Pip
             shown = obstacle
         # The last read falls on the deadline, however --wait and the interval divide.
         _sleep(min(POLL_SECONDS, max(0.0, seconds - waited)))
+
+
+def _check_spec(pipeline_status: PipelineStatus, resource: Resource) -> None:
+    """BadSpec where the operator has refused the spec: no run starts that could answer."""
+    valid = pipeline_status.find_condition(ConditionType.SPEC_VALID)
+    if valid is None or valid.status != ConditionStatus.FALSE:
+        return
+    # Of an older generation it says nothing about the spec as it is now.
+    if (valid.observed_generation or 0) >= resource["metadata"]["generation"]:
+        raise BadSpec(f"no run can answer until the spec is corrected: {valid.message}")
 
 
 def _sleep(seconds: float) -> None:

@@ -13,6 +13,7 @@ Never another run than the one asked about: its errors would be taken for those 
 """
 
 import argparse
+import io
 import os
 import sys
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ from typing import Any
 
 from icdc_api import naming
 from icdc_api.errors import BadSpec
+from icdc_api.job import log_lines
 from icdc_cli import options, terminal
 from icdc_cli.cluster import session
 from icdc_cli.cluster.session import Target
@@ -39,7 +41,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "logs",
         help="show the log of a pipeline's run in a cluster",
         description="Shows the log of the driver of the current run, or of the newest retained run "
-        "if none is active. Exit code 3 when there is no log yet.",
+        "if none is active, as text with times in UTC. Exit code 3 when there is no log yet.",
     )
     session.add_target(parser)
     parser.add_argument("-f", "--follow", action="store_true", help="continue until the run ends")
@@ -50,6 +52,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         default=TAIL_LINES,
         metavar="LINES",
         help=f"begin with the last lines (default: {TAIL_LINES})",
+    )
+    parser.add_argument(
+        "--raw", action="store_true", help="show lines as they are in the pod, such as JSON"
     )
     options.add_verbose(parser)
     parser.set_defaults(command=session.carry_out(_show_logs))
@@ -86,14 +91,16 @@ async def _show(target: Target, pod: str, arguments: argparse.Namespace) -> None
     # By its name: a pod with a sidecar of the cluster's has more than one container, and the API
     # server refuses to choose.
     container = Role.DRIVER.container
+    form = str if arguments.raw else log_lines.format_for_people
     if not arguments.follow:
         log = await target.api.read_log(*where, container=container)
-        sys.stdout.write(terminal.make_printable(log))
+        # Not `splitlines`, which also ends lines at characters that a message may have.
+        sys.stdout.writelines(terminal.make_printable(form(line)) for line in io.StringIO(log))
         sys.stdout.flush()
         return
     # Line by line and flushed: `| grep` shows a line when it is printed, not 8 KiB later.
     async for line in target.api.follow_log(*where, container=container):
-        sys.stdout.write(terminal.make_printable(line))
+        sys.stdout.write(terminal.make_printable(form(line)))
         sys.stdout.flush()
 
 

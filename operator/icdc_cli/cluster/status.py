@@ -33,6 +33,7 @@ from icdc_operator.cluster.kube.kinds import Resource
 _HEAD = ("NAME", "READY", "PHASE", "TABLES", "BEHIND", "LAG", "RUN", "AGE")
 _WIDE_HEAD = ("EXPORTED", "EXPORT", "FAILURES", "MESSAGE")
 _CONDITIONS_HEAD = ("CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE")
+_CUT = "Lines are cut at the edge of the terminal: -o wide shows all of them."
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -96,11 +97,10 @@ async def _show_one(target: Target, arguments: argparse.Namespace) -> Exit:
     status = parse_status_of(resource)
     if view in FOR_PEOPLE:
         wide = view == StatusView.WIDE
-        terminal.say(
-            describe_pipeline(
-                resource, status, every=arguments.all, wide=wide, now=datetime.now(UTC)
-            )
+        text = describe_pipeline(
+            resource, status, every=arguments.all, wide=wide, now=datetime.now(UTC)
         )
+        terminal.say(text if wide else terminal.fit(text, hint=_CUT))
     code, message = choose_exit(status)
     if message:
         terminal.complain(message)

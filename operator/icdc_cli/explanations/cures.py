@@ -114,7 +114,8 @@ CURES: dict[str, tuple[str, ...]] = {
     ),
     "StateCorrupt": (
         f"curl {_STATE}",
-        f"curl -X DELETE {_STATE}  # the table is exported anew, as it is after a restore",
+        f"curl -X DELETE {_STATE}  # if it was edited: the table is exported anew, as after a "
+        "restore. If a newer version wrote it, install that version again instead",
     ),
     "Unauthorized": (
         "kubectl edit secret SECRET -n NAMESPACE  # or the permission that the message names; it "

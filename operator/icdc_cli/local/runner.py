@@ -124,6 +124,8 @@ class LocalRunner:
             asked_at=self._started,
             operator_version=_read_version(),
             closing=self._closing,
+            next_attempt="call icdc run again",
+            gives_up=self._once,
         )
         decision = decide.decide(observed, datetime.now(UTC))
         if decision.status != self._status:

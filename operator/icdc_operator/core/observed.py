@@ -149,6 +149,10 @@ class Observed:
     closed."""
     closing: bool = False
     """True if the adapter is about to end: live runs stop after their batch, none starts."""
+    next_attempt: str = "raise spec.restartNonce"
+    """What a person does for an attempt that nothing starts by itself."""
+    gives_up: bool = False
+    """True if the adapter ends where a person should know of a failure: nothing retries it then."""
     finalizer: bool | None = None
     """Whether the pipeline carries our finalizer; None where there are no finalizers."""
     deleting_since: datetime | None = None

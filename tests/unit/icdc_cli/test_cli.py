@@ -165,31 +165,6 @@ def test_run_tells_events_line_by_line_and_ends_with_the_table(
 
 
 @pytest.mark.parametrize(
-    ("fake", "code", "message"),
-    [
-        ("stall", 1, "icdc: shop.orders: AliasTaken: it is taken; action required: the author"),
-        ("crash", 1, "icdc: Bug: the application ended with code 1 and reported no outcome "),
-        (
-            "fail_to_connect",
-            3,
-            "icdc: failed 1 times in a row: TargetUnavailable: "
-            "http://127.0.0.1:1 refuses connections",
-        ),
-    ],
-)
-def test_run_says_why_it_did_not_go_well(
-    fake: str,
-    code: int,
-    message: str,
-    pipeline_file: PipelineFile,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    path = pipeline_file(fake, retry={"maxAttempts": 1})
-    assert main.main(["run", "-f", str(path), "--once"]) == code
-    assert capsys.readouterr().err.startswith(message)
-
-
-@pytest.mark.parametrize(
     ("arguments", "fake", "code", "text"),
     [
         (["plan"], "succeed", 0, "NAME "),

@@ -6,11 +6,13 @@ that is upgraded meanwhile, or a login that has expired, does not end what goes 
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 from icdc_api.base import format_count
 from icdc_api.errors import StartTimeout
 from icdc_api.status.conditions import ConditionStatus, ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, TableState
+from icdc_api.status.runs import RunState
 from icdc_cli import terminal
 from icdc_cli.cluster import status as statuses
 from icdc_cli.cluster.awaiting.requests import AwaitedRestart, AwaitedResync, RequestEnd
@@ -24,6 +26,10 @@ POLL_SECONDS = 2.0
 TAKEN_UP_SECONDS = 60.0
 """How long an operator may take to read a changed spec, whether a run is active or not."""
 
+SETTLED_SECONDS = 60.0
+"""How long a continuous run reports until a table that still waits for a person does so because of
+this run: before, the table is shown as the run before has left it."""
+
 MAX_UNANSWERED = 30
 """Reads in a row that the API server may leave unanswered, such as while it is upgraded."""
 
@@ -34,6 +40,7 @@ async def wait(target: Target, request: AwaitedResync | AwaitedRestart, *, secon
     `seconds` 0: without limit. StartTimeout after that time, and where no operator reads the spec.
     """
     began, shown = time.monotonic(), ""
+    running: tuple[int, float] | None = None  # the epoch of the run that reports, and since when
     while True:
         try:
             status = await _read_status(target)
@@ -43,7 +50,9 @@ async def wait(target: Target, request: AwaitedResync | AwaitedRestart, *, secon
             raise api_errors.Unavailable(text) from error
         waited = time.monotonic() - began
         seen = (status.observed_generation or 0) >= request.generation
-        ending = _find_end(status, request.find_end) if seen else None
+        running = _follow_run(status, running, waited)
+        settled = running is not None and waited - running[1] >= SETTLED_SECONDS
+        ending = _find_end(status, partial(request.find_end, settled=settled)) if seen else None
         if ending is not None:
             (terminal.say if ending.code == Exit.DONE else terminal.complain)(
                 f"{target.name}: {ending.text}"
@@ -83,6 +92,16 @@ async def _read_status(target: Target) -> PipelineStatus:
 def _sleep(seconds: float) -> None:
     """Wait, and with it the whole command: it has nothing else to do, see `thin_client`."""
     time.sleep(seconds)
+
+
+def _follow_run(
+    status: PipelineStatus, before: tuple[int, float] | None, waited: float
+) -> tuple[int, float] | None:
+    """Return the epoch of the run that reports, and how long was waited when it was first seen."""
+    run = status.current_run
+    if run is None or run.state != RunState.RUNNING:
+        return None
+    return before if before is not None and before[0] == run.epoch else (run.epoch, waited)
 
 
 def _find_end(

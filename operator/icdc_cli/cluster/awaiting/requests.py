@@ -31,7 +31,7 @@ from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableSta
 from icdc_api.status.runs import ResyncMode, RunState, RunStatus
 from icdc_cli import exits
 from icdc_cli.exits import Exit
-from icdc_operator.core import retry
+from icdc_operator.core import progress, retry
 from icdc_operator.core.asked import verification
 from icdc_operator.core.asked.verification import ComparisonResult
 
@@ -79,8 +79,11 @@ class AwaitedResync:
         triggers = status.observed_triggers
         return triggers is not None and triggers.resync_nonce >= self.nonce
 
-    def find_end(self, status: PipelineStatus) -> RequestEnd | None:
-        """Return how it has ended; None if it has not, or was not acted on yet."""
+    def find_end(self, status: PipelineStatus, *, settled: bool) -> RequestEnd | None:
+        """Return how it has ended; None if it has not, or was not acted on yet.
+
+        `settled`: whether the active run has reported for so long that it has come to each table.
+        """
         triggers = status.observed_triggers
         if triggers is None or not self.is_taken_up(status):
             return None
@@ -107,13 +110,18 @@ class AwaitedResync:
         if not self.mode.compares:
             # Proofs and questions in between export nothing, however they end.
             runs = [run for run in runs if not run.kind.inspects]
-            ending = self._find_end_of_change(status, runs, tables)
+            ending = self._find_end_of_change(status, runs, tables, settled=settled)
             if ending is not None:
                 return ending
         return _find_failure(status, runs, tables, self.policy)
 
     def _find_end_of_change(
-        self, status: PipelineStatus, runs: list[RunStatus], tables: list[TableStatus]
+        self,
+        status: PipelineStatus,
+        runs: list[RunStatus],
+        tables: list[TableStatus],
+        *,
+        settled: bool,
     ) -> RequestEnd | None:
         # While another one follows, the run before may have ended because it was asked to.
         rests = status.current_run is None and not status.holds(ConditionType.SUSPENDED)
@@ -129,7 +137,8 @@ class AwaitedResync:
         if self.mode is ResyncMode.ROLLBACK:
             ended = rests and any(run.state == RunState.SUCCEEDED for run in runs)
             # The first step of each table is the rollback, if it has one.
-            follows = self.continuous and _has_caught_up(status, self.generation)
+            caught_up = _has_caught_up(status, self.generation)
+            follows = self.continuous and (caught_up or (settled and _wait_for_persons(status)))
             return self._find_end_of_rollback(tables, ended=ended or follows)
         if not all(_is_exported(table, runs, self.planned_at) for table in tables):
             return None
@@ -200,8 +209,11 @@ class AwaitedRestart:
         triggers = status.observed_triggers
         return triggers is not None and triggers.restart_nonce >= self.nonce
 
-    def find_end(self, status: PipelineStatus) -> RequestEnd | None:
-        """Return how the new run has ended, or that it follows its tables; None if neither."""
+    def find_end(self, status: PipelineStatus, *, settled: bool) -> RequestEnd | None:
+        """Return how the new run has ended, or that it follows its tables; None if neither.
+
+        `settled`: as for a resync.
+        """
         if not self.is_taken_up(status):
             return None
         runs = [run for run in _list_runs(status) if (run.generation or 0) >= self.generation]
@@ -209,9 +221,12 @@ class AwaitedRestart:
         for run in runs:
             if run.state == RunState.SUCCEEDED:
                 return _end_with_status(status, f"the run {run.name} has succeeded")
-            catches_up = self.continuous and run.state == RunState.RUNNING
-            if catches_up and _has_caught_up(status, self.generation):
+            if not self.continuous or run.state != RunState.RUNNING:
+                continue
+            if _has_caught_up(status, self.generation):
                 return _end_with_status(status, f"the run {run.name} has caught up and goes on")
+            if settled and _wait_for_persons(status):
+                return _end_with_status(status, f"the run {run.name} goes on")
         # None was asked for by name: one that waits for a person may have done so before.
         return _find_failure(status, runs, (), self.policy)
 
@@ -230,6 +245,12 @@ def _has_caught_up(status: PipelineStatus, generation: int) -> bool:
         return False
     of_this = (spec.observed_generation or 0) >= generation
     return of_this and status.holds(ConditionType.CAUGHT_UP)
+
+
+def _wait_for_persons(status: PipelineStatus) -> bool:
+    """Return whether tables wait for a person, and all others have caught up."""
+    rest = [table for table in status.tables if not retry.waits_for_person(table)]
+    return len(rest) < len(status.tables) and all(map(progress.is_caught_up, rest))
 
 
 def _list_runs(status: PipelineStatus) -> list[RunStatus]:

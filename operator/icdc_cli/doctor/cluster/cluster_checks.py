@@ -19,11 +19,13 @@ from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import pod_failures
 from icdc_operator.manifests import spark_kind
 
-INSTALL = "helm install icdc CHART --namespace OPERATOR --create-namespace  # as the README says"
+INSTALL = "helm install icdc CHART --namespace {namespace}  # as the README says"
 APPLY_CRD = "icdc crd | kubectl apply --server-side --force-conflicts -f -"
 INSTALL_SPARK = (
     "helm install spark-operator spark-operator --repo "
-    "https://kubeflow.github.io/spark-operator --namespace spark-operator --create-namespace"
+    "https://kubeflow.github.io/spark-operator --namespace spark-operator --create-namespace "
+    # By default it watches the namespace default alone.
+    "--set 'spark.jobNamespaces={{{namespace}}}'"
 )
 
 Check = Callable[[ClusterFacts], Iterator[Finding]]
@@ -98,7 +100,7 @@ def check_operator(facts: ClusterFacts) -> Iterator[Finding]:
         yield report_unread(check, facts.operators)
         return
     if not facts.operators.items:
-        yield _report_absent(check, facts.operators, INSTALL)
+        yield _report_absent(check, facts.operators, INSTALL.format(namespace=facts.namespace))
         return
     for deployment in facts.operators.items:
         yield from _judge_operator(deployment, facts)
@@ -186,20 +188,21 @@ def check_spark_operator(facts: ClusterFacts) -> Iterator[Finding]:
     """Judge spark-operator: its CRD, its controller, and the namespaces that it watches."""
     # Both are judged: Helm never deletes a CRD, so it may be left of an operator that was removed.
     check, crd = f"CRD {SPARK_CRD}", facts.spark_crd
+    install = INSTALL_SPARK.format(namespace=facts.namespace)
     if isinstance(crd, ClusterError):
         yield report_unread(check, crd)
     elif crd is None:
-        yield blame(check, "spark-operator is not installed", INSTALL_SPARK)
+        yield blame(check, "spark-operator is not installed", install)
     else:
         version = _find_version(crd, spark_kind.API_VERSION.partition("/")[2])
         served = version is not None and version.get("served")
-        yield confirm(check) if served else blame(check, "serves no v1beta2", INSTALL_SPARK)
+        yield confirm(check) if served else blame(check, "serves no v1beta2", install)
     if isinstance(facts.spark_operators, ClusterError):
         yield report_unread("spark-operator", facts.spark_operators)
     elif facts.spark_operators.items:
         yield from _judge_spark_operators(facts.spark_operators.items, facts.namespace)
     else:
-        yield _report_absent("spark-operator", facts.spark_operators, INSTALL_SPARK)
+        yield _report_absent("spark-operator", facts.spark_operators, install)
 
 
 def _judge_spark_operators(deployments: tuple[Resource, ...], namespace: str) -> Iterator[Finding]:
@@ -265,7 +268,10 @@ def check_caller(facts: ClusterFacts) -> Iterator[Finding]:
 
 def check_accounts(facts: ClusterFacts) -> Iterator[Finding]:
     """Judge the permissions of the accounts of operators and drivers by the chart's rules."""
+    absent = {f"{facts.namespace}:{name}" for name, there in facts.accounts.items() if not there}
     for account, grants in facts.grants.items():
+        if account in absent:
+            continue  # it has no Role to add to: the chart makes both, as its own finding says
         check = f"permissions of {account}"
         if isinstance(grants, ClusterError):
             # The usual case: only administrators may review the access of other accounts.

@@ -8,12 +8,13 @@ from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.spec.secrets import describe_missing_keys
 from icdc_cli.cluster import status
 from icdc_cli.doctor.cluster import pod_needs
-from icdc_cli.doctor.cluster.cluster_checks import judge_pods, report_unread
+from icdc_cli.doctor.cluster.cluster_checks import judge_pods, list_arguments, report_unread
 from icdc_cli.doctor.cluster.cluster_facts import ClusterFacts, Listed, PipelineFacts
 from icdc_cli.doctor.cluster.pod_needs import SecretNeed
 from icdc_cli.doctor.findings import Finding, blame, confirm, skip, warn
 from icdc_cli.explanations import cures
 from icdc_operator.cluster.kube.api_errors import ClusterError
+from icdc_operator.manifests.pods import refused_values
 
 Check = Callable[[PipelineFacts, PipelineSpec, ClusterFacts], Iterator[Finding]]
 
@@ -61,6 +62,25 @@ def check_cautions(
     """Repeat what the condition SpecValid warns of."""
     for caution in find_cautions(spec):
         yield warn(f"spec of {pipeline.name}", caution, _edit(pipeline, facts))
+
+
+def check_refused_values(
+    pipeline: PipelineFacts, spec: PipelineSpec, facts: ClusterFacts
+) -> Iterator[Finding]:
+    """Judge what an operator of this version refuses, which the one before may have accepted."""
+    try:
+        refused_values.check(spec.spark, trusted=_is_trusted(facts))
+    except BadSpec as error:
+        for line in error.message.splitlines():
+            yield blame(f"spec of {pipeline.name}", line, _edit(pipeline, facts))
+
+
+def _is_trusted(facts: ClusterFacts) -> bool:
+    """Return whether the operator trusts the namespace; also where nobody knows that."""
+    if isinstance(facts.operators, ClusterError) or not facts.operators.items:
+        return True
+    flags = {f"--trusted-namespace={name}" for name in (facts.namespace, "*")}
+    return any(not flags.isdisjoint(list_arguments(one)) for one in facts.operators.items)
 
 
 def check_secrets(
@@ -149,6 +169,7 @@ def _edit(pipeline: PipelineFacts, facts: ClusterFacts, where: str = "") -> str:
 
 CHECKS: tuple[Check, ...] = (
     check_cautions,
+    check_refused_values,
     check_secrets,
     check_account,
     check_storage_classes,

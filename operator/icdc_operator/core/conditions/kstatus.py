@@ -17,6 +17,7 @@ earlier conditions only where an answer must not flap. Pure.
 
 from icdc_api.base import drop_name
 from icdc_api.errors import FailureClass, WhoActs
+from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
 from icdc_api.status.runs import Failure, RunState
@@ -138,26 +139,33 @@ def _describe_retry(status: PipelineStatus, failure: Failure) -> str:
 def _describe_stall(view: PipelineView, failure: Failure) -> str:
     """Return what failed, when it is retried, and who must act."""
     status, text = view.status, f"{failure.failure_class.value}: {failure.message}"
+    nobody = failure.who_acts == WhoActs.NOBODY
     if view.takeovers and view.spec is not None:
         return join_clauses(
             f"another run has taken over {view.takeovers} times in a row: {text}",
-            f"retried about every {view.spec.retry.max_seconds} s",
+            _describe_retries(view, view.spec),
             require_action("end the pipeline that runs elsewhere, or suspend this one"),
         )
     if failure.retryable and view.spec is not None:
-        failures, seconds = status.consecutive_failures, view.spec.retry.max_seconds
-        nobody = failure.who_acts == WhoActs.NOBODY
+        failures = status.consecutive_failures
+        times = f" {failures} times in a row" if failures > 1 else ""
+        by_itself = "" if view.observed.gives_up else "resumes by itself"
         return join_clauses(
-            f"failed {failures} times in a row: {text}",
-            f"retried about every {seconds} s",
-            "resumes by itself" if nobody else require_action(failure.who_acts),
+            f"failed{times}: {text}",
+            _describe_retries(view, view.spec),
+            by_itself if nobody else require_action(failure.who_acts),
         )
     # Nothing retries it, so somebody must: the author is who sees this message first.
-    nobody = failure.who_acts == WhoActs.NOBODY
     who = require_action(WhoActs.DATA_ENGINEER if nobody else failure.who_acts)
     if status.next_attempt_time is None:
-        return join_clauses(text, f"{who}, then raise spec.restartNonce")
+        return join_clauses(text, f"{who}, then {view.observed.next_attempt}")
     return join_clauses(text, f"{who}; retried until then")
+
+
+def _describe_retries(view: PipelineView, spec: PipelineSpec) -> str:
+    if view.observed.gives_up:
+        return f"not retried any more: {view.observed.next_attempt}"
+    return f"retried about every {spec.retry.max_seconds} s"
 
 
 def _describe_denial(failure: Failure) -> tuple[str, str]:

@@ -271,18 +271,6 @@ def test_of_two_who_ask_at_once_one_is_told(
     assert list_annotations(shop) == {naming.ANNOTATION_ASK: other}, "theirs stays"
 
 
-def test_a_pipeline_that_can_answer_nothing_is_not_asked(
-    api: ApiStub, shop: Object, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shop["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
-    assert main.main(["plan", "shop"]) == 2
-    assert "is being deleted" in capsys.readouterr().err
-    broken = make_spec("shop.orders").to_resource() | {"tables": []}
-    api.add_pipeline({"metadata": {"name": "broken"}, "spec": broken})
-    assert main.main(["plan", "broken"]) == 2
-    assert not any(request.startswith("PATCH") for request in api.asked)
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

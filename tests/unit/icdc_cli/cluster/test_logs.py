@@ -49,6 +49,44 @@ def test_the_driver_of_the_current_run_is_shown(
     assert ("follow=true" in api.asked[-1]) == ("-f" in arguments or "--follow" in arguments)
 
 
+JSON_LINE = (
+    '{"time": "2026-03-01T12:00:00.000Z", "level": "error", "logger": "x", "message": "one\\ntwo", '
+    '"pipeline": "default/shop", "run": "shop-c2-1", "table": "shop.orders", "exception": "E: f"}'
+)
+SHOWN = [
+    "2026-03-01T12:00:00.000Z error   one",
+    "    two table=shop.orders",
+    "    E: f",
+]
+
+
+@pytest.mark.usefixtures("drivers")
+@pytest.mark.parametrize("follow", [[], ["-f"]])
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (JSON_LINE, SHOWN),
+        # Lines of others: of Spark, of a sidecar, and what only begins as JSON.
+        *(
+            (line, [line])
+            for line in ('{"a": 1}', "26/03/01 WARN x", "[1]", "{", "7", "[" * 99_999)
+        ),
+    ],
+)
+def test_lines_are_shown_as_text_or_as_they_are(
+    line: str,
+    shown: list[str],
+    follow: list[str],
+    api: ApiStub,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    api.logs["shop-c2-1-driver"] = [f"{line}\n", "the end\n"]
+    assert main.main(["logs", "shop", *follow]) == 0
+    assert capsys.readouterr().out.splitlines() == [*shown, "the end"]
+    assert main.main(["logs", "shop", "--raw", *follow]) == 0
+    assert capsys.readouterr().out.splitlines() == [line, "the end"]
+
+
 @pytest.mark.usefixtures("drivers")
 def test_without_a_run_at_work_the_newest_driver_is_shown(
     shop: Object, capsys: pytest.CaptureFixture[str]

@@ -1,4 +1,4 @@
-"""What ends the waiting of `--wait` beside the end of a resync, and the waiting for a restart."""
+"""What ends the waiting of `--wait` beside the end of a resync."""
 
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace
@@ -17,7 +17,6 @@ from icdc_testing.operator.resync_statuses import (
     FAILURE,
     GAP,
     OLD,
-    STALLED,
     make_table,
     make_taken_up,
     run,
@@ -169,132 +168,3 @@ def test_other_tables_than_those_asked_for_do_not_end_the_waiting(
     assert main.main(asked) == code
     printed = capsys.readouterr()
     assert said in (printed.err if code else printed.out).splitlines()[-1]
-
-
-WAITS = make_condition("Stalled", "True", reason="TableStalled", message="orders: Gap")
-
-
-def make_caught_up(generation: int) -> Object:
-    """Return a status in which the new run is active, and a run of `generation` has reported."""
-    spec = make_condition("Reconciling", "False", reason="UpToDate", observedGeneration=generation)
-    return make_taken_up(
-        currentRun=run("Running"), conditions=[spec, make_condition("CaughtUp", "True")]
-    )
-
-
-@pytest.mark.parametrize(
-    ("trigger", "statuses", "code", "said"),
-    [
-        ("OnCommit", [BEFORE, make_taken_up(**ENDED)], 0, "shop: the run shop-e50-1 has succeeded"),
-        # CaughtUp of the run before; and a run that ends by itself is waited for.
-        (
-            "Continuous",
-            [make_caught_up(0), make_taken_up(**ENDED)],
-            0,
-            "shop: the run shop-e50-1 has succeeded",
-        ),
-        (
-            "OnCommit",
-            [make_caught_up(1), make_taken_up(**ENDED)],
-            0,
-            "the run shop-e50-1 has succeeded",
-        ),
-        (
-            "Continuous",
-            [make_caught_up(1)],
-            0,
-            "shop: the run shop-e50-1 has caught up and goes on",
-        ),
-        (
-            "OnCommit",
-            [make_taken_up(make_table("Stalled", **GAP), conditions=[WAITS], **ENDED)],
-            1,
-            "the run shop-e50-1 has succeeded; orders: Gap",
-        ),
-        (
-            "OnCommit",
-            [
-                make_taken_up(recentRuns=[run("Succeeded", 51, kind="Verify")]),
-                make_taken_up(**ENDED),
-            ],
-            0,
-            "the run shop-e50-1 has succeeded",
-        ),
-        (
-            "OnCommit",
-            [
-                make_taken_up(
-                    recentRuns=[run("Failed", failure=FAILURE)],
-                    lastRun=run("Failed", failure=FAILURE),
-                    conditions=[STALLED],
-                )
-            ],
-            3,
-            "failed 8 times in a row",
-        ),
-    ],
-)
-def test_a_restart_is_waited_for(
-    trigger: str,
-    statuses: list[Object],
-    code: int,
-    said: str,
-    shop: Object,
-    play: Callable[[Iterable[Object]], None],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    shop["spec"]["changelog"] = {"trigger": trigger}
-    play(statuses)
-    assert main.main(["restart", "shop", "--wait"]) == code
-    printed = capsys.readouterr()
-    assert said in (printed.err if code else printed.out)
-
-
-WITHOUT_ID: Object = {
-    "observedTriggers": {"resyncNonce": 5, "resync": {"nonce": 5, "mode": "Rollback"}}
-}
-
-
-@pytest.mark.parametrize(
-    ("trigger", "statuses", "code", "said"),
-    [
-        # CaughtUp of the run before; then the run has passed the tables that stay as they are.
-        ("Continuous", [make_caught_up(0), make_caught_up(1)], 0, "no table, as none has"),
-        ("OnCommit", [make_caught_up(1), make_taken_up(**ENDED)], 0, "no table, as none has"),
-        # A table shows what its last run did, and the first one has come to one table alone.
-        (
-            "OnCommit",
-            [
-                make_taken_up(
-                    make_table(rolledBackAt=APPLIED),
-                    make_table(name="customers"),
-                    currentRun=run("Running"),
-                ),
-                make_taken_up(
-                    make_table(),
-                    make_table(name="customers", rolledBackAt=APPLIED),
-                    currentRun=run("Running", 51),
-                ),
-            ],
-            0,
-            "ended: rolled back shop.orders, shop.customers",
-        ),
-        ("OnCommit", [make_taken_up() | WITHOUT_ID], 2, "no run makes it"),
-    ],
-)
-def test_a_rollback_has_ended_once_a_run_has_come_to_every_table(
-    trigger: str,
-    statuses: list[Object],
-    code: int,
-    said: str,
-    shop: Object,
-    play: Callable[[Iterable[Object]], None],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    shop["spec"]["changelog"] = {"trigger": trigger}
-    left = iter(statuses)
-    play(left)
-    assert main.main(["rollback", "shop", "--wait"]) == code
-    printed = capsys.readouterr()
-    assert said in (printed.err if code else printed.out).splitlines()[-1]
-    assert not list(left)

@@ -55,14 +55,16 @@ def make_deployment(
     }
 
 
-def make_pipeline() -> PipelineSpec:
+def make_pipeline(*properties: str) -> PipelineSpec:
     spec = make_spec("shop.orders")
     source = SecretSource(secret_ref=SecretRef(name="search"))
     opensearch = spec.sink.opensearch.model_copy(update={"credentials_from": source})
     volume = LocalVolume(ephemeral=EphemeralVolume(size="1Gi", storage_class_name="fast"))
     template = {"spec": {"priorityClassName": "high", "imagePullSecrets": [{"name": "registry"}]}}
     driver = spec.spark.driver.model_copy(update={"template": template})
-    spark = spec.spark.model_copy(update={"driver": driver, "local_volumes": (volume,)})
+    conf = dict.fromkeys(properties, "https://files.test/a.jar")
+    changes = {"driver": driver, "local_volumes": (volume,), "conf": conf}
+    spark = spec.spark.model_copy(update=changes)
     sink = spec.sink.model_copy(update={"opensearch": opensearch})
     return spec.model_copy(update={"spark": spark, "sink": sink})
 
@@ -143,7 +145,8 @@ STALLED = {
          "is not that of this icdc (1.0)", "icdc crd | kubectl apply"),
         (alter(crd=DENIED), "NotChecked", "CRD icebergcdcpipelines.icebergcdc.dev",
          "cannot list", "ask for the permission"),
-        (alter(operators=Listed()), "Problem", "operator", "is not installed", "helm install icdc"),
+        (alter(operators=Listed()), "Problem", "operator", "is not installed",
+         "helm install icdc CHART --namespace team"),
         (alter(operators=Listed(everywhere=False)), "NotChecked", "operator",
          "of others may not be listed", "an administrator"),
         (alter(operators=Listed((make_deployment("--namespace=team", ready=0),))), "Problem",
@@ -165,7 +168,7 @@ STALLED = {
         (alter(spark_crd={"spec": {"versions": [{"name": "v1beta1", "served": True}]}}), "Problem",
          "CRD sparkapplications.sparkoperator.k8s.io", "no v1beta2", "helm install spark-operator"),
         (alter(spark_operators=Listed()), "Problem", "spark-operator",
-         "is not installed", "helm install spark-operator"),
+         "is not installed", "--set 'spark.jobNamespaces={team}'"),
         (alter(spark_operators=Listed((make_deployment("--namespaces=default"),))), "Problem",
          "namespaces of spark-operator", "watches default, not team",
          "spark.jobNamespaces={default,team}"),
@@ -198,8 +201,13 @@ STALLED = {
         (alter(secrets={**GOOD.secrets, "registry": None}), "Problem",
          "Secret registry (spec.spark.driver.template.imagePullSecrets of shop)",
          "does not exist", "kubectl create secret generic registry"),
-        (alter(accounts={"icdc-spark": False}), "Problem", "service account icdc-spark of shop",
-         "does not exist in team", "jobNamespaces={...,team}"),
+        # It has no Role to which permissions could be added.
+        (alter(accounts={"icdc-spark": False},
+               grants={DRIVER: dict.fromkeys(rights.DRIVER, False)}),
+         "Problem", "service account icdc-spark of shop", "does not exist in team",
+         "jobNamespaces={...,team}"),
+        (alter(pipelines=make_facts(make_pipeline("spark.jars"))), "Problem", "spec of shop",
+         "['spark.jars']: allowed only in trusted", "kubectl edit icdc shop -n team"),
         (alter(storage_classes={"slow": True}), "Problem", STORAGE,
          "does not exist; there are slow", "kubectl edit icdc shop"),
         (alter(priority_classes=frozenset()), "Problem",
@@ -216,6 +224,15 @@ def test_one_broken_thing_is_one_finding_with_its_cure(
     assert (finding.result, finding.check) == (result, check)
     assert observation in finding.observation
     assert cure in finding.cure
+
+
+@pytest.mark.parametrize("flag", ["--trusted-namespace=team", "--trusted-namespace=*"])
+def test_a_trusted_namespace_is_known_by_the_operators_flags(flag: str) -> None:
+    trusting = Listed((make_deployment("--namespace=team", flag),))
+    given = alter(pipelines=make_facts(make_pipeline("spark.jars")), operators=trusting)
+    assert list_bad(given) == []
+    (unread,) = list_bad(replace(given, operators=DENIED))
+    assert unread.check == "operator"
 
 
 def test_only_a_server_that_does_not_answer_is_code_3() -> None:

@@ -1,0 +1,52 @@
+"""`icdc plan`, `verify` and `dead-letters` with a NAME of a pipeline that can answer nothing."""
+
+import pytest
+
+from icdc_cli import main
+from icdc_cli.cluster import asking
+from icdc_testing.kube.api_stub import ApiStub, Object
+from icdc_testing.kube.stored_pipelines import make_condition
+from icdc_testing.operator.deciding.pipelines import make_spec
+
+pytestmark = pytest.mark.unit
+
+
+def test_a_pipeline_that_can_answer_nothing_is_not_asked(
+    api: ApiStub, shop: Object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
+    assert main.main(["plan", "shop"]) == 2
+    assert "is being deleted" in capsys.readouterr().err
+    broken = make_spec("shop.orders").to_resource() | {"tables": []}
+    api.add_pipeline({"metadata": {"name": "broken"}, "spec": broken})
+    assert main.main(["plan", "broken"]) == 2
+    assert not any(request.startswith("PATCH") for request in api.asked)
+
+
+@pytest.mark.parametrize("command", [["plan"], ["verify"], ["dead-letters", "list"]])
+@pytest.mark.parametrize(
+    ("refused", "code", "said"),
+    [
+        (1, 2, "icdc: no run can answer until the spec is corrected: spec.spark.conf: no\n"),
+        # It was corrected since, and no operator has read that yet.
+        (0, 3, "no operator has accepted the question; action required"),
+    ],
+)
+def test_a_spec_that_the_operator_refuses_is_named_as_the_cause(
+    refused: int,
+    code: int,
+    said: str,
+    command: list[str],
+    shop: Object,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(asking, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(asking, "TAKEN_UP_SECONDS", 0.05)
+    wrong = make_condition(
+        "SpecValid", "False", message="spec.spark.conf: no", observedGeneration=refused
+    )
+    shop["status"] = {"observedGeneration": refused, "conditions": [wrong]}
+    assert main.main([*command, "shop"]) == code
+    assert said in capsys.readouterr().err
+    assert not any((shop["metadata"].get("annotations") or {}).values()), "taken back"
