@@ -56,6 +56,9 @@ MAX_WITHDRAWALS = 5
 """Attempts to remove the annotation while others write the pipeline at the same time."""
 
 
+_MUST_END = "is active and must end first"
+
+
 @dataclass(frozen=True)
 class ClusterAnswer:
     """The end of a question."""
@@ -171,18 +174,18 @@ def _describe_obstacle(pipeline_status: PipelineStatus, question: Ask) -> str:
     if run.ask == question.id:
         return f"the run {run.name} answers ({run.state.value}){hindrance}"
     if asked is not None and (asked.id, asked.run) == (question.id, run.name):
-        return f"the run {run.name} answers while it follows its tables{hindrance}"
-    return f"the run {run.name} is active and must end first{hindrance}"
+        return f"the run {run.name} answers while it follows its tables"
+    return f"the run {run.name} {_MUST_END}{hindrance}"
 
 
 def _explain_no_answer(target: Target, obstacle: str, waited: float) -> str:
     """Return why there is no answer after `waited` seconds, and who can do what about it."""
     lead = f"no answer within {waited:.0f} s"
     if obstacle:
-        return (
-            f"{lead}: {obstacle}; ask again with a higher --wait, see icdc logs {target.name}, or "
-            f"end the run by icdc pause {target.name}, as a paused pipeline answers too"
-        )
+        text = f"{lead}: {obstacle}; ask again with a higher --wait, see icdc logs {target.name}"
+        pause = f", or end the run by icdc pause {target.name}, as a paused pipeline answers too"
+        # Not where the run is the one that answers.
+        return text + (pause if _MUST_END in obstacle else "")
     return (
         f"{lead}: no operator has accepted the question; action required: the platform engineer "
         "must check that an operator of this version is running and watches the namespace "

@@ -2,11 +2,14 @@
 
 import pytest
 
+from icdc_api import naming
+from icdc_api.status.runs import RunState
+from icdc_api.status.triggers import Ask
 from icdc_cli import main
 from icdc_cli.cluster import asking
 from icdc_testing.kube.api_stub import ApiStub, Object
 from icdc_testing.kube.stored_pipelines import make_condition
-from icdc_testing.operator.deciding.pipelines import make_spec
+from icdc_testing.operator.deciding.pipelines import make_spec, run_record
 
 pytestmark = pytest.mark.unit
 
@@ -50,3 +53,31 @@ def test_a_spec_that_the_operator_refuses_is_named_as_the_cause(
     assert main.main([*command, "shop"]) == code
     assert said in capsys.readouterr().err
     assert not any((shop["metadata"].get("annotations") or {}).values()), "taken back"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (False, "must end first; ask again with a higher --wait, see icdc logs shop, or end the"),
+        (True, "answers (Submitted); ask again with a higher --wait, see icdc logs shop\n"),
+    ],
+)
+def test_only_a_run_that_does_something_else_is_to_be_ended(
+    asked: bool,
+    said: str,
+    api: ApiStub,
+    shop: Object,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def take_up(pipeline: Object) -> None:
+        ask = Ask.of_annotation(pipeline["metadata"]["annotations"].get(naming.ANNOTATION_ASK))
+        if ask is not None:
+            run = run_record(ask=ask.id if asked else None)
+            run = run.model_copy(update={"state": RunState.SUBMITTED})
+            pipeline["status"] = {"observedGeneration": 1, "currentRun": run.to_resource()}
+
+    monkeypatch.setattr(asking, "POLL_SECONDS", 0.01)
+    api.after_patch = take_up
+    assert main.main(["plan", "shop", "--wait", "1"]) == 3
+    assert said in capsys.readouterr().err

@@ -151,8 +151,8 @@ def test_a_rollback_has_ended_once_a_run_has_come_to_every_table(
     assert not list(left)
 
 
-CAUGHT_UP = {"snapshotsBehind": 0}
-GOES_ON = {
+CAUGHT_UP: Object = {"snapshotsBehind": 0}
+GOES_ON: Object = {
     "currentRun": run("Running"),
     "conditions": [WAITS, make_condition("Reconciling", "False", reason="Stalled")],
 }

@@ -18,7 +18,7 @@ MAX_BYTES = 65536
 
 
 @pytest.fixture(autouse=True)
-def told_at_length(shop: Object) -> None:
+def long_message(shop: Object) -> None:
     """What a pipeline that waits for a person has to say."""
     stalled = make_condition("Stalled", "True", reason="TableStalled", message=MESSAGE)
     shop["status"] = {"observedGeneration": 1, "conditions": [stalled]}
