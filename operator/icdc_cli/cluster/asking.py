@@ -174,7 +174,7 @@ def _describe_obstacle(pipeline_status: PipelineStatus, question: Ask) -> str:
     if run.ask == question.id:
         return f"the run {run.name} answers ({run.state.value}){hindrance}"
     if asked is not None and (asked.id, asked.run) == (question.id, run.name):
-        return f"the run {run.name} answers while it follows its tables"
+        return f"the run {run.name} answers while it follows its tables{hindrance}"
     return f"the run {run.name} {_MUST_END}{hindrance}"
 
 
