@@ -79,7 +79,9 @@ async def exchange(host: str, port: int, request: HttpRequest) -> Response:
     """Send a request over a connection of its own; OSError where nobody listens."""
     reader, writer = await asyncio.open_connection(host, port, limit=1 << 20)
     try:
-        lines = [f"{request.method} {request.target} HTTP/1.1", f"host: {host}:{port}"]
+        # As the client gave it: a signature covers it.
+        wanted = request.get_header("host") or f"{host}:{port}"
+        lines = [f"{request.method} {request.target} HTTP/1.1", f"host: {wanted}"]
         lines += [
             f"{name}: {value}"
             for name, value in _drop_hop_by_hop(request.headers)
