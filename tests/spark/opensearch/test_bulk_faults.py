@@ -46,6 +46,10 @@ def list_sent_entries(proxy: FaultProxy) -> list[list[str]]:
         pytest.param(Status(429, retry_after=1), False, id="overload with Retry-After"),
         pytest.param(Status(503), True, id="unavailable"),
         pytest.param(Status(502, body=b"<html>"), True, id="a gateway's page"),
+        pytest.param(Status(400, body=b"<html>"), True, id="a page that says 400"),
+        pytest.param(Status(404, body=b"<html>"), True, id="a page that says 404"),
+        pytest.param(Status(404, body=b'{"message":"?"}'), True, id="a gateway's object"),
+        pytest.param(Status(302, body=b""), True, id="a redirect"),
         pytest.param(Status(200, body=b"<html>"), True, id="a page that says 200"),
         pytest.param(Status(200, body=b'{"took":1}'), True, id="an answer without items"),
         pytest.param(Reset(), True, id="reset before"),
@@ -131,6 +135,16 @@ def test_retries_end_when_their_time_is_used_up(
     assert result.error is not None
     assert result.error[0] == error
     assert result.retries >= 2
+
+
+def test_a_proxy_that_takes_nothing_at_all_makes_no_dead_letters(proxy: FaultProxy) -> None:
+    write(proxy, LINES)
+    proxy.add(Status(413, body=b"<html>"), path="_bulk", times=None)
+    later = [sink.delete("k1", 2), sink.upsert("k2", {"v": -2}, 2, expect="u")]
+    result = write(proxy, later, ordinal=2)
+    assert result.error is not None
+    assert (result.error[0], result.dead_letters) == ("TargetInvalid", 0)
+    assert "raise http.max_content_length, or the limit of the proxy" in result.error[1]
 
 
 @pytest.mark.parametrize(("status", "error"), [(401, "Unauthorized"), (403, "Unauthorized")])

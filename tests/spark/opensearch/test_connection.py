@@ -138,3 +138,18 @@ def test_an_unreachable_host_is_named_after_the_retries(proxy: FaultProxy) -> No
     with pytest.raises(TargetUnavailable, match=f"{proxy.url} cannot be reached"):
         store.load("orders")
     store.close()
+
+
+def test_a_server_that_does_not_speak_the_scheme_of_its_address_is_told_so(
+    clean_indices: str, tmp_path: Path
+) -> None:
+    tls = make_certificates(tmp_path / "tls").make_server_context()
+    with FaultProxy(clean_indices, tls=tls) as encrypted:
+        for url, hint in (
+            (clean_indices.replace("http:", "https:"), "unless a proxy fails, its address is http"),
+            (encrypted.url.replace("https:", "http:"), "as a server that expects https:// does"),
+        ):
+            store = StateStore(Connection(hosts=(url,), verify=False), patience=0.3)
+            with pytest.raises(TargetUnavailable, match=f"cannot be reached: it .*{hint}"):
+                store.load("orders")
+            store.close()

@@ -23,13 +23,7 @@ from threading import Event
 import numpy as np
 import numpy.typing as npt
 
-from icdc_api.errors import (
-    Bug,
-    IcdcError,
-    PassingError,
-    TargetUnavailable,
-    Throttled,
-)
+from icdc_api.errors import Bug, IcdcError, PassingError, TargetUnavailable, Throttled
 from icdc_spark.opensearch.bulk.concurrency import ConcurrencyLimit
 from icdc_spark.opensearch.bulk.delivery import Delivery, RefusedOperation, VersionConflict
 from icdc_spark.opensearch.client.connection import Connection
@@ -53,6 +47,8 @@ from icdc_spark.opensearch.wire.responses import ItemAnswers, UnreadableAnswerEr
 
 OVERLOADS_BEFORE_HALVING = 2
 """After so many 429s in a row a request is halved: it may be too large for the server's limits."""
+SMALL_BYTES = 65536
+"""The least that `bulk.maxBytes` may be."""
 
 
 @dataclass(frozen=True)
@@ -179,8 +175,10 @@ class BulkClient:
             # One operation spoils all: an action line that cannot be read, or too many bytes.
             if len(request.operations) > 1:
                 return _Attempt(_halve(request))
-            self._refuse(request.operations, ItemAnswer(answer.status, kind), into)
-            return _Attempt(progress=True)
+            # Whoever takes not even so little, a proxy say, refuses no row.
+            if answer.status == 400 or len(request.operations.body) > SMALL_BYTES:
+                self._refuse(request.operations, ItemAnswer(answer.status, kind), into)
+                return _Attempt(progress=True)
         if not problem.retryable:
             # Such as a block or a refused login: every other request would end the same way.
             raise problem

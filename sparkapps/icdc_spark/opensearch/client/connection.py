@@ -21,6 +21,7 @@ from icdc_api import authorities
 from icdc_api.errors import BadSpec, Unauthorized
 from icdc_api.spec import sink
 from icdc_api.spec.secrets import has_credentials, read_secret
+from icdc_spark.opensearch.client.foreign_answers import OpenSearchConnection
 from icdc_spark.opensearch.client.retry import DRIVER_SECONDS
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
@@ -119,6 +120,7 @@ def open_client(connection: Connection, *, pool: int = 4) -> Client:
     logging.getLogger("opensearch").setLevel(logging.ERROR)
     made = Client(
         hosts=list(connection.hosts),
+        connection_class=OpenSearchConnection,
         http_auth=_build_signer(connection),
         headers=_build_headers(connection),
         ssl_context=_build_ssl_context(connection),

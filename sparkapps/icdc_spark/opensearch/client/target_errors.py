@@ -17,21 +17,24 @@ from opensearchpy.exceptions import (
 from opensearchpy.exceptions import (
     ConnectionTimeout,
     OpenSearchException,
+    SerializationError,
     SSLError,
     TransportError,
 )
-from urllib3.exceptions import NameResolutionError
+from urllib3.exceptions import NameResolutionError, ProtocolError
 
 from icdc_api.errors import (
     Bug,
     Gap,
     IcdcError,
+    TargetInvalid,
     TargetReadOnly,
     TargetUnavailable,
     Throttled,
     Unauthorized,
 )
 from icdc_spark.opensearch.client.connection import Client, Connection
+from icdc_spark.opensearch.client.foreign_answers import ForeignAnswerError
 from icdc_spark.opensearch.client.retry import retry_passing
 
 P = ParamSpec("P")
@@ -134,11 +137,13 @@ def translate(error: OpenSearchException, connection: Connection) -> IcdcError:
     # Before LostConnection, of which it is a subclass.
     if isinstance(error, ConnectionTimeout):
         return TargetUnavailable(f"OpenSearch at {connection.where} did not answer in time.")
+    if isinstance(error, ForeignAnswerError):
+        return build_foreign(error.status, connection)
     if isinstance(error, LostConnection):
-        # For whoever has to mend it: a name is another person's matter than a closed port.
-        is_unknown = isinstance(error.info, NameResolutionError)
-        why = ": the name of its host cannot be resolved" if is_unknown else ""
+        why = _explain_lost(error, connection)
         return TargetUnavailable(f"OpenSearch at {connection.where} cannot be reached{why}.")
+    if isinstance(error, SerializationError):
+        return TargetUnavailable(f"OpenSearch at {connection.where} gave an incomplete answer.")
     if isinstance(error, TransportError) and isinstance(error.status_code, int):
         # `info` is the parsed answer; its text is searched for the permission and the index.
         kind = parse_error_type(error.info)
@@ -174,6 +179,11 @@ def from_status(status: int, kind: str, connection: Connection, *, reason: str =
             f"OpenSearch at {connection.where} answered {status}: {who} {problem}{hint}"
             f"{_describe_remedy(reason) if status == 403 else ''}."
         )
+    if status == 413:
+        return TargetInvalid(
+            f"OpenSearch at {connection.where}, or a proxy before it, refuses a small request as "
+            "too large (413): raise http.max_content_length, or the limit of the proxy."
+        )
     # By its type: a shard that moves may answer 404 as well, and that passes.
     if status == 404 and kind == "index_not_found_exception":
         return Gap("The index that the state document names does not exist any more.")
@@ -183,6 +193,33 @@ def from_status(status: int, kind: str, connection: Connection, *, reason: str =
     if status >= 500 or kind in SHARD_TYPES:
         return TargetUnavailable(f"OpenSearch at {connection.where} answered {status} ({kind}).")
     return Bug(f"OpenSearch at {connection.where} answered {status} ({kind}).")
+
+
+def build_foreign(status: int, connection: Connection) -> TargetUnavailable:
+    """Return the error for an answer that is not from OpenSearch."""
+    if 300 <= status < 400:
+        return TargetUnavailable(
+            f"OpenSearch at {connection.where} answered {status}, a redirect, which is not "
+            "followed: put the address to which it leads into sink.opensearch.hosts."
+        )
+    return TargetUnavailable(
+        f"The answer of {connection.where} (status {status}) is not from OpenSearch: check address "
+        "and path in sink.opensearch.hosts, and the gateway or proxy before it, if there is one."
+    )
+
+
+def _explain_lost(error: LostConnection, connection: Connection) -> str:
+    """Return why no answer came, as the end of a sentence; empty where it says nothing.
+
+    For whoever has to mend it: a name is another person's matter than a closed port.
+    """
+    if isinstance(error.info, NameResolutionError):
+        return ": the name of its host cannot be resolved"
+    if isinstance(error, SSLError):
+        return ": it does not answer with TLS; unless a proxy fails, its address is http://"
+    if isinstance(error.info, ProtocolError) and "https:" not in connection.where:
+        return ": it closed the connection without an answer, as a server that expects https:// does"
+    return ""
 
 
 def has_partial_view(reason: str) -> bool:

@@ -98,12 +98,10 @@ def install() -> None:
 
 
 def _replace_client() -> None:
-    from opensearchpy.transport import Transport
-
-    from icdc_spark.opensearch.client import target_errors, tasks  # noqa: F401
+    from icdc_spark.opensearch.client import connection, target_errors, tasks  # noqa: F401
     from icdc_testing.simulation.model.network import SimulatedConnection
 
-    Transport.DEFAULT_CONNECTION_CLASS = SimulatedConnection
+    vars(connection)["OpenSearchConnection"] = SimulatedConnection
     vars(tasks)["time"] = _TimeOfPolls
 
 

@@ -1,8 +1,8 @@
 from collections.abc import Iterator
 
 import pytest
-from opensearchpy.transport import Transport
 
+from icdc_spark.opensearch.client import connection
 from icdc_spark.replication.context import TableContext
 from icdc_testing.simulation.model.target import ModelTarget
 from icdc_testing.target.modelled import TargetConnection, build_context, fill
@@ -12,7 +12,7 @@ from icdc_testing.target.modelled import TargetConnection, build_context, fill
 def target(monkeypatch: pytest.MonkeyPatch) -> ModelTarget:
     """OpenSearch, with two indices of the table, of which readers use the second."""
     made = ModelTarget(lambda: 0.0)
-    monkeypatch.setattr(Transport, "DEFAULT_CONNECTION_CLASS", TargetConnection)
+    monkeypatch.setattr(connection, "OpenSearchConnection", TargetConnection)
     monkeypatch.setattr(TargetConnection, "target", made, raising=False)
     monkeypatch.setattr(TargetConnection, "left", None)
     fill(made)

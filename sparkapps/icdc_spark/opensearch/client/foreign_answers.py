@@ -1,0 +1,82 @@
+"""Recognises answers that are not from OpenSearch, but from what stands before it, or in its place.
+
+A gateway that has lost its route answers 404 for a while, a login page 200, and a filter 400. Taken
+for the word of OpenSearch, an alias would be missing, and rows would be refused. It must not know
+what was asked.
+
+Every answer of OpenSearch has a JSON object as its body, but for the answers to HEAD. These are
+left to whoever asked, because it does not matter who answers:
+
+    status                what it says
+    401, 403              the credentials are not accepted
+    413                   the request is too large
+    429, 500 and above    the request is to be repeated
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from opensearchpy.connection import Urllib3HttpConnection
+from opensearchpy.exceptions import ConnectionError as LostConnection
+
+EVERY_STATUS = range(100, 600)
+_TOLD_BY_STATUS = frozenset({401, 403, 413, 429})
+_JSON = "application/json"
+_OF_GATEWAYS = frozenset({"message", "error_msg"})
+"""Fields of what gateways answer (Kong, API Gateway, APISIX); OpenSearch has `error` instead."""
+
+
+class ForeignAnswerError(LostConnection):
+    """An answer that is not from OpenSearch; a lost connection, so that other hosts are tried."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__("N/A", f"status {status}", None)
+        self.status = status
+
+
+class OpenSearchConnection(Urllib3HttpConnection):
+    """The connection to one host, which takes no answer of anybody else for OpenSearch's."""
+
+    def perform_request(
+        self,
+        method: str,
+        url: str,
+        params: Mapping[str, Any] | None = None,
+        body: bytes | None = None,
+        timeout: float | None = None,
+        ignore: Collection[int] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Return status, headers and text; ForeignAnswerError, or the library's for a failure."""
+        answer = super().perform_request(method, url, params, body, timeout, EVERY_STATUS, headers)
+        status, answered, text = answer
+        kind = answered.get("content-type")
+        if is_foreign(method, status, kind, text):
+            raise ForeignAnswerError(status)
+        if not 200 <= status < 300 and status not in ignore:
+            self._raise_error(status, text, kind)
+        return answer
+
+
+def is_foreign(method: str, status: int, content_type: str | None, text: str) -> bool:
+    """Return whether an answer cannot be from OpenSearch."""
+    if status in _TOLD_BY_STATUS or status >= 500:
+        return False
+    if method == "HEAD":
+        # It has no body, and 404 means that something does not exist.
+        return content_type is not None and not content_type.startswith(_JSON)
+    if 200 <= status < 300:
+        # Not parsed: it may hold thousands of documents.
+        return not text.lstrip().startswith(("{", "["))
+    return not _is_refusal(text)
+
+
+def _is_refusal(text: str) -> bool:
+    """Return whether OpenSearch may have refused a request with this body."""
+    try:
+        body = json.loads(text)
+    except ValueError:
+        return False
+    # As gateways tell that they know no such route.
+    return isinstance(body, dict) and ("error" in body or not _OF_GATEWAYS & body.keys())
