@@ -133,7 +133,12 @@ CURES: dict[str, tuple[str, ...]] = {
         "ends the rollback of other tables too",
     ),
     "Submission": (APPLICATIONS, RESTART),
-    "ImagePull": (PODS, edit("spark.image", "an image that the nodes can pull")),
+    "ImagePull": (
+        PODS,
+        "kubectl get secrets -n NAMESPACE  # if the registry needs a login: a Secret with it must "
+        "be here, and in the chart value spark.image.pullSecrets",
+        edit("spark.image", "an image that the nodes can pull"),
+    ),
     "Unschedulable": (PODS, edit("spark.executor", "fewer instances, less memory or fewer cores")),
     "StartTimeout": (LOGS, edit("timeouts.startSeconds", "more time")),
     "OutOfMemory": (

@@ -14,6 +14,7 @@ from icdc_cli.explanations import sources
 from icdc_cli.explanations.cures import CURES, EDIT, LOGS, PODS, RIGHTS, VERIFY
 from icdc_cli.explanations.entry import NOT_NEEDED, Explanation, Family
 
+_DOCTOR = "icdc doctor -n NAMESPACE"
 _STATUS_FILE = "status/pipeline_status.py"
 _KUBE_FILE = "cluster/kube/api_errors.py"
 _ABSTRACT = (errors.PassingError, errors.TableError, errors.RunError)
@@ -101,9 +102,10 @@ _CURES = {
     ),
     "Denied": (RIGHTS,),
     "Invalid": (EDIT,),
-    "SparkOperatorMissing": ("kubectl get crd sparkapplications.sparkoperator.k8s.io",),
+    "SparkOperatorMissing": (f"{_DOCTOR}  # prints the command that installs it",),
     "SparkOperatorNotWatching": (
         "kubectl get pods --all-namespaces -l app.kubernetes.io/name=spark-operator",
+        f"{_DOCTOR}  # which namespaces it watches, and the command that adds this one",
     ),
     "QuotaExceeded": ("kubectl describe quota -n NAMESPACE",),
     "ExecutorsMissing": (LOGS, "kubectl describe quota,limitrange -n NAMESPACE"),
