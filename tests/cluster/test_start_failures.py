@@ -35,20 +35,20 @@ class StartFailure:
     failure_class: str
     words: tuple[str, ...]
     mended: Resource
-    goes_on: bool = False
-    """The driver runs, which takes longer than others are given, and its run says what it lacks."""
+    starts: bool = False
+    """True if the driver starts, which takes longer than the others are given."""
 
     @property
     def start_seconds(self) -> int:
         """What the pipeline has as `timeouts.startSeconds` before it is mended."""
-        return LATER_SECONDS if self.goes_on else START_SECONDS
+        return LATER_SECONDS if self.starts else START_SECONDS
 
     def is_said(self, status: Resource) -> bool:
-        """True once a run has failed so, or the one that goes on says so."""
+        """True once a run has failed so, or the active one says what it waits for."""
         runs = [status.get("currentRun"), status.get("lastRun"), *status.get("recentRuns", [])]
         failures = [run["failure"] for run in runs if run and run.get("failure")]
         texts = [one["message"] for one in failures if one["class"] == self.failure_class]
-        if self.goes_on:
+        if self.starts:
             conditions = {one["type"]: one for one in status.get("conditions", [])}
             texts.append(conditions.get("RunActive", {}).get("message", ""))
         return any(all(word in text for word in self.words) for text in texts)
@@ -74,7 +74,14 @@ CASES = {
         "Unschedulable",
         ("the run waits for executors", "-exec-1", "Insufficient cpu"),
         make_spark(conf={"spark.kubernetes.executor.request.cores": "100m"}),
-        goes_on=True,
+        starts=True,
+    ),
+    "executors that end": StartFailure(
+        make_spark(conf={**SMALL, "spark.executor.extraJavaOptions": "-XX:+NoSuchOption"}),
+        "StartTimeout",
+        ("their pods ended before they reached the driver",),
+        make_spark(conf={"spark.executor.extraJavaOptions": QUICK_JVM}),
+        starts=True,
     ),
     "secret": StartFailure(
         {"sink": {"opensearch": {"credentialsFrom": {"secretRef": {"name": "not-there"}}}}},

@@ -47,6 +47,9 @@ class ExecutorWatch:
 
     def __exit__(self, *_: object) -> None:
         self._closed.set()
+        # However short: Spark ends a run whose executors end as they start, again and again.
+        if self._since is not None:
+            self._reporter.mark_without_executors(self._since[1])
 
     def poll(self, now: float) -> None:
         """Ask once, at `now` on the monotonic clock."""

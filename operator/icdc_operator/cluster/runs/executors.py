@@ -6,6 +6,9 @@ which are read only then. The first line that applies to any of the pods decides
     a pod that has not started            as for a driver: no room, no image, no volume
     a pod that runs                       ExecutorsNotRegistered: it does not reach the driver
     no pod, or pods that have ended       ExecutorsMissing: refused, or they end as they start
+
+Where they end as they start, Spark ends the run after a few of them, and its driver reports only
+that Spark has ended: NodeLost, which would be tried again at once and for ever.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +16,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from icdc_api import naming
-from icdc_api.errors import StartTimeout
+from icdc_api.errors import FailureClass, StartTimeout
+from icdc_api.job.run_files import RunReport
 from icdc_api.status.runs import Failure
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.api import ClusterApi
@@ -23,6 +27,25 @@ from icdc_operator.core.observed import RunSeen
 
 EXECUTOR_SELECTOR = "spark-role=executor"
 """Label that Spark gives to executor pods."""
+
+
+EXECUTORS_ENDED = evidence.build_failure(
+    StartTimeout(
+        "the run had no executor: their pods ended before they reached the driver, again and "
+        "again, until Spark ended the run. The log of the driver has their exit codes; with "
+        "spark.kubernetes.executor.deleteOnTermination: 'false' in spec.spark.conf their pods "
+        "stay, with their logs"
+    ),
+    "ExecutorsMissing",
+)
+"""The failure of a run whose executors ended again and again."""
+
+
+def ended_run(report: RunReport) -> bool:
+    """Return whether Spark ended the run, by its last report, for want of executors."""
+    outcome = report.outcome
+    lost = outcome is not None and outcome.failure_class == FailureClass.NODE_LOST
+    return lost and report.without_executors_since is not None
 
 
 async def explain_waits(

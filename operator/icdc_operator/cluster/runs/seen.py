@@ -18,7 +18,7 @@ from icdc_api.errors import FailureClass
 from icdc_api.job.run_files import RunReport
 from icdc_api.status.runs import Failure
 from icdc_operator.cluster.kube.kinds import Resource
-from icdc_operator.cluster.runs import applications, pod_failures, pods, reports
+from icdc_operator.cluster.runs import applications, executors, pod_failures, pods, reports
 from icdc_operator.core import deletion
 from icdc_operator.core.observed import RunPhase, RunSeen
 from icdc_operator.manifests.metadata import ANNOTATION_RUN_ID, read_epoch
@@ -139,13 +139,15 @@ def _build_ended_run(attempt: RunObjects, pod: Resource) -> RunSeen:
 
 
 def _explain_outcome(report: RunReport, evidence: Failure | None) -> RunReport:
-    """Return the report with the cause that the pod shows, where the driver could not know it.
+    """Return the report with the cause of its outcome, where the driver could not know it.
 
     A driver whose JVM is killed for memory sees only refused connections, and reports NodeLost.
     That would be tried again at once and for ever; OutOfMemory waits for a person. One whose JVM is
     killed while it starts reports Submission, and cannot know why either.
     """
     outcome = report.outcome
+    if outcome is not None and executors.ended_run(report):
+        return report.model_copy(update={"outcome": executors.EXECUTORS_ENDED})
     if outcome is None or evidence is None or not outcome.may_hide_cause:
         return report
     if evidence.failure_class not in (FailureClass.OUT_OF_MEMORY, FailureClass.NODE_LOST):

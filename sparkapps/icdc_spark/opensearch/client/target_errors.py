@@ -218,7 +218,9 @@ def _explain_lost(error: LostConnection, connection: Connection) -> str:
     if isinstance(error, SSLError):
         return ": it does not answer with TLS; unless a proxy fails, its address is http://"
     if isinstance(error.info, ProtocolError) and "https:" not in connection.where:
-        return ": it closed the connection without an answer, as a server that expects https:// does"
+        return (
+            ": it closed the connection without an answer, as a server that expects https:// does"
+        )
     return ""
 
 

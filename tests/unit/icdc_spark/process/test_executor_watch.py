@@ -25,12 +25,13 @@ class PlayedExecutors:
         return answer
 
 
+def make_request(path: Path) -> RunRequest:
+    return RunRequest(run_id="r.1", pipeline={}, owner="a/b", epoch=1, report_path=str(path))
+
+
 def follow(path: Path, *answers: bool | None) -> list[bool]:
     """Ask every 20 seconds; return after each whether the report says that the run waits."""
-    request = RunRequest(
-        run_id="r.1", pipeline={}, owner="default/shop", epoch=1, report_path=str(path)
-    )
-    reporter = Reporter(request, [])
+    reporter = Reporter(make_request(path), [])
     watch = ExecutorWatch(PlayedExecutors(*answers), reporter)
     said = []
     for number in range(len(answers)):
@@ -57,3 +58,12 @@ def test_a_run_says_so_once_it_waits_longer_than_executors_usually_need(
 ) -> None:
     assert 20 < USUAL_SECONDS < 40
     assert follow(tmp_path / "report.json", *answers) == said
+
+
+def test_a_run_that_ends_without_an_executor_says_so_however_short_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    reporter = Reporter(make_request(path), [])
+    with ExecutorWatch(PlayedExecutors(True), reporter) as watch:
+        watch.poll(1.0)
+        assert RunReport.read(path).without_executors_since is None
+    assert RunReport.read(path).without_executors_since is not None

@@ -5,8 +5,9 @@ from datetime import timedelta
 import pytest
 
 from icdc_api import naming
-from icdc_api.errors import FailureClass
+from icdc_api.errors import FailureClass, IcdcError, NodeLost, TargetUnavailable
 from icdc_api.status.conditions import ConditionType
+from icdc_api.status.runs import Failure
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.core.observed import StopRun
 from icdc_testing.operator.adapter.fakes.world import APPLICATION, PIPELINE, POD, FakeWorld
@@ -14,6 +15,7 @@ from icdc_testing.operator.adapter.objects import (
     NOW,
     RUN,
     Resource,
+    build_only_run,
     go_back,
     make_application,
     make_condition,
@@ -174,3 +176,26 @@ def test_a_run_without_executors_does_not_end_the_failures_before_it() -> None:
         pipeline = world.server.objects[PIPELINE]
         pipeline["status"]["consecutiveFailures"] = 3
         assert world.step().status.consecutive_failures == left
+
+
+@pytest.mark.parametrize(
+    ("error", "waits", "reason"),
+    [
+        (NodeLost("the JVM of the driver has ended"), 12, "ExecutorsMissing"),
+        (NodeLost("the JVM of the driver has ended"), None, "NodeLost"),
+        (TargetUnavailable("no answer"), 12, "TargetUnavailable"),
+    ],
+    ids=["as they start", "amid the work", "another failure"],
+)
+def test_a_run_that_spark_ended_for_want_of_executors_is_no_lost_node(
+    error: IcdcError, waits: float | None, reason: str
+) -> None:
+    """A lost node is tried again at once and for ever, and nobody is told."""
+    since = None if waits is None else NOW - timedelta(seconds=waits)
+    outcome = Failure.of(error)
+    report = make_report(finished=True, outcome=outcome, without_executors_since=since)
+    pod = make_pod("Failed", state=make_termination(1), report=report)
+    run = build_only_run(make_application("FAILED"), pod)
+    assert run.report is not None
+    assert run.report.outcome is not None
+    assert run.report.outcome.reason == reason
