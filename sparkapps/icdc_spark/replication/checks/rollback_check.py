@@ -12,24 +12,24 @@ That snapshot 77 has expired is no reason: it is a gap, as with any other index.
 nothing: `icdc plan` asks as a run does.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
-from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.documents.compatibility import Compatibility, Stored
 from icdc_spark.opensearch.stores import identity, indices
 from icdc_spark.protocol.state_document import StateDocument
+from icdc_spark.protocol.state_parts import Applied
 from icdc_spark.replication.context import TableContext
 
 
 def find_refusal(
     context: TableContext,
     state: StateDocument,
-    documents: DocumentSpec,
-    filled: Mapping[int, str],
+    compare: Callable[[Stored, Applied], Compatibility],
 ) -> str | None:
     """Return why not, as a clause; None if they can, or if no earlier index can be used again.
 
-    `documents`: those of the present spec; `filled`: see `compare_stored`. TargetUnavailable while
-    the index does not answer.
+    `compare`: compares documents that an index was made of with those of the present spec; see
+    `PresentDocuments`. TargetUnavailable while the index does not answer.
     """
     earlier = state.earlier
     if earlier is None:
@@ -41,7 +41,7 @@ def find_refusal(
     meta = mapping.get("_meta", {})
     if indices.read_ownership(mapping) != context.ownership or "documentSpec" not in meta:
         return f"{earlier.index} no longer says in its mapping's _meta whose it is"
-    change = documents.compare_with_stored(meta["documentSpec"], filled).reason
+    change = compare(meta["documentSpec"], earlier.applied).reason
     if change is not None:
         return (
             f"the spec asks for other documents than {earlier.index} holds ({change}); change it "

@@ -9,42 +9,112 @@ In some tables earlier rows may show values in such a column:
     was added; the table has a name mapping     what files without field ids have under its name
     is there again, after a rollback            what they had before it was dropped
 
-It must not know what follows from a difference.
+Whether files have values by a name mapping is found by reading that column of them. Most do not
+have the column, so little more than their footers is read. It must not know what follows from a
+difference.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence, Set
+from functools import reduce
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from icdc_api.errors import StateCorrupt
-from icdc_spark.documents.compatibility import SAME, Compatibility
+from icdc_spark.documents.compatibility import SAME, Compatibility, Stored
 from icdc_spark.documents.document_spec import DocumentSpec
-from icdc_spark.documents.schema import walk_fields
+from icdc_spark.documents.ids import read_cell
+from icdc_spark.documents.schema import Field, Schema
+from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
+from icdc_spark.iceberg.scan.ordered_scan import OrderedScan
 from icdc_spark.iceberg.table.name_mapping import NAME_MAPPING, list_mapped_fields
 from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
 from icdc_spark.opensearch.stores import indices
 from icdc_spark.protocol.state_document import StateDocument
-from icdc_spark.protocol.state_parts import Applied, RetainedIndex
+from icdc_spark.protocol.state_parts import Applied
+from icdc_spark.readers.choose import open_reader
 from icdc_spark.replication.checks.index_check import IndexCheck
 from icdc_spark.replication.context import TableContext
 
-_MAPPED = (
-    "was added, and earlier rows may have values in it: the table finds the columns of files "
-    f"without field ids by name ({NAME_MAPPING})"
-)
+_MAPPED = f"was added, and earlier rows have values in it by the table's {NAME_MAPPING}"
 _BACK = "is in the table again after a rollback, and rows may have values in it"
+
+
+class PresentDocuments(NamedTuple):
+    """The documents that spec and table ask for now."""
+
+    session: SparkSession
+    """The table's session."""
+    table: IcebergTable
+    """The table."""
+    current: SnapshotInfo | None
+    """Its current snapshot; None while it is empty."""
+    documents: DocumentSpec
+    """The documents of that snapshot."""
+
+    def compare(self, before: Stored, applied: Applied | None) -> Compatibility:
+        """Compare the documents of an index, made as `before` says, of the rows of `applied`.
+
+        None for `applied` where it is not known of which rows.
+        """
+        made_of = {number for number, _, _ in self.documents.stored["columns"]}
+        filled = dict.fromkeys(made_of, _BACK) if self._is_before(applied) else None
+        verdict = self.documents.compare_with_stored(before, filled)
+        new = made_of - {number for number, _, _ in before["columns"]}
+        mapped = new & list_mapped_fields(self.table.properties)
+        # Last, as it reads files.
+        if verdict.reason is None and mapped and self._has_values(applied, mapped):
+            return self.documents.compare_with_stored(before, dict.fromkeys(mapped, _MAPPED))
+        return verdict
+
+    def _is_before(self, applied: Applied | None) -> bool:
+        """Return whether the current snapshot is older than the applied one."""
+        if self.current is None or applied is None or applied.snapshot_id is None:
+            return False
+        if applied.snapshot_id == str(self.current.id):
+            return False
+        # In format 1 all numbers are 0 and order nothing.
+        is_older = self.current.sequence_number < applied.sequence_number
+        return is_older or self.table.is_ancestor(self.current.id, int(applied.snapshot_id))
+
+    def _has_values(self, applied: Applied | None, ids: Set[int]) -> bool:
+        """Return whether a row of the applied snapshot may have a value in a field of these ids."""
+        schema = Schema(id=self.documents.schema_id, fields=self.documents.columns)
+        paths = [schema.find_path(number) for number in ids]
+        struct_paths = [path for path in paths if path is not None]
+        # Inside lists and maps, or where there is nothing to be read, it is not known.
+        if self.current is None or applied is None or len(struct_paths) < len(paths):
+            return True
+        if applied.snapshot_id is None:
+            return False
+        snapshot_id = int(applied.snapshot_id)
+        if self.table.find_snapshot(snapshot_id) is None:
+            return True
+        current_id, name = self.current.id, self.table.name
+        with open_reader(self.session, self.table, current_id, self.documents) as reader:
+            for group in OrderedScan(self.table, snapshot_id).iterate_groups():
+                with translate_source_errors(name):
+                    # Counted, and not asked whether it is empty: all tasks start at once.
+                    if _select_filled(reader.read(group), struct_paths).limit(1).count():
+                        return True
+                reader.release(group)
+        return False
+
+
+def _select_filled(rows: DataFrame, paths: Sequence[tuple[Field, ...]]) -> DataFrame:
+    return rows.where(reduce(Column.__or__, [read_cell(rows, path).isNotNull() for path in paths]))
 
 
 def compare_spec(
     context: TableContext,
-    table: IcebergTable,
-    current: SnapshotInfo | None,
     state: StateDocument | None,
     index: IndexCheck,
-    documents: DocumentSpec,
+    present: PresentDocuments,
 ) -> Compatibility:
-    """Compare the documents of the index that `state` names with `documents`.
+    """Compare the documents of the index that `state` names with those of now.
 
-    `current` is the snapshot that these are of. SAME without an index, or with one that `index`
-    says is lost. StateCorrupt where it does not say what its documents were made of.
+    SAME without an index, or with one that `index` says is lost. StateCorrupt where it does not say
+    what its documents were made of.
     """
     # An open export writes another index than the one that is served.
     written = (state.intent or state) if state else None
@@ -52,7 +122,7 @@ def compare_spec(
         return SAME
     # A request less for an idle table. With an intent open it is asked: the intent may have
     # been recorded under another spec than the document names.
-    if state.intent is None and state.document_spec == documents.hash:
+    if state.intent is None and state.document_spec == present.documents.hash:
         return SAME
     meta = indices.read_mapping(context.client, written.index).get("_meta", {})
     if "documentSpec" not in meta:
@@ -60,29 +130,4 @@ def compare_spec(
             f"Index {written.index} no longer says in its mapping's _meta what its documents "
             "were made of. Raise spec.resync.nonce to export the table again."
         )
-    filled = find_filled_columns(table, current, state, documents)
-    return documents.compare_with_stored(meta["documentSpec"], filled)
-
-
-def find_filled_columns(
-    table: IcebergTable,
-    current: SnapshotInfo | None,
-    written: StateDocument | RetainedIndex | None,
-    documents: DocumentSpec,
-) -> Mapping[int, str]:
-    """Return the `filled` of `compare_stored`, for an index as it is by the state `written`."""
-    applied = written.applied if written else None
-    filled = dict.fromkeys(list_mapped_fields(table.properties), _MAPPED)
-    if current is not None and applied is not None and _is_before(table, current, applied):
-        ids = (entry.id for column in documents.columns for _, entry in walk_fields(column))
-        filled |= dict.fromkeys(ids, _BACK)
-    return filled
-
-
-def _is_before(table: IcebergTable, current: SnapshotInfo, applied: Applied) -> bool:
-    """Return whether the current snapshot is older than the one that the index equals."""
-    if applied.snapshot_id is None or applied.snapshot_id == str(current.id):
-        return False
-    # In format 1 all numbers are 0 and order nothing.
-    is_older = current.sequence_number < applied.sequence_number
-    return is_older or table.is_ancestor(current.id, int(applied.snapshot_id))
+    return present.compare(meta["documentSpec"], state.applied)

@@ -46,7 +46,7 @@ from icdc_spark.readers.choose import open_reader
 from icdc_spark.replication import batches
 from icdc_spark.replication.checks import index_check, rollback_check
 from icdc_spark.replication.checks.index_check import IndexCheck
-from icdc_spark.replication.checks.spec_check import compare_spec, find_filled_columns
+from icdc_spark.replication.checks.spec_check import PresentDocuments, compare_spec
 from icdc_spark.replication.checks.stream_start import find_stream_start
 from icdc_spark.replication.context import TableContext
 
@@ -111,14 +111,14 @@ class TableObserver:
         Gap, IncompatibleSchema or TargetInvalid where a person must decide; SourceUnavailable or
         TargetUnavailable where something does not answer, or answers with an older state.
         """
-        context = self.context
         table, current, documents = self.read_table()
-        state, policies = stored.document if stored else None, context.build_policies()
+        state, policies = stored.document if stored else None, self.context.build_policies()
+        present = PresentDocuments(self.session, table, current, documents)
         index, compatibility = IndexCheck(loss=None), SAME
         try:
             if compare_index:
-                index = index_check.compare_with_index(context, stored)
-            compatibility = compare_spec(context, table, current, state, index, documents)
+                index = index_check.compare_with_index(self.context, stored)
+            compatibility = compare_spec(self.context, state, index, present)
         except (StateCorrupt, TargetReadOnly, TargetUnavailable) as error:
             # What is asked for is how a person answers, and builds on nothing of it.
             if state is None or not (policies.owe_reexport(state) or policies.owe_rollback(state)):
@@ -126,15 +126,15 @@ class TableObserver:
             index = IndexCheck(loss=f"the index cannot be read ({error.message})")
         is_trusted, refusal = True, None
         if stored and compare_index and policies.owe_rollback(stored.document):
-            is_trusted, refusal = self._check_rollback(stored, table, current, documents)
+            is_trusted, refusal = self._check_rollback(stored, present)
         begins = not (state and (state.applied or state.intent)) and not index.loss
         inputs = StepInputs(
             state=state,
-            table=context.table.name,
+            table=self.context.table.name,
             table_uuid=table.uuid,
             head=str(current.id) if current else None,
             last_sequence_number=table.last_sequence_number,
-            start=find_stream_start(table, current, context.table) if begins else None,
+            start=find_stream_start(table, current, self.context.table) if begins else None,
             document_spec=documents.hash,
             spec_change=compatibility.reason,
             readable=frozenset(str(snapshot_id) for snapshot_id in table.snapshots),
@@ -268,15 +268,8 @@ class TableObserver:
             self._documents[schema, named] = resolve_spec(name, schema, wishes, analyse)
         return self._documents[schema, named]
 
-    def _check_rollback(
-        self,
-        stored: Stored,
-        table: IcebergTable,
-        current: SnapshotInfo | None,
-        documents: DocumentSpec,
-    ) -> tuple[bool, str | None]:
+    def _check_rollback(self, stored: Stored, present: PresentDocuments) -> tuple[bool, str | None]:
         """Return whether the document is trusted, and why there can be no rollback, as a clause."""
         if not index_check.is_trusted(stored, identity.read_store_history(self.context.client)):
             return False, None
-        filled = find_filled_columns(table, current, stored.document.earlier, documents)
-        return True, rollback_check.find_refusal(self.context, stored.document, documents, filled)
+        return True, rollback_check.find_refusal(self.context, stored.document, present.compare)

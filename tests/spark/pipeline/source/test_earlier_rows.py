@@ -112,3 +112,40 @@ def test_a_column_with_values_in_earlier_rows_leads_to_an_export(
     change_again(name)
     harness.sync()
     assert harness.inspect(RunMode.VERIFY)["equal"] is True
+
+
+@pytest.mark.parametrize(
+    ("added", "is_anew"),
+    [
+        ("other string", False),
+        ("s.c int", False),
+        ("extra string", True),
+        ("s.b int", True),
+        # Inside a list it is not looked for.
+        ("l.element.c int", True),
+    ],
+)
+def test_a_table_with_a_name_mapping_is_exported_anew_only_where_its_files_have_the_column(
+    lake: Lake,
+    spark: SparkSession,
+    clean_indices: str,
+    tmp_path: Path,
+    added: str,
+    *,
+    is_anew: bool,
+) -> None:
+    row = "1 as id, 'hidden' as extra, named_struct('a', 1, 'b', 2) as s"
+    row += ", array(named_struct('d', 1)) as l"
+    lake.session.sql(f"select {row}").write.parquet(str(tmp_path / "plain"))
+    name = lake.create("id int, s struct<a:int>, l array<struct<d:int>>")
+    source = f"`parquet`.`{tmp_path}/plain`"
+    lake.sql(f"call lake.system.add_files(table => '{name}', source_table => '{source}')")
+    table = {"name": name, "index": ALIAS, "identifierColumns": ["id"]}
+    harness = Harness(spark, clean_indices, tmp_path, [table])
+    harness.sync()
+    lake.sql(f"alter table lake.{name} add column {added}")
+    lake.sql(f"insert into lake.{name} (id) values (2)")
+    harness.sync()
+    number = 2 if is_anew else 1
+    assert list(oracle.request(f"{clean_indices}/_alias/{ALIAS}")) == [f"{ALIAS}-{number:06d}"]
+    assert harness.inspect(RunMode.VERIFY)["equal"] is True

@@ -16,6 +16,7 @@ from icdc_spark.protocol.steps import Step, StepKind
 from icdc_spark.replication import batches, export, export_swap
 from icdc_spark.replication.checks import rollback_check
 from icdc_spark.replication.checks.index_check import IndexCheck, compare_with_index
+from icdc_spark.replication.checks.spec_check import PresentDocuments
 from icdc_spark.replication.checks.table_observation import TableObservation, TableObserver
 from icdc_spark.replication.context import TableContext
 from icdc_testing.simulation.model.target import STATE, ModelTarget
@@ -47,9 +48,10 @@ def test_what_a_batch_lost_is_a_gap_and_leaves_the_way_back_open(
     # What is refused is refused because of the earlier index.
     refusal = f"the index {FIRST} was restored, or shards of it were allocated by force"
     table = cast(Any, SimpleNamespace(properties={}))
-    assert observer._check_rollback(stored, table, None, DOCUMENTS) == (True, refusal)
+    present = PresentDocuments(observer.session, table, None, DOCUMENTS)
+    assert observer._check_rollback(stored, present) == (True, refusal)
     copy = context.store.replace(stored, stored.document.distrust(now=stored.document.updated_at))
-    assert observer._check_rollback(copy, table, None, DOCUMENTS) == (False, None)
+    assert observer._check_rollback(copy, present) == (False, None)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,9 @@ def test_an_earlier_index_is_ours_and_holds_what_the_spec_asks_for(
     (left,) = TWO.retained
     known = {"histories": now.shards.histories, "operations": now.shards.operations}
     document = TWO.model_copy(update={"retained": [left.model_copy(update=known)]})
-    found = rollback_check.find_refusal(context, document, DOCUMENTS, {})
+    found = rollback_check.find_refusal(
+        context, document, lambda before, _: DOCUMENTS.compare_with_stored(before)
+    )
     assert (found is None) if refusal is None else (refusal in (found or ""))
 
 
