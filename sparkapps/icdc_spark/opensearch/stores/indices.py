@@ -19,6 +19,7 @@ from icdc_spark.opensearch.client.acknowledgements import require_acknowledged
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.shards import require_all_shards
 from icdc_spark.opensearch.client.target_errors import map_errors, parse_error_type, repeat_passing
+from icdc_spark.opensearch.client.write_blocks import find_shard_limit
 from icdc_spark.opensearch.stores.creation import create_index
 
 META_KEY = "icdc"
@@ -120,6 +121,8 @@ def create(
     try:
         created = create_index(client, name, body, alias=owner.alias)
     except RequestError as error:
+        if find_shard_limit(str(error.info)):
+            raise
         raise _translate_creation_error(name, error) from error
     return PhysicalIndex(name, created.uuid)
 
@@ -245,10 +248,8 @@ def extend_mapping(
         more = f" and {len(added) - SHOWN_FIELDS} more" if len(added) > SHOWN_FIELDS else ""
         refused = f"the fields {names}{more}" if added else "the mapping"
         raise MappingInvalid(
-            f"OpenSearch refused {refused} for index {index!r}: "
-            f"{_describe_refusal(error)}; see the settings of the index, such as "
-            "index.mapping.total_fields.limit, and "
-            "tables[].mapping"
+            f"OpenSearch refused {refused} for index {index!r}: {_describe_refusal(error)}; see "
+            "its settings, such as index.mapping.total_fields.limit, and tables[].mapping"
         ) from error
 
 

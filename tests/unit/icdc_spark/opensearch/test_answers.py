@@ -19,8 +19,8 @@ from icdc_api.errors import (
 from icdc_spark.opensearch.bulk.concurrency import ConcurrencyLimit
 from icdc_spark.opensearch.bulk.result import PartitionResult, Samples
 from icdc_spark.opensearch.client.connection import Connection
-from icdc_spark.opensearch.client.retry import RetryDelay, retry_passing
 from icdc_spark.opensearch.client.foreign_answers import is_foreign
+from icdc_spark.opensearch.client.retry import RetryDelay, retry_passing
 from icdc_spark.opensearch.client.target_errors import from_status, parse_error_type
 from icdc_spark.opensearch.wire.item_outcome import (
     ItemAnswer,
