@@ -202,7 +202,7 @@ class DeadLetterLimit(TableError):
 
 
 class TargetReadOnly(TableError):
-    """A block of index or cluster refuses writes."""
+    """A block of index or cluster refuses writes, or the cluster takes no more shards."""
 
     failure_class = FailureClass.TARGET_UNAVAILABLE
     who_acts = WhoActs.SEARCH_ADMIN

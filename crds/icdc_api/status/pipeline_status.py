@@ -93,7 +93,8 @@ class TableReason(StrEnum):
     DEAD_LETTER_LIMIT = "DeadLetterLimit"
     """The index refuses more rows than allowed. The author reads the dead letters."""
     TARGET_READ_ONLY = "TargetReadOnly"
-    """A block refuses writes, such as of a full disk. The OpenSearch administrator lifts it."""
+    """A block refuses writes, such as of a full disk, or there is no room for more shards. The
+    OpenSearch administrator lifts it."""
     TARGET_INVALID = "TargetInvalid"
     """Somebody changed what the index is made of. The OpenSearch administrator changes it back."""
     STATE_CORRUPT = "StateCorrupt"

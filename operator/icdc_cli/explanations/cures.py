@@ -104,6 +104,8 @@ CURES: dict[str, tuple[str, ...]] = {
         "curl -X PUT SEARCH/INDEX/_settings -H 'Content-Type: application/json' "
         '-d \'{"index.blocks.read_only_allow_delete": null, "index.blocks.write": null}\'',
         "curl -X POST SEARCH/INDEX/_open  # if the index is closed",
+        "curl 'SEARCH/_cluster/settings?include_defaults&filter_path=*.cluster.max_shards_per_node'"
+        "  # raise it, or delete indices, if no more shards are taken",
     ),
     "TargetInvalid": (
         f"{RESYNC}  # after what the message names was changed back or stopped",

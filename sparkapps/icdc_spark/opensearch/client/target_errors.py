@@ -36,6 +36,7 @@ from icdc_api.errors import (
 from icdc_spark.opensearch.client.connection import Client, Connection
 from icdc_spark.opensearch.client.foreign_answers import ForeignAnswerError
 from icdc_spark.opensearch.client.retry import retry_passing
+from icdc_spark.opensearch.client.write_blocks import describe_block, find_shard_limit
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -156,11 +157,16 @@ def from_status(status: int, kind: str, connection: Connection, *, reason: str =
 
     `reason` is the text in which the server may name the missing permission.
     """
+    if limit := find_shard_limit(reason):
+        return TargetReadOnly(
+            f"OpenSearch at {connection.where} takes no more shards ({limit}): delete indices, add "
+            "nodes, or raise cluster.max_shards_per_node; then the table goes on by itself."
+        )
     if refuses_writes(status, kind):
         if kind == "index_closed_exception":
             return _build_index_closed(connection, reason)
         return TargetReadOnly(
-            f"OpenSearch at {connection.where} refuses writes ({kind}): "
+            f"OpenSearch at {connection.where} refuses writes{describe_block(kind, reason)}: "
             "remove the block, or free disk space."
         )
     if has_partial_view(reason):
@@ -218,9 +224,13 @@ def _explain_lost(error: LostConnection, connection: Connection) -> str:
     if isinstance(error, SSLError):
         return ": it does not answer with TLS; unless a proxy fails, its address is http://"
     if isinstance(error.info, ProtocolError) and "https:" not in connection.where:
+<<<<<<< HEAD
         return (
             ": it closed the connection without an answer, as a server that expects https:// does"
         )
+=======
+        return ": it closed the connection at once, as a server that expects https:// does"
+>>>>>>> d86240bae0ffde5bd8a3a30d49a50d21341f2610
     return ""
 
 

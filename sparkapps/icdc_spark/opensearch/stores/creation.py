@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icdc_api.errors import TargetInvalid
+from opensearchpy.exceptions import RequestError
+
+from icdc_api.errors import IcdcError, MappingInvalid, TargetInvalid, TargetUnavailable
 from icdc_api.spec.indices.index_settings import (
     GC_DELETES,
     VECTORS_DERIVED,
@@ -17,7 +19,12 @@ from icdc_api.spec.indices.index_settings import (
 )
 from icdc_spark.opensearch.client.acknowledgements import require_acknowledged
 from icdc_spark.opensearch.client.connection import Client
-from icdc_spark.opensearch.client.target_errors import repeat_passing
+from icdc_spark.opensearch.client.target_errors import (
+    parse_error_type,
+    repeat_passing,
+    translate,
+)
+from icdc_spark.opensearch.client.write_blocks import find_shard_limit
 
 FIXED_SETTINGS = {
     "index.default_pipeline": "_none",
@@ -111,6 +118,30 @@ def check_index(
             f"Index {created.name!r} was not created as requested: {'; '.join(problems[:5])}. "
             "Change the index template that matches this name, or give it another pattern."
         )
+
+
+def translate_refusal(client: Client, what: str, error: RequestError) -> IcdcError:
+    """Return the error for an index, or settings of one, that the server refuses.
+
+    `what` it refused, as the rest of a sentence.
+    """
+    if parse_error_type(error.info) == "resource_already_exists_exception":
+        return TargetUnavailable(
+            f"OpenSearch refused {what}, as somebody else has just created it. The step is retried."
+        )
+    if find_shard_limit(str(error.info)):
+        return translate(error, client.connection)
+    return MappingInvalid(
+        f"OpenSearch refused {what}; check sink.opensearch.indexSettings and tables[].mapping, and "
+        f"index templates for its name: {describe_refusal(error)}"
+    )
+
+
+def describe_refusal(error: RequestError) -> str:
+    """Return why the server refused settings or a mapping: its reason quotes these, not rows."""
+    details = error.info.get("error", {}) if isinstance(error.info, dict) else {}
+    reason = details.get("reason") if isinstance(details, dict) else None
+    return str(reason or parse_error_type(error.info))[:300]
 
 
 def _list_differences(asked: Mapping[str, Any], created: Mapping[str, Any]) -> Iterator[str]:

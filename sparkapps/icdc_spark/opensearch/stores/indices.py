@@ -13,13 +13,17 @@ from typing import Any
 from opensearchpy.exceptions import NotFoundError, RequestError
 
 from icdc_api import naming
-from icdc_api.errors import Gap, IcdcError, MappingInvalid, TargetUnavailable
+from icdc_api.errors import Gap, MappingInvalid, TargetUnavailable
 from icdc_api.spec.indices.index_settings import GC_DELETES, flatten_settings, keep_vectors
 from icdc_spark.opensearch.client.acknowledgements import require_acknowledged
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.shards import require_all_shards
 from icdc_spark.opensearch.client.target_errors import map_errors, parse_error_type, repeat_passing
-from icdc_spark.opensearch.stores.creation import create_index
+from icdc_spark.opensearch.stores.creation import (
+    create_index,
+    describe_refusal,
+    translate_refusal,
+)
 
 META_KEY = "icdc"
 HEALTH_SECONDS = 60
@@ -120,7 +124,7 @@ def create(
     try:
         created = create_index(client, name, body, alias=owner.alias)
     except RequestError as error:
-        raise _translate_creation_error(name, error) from error
+        raise translate_refusal(client, f"to create index {name!r}", error) from error
     return PhysicalIndex(name, created.uuid)
 
 
@@ -179,7 +183,12 @@ def finish_export(client: Client, index: str, index_settings: Mapping[str, Any])
     # With it OpenSearch sets the number itself, and would undo ours.
     if "index.auto_expand_replicas" not in wanted:
         settings["index.number_of_replicas"] = wanted.get("index.number_of_replicas", 1)
-    changed = client.indices.put_settings(index=index, body=settings)
+    try:
+        changed = client.indices.put_settings(index=index, body=settings)
+    except RequestError as error:
+        # Only now, as they were left out while it was filled. The server may not say which it is.
+        what = f"refresh_interval or number_of_replicas of index {index!r}"
+        raise translate_refusal(client, what, error) from error
     require_acknowledged(changed, f"settings of index {index!r}")
     health = client.cluster.health(
         index=index,
@@ -246,9 +255,8 @@ def extend_mapping(
         refused = f"the fields {names}{more}" if added else "the mapping"
         raise MappingInvalid(
             f"OpenSearch refused {refused} for index {index!r}: "
-            f"{_describe_refusal(error)}; see the settings of the index, such as "
-            "index.mapping.total_fields.limit, and "
-            "tables[].mapping"
+            f"{describe_refusal(error)}; see the settings of the index, such as "
+            "index.mapping.total_fields.limit, and tables[].mapping"
         ) from error
 
 
@@ -279,21 +287,3 @@ def drop_orphans(
 
 def _parse_number(name: str) -> int:
     return int(name.rpartition("-")[2])
-
-
-def _translate_creation_error(name: str, error: RequestError) -> IcdcError:
-    if parse_error_type(error.info) == "resource_already_exists_exception":
-        return TargetUnavailable(
-            f"Somebody else has just created the index {name!r}. The step is retried."
-        )
-    return MappingInvalid(
-        f"OpenSearch refused to create index {name!r}; check sink.opensearch.indexSettings and "
-        f"tables[].mapping: {_describe_refusal(error)}"
-    )
-
-
-def _describe_refusal(error: RequestError) -> str:
-    """Return why the server refused settings or a mapping: its reason quotes these, not rows."""
-    details = error.info.get("error", {}) if isinstance(error.info, dict) else {}
-    reason = details.get("reason") if isinstance(details, dict) else None
-    return str(reason or parse_error_type(error.info))[:300]

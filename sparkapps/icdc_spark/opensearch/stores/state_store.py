@@ -13,7 +13,7 @@ from typing import Any
 from opensearchpy.exceptions import ConflictError, NotFoundError, RequestError
 
 from icdc_api.base import MAX_COUNT
-from icdc_api.errors import Fenced, Gap, TargetUnavailable
+from icdc_api.errors import Fenced, Gap, TargetInvalid, TargetUnavailable
 from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.client.connection import Connection, open_client
 from icdc_spark.opensearch.client.retry import DRIVER_SECONDS, Result, retry_passing
@@ -169,9 +169,14 @@ class StateStore:
                 settings = self._client.indices.get_settings(index=STATE_INDEX, name="index.uuid")
             except NotFoundError:
                 return None
-        # Somebody may have put an alias of that name in front of a copy.
-        (only,) = settings.values()
-        return str(only["settings"]["index"]["uuid"])
+        if STATE_INDEX not in settings:
+            # Somebody has put an alias of that name in front of a copy.
+            raise TargetInvalid(
+                f"{STATE_INDEX!r} has to be an index, and is an alias of "
+                f"{', '.join(sorted(settings))} now. Remove the alias: the index is made again, "
+                "and every table is exported anew."
+            )
+        return str(settings[STATE_INDEX]["settings"]["index"]["uuid"])
 
     def _mend_index(self) -> None:
         """Set up the index that OpenSearch created by itself for a write into a missing one."""

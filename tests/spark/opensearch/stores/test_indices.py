@@ -107,6 +107,23 @@ def test_settings_and_mappings_that_the_server_refuses_are_named(
         indices.create(admin, sink.OWNER, mapping, settings)
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"refresh_interval": "10 seconds"}, "failed to parse .10 seconds."),
+        ({"number_of_replicas": "two"}, "Failed to parse value .two. for setting"),
+    ],
+)
+def test_settings_that_are_refused_at_the_end_of_an_export_are_named_until_they_are_corrected(
+    admin: Client, settings: dict[str, object], message: str
+) -> None:
+    made = indices.create(admin, sink.OWNER, sink.MAPPING, settings)
+    refused = rf"refresh_interval or number_of_replicas of index '{made.name}'; .*{message}"
+    with pytest.raises(MappingInvalid, match=refused):
+        indices.finish_export(admin, made.name, settings)
+    assert indices.finish_export(admin, made.name, {"refresh_interval": "10s"}) == 0
+
+
 def test_an_index_that_somebody_makes_at_the_same_moment_is_no_end_of_the_run(
     admin: Client, proxy: FaultProxy
 ) -> None:
@@ -117,7 +134,7 @@ def test_an_index_that_somebody_makes_at_the_same_moment_is_no_end_of_the_run(
         held.wait()
         admin.indices.create(index="orders-000001")
         held.release()
-        with pytest.raises(TargetUnavailable, match="has just created the index 'orders-000001'"):
+        with pytest.raises(TargetUnavailable, match="'orders-000001', as somebody else has just"):
             making.result(WAIT_SECONDS)
     assert indices.create(through, sink.OWNER, sink.MAPPING, {}).name == "orders-000002"
     through.close()

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from icdc_api.errors import TargetInvalid
 from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.stores.state_store import StateStore
@@ -36,3 +37,22 @@ def test_the_log_of_replaced_documents_is_bounded(
 
     # Merges remove replaced documents only up to the last flush: this bounds their number, too.
     wait_until(is_flushed, "the state index is flushed")
+
+
+@pytest.mark.parametrize("copies", [("copy",), ("copy", "other")])
+def test_an_alias_in_place_of_the_index_is_named_and_the_index_is_made_once_it_is_gone(
+    connection: Connection, clean_indices: str, copies: tuple[str, ...]
+) -> None:
+    adding = [{"add": {"index": copy, "alias": STATE_INDEX}} for copy in copies]
+    for copy in copies:
+        assert call(clean_indices, "PUT", f"/{copy}").status == 200
+    assert call(clean_indices, "POST", "/_aliases", {"actions": adding}).status == 200
+    store = StateStore(connection)
+    with pytest.raises(TargetInvalid, match=f"is an alias of {', '.join(copies)} now"):
+        store.ensure_index()
+
+    removing = [{"remove": {"index": copy, "alias": STATE_INDEX}} for copy in copies]
+    assert call(clean_indices, "POST", "/_aliases", {"actions": removing}).status == 200
+    store.ensure_index()
+    assert store.uuid
+    store.close()

@@ -60,7 +60,7 @@ def block_writes(name: str, *tried: Op) -> Any:
     """Return the case of an index that takes no writes: `tried` are those that it refuses."""
     return stall(
         "TargetReadOnly",
-        "refuses writes (cluster_block_exception): remove the block, or free disk space.",
+        "-000001' (cluster_block_exception: ",
         change_setting(f"blocks.{name}", True),
         healed=change_setting(f"blocks.{name}", None),
         writes=tried,

@@ -103,7 +103,8 @@ WIDE = Scenario(
         ScenarioStep(
             reason="MappingInvalid",
             message="{n}: OpenSearch refused to create index 'wide-cow2-000001'; check "
-            "sink.opensearch.indexSettings and tables[].mapping: Limit of total fields "
+            "sink.opensearch.indexSettings and tables[].mapping, and index templates for its name: "
+            "Limit of total fields "
             "[1000] has been exceeded",
             documents={},
         )

@@ -1,5 +1,6 @@
 """Sources and targets that cannot be reached, refuse the credentials or refuse writes."""
 
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -169,8 +170,8 @@ def test_wrong_credentials_stall_the_table_and_name_the_secret(
             )
 
 
-def build_block_message(url: str, kind: str) -> str:
-    return f"OpenSearch at {url} refuses writes ({kind}): remove the block, or free disk space."
+def build_block_message(url: str, what: str) -> str:
+    return f"OpenSearch at {url} refuses writes{what}: remove the block, or free disk space."
 
 
 def test_a_read_only_cluster_stalls_the_table_before_anything_is_made(
@@ -186,7 +187,9 @@ def test_a_read_only_cluster_stalls_the_table_before_anything_is_made(
 
     assert (status.reason, status.message) == (
         "TargetReadOnly",
-        build_block_message(proxy.url, "cluster_block_exception"),
+        build_block_message(
+            proxy.url, " to index 'icdc-state' (cluster_block_exception: cluster read-only (api))"
+        ),
     )
     assert oracle.request(f"{clean_indices}/_mapping?expand_wildcards=all") == {}
     assert harness.sync().rows_upserted == 2
@@ -204,7 +207,9 @@ def test_a_read_only_index_stalls_the_table_and_the_batch_is_repeated_afterwards
     status = harness.run_to_stall()
     assert (status.reason, status.message) == (
         "TargetReadOnly",
-        build_block_message(proxy.url, "cluster_block_exception"),
+        build_block_message(
+            proxy.url, " to index 'things-000001' (cluster_block_exception: index write (api))"
+        ),
     )
     wanted = {"1": {"id": 1, "name": "a"}, "2": {"id": 2, "name": "b"}}
     assert oracle.read_index(clean_indices, "things") == wanted
@@ -232,6 +237,34 @@ def test_a_read_only_index_stalls_the_table_and_the_batch_is_repeated_afterwards
         oracle.read_index(clean_indices, "things"),
         oracle.read_expected(spark, f"lake.{table}", ["id"]),
     )
+
+
+@pytest.mark.parametrize(
+    ("shards", "replicas"), [(1, 0), (2, 2)], ids=["for the index", "for its replicas"]
+)
+def test_a_cluster_without_room_for_shards_says_so_and_the_table_goes_on_once_there_is(
+    spark: SparkSession,
+    proxy: FaultProxy,
+    clean_indices: str,
+    table: str,
+    tmp_path: Path,
+    shards: int,
+    replicas: int,
+) -> None:
+    harness = Harness(spark, proxy.url, tmp_path, [make_entry(table)])
+    harness.resource["spec"]["sink"]["opensearch"]["indexSettings"]["number_of_replicas"] = replicas
+    settings = f"{clean_indices}/_cluster/settings"
+    oracle.request(settings, "PUT", {"transient": {"cluster.max_shards_per_node": shards}})
+    try:
+        status = harness.run_to_stall()
+    finally:
+        oracle.request(settings, "PUT", {"transient": {"cluster.max_shards_per_node": None}})
+
+    assert status.reason == "TargetReadOnly"
+    # Since OpenSearch 3 it counts shards of several kinds, and says which.
+    limit = rf"add \[\d] total .*/\[{shards}] maximum [\w ]+\): delete indices, add nodes, or raise"
+    assert re.search(rf"takes no more shards \(this action would {limit}", status.message or "")
+    assert harness.sync().rows_upserted == 2
 
 
 def test_a_table_waits_while_opensearch_cannot_be_reached(

@@ -1,0 +1,34 @@
+"""Messages about blocks and limits of OpenSearch name these, and nothing else of a reason."""
+
+import pytest
+
+from icdc_spark.opensearch.client.connection import Connection
+from icdc_spark.opensearch.client.target_errors import from_status
+
+HERE = Connection(hosts=("http://search:9200",))
+BLOCK = "cluster_block_exception"
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "said"),
+    [
+        (BLOCK, "index [icdc-state] blocked by: [FORBIDDEN/8/index write (api)];",
+         "refuses writes to index 'icdc-state' (cluster_block_exception: index write (api)): "),
+        (BLOCK, "blocked by: [FORBIDDEN/6/cluster read-only (api)];",
+         "refuses writes (cluster_block_exception: cluster read-only (api)): remove the block"),
+        (BLOCK, "index [a] blocked by: [TOO_MANY_REQUESTS/12/disk usage exceeded flood-stage "
+         "watermark, index has read-only-allow-delete block];", "flood-stage watermark, index has"),
+        (BLOCK, "", "refuses writes (cluster_block_exception): remove the block"),
+        (BLOCK, "blocked by: [quotes a row]", "refuses writes (cluster_block_exception): remove"),
+        ("validation_exception", "Validation Failed: 1: this action would add [2] total shards, "
+         "but this cluster currently has [999]/[1000] maximum shards open;",
+         "takes no more shards (this action would add [2] total shards, but this cluster "
+         "currently has [999]/[1000] maximum shards open): delete indices, add nodes, or raise "
+         "cluster.max_shards_per_node; then the table goes on by itself."),
+    ],
+)  # fmt: skip
+def test_what_refuses_writes_is_named(kind: str, reason: str, said: str) -> None:
+    error = from_status(403, kind, HERE, reason=reason)
+    assert type(error).__name__ == "TargetReadOnly"
+    assert said in error.message
+    assert "quotes a row" not in error.message
