@@ -26,6 +26,17 @@ MAX_LINES = 10
 _SECRET_MAPS = frozenset({"properties", "conf"})
 """Maps whose values may be secrets, and are never shown."""
 
+_SYNONYMS = {
+    **dict.fromkeys(
+        ("primarykey", "key", "keys", "keycolumns", "id", "idcolumns", "documentid"),
+        "identifierColumns",
+    ),
+    **dict.fromkeys(("filter", "where"), "rowFilter"),
+    **dict.fromkeys(("table", "tablename"), "name"),
+    "elasticsearch": "opensearch",
+}
+"""Names that others have for a field, in lower case and without underscores."""
+
 # bool before int, of which it is a subclass in Python.
 _KINDS: tuple[tuple[type, str], ...] = (
     (bool, "true or false"),
@@ -162,6 +173,9 @@ def _hint(value: object) -> str:
 def _suggest_field(path: Sequence[str | int]) -> str:
     fields = _list_fields(Pipeline, path[:-1])
     near = difflib.get_close_matches(str(path[-1]), fields, n=1, cutoff=0.6)
+    meant = _SYNONYMS.get(str(path[-1]).lower().replace("_", ""))
+    if meant in fields:
+        near = [str(meant)]
     if near:
         return f"did you mean {near[0]}?"
     return f"allowed: {', '.join(fields)}"

@@ -27,6 +27,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from icdc_api.errors import BadSpec
 from icdc_cli.cluster.kubeconfig import Entry, find_entry, is_in_pod, refuse_no_context
@@ -90,6 +91,11 @@ def read_login(env: Mapping[str, str], context: str | None) -> Login:
     server = str(cluster.inner.get("server") or "").rstrip("/")
     if not server.startswith(("http://", "https://")):
         raise BadSpec(f"the kubeconfig has no server for the context {context}")
+    try:
+        _ = urlsplit(server).port  # which is parsed here
+    except ValueError as error:
+        # Without the address, in which a password may be.
+        raise BadSpec(f"the server of the context {context} is not a URL") from error
     # After the server was checked: a plugin may open a browser, and not for a broken file.
     user = _with_plugin(user, cluster)
     return Login(

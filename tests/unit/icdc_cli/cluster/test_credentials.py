@@ -110,6 +110,8 @@ def test_a_credential_plugin_that_is_no_mapping_is_bad_usage(tmp_path: Path) -> 
         ({}, {"server": "https://api", "certificate-authority-data": "%"}, "is not base64"),
         ({}, {"server": "https://api", "certificate-authority-data": "eA=="}, "cannot be used"),
         ({}, {"server": "api"}, "no server for the context here"),
+        ({}, {"server": "https://[::1"}, "server of the context here is not a URL"),
+        ({}, {"server": "https://api:99999"}, "server of the context here is not a URL"),
     ],
 )
 def test_what_cannot_be_read_is_bad_usage(
