@@ -77,7 +77,7 @@ CASES = {
         starts=True,
     ),
     "executors that end": StartFailure(
-        make_spark(conf={**SMALL, "spark.executor.extraJavaOptions": "-XX:+NoSuchOption"}),
+        make_spark(conf={**SMALL, "spark.executor.extraJavaOptions": "-XX:ActiveProcessorCount=many"}),
         "StartTimeout",
         ("their pods ended before they reached the driver",),
         make_spark(conf={"spark.executor.extraJavaOptions": QUICK_JVM}),

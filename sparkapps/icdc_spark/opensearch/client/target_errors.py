@@ -224,13 +224,7 @@ def _explain_lost(error: LostConnection, connection: Connection) -> str:
     if isinstance(error, SSLError):
         return ": it does not answer with TLS; unless a proxy fails, its address is http://"
     if isinstance(error.info, ProtocolError) and "https:" not in connection.where:
-<<<<<<< HEAD
-        return (
-            ": it closed the connection without an answer, as a server that expects https:// does"
-        )
-=======
         return ": it closed the connection at once, as a server that expects https:// does"
->>>>>>> d86240bae0ffde5bd8a3a30d49a50d21341f2610
     return ""
 
 
