@@ -15,6 +15,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
 START_SECONDS = 45
 LATER_SECONDS = 400
+NO_OPTION = "-XX:ActiveProcessorCount=many"
+"""A JVM does not start with it."""
 REPORTED_SECONDS = 600.0
 RETRY = {"maxAttempts": 30, "initialSeconds": 1, "maxSeconds": 5}
 MISSING = "iceberg-cdc-operator/missing:1"
@@ -77,7 +79,7 @@ CASES = {
         starts=True,
     ),
     "executors that end": StartFailure(
-        make_spark(conf={**SMALL, "spark.executor.extraJavaOptions": "-XX:ActiveProcessorCount=many"}),
+        make_spark(conf={**SMALL, "spark.executor.extraJavaOptions": NO_OPTION}),
         "StartTimeout",
         ("their pods ended before they reached the driver",),
         make_spark(conf={"spark.executor.extraJavaOptions": QUICK_JVM}),
