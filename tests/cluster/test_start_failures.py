@@ -15,18 +15,19 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
 START_SECONDS = 45
 LATER_SECONDS = 400
-NO_OPTION = "-XX:ActiveProcessorCount=many"
-"""A JVM does not start with it."""
 REPORTED_SECONDS = 600.0
 RETRY = {"maxAttempts": 30, "initialSeconds": 1, "maxSeconds": 5}
 MISSING = "iceberg-cdc-operator/missing:1"
 
 
-TIGHT = {
-    # The heap as a whole is taken at once, and leaves no room for the rest of the JVM.
-    "spark.driver.extraJavaOptions": f"{QUICK_JVM} -Xms512m -XX:+AlwaysPreTouch",
-    "spark.driver.memoryOverhead": "16m",
-}
+def make_tight(role: str) -> dict[str, str]:
+    """Return settings with which the JVM of driver or executors is killed as it starts."""
+    return {
+        **SMALL,
+        # The heap as a whole is taken at once, and leaves no room for the rest of the JVM.
+        f"spark.{role}.extraJavaOptions": f"{QUICK_JVM} -Xms512m -XX:+AlwaysPreTouch",
+        f"spark.{role}.memoryOverhead": "16m",
+    }
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,11 @@ CASES = {
         make_spark(conf={"spark.kubernetes.executor.request.cores": "100m"}),
         starts=True,
     ),
-    "executors that end": StartFailure(
-        make_spark(conf={**SMALL, "spark.executor.extraJavaOptions": NO_OPTION}),
+    "memory of executors": StartFailure(
+        make_spark(conf=make_tight("executor")),
         "StartTimeout",
-        ("their pods ended before they reached the driver",),
-        make_spark(conf={"spark.executor.extraJavaOptions": QUICK_JVM}),
+        ("before they reached it, again and again",),
+        make_spark(conf={"spark.executor.memoryOverhead": "384m"}),
         starts=True,
     ),
     "secret": StartFailure(
@@ -98,7 +99,7 @@ CASES = {
         make_spark(driver={"serviceAccount": "icdc-spark"}),
     ),
     "memory": StartFailure(
-        make_spark(conf={**SMALL, **TIGHT}),
+        make_spark(conf=make_tight("driver")),
         "OutOfMemory",
         ("spec.spark.driver",),
         make_spark(conf={"spark.driver.memoryOverhead": "384m"}),

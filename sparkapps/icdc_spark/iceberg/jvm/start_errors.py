@@ -9,6 +9,7 @@ of the border in `errors`.
     the API server answers 401 or 403             Unauthorized     retried slowly
     it answers 5xx, or not at all                 StartTimeout     retried with backoff
     it has no such pod                            DriverLost       retried at once
+    its executors end as they start               StartTimeout     retried with backoff
     the JVM does not start                        Submission       its options are corrected
     a full disk, no memory, no more threads       `engine_errors`  retried
     anything else                                 Bug
@@ -34,6 +35,8 @@ _API_ERROR = "KubernetesClientException"
 _DENIED = re.compile(r"\bcode=(?:401|403)\b")
 """Part of the Status that the API server answers, as the client of Spark shows it."""
 _NO_JVM = "JAVA_GATEWAY_EXITED"
+_NO_BACKEND = "Spark context stopped while waiting for backend"
+"""What it ends with after too many executors of which none has reached it."""
 _NO_POD = "this was supposed to be the driver pod"
 
 
@@ -57,6 +60,13 @@ def _explain(error: Exception) -> IcdcError:
         return kind(f"the driver does not start: {message} ({detail})")
     if _NO_POD in text:
         return DriverLost("the pod of the driver was deleted while it started; the run is retried")
+    if _NO_BACKEND in text:
+        return StartTimeout(
+            "the driver does not start, because its executors ended before they reached it, again "
+            "and again; the run is retried. Its log has their exit codes; with "
+            "spark.kubernetes.executor.deleteOnTermination: 'false' in spec.spark.conf their pods "
+            "stay, with their logs"
+        )
     if _NO_JVM in text:
         return Submission(
             "the driver does not start, because its JVM does not: its log says why; correct "
