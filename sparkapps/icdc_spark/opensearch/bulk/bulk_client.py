@@ -48,7 +48,7 @@ from icdc_spark.opensearch.wire.responses import ItemAnswers, UnreadableAnswerEr
 OVERLOADS_BEFORE_HALVING = 2
 """After so many 429s in a row a request is halved: it may be too large for the server's limits."""
 SMALL_BYTES = 65536
-"""The least that `bulk.maxBytes` may be."""
+"""The least that bulk.maxBytes may be."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from opensearchpy.connection import Urllib3HttpConnection
 from opensearchpy.exceptions import ConnectionError as LostConnection
 
 EVERY_STATUS = range(100, 600)
-_KNOWN_BY_STATUS = frozenset({401, 403, 413, 429})
+_WHOEVER_ANSWERS = frozenset({401, 403, 413, 429})
 _JSON = "application/json"
 _OF_GATEWAYS = frozenset({"message", "error_msg"})
 """Fields of what gateways answer (Kong, API Gateway, APISIX); OpenSearch has `error` instead."""
@@ -61,7 +61,7 @@ class OpenSearchConnection(Urllib3HttpConnection):
 
 def is_foreign(method: str, status: int, content_type: str | None, text: str) -> bool:
     """Return whether an answer cannot be from OpenSearch."""
-    if status in _KNOWN_BY_STATUS or status >= 500:
+    if status in _WHOEVER_ANSWERS or status >= 500:
         return False
     if method == "HEAD":
         # It has no body, and 404 means that something does not exist.
