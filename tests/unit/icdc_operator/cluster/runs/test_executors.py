@@ -169,6 +169,16 @@ def test_a_run_that_gets_no_executor_in_time_ends_as_its_cause_and_is_tried_agai
         assert (failure.failure_class, failure.retryable) == (FailureClass.UNSCHEDULABLE, True)
 
 
+@pytest.mark.parametrize("waits", [None, 40])
+def test_a_run_without_executors_ends_at_once_where_the_spec_is_changed(
+    waits: float | None,
+) -> None:
+    """The change may be the mend, and its batch, which a run is given time for, would not end."""
+    world = make_world(waits=waits)
+    world.server.objects[PIPELINE]["metadata"]["generation"] = 2
+    assert world.step().actions == (StopRun(RUN, graceful=waits is None),)
+
+
 def test_a_run_without_executors_does_not_end_the_failures_before_it() -> None:
     """Else each attempt would begin the growing delays anew, and Stalled would never come."""
     for waits, left in [(None, 0), (100, 3)]:
