@@ -61,9 +61,10 @@ class PresentDocuments(NamedTuple):
         filled = dict.fromkeys(made_of, _BACK) if self._is_before(applied) else None
         verdict = self.documents.compare_with_stored(before, filled)
         new = made_of - {number for number, _, _ in before["columns"]}
+        if verdict.reason is not None or not new:
+            return verdict
         mapped = new & list_mapped_fields(self.table.properties)
-        # Last, as it reads files.
-        if verdict.reason is None and mapped and self._has_values(applied, mapped):
+        if mapped and self._has_values(applied, mapped):
             return self.documents.compare_with_stored(before, dict.fromkeys(mapped, _MAPPED))
         return verdict
 
