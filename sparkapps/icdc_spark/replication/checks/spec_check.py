@@ -51,6 +51,8 @@ class PresentDocuments(NamedTuple):
     """Its current snapshot; None while it is empty."""
     documents: DocumentSpec
     """The documents of that snapshot."""
+    reads_rows: bool
+    """Whether files may be read: in a cluster a plan has no executors that could."""
 
     def compare(self, before: Stored, applied: Applied | None) -> Compatibility:
         """Compare the documents of an index, made as `before` says, of the rows of `applied`.
@@ -64,7 +66,7 @@ class PresentDocuments(NamedTuple):
         if verdict.reason is not None or not new:
             return verdict
         mapped = new & list_mapped_fields(self.table.properties)
-        if mapped and self._has_values(applied, mapped):
+        if mapped and self.reads_rows and self._has_values(applied, mapped):
             return self.documents.compare_with_stored(before, dict.fromkeys(mapped, _MAPPED))
         return verdict
 

@@ -26,6 +26,7 @@ from icdc_api.errors import (
     TargetReadOnly,
     TargetUnavailable,
 )
+from icdc_api.job.modes import RunMode
 from icdc_api.spec.pipeline import Mode
 from icdc_spark.diff.change_plan import choose_planner
 from icdc_spark.diff.rows import check_filter
@@ -113,7 +114,8 @@ class TableObserver:
         """
         table, current, documents = self.read_table()
         state, policies = stored.document if stored else None, self.context.build_policies()
-        present = PresentDocuments(self.session, table, current, documents)
+        reads_rows = self.context.request.mode is not RunMode.PLAN
+        present = PresentDocuments(self.session, table, current, documents, reads_rows)
         index, compatibility = IndexCheck(loss=None), SAME
         try:
             if compare_index:

@@ -32,6 +32,25 @@ def test_a_plan_starts_no_job_of_spark(
     assert _count_jobs(spark) == begun
 
 
+def test_a_plan_reads_no_file_of_a_table_that_finds_columns_by_name(
+    spark: SparkSession, clean_indices: str, lake: Lake, tmp_path: Path
+) -> None:
+    """A run reads a new column, as old files may have it; without executors it would wait."""
+    lake.sql("create namespace if not exists lake.db")
+    spark.sql("select 1 as id, 'a' as name").write.parquet(str(tmp_path / "plain"))
+    name = lake.create("id int")
+    source = f"`parquet`.`{tmp_path}/plain`"
+    lake.sql(f"call lake.system.add_files(table => '{name}', source_table => '{source}')")
+    entry = {"name": name, "identifierColumns": ["id"], "index": "things"}
+    harness = Harness(spark, clean_indices, tmp_path, [entry])
+    harness.sync()
+    lake.sql(f"alter table lake.{name} add column name string")
+    lake.sql(f"insert into lake.{name} values (2, 'b')")
+    begun = _count_jobs(spark)
+    assert harness.inspect(RunMode.PLAN)["mode"] == "Changelog"
+    assert _count_jobs(spark) == begun
+
+
 def _count_jobs(spark: SparkSession) -> int:
     """Count the jobs that Spark has started so far."""
     scheduler = spark.sparkContext._jsc.sc().dagScheduler()
