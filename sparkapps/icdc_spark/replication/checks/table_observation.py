@@ -108,14 +108,13 @@ class TableObserver:
         """Read table and index, and decide the next step from them and `stored`.
 
         Without `compare_index` the index counts as the one that was recorded; it saves a request.
-
         Gap, IncompatibleSchema or TargetInvalid where a person must decide; SourceUnavailable or
         TargetUnavailable where something does not answer, or answers with an older state.
         """
         table, current, documents = self.read_table()
         state, policies = stored.document if stored else None, self.context.build_policies()
-        reads_rows = self.context.request.mode is not RunMode.PLAN
-        present = PresentDocuments(self.session, table, current, documents, reads_rows)
+        is_plan = self.context.request.mode is RunMode.PLAN
+        present = PresentDocuments(self.session, table, current, documents, not is_plan)
         index, compatibility = IndexCheck(loss=None), SAME
         try:
             if compare_index:
