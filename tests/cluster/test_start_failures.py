@@ -88,7 +88,7 @@ CASES = {
     ),
     "secret": StartFailure(
         {"sink": {"opensearch": {"credentialsFrom": {"secretRef": {"name": "not-there"}}}}},
-        "BadSpec",
+        "StartTimeout",
         ("not-there",),
         {"sink": {"opensearch": {"credentialsFrom": None}}},
     ),

@@ -39,6 +39,8 @@ _EXACT: dict[type[IcdcError], dict[str, str]] = {
         "SchedulingGated": "The driver's pod has scheduling gates that nobody has removed.",
     },
     errors.StartTimeout: {
+        "ContainerCreating": "A pod of the run has no container yet: its image is still being "
+        "pulled, a Secret that the pipeline names is missing, or a volume cannot be attached.",
         "ExecutorsMissing": "The run waits for executors, and has none: Kubernetes refuses to "
         "create their pods, or these end as they start. The log of the driver has the cause.",
         "ExecutorsNotRegistered": "The pods of the executors run, but do not reach the driver.",
@@ -82,8 +84,6 @@ _EXACT: dict[type[IcdcError], dict[str, str]] = {
         "PreCreateHookError": f"{_START}: a hook before its creation failed.",
         "PreStartHookError": f"{_START}: a hook before its start failed.",
         "RunContainerError": f"{_START}: the runtime refuses to run it.",
-        "ContainerCreating": "The driver's pod waits for its volumes: most likely a Secret that "
-        "the pipeline names is missing, or a volume cannot be attached.",
     },
     errors.Bug: {
         "ReportUnreadable": "The driver's pod holds no report that can be read: somebody changed "
@@ -114,7 +114,6 @@ _CURES = {
     "CreateContainerConfigError": (PODS, "kubectl get secrets -n NAMESPACE"),
 }
 """Where the cure of the error is not the nearest one."""
-_SEEN_BY_PLATFORM = ("ContainerCreating",)
 
 
 def list_reasons() -> list[Explanation]:
@@ -134,9 +133,8 @@ def list_reasons() -> list[Explanation]:
 
 
 def _explain(word: str, meaning: str, kind: type[IcdcError]) -> Explanation:
-    who = errors.WhoActs.PLATFORM if word in _SEEN_BY_PLATFORM else kind.who_acts
     cure = _CURES.get(word, CURES[kind.__name__])
-    return Explanation(word, Family.REASON, meaning, who.value, cure)
+    return Explanation(word, Family.REASON, meaning, kind.who_acts.value, cure)
 
 
 def _explain_batch_under_way() -> Explanation:

@@ -122,8 +122,8 @@ def _plan_step(work: ExportWork, stored: Stored, step: Step) -> ExportPlan | Non
         return None
     if step.kind is StepKind.REPLAY:
         intent = require_intent(stored.document)
-        # A StreamOnly start was recorded without chunks; those of a complete index are written.
-        if not intent.chunks_total or intent.phase is not IntentPhase.WRITING:
+        # A start of StreamOnly stays one; all chunks of a complete index are written.
+        if intent.omits_rows or intent.phase is not IntentPhase.WRITING:
             return None
     return plan(work.table, int(step.to_id))
 

@@ -5,6 +5,7 @@ which are read only then. The first line that applies to any of the pods decides
 
     a pod that has not started            as for a driver: no room, no image, no volume
     a pod that runs                       ExecutorsNotRegistered: it does not reach the driver
+    a pod that is about to start          StartTimeout
     no pod, or pods that have ended       ExecutorsMissing: refused, or they end as they start
 
 Where they end as they start, Spark ends the run after a few of them, and its driver reports only
@@ -70,17 +71,20 @@ def explain(executor_pods: Sequence[Resource], now: datetime) -> Failure:
     # The oldest first: it has waited longest, and another one in front would change the message.
     ordered = sorted(executor_pods, key=_get_age)
     alive = [pod for pod in ordered if pods.may_write(pod) and not pods.is_terminating(pod)]
+    running = [pod for pod in alive if pods.is_running(pod)]
     for pod in alive:
-        failure = pod_failures.explain_not_started(pod, now)
+        failure = None if pod in running else pod_failures.explain_not_started(pod, now)
         if failure is not None:
             message = f"the run waits for executors: {failure.message}"
             return failure.model_copy(update={"message": message})
-    if any(pods.is_running(pod) for pod in alive):
+    if running:
         text = (
             "the run waits for executors: their pods run, but do not reach the driver; their logs "
             "say why, such as a network policy that forbids it, or cluster DNS"
         )
         return evidence.build_failure(StartTimeout(text), "ExecutorsNotRegistered")
+    if alive:
+        return Failure.of(StartTimeout("the run waits for executors: their pods are being started"))
     ends = (pods.find_container_exit(pod) for pod in ordered)
     reasons = sorted({f"{end.reason}, code {end.code}" for end in ends if end is not None})
     if reasons:

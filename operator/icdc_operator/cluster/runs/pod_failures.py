@@ -16,14 +16,15 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from icdc_api.errors import BadSpec, Bug, ImagePull, NodeLost, OutOfMemory, Submission, WhoActs
+from icdc_api.errors import BadSpec, Bug, ImagePull, NodeLost, OutOfMemory, StartTimeout, Submission
 from icdc_api.errors import Unschedulable as NoRoom
 from icdc_api.status.runs import Failure
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import evidence, pods
 
 CREATING_SECONDS = 30.0
-"""Without a container for so long, the pod most likely mounts something that does not exist."""
+"""Without a container for so long, the pod may mount something that does not exist. It may as well
+pull a large image, so it has all of `timeouts.startSeconds`."""
 
 # Why a container waits, as the kubelet writes it: it cannot get the image, or it cannot make the
 # container from what the pod asks for, such as a key of a Secret that does not exist.
@@ -86,7 +87,7 @@ def explain_not_started(pod: Resource, now: datetime) -> Failure | None:
                 # It may be created at any moment, as a Secret that is applied after its pipeline.
                 retryable=True,
             )
-    return _find_scheduling_failure(pod, where) or _find_missing_volume(pod, where, now)
+    return _find_scheduling_failure(pod, where) or _find_missing_container(pod, where, now)
 
 
 def explain_end(pod: Resource, *, began: bool = False) -> Failure | None:
@@ -178,20 +179,18 @@ def _find_scheduling_failure(pod: Resource, where: str) -> Failure | None:
     return None
 
 
-def _find_missing_volume(pod: Resource, where: str, now: datetime) -> Failure | None:
+def _find_missing_container(pod: Resource, where: str, now: datetime) -> Failure | None:
     since = evidence.parse_moment(pods.get_status(pod).get("startTime"))
     if since is None or now - since <= timedelta(seconds=CREATING_SECONDS):
         return None
-    # Only the pod's Events name it, and the operator has no permission to read those.
+    # Only the pod's Events say which, and the operator has no permission to read those.
     secrets = ", ".join(_list_mounted_secrets(pod))
     text = (
-        f"{where} waits for its volumes: most likely a Secret that the pipeline names is missing "
-        f"(it mounts {secrets or 'none'}), or a volume cannot be attached; the events of the pod "
-        "say which"
+        f"{where} has no container yet: its image is still being pulled, or a Secret that the "
+        f"pipeline names is missing (it mounts {secrets or 'none'}), or a volume cannot be "
+        "attached; the events of the pod say which"
     )
-    return evidence.build_failure(BadSpec(text), "ContainerCreating", retryable=True).model_copy(
-        update={"who_acts": WhoActs.PLATFORM}
-    )
+    return evidence.build_failure(StartTimeout(text), "ContainerCreating")
 
 
 def _describe_node(pod: Resource) -> str:

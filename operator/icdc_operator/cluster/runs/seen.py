@@ -146,13 +146,14 @@ def _explain_outcome(report: RunReport, evidence: Failure | None) -> RunReport:
     killed while it starts reports Submission, and cannot know why either.
     """
     outcome = report.outcome
-    if outcome is not None and executors.ended_run(report):
+    if outcome is None or not outcome.may_hide_cause:
+        return report
+    seen_classes = (FailureClass.OUT_OF_MEMORY, FailureClass.NODE_LOST)
+    if evidence is not None and evidence.failure_class in seen_classes:
+        return report.model_copy(update={"outcome": evidence})
+    if executors.ended_run(report):
         return report.model_copy(update={"outcome": executors.EXECUTORS_ENDED})
-    if outcome is None or evidence is None or not outcome.may_hide_cause:
-        return report
-    if evidence.failure_class not in (FailureClass.OUT_OF_MEMORY, FailureClass.NODE_LOST):
-        return report
-    return report.model_copy(update={"outcome": evidence})
+    return report
 
 
 def _choose_failure(evidence: Failure | None, unreadable: Failure | None) -> Failure | None:

@@ -64,7 +64,8 @@ class TableJobs:
             context = self._context
             if context.isLocal() or context.getExecutorIds().size() > 0:
                 return False
-            return len(context.statusTracker().getActiveJobIds()) > 0
+            # Of the scheduler itself: the tracker may never hear of the end of a job.
+            return bool(context.dagScheduler().activeJobs().size() > 0)
 
     @property
     def _context(self) -> Any:

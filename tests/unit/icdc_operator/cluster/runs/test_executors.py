@@ -30,11 +30,13 @@ from icdc_testing.operator.deciding.pipelines import make_report, run_record
 pytestmark = pytest.mark.unit
 
 FULL = make_condition("PodScheduled", "False", "Unschedulable", "1 Insufficient cpu")
+FULL["startTime"] = None
 
 
 def make_executor(phase: str, number: int = 1, **pod: Resource) -> Resource:
     """Return the pod of an executor of the run; `pod` may have its `state` and `status`."""
-    status = {"phase": phase, **pod.get("status", {})}
+    # As a kubelet writes it once the pod is on its node.
+    status = {"phase": phase, "startTime": go_back(40), **pod.get("status", {})}
     if "state" in pod:
         container = {"name": "spark-kubernetes-executor", "state": pod["state"]}
         status["containerStatuses"] = [container]
@@ -86,6 +88,24 @@ CASES: dict[str, tuple[list[Resource], FailureClass, str, str]] = {
         FailureClass.START_TIMEOUT,
         "ExecutorsNotRegistered",
         "do not reach the driver",
+    ),
+    "about to start": (
+        [
+            make_executor(
+                "Pending",
+                state=make_waiting("ContainerCreating"),
+                status={"startTime": go_back(5)},
+            )
+        ],
+        FailureClass.START_TIMEOUT,
+        "StartTimeout",
+        "their pods are being started",
+    ),
+    "a large image": (
+        [make_executor("Pending", state=make_waiting("ContainerCreating"))],
+        FailureClass.START_TIMEOUT,
+        "ContainerCreating",
+        "its image is still being pulled",
     ),
     "ended": (
         [make_executor("Failed", state=make_termination(137, "OOMKilled"))],
@@ -188,23 +208,29 @@ def test_a_run_without_executors_does_not_end_the_failures_before_it() -> None:
         assert world.step().status.consecutive_failures == left
 
 
+JVM_ENDED = NodeLost("the JVM of the driver has ended")
+ENDS = make_termination(1)
+
+
 @pytest.mark.parametrize(
-    ("error", "waits", "reason"),
+    ("error", "waits", "state", "reason"),
     [
-        (NodeLost("the JVM of the driver has ended"), 12, "ExecutorsMissing"),
-        (NodeLost("the JVM of the driver has ended"), None, "NodeLost"),
-        (TargetUnavailable("no answer"), 12, "TargetUnavailable"),
+        (JVM_ENDED, 12, ENDS, "ExecutorsMissing"),
+        (JVM_ENDED, None, ENDS, "NodeLost"),
+        (TargetUnavailable("no answer"), 12, ENDS, "TargetUnavailable"),
+        (JVM_ENDED, 12, make_termination(137, "OOMKilled"), "OOMKilled"),
+        (JVM_ENDED, 12, make_termination(143), "SIGTERM"),
     ],
-    ids=["as they start", "amid the work", "another failure"],
+    ids=["as they start", "amid the work", "another failure", "no memory", "drained"],
 )
 def test_a_run_that_spark_ended_for_want_of_executors_is_no_lost_node(
-    error: IcdcError, waits: float | None, reason: str
+    error: IcdcError, waits: float | None, state: Resource, reason: str
 ) -> None:
     """A lost node is tried again at once and for ever, and nobody is told."""
     since = None if waits is None else NOW - timedelta(seconds=waits)
     outcome = Failure.of(error)
     report = make_report(finished=True, outcome=outcome, without_executors_since=since)
-    pod = make_pod("Failed", state=make_termination(1), report=report)
+    pod = make_pod("Failed", state=state, report=report)
     run = build_only_run(make_application("FAILED"), pod)
     assert run.report is not None
     assert run.report.outcome is not None

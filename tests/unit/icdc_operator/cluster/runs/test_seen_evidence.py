@@ -140,7 +140,7 @@ WAITS = [
         make_pod(
             "Pending", state=make_waiting("ContainerCreating"), status={"startTime": go_back(31)}
         ),
-        (FailureClass.BAD_SPEC, "ContainerCreating", True),
+        (FailureClass.START_TIMEOUT, "ContainerCreating", True),
     ),
     (
         make_pod("Running", state=make_running(), deletionTimestamp=go_back(61)),

@@ -150,8 +150,8 @@ CASES: dict[str, SequenceCase] = {
     "SUBMITTED for ever, a volume is not mounted": SequenceCase(
         submit(Moment(6, pod=CREATING)),
         then=BACKOFF,
-        failure=(FailureClass.BAD_SPEC, "ContainerCreating"),
-        closed=(120, 160),
+        failure=(FailureClass.START_TIMEOUT, "ContainerCreating"),
+        closed=(600, 640),
     ),
     "RUNNING for ever, and never a word": SequenceCase(
         (*begin()[:3], Moment(12, "RUNNING")),
