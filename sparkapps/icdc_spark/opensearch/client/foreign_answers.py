@@ -21,6 +21,7 @@ from opensearchpy.connection import Urllib3HttpConnection
 from opensearchpy.exceptions import ConnectionError as LostConnection
 
 EVERY_STATUS = range(100, 600)
+"""To ignore in a request whose error answers come back as answers, unless they are foreign."""
 _WHOEVER_ANSWERS = frozenset({401, 403, 413, 429})
 _JSON = "application/json"
 _OF_GATEWAYS = frozenset({"message", "error_msg"})
