@@ -12,12 +12,11 @@ from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 from icdc_api.errors import IcdcError
 from icdc_api.spec.indices.ingest_pipeline import NO_PIPELINE
 from icdc_spark.opensearch.client.connection import Connection, open_client
+from icdc_spark.opensearch.client.foreign_answers import EVERY_STATUS
 from icdc_spark.opensearch.client.target_errors import translate
 
 FILTER_PATH = "errors,items.*.status,items.*.error,items.*.result"
 WRITTEN_PATH = ",items.*._index,items.*._id,items.*._version"
-# Error answers come back as answers: the caller needs their headers and bodies.
-_EVERY_STATUS = range(100, 600)
 _LONGEST_RETRY_AFTER = 60.0
 """Seconds; a proxy may name hours, and a run that waits so long looks dead."""
 
@@ -83,7 +82,8 @@ class BulkEndpoint:
                 },
                 body=GUARD + body,
                 headers=self._headers,
-                ignore=_EVERY_STATUS,
+                # Error answers come back as answers: their headers and bodies are needed.
+                ignore=EVERY_STATUS,
             )
         except LostConnection as error:
             cause = translate(error, self._connection)

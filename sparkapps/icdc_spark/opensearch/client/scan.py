@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from icdc_spark.opensearch.client.connection import PRIMARIES, Client, Connection, open_client
+from icdc_spark.opensearch.client.foreign_answers import EVERY_STATUS
 from icdc_spark.opensearch.client.retry import retry_passing
 from icdc_spark.opensearch.client.shards import require_all_shards
 from icdc_spark.opensearch.client.target_errors import (
@@ -198,7 +199,7 @@ def _search(
             path,
             params=params,
             body=json.dumps(query).encode(),
-            ignore=range(100, 600),
+            ignore=EVERY_STATUS,
         )
     if status != 200:
         raise from_status(status, parse_error_type(text), speaker.connection, reason=text)

@@ -85,6 +85,11 @@ nothing for a user who is shown a part of an index. It gives no permission, and 
 _UNVERIFIED = re.compile(r"certificate verify failed: (.+?)(?: \(_ssl|$)")
 """The reason of Python's TLS for a certificate that it does not accept."""
 
+_NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
+"""The reasons of OpenSSL, the second one of newer versions, for an answer that is not TLS."""
+_CLIENT_CERTIFICATE = ("ALERT_CERTIFICATE_REQUIRED", "ALERT_BAD_CERTIFICATE")
+"""What a server says to a client that shows no certificate; the second one in Java, for example."""
+
 _CLOSED_INDEX = re.compile(r"""["']index["']: ?["']([^"'/\s]+)["']""")
 """The name of the index in an error answer, as JSON or as the client's parsed object."""
 
@@ -222,9 +227,25 @@ def _explain_lost(error: LostConnection, connection: Connection) -> str:
     if isinstance(error.info, NameResolutionError):
         return ": the name of its host cannot be resolved"
     if isinstance(error, SSLError):
+        return _explain_tls(str(error.error))
+    match error.info:
+        # Such as RemoteDisconnected. One that ends amid an answer is "Connection broken: …".
+        case ProtocolError(args=("Connection aborted.", ConnectionResetError())) if (
+            "https:" not in connection.where
+        ):
+            return (
+                ": it closed the connection without an answer, as a server does that restarts or "
+                "expects https://"
+            )
+    return ""
+
+
+def _explain_tls(text: str) -> str:
+    """Return why TLS failed, as the end of a sentence; empty where it says nothing."""
+    if any(reason in text for reason in _NO_TLS):
         return ": it does not answer with TLS; unless a proxy fails, its address is http://"
-    if isinstance(error.info, ProtocolError) and "https:" not in connection.where:
-        return ": it closed the connection at once, as a server that expects https:// does"
+    if any(alert in text for alert in _CLIENT_CERTIFICATE):
+        return ": it asks for a client certificate (mutual TLS), for which there is no setting"
     return ""
 
 

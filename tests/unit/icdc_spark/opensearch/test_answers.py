@@ -19,7 +19,6 @@ from icdc_api.errors import (
 from icdc_spark.opensearch.bulk.concurrency import ConcurrencyLimit
 from icdc_spark.opensearch.bulk.result import PartitionResult, Samples
 from icdc_spark.opensearch.client.connection import Connection
-from icdc_spark.opensearch.client.foreign_answers import is_foreign
 from icdc_spark.opensearch.client.retry import RetryDelay, retry_passing
 from icdc_spark.opensearch.client.target_errors import from_status, parse_error_type
 from icdc_spark.opensearch.wire.item_outcome import (
@@ -156,45 +155,6 @@ def test_the_version_of_a_conflict_is_the_servers(reason: str) -> None:
 )
 def test_a_status_has_one_error(status: int, kind: str, error: type[IcdcError]) -> None:
     assert type(from_status(status, kind, HERE)) is error
-
-
-PAGE = "<html>"
-JSON, HTML = "application/json; charset=UTF-8", "text/html"
-
-
-@pytest.mark.parametrize(
-    ("method", "status", "content_type", "text", "foreign"),
-    [
-        ("GET", 200, JSON, ' {"hits":{}}', False),
-        ("GET", 200, JSON, "[]", False),
-        ("GET", 200, HTML, PAGE, True),
-        ("GET", 200, None, "", True),
-        ("GET", 404, JSON, '{"error":"alias [a] missing","status":404}', False),
-        ("GET", 404, JSON, '{"_index":"icdc-state","_id":"a","found":false}', False),
-        ("GET", 404, HTML, PAGE, True),
-        ("GET", 404, JSON, '{"message":"no Route matched with those values"}', True),
-        ("GET", 404, JSON, '{"error_msg":"404 Route Not Found"}', True),
-        ("GET", 400, JSON, '{"error":{"type":"x"},"message":"m"}', False),
-        ("POST", 400, HTML, PAGE, True),
-        ("POST", 301, None, "", True),
-        ("POST", 405, HTML, PAGE, True),
-        ("POST", 408, HTML, PAGE, True),
-        # Whoever says so, it is the same.
-        ("POST", 401, "text/plain", "Unauthorized", False),
-        ("POST", 403, HTML, PAGE, False),
-        ("POST", 413, None, "", False),
-        ("POST", 429, HTML, PAGE, False),
-        ("POST", 502, HTML, PAGE, False),
-        ("HEAD", 404, JSON, "", False),
-        ("HEAD", 200, JSON, "", False),
-        ("HEAD", 404, None, "", False),
-        ("HEAD", 404, HTML, "", True),
-    ],
-)
-def test_an_answer_that_cannot_be_from_opensearch_is_recognised(
-    method: str, status: int, content_type: str | None, text: str, foreign: bool
-) -> None:
-    assert is_foreign(method, status, content_type, text) is foreign
 
 
 @pytest.mark.parametrize(
