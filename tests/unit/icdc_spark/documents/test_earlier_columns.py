@@ -8,6 +8,7 @@ import pytest
 from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
 from icdc_spark.documents.schema import Field, Primitive, Schema
 from icdc_spark.documents.wishes import DocumentWishes
+from icdc_testing.tables.fields import parse_fields
 
 pytestmark = pytest.mark.unit
 
@@ -49,6 +50,23 @@ def test_a_filter_of_the_same_text_must_read_the_same_columns(
     # Earlier versions did not store it.
     del before["filterReads"]
     assert now.compare_with_stored(before).reason is None
+
+
+@pytest.mark.parametrize("new", ["country", "Country"])
+def test_a_filter_differs_though_the_documents_follow_its_column_to_its_new_name(new: str) -> None:
+    entries = parse_fields({"name": "id", "from": "id"}, {"name": "country", "from": "country"})
+    before = store(resolve(NAME, COUNTRY, fields=entries, row_filter=FILTER))
+    assert "filterReads" not in before
+    entries = parse_fields({"name": "id", "from": "id"}, {"name": "country", "from": "old_country"})
+    old, another = (
+        Field(number, name, Primitive("string")) for number, name in ((3, "old_country"), (4, new))
+    )
+    now = resolve(NAME, old, another, fields=entries, row_filter=FILTER)
+    assert sorted(now.stored["columns"]) == sorted(before["columns"])
+    reason = f"column `{new}`, which rowFilter names, changed"
+    assert now.compare_with_stored(before).reason == reason
+    # From then on the column that the filter reads is known.
+    assert now.compare_with_stored(store(now)).reason is None
 
 
 def test_of_a_filter_is_stored_what_the_documents_do_not_have_themselves() -> None:
