@@ -11,7 +11,7 @@ It must know neither Spark nor OpenSearch, so that those decisions can be tested
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -166,6 +166,15 @@ def list_mentioned(schema: Schema, condition: str) -> tuple[Field, ...]:
         # Without case, as Spark finds columns by default.
         if re.search(rf"(?<!\w){re.escape(column.name)}(?!\w)", condition, re.IGNORECASE)
     )
+
+
+def list_topmost(fields: Iterable[Field], ids: Set[int]) -> Iterator[Field]:
+    """Yield the fields of these ids, at every depth, that are not inside another one of them."""
+    for field in fields:
+        if field.id in ids:
+            yield field
+        else:
+            yield from list_topmost(list_children(field.type), ids)
 
 
 def list_children(kind: Type) -> tuple[Field, ...]:

@@ -24,7 +24,7 @@ from icdc_api.errors import StateCorrupt
 from icdc_spark.documents.compatibility import SAME, Compatibility, Stored
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.ids import read_cell
-from icdc_spark.documents.schema import Field, Schema
+from icdc_spark.documents.schema import Field, Schema, list_topmost, walk_fields
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.scan.ordered_scan import OrderedScan
 from icdc_spark.iceberg.table.name_mapping import NAME_MAPPING, list_mapped_fields
@@ -66,7 +66,7 @@ class PresentDocuments(NamedTuple):
         if verdict.reason is not None or not new:
             return verdict
         mapped = new & list_mapped_fields(self.table.properties)
-        if mapped and self.reads_rows and self._has_values(applied, mapped):
+        if mapped and self.reads_rows and self._has_values(applied, self._list_sought(new, mapped)):
             return self.documents.compare_with_stored(before, dict.fromkeys(mapped, _MAPPED))
         return verdict
 
@@ -80,12 +80,21 @@ class PresentDocuments(NamedTuple):
         is_older = self.current.sequence_number < applied.sequence_number
         return is_older or self.table.is_ancestor(self.current.id, int(applied.snapshot_id))
 
+    def _list_sought(self, new: Set[int], mapped: Set[int]) -> frozenset[int]:
+        """Return the new fields that must be null in a row for all mapped ones to be."""
+        topmost = list_topmost(self.documents.columns, new)
+        return frozenset(
+            field.id
+            for field in topmost
+            if any(entry.id in mapped for _, entry in walk_fields(field))
+        )
+
     def _has_values(self, applied: Applied | None, ids: Set[int]) -> bool:
         """Return whether a row of the applied snapshot may have a value in a field of these ids."""
         schema = Schema(id=self.documents.schema_id, fields=self.documents.columns)
         paths = [schema.find_path(number) for number in ids]
         struct_paths = [path for path in paths if path is not None]
-        # Inside lists and maps, or where there is nothing to be read, it is not known.
+        # Inside lists and maps that were there, or where nothing can be read, it is not known.
         if self.current is None or applied is None or len(struct_paths) < len(paths):
             return True
         if applied.snapshot_id is None:

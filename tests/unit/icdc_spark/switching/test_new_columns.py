@@ -1,0 +1,76 @@
+"""Columns that are new to the documents of a table with a name mapping."""
+
+import json
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
+from icdc_spark.documents.schema import Field, ListOf, MapOf, Primitive, Schema, Struct
+from icdc_spark.documents.wishes import DocumentWishes
+from icdc_spark.iceberg.table.name_mapping import NAME_MAPPING
+from icdc_spark.replication.checks import spec_check
+from icdc_spark.replication.checks.spec_check import PresentDocuments
+from icdc_testing.target.state_documents import make_applied
+
+pytestmark = pytest.mark.unit
+
+TEXT = Primitive("string")
+ID, LATER = Field(1, "id", Primitive("int"), required=True), Field(2, "later", TEXT)
+TAGS = Field(3, "tags", ListOf(Field(4, "element", Struct((Field(5, "a", TEXT),)))))
+NAMES = Field(7, "names", MapOf(Field(8, "key", TEXT), Field(9, "value", TEXT)))
+MORE = Field(
+    3, "tags", ListOf(Field(4, "element", Struct((Field(5, "a", TEXT), Field(6, "b", TEXT)))))
+)
+MAPPING = json.dumps([{"field-id": number, "names": [str(number)]} for number in range(1, 10)])
+READABLE = {
+    77: SimpleNamespace(id=77, sequence_number=1),
+    78: SimpleNamespace(id=78, sequence_number=9),
+}
+
+
+def make_documents(*columns: Field) -> DocumentSpec:
+    schema = Schema(id=0, fields=(ID, *columns))
+    return resolve_spec("shop.orders", schema, DocumentWishes(identifier_columns=("id",)))
+
+
+def make_present(documents: DocumentSpec, snapshots: dict[int, Any]) -> PresentDocuments:
+    """Return the documents at snapshot 78 of a table with these snapshots."""
+    table = SimpleNamespace(
+        name="shop.orders",
+        properties={NAME_MAPPING: MAPPING},
+        find_snapshot=snapshots.get,
+        is_ancestor=lambda *_: False,
+    )
+    current = READABLE[78]
+    return PresentDocuments(
+        cast("Any", None), cast("Any", table), cast("Any", current), documents, reads_rows=True
+    )
+
+
+@pytest.fixture(autouse=True)
+def no_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every snapshot be one without files."""
+    scan = SimpleNamespace(iterate_groups=lambda: iter(()))
+    monkeypatch.setattr(spec_check, "OrderedScan", lambda *_: scan)
+    monkeypatch.setattr(spec_check, "open_reader", lambda *_: nullcontext())
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "is_known"),
+    [
+        ((), (LATER,), True),
+        ((), (TAGS,), True),
+        ((), (NAMES, LATER), True),
+        # Of a field inside a list of which rows have values it is not known.
+        ((TAGS,), (MORE,), False),
+    ],
+)
+def test_inside_a_new_list_or_map_no_values_are_looked_for(
+    before: tuple[Field, ...], now: tuple[Field, ...], *, is_known: bool
+) -> None:
+    present = make_present(make_documents(*now), READABLE)
+    verdict = present.compare(make_documents(*before).stored, make_applied())
+    assert (verdict.reason is None) == is_known
