@@ -31,7 +31,7 @@ from icdc_spark.iceberg.table.name_mapping import NAME_MAPPING, list_mapped_fiel
 from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
 from icdc_spark.opensearch.stores import indices
 from icdc_spark.protocol.state_document import StateDocument
-from icdc_spark.protocol.state_parts import Applied
+from icdc_spark.protocol.state_parts import Applied, IntentKind
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.replication.checks.index_check import IndexCheck
 from icdc_spark.replication.context import TableContext
@@ -142,4 +142,17 @@ def compare_spec(
             f"Index {written.index} no longer says in its mapping's _meta what its documents "
             "were made of. Raise spec.resync.nonce to export the table again."
         )
-    return present.compare(meta["documentSpec"], state.applied)
+    return present.compare(meta["documentSpec"], _find_content(state, present.table))
+
+
+def _find_content(state: StateDocument, table: IcebergTable) -> Applied | None:
+    """Return what the index that is written equals, or will once its export is over."""
+    intent = state.intent
+    if intent is None or intent.kind is not IntentKind.EXPORT:
+        return state.applied
+    info = None if intent.to is None else table.find_snapshot(int(intent.to))
+    # Of an expired snapshot no number is needed: its export is begun anew in any case.
+    number = info.sequence_number if info else 0
+    return Applied(
+        snapshot_id=intent.to, sequence_number=number, committed_at=None, ordinal=intent.ordinal
+    )

@@ -11,9 +11,21 @@ from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
 from icdc_spark.documents.schema import Field, ListOf, MapOf, Primitive, Schema, Struct
 from icdc_spark.documents.wishes import DocumentWishes
 from icdc_spark.iceberg.table.name_mapping import NAME_MAPPING
+from icdc_spark.protocol.state_document import StateDocument
 from icdc_spark.replication.checks import spec_check
-from icdc_spark.replication.checks.spec_check import PresentDocuments
-from icdc_testing.target.state_documents import make_applied
+from icdc_spark.replication.checks.index_check import IndexCheck
+from icdc_spark.replication.checks.spec_check import PresentDocuments, compare_spec
+from icdc_spark.replication.context import TableContext
+from icdc_testing.simulation.model.target import ModelTarget
+from icdc_testing.target.replaced_indices import FIRST, SECOND, begin_export
+from icdc_testing.target.state_documents import (
+    NOW,
+    make_applied,
+    make_empty,
+    make_export,
+    make_exporting,
+    make_state_after_export,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -28,6 +40,7 @@ MAPPING = json.dumps([{"field-id": number, "names": [str(number)]} for number in
 READABLE = {
     77: SimpleNamespace(id=77, sequence_number=1),
     78: SimpleNamespace(id=78, sequence_number=9),
+    80: SimpleNamespace(id=80, sequence_number=5),
 }
 
 
@@ -51,11 +64,17 @@ def make_present(documents: DocumentSpec, snapshots: dict[int, Any]) -> PresentD
 
 
 @pytest.fixture(autouse=True)
-def no_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every snapshot be one without files."""
-    scan = SimpleNamespace(iterate_groups=lambda: iter(()))
-    monkeypatch.setattr(spec_check, "OrderedScan", lambda *_: scan)
+def scanned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the ids of the snapshots that are read; none has a file."""
+    read: list[int] = []
+
+    def scan(_: Any, snapshot_id: int) -> Any:
+        read.append(snapshot_id)
+        return SimpleNamespace(iterate_groups=lambda: iter(()))
+
+    monkeypatch.setattr(spec_check, "OrderedScan", scan)
     monkeypatch.setattr(spec_check, "open_reader", lambda *_: nullcontext())
+    return read
 
 
 @pytest.mark.parametrize(
@@ -74,3 +93,27 @@ def test_inside_a_new_list_or_map_no_values_are_looked_for(
     present = make_present(make_documents(*now), READABLE)
     verdict = present.compare(make_documents(*before).stored, make_applied())
     assert (verdict.reason is None) == is_known
+
+
+@pytest.mark.parametrize(
+    ("state", "read"),
+    [
+        (make_state_after_export(), [77]),
+        (make_exporting(), [77]),
+        (begin_export(make_state_after_export(), 2), [80]),
+        (make_empty().with_intent(make_export(to=None), now=NOW), []),
+    ],
+)
+def test_the_rows_of_an_open_export_are_those_that_it_writes(
+    context: TableContext,
+    target: ModelTarget,
+    scanned: list[int],
+    state: StateDocument,
+    read: list[int],
+) -> None:
+    for index in (FIRST, SECOND):
+        target.indices[index].mapping = {"_meta": {"documentSpec": make_documents().stored}}
+    present = make_present(make_documents(LATER), READABLE)
+    verdict = compare_spec(context, state, IndexCheck(loss=None), present)
+    assert (verdict.reason, verdict.added) == (None, ("later",))
+    assert scanned == read
