@@ -90,17 +90,21 @@ class PresentDocuments(NamedTuple):
         )
 
     def _has_values(self, applied: Applied | None, ids: Set[int]) -> bool:
-        """Return whether a row of the applied snapshot may have a value in a field of these ids."""
+        """Return whether a row of the applied snapshot may have a value in a field of these ids.
+
+        False where it has expired: that is a gap, or of no consequence, as other rules say.
+        """
+        # Where there is nothing to be read, it is not known.
+        if self.current is None or applied is None:
+            return True
+        snapshot_id = None if applied.snapshot_id is None else int(applied.snapshot_id)
+        if snapshot_id is None or self.table.find_snapshot(snapshot_id) is None:
+            return False
         schema = Schema(id=self.documents.schema_id, fields=self.documents.columns)
         paths = [schema.find_path(number) for number in ids]
         struct_paths = [path for path in paths if path is not None]
-        # Inside lists and maps that were there, or where nothing can be read, it is not known.
-        if self.current is None or applied is None or len(struct_paths) < len(paths):
-            return True
-        if applied.snapshot_id is None:
-            return False
-        snapshot_id = int(applied.snapshot_id)
-        if self.table.find_snapshot(snapshot_id) is None:
+        # Nor inside lists and maps that were there.
+        if len(struct_paths) < len(paths):
             return True
         current_id, name = self.current.id, self.table.name
         with open_reader(self.session, self.table, current_id, self.documents) as reader:

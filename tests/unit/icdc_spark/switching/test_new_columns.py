@@ -95,6 +95,12 @@ def test_inside_a_new_list_or_map_no_values_are_looked_for(
     assert (verdict.reason is None) == is_known
 
 
+@pytest.mark.parametrize("before", [(), (TAGS,)])
+def test_an_expired_snapshot_is_no_difference_of_documents(before: tuple[Field, ...]) -> None:
+    present = make_present(make_documents(MORE), {78: READABLE[78]})
+    assert present.compare(make_documents(*before).stored, make_applied()).reason is None
+
+
 @pytest.mark.parametrize(
     ("state", "read"),
     [
