@@ -95,10 +95,18 @@ def _find_changed_expression(before: Stored, now: Stored) -> str | None:
 
 def _find_changed_filter(before: Stored, now: Stored) -> str | None:
     """Return the reason why a filter of the same text lets other rows pass; None if it does not."""
+    read, later_read = before.get("filterReads", ()), now.get("filterReads", ())
     # New columns change nothing: the filter was understood without them.
-    later = [*now.get("filterReads", ()), *now["columns"]]
-    lost = [entry for entry in before.get("filterReads", ()) if entry not in later]
-    return f"column `{lost[0][1]}`, which rowFilter names, changed" if lost else None
+    later = [*later_read, *now["columns"]]
+    changed = [entry for entry in read if entry not in later]
+    # What documents have themselves is stored of them alone, and they may follow a renamed column.
+    # Of an index of an earlier version, which stored no other column, nothing else is known.
+    ids: dict[str, set[int]] = {}
+    for number, path, _ in (*before["columns"], *read):
+        # Without case, as Spark finds columns by default.
+        ids.setdefault(path.lower(), set()).add(number)
+    changed += [one for one in later_read if one[0] not in ids.get(one[1].lower(), {one[0]})]
+    return f"column `{changed[0][1]}`, which rowFilter names, changed" if changed else None
 
 
 def _compare_columns(before: Stored, now: Stored, filled: Mapping[int, str]) -> Compatibility:

@@ -33,7 +33,7 @@ from icdc_spark.documents.schema import (
     Field,
     Schema,
     describe_columns,
-    list_mentioned,
+    list_used,
     walk_fields,
 )
 from icdc_spark.documents.wishes import DocumentWishes
@@ -66,7 +66,7 @@ class DocumentSpec:
     row_filter: str | None
     """See `DocumentWishes.row_filter`."""
     filter_reads: tuple[Field, ...]
-    """The top-level columns that it may use."""
+    """The top-level columns that it may use, with what it may use inside them."""
     append_only: bool
     """See `DocumentWishes.append_only`."""
     strings: Strings
@@ -201,7 +201,7 @@ def resolve_spec(
         excluded=list_left_out(schema, fields) if wishes.fields and _takes_all(wishes) else (),
         # An empty filter is no filter.
         row_filter=wishes.row_filter or None,
-        filter_reads=list_mentioned(schema, wishes.row_filter or ""),
+        filter_reads=list_used(schema, wishes.row_filter or ""),
         append_only=wishes.append_only,
         strings=wishes.strings,
         mapping=mapping,

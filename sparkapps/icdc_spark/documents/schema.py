@@ -11,8 +11,8 @@ It must know neither Spark nor OpenSearch, so that those decisions can be tested
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Any
 
 # Iceberg writes `decimal(9, 2)`, other writers leave out the blank.
@@ -160,12 +160,24 @@ def list_mentioned(schema: Schema, condition: str) -> tuple[Field, ...]:
 
     A name inside a string literal counts as well.
     """
-    return tuple(
-        column
-        for column in schema.fields
-        # Without case, as Spark finds columns by default.
-        if re.search(rf"(?<!\w){re.escape(column.name)}(?!\w)", condition, re.IGNORECASE)
-    )
+    return tuple(column for column in schema.fields if _is_mentioned(column, condition))
+
+
+def list_used(schema: Schema, condition: str) -> tuple[Field, ...]:
+    """Return the same columns, without the fields inside structs that the condition cannot use.
+
+    Of `address` the condition `address.city = 'Delft'` uses `city`; `address is null` may use all.
+    """
+    return tuple(_take_used(column, condition) for column in list_mentioned(schema, condition))
+
+
+def list_topmost(fields: Iterable[Field], ids: Set[int]) -> Iterator[Field]:
+    """Yield the fields of these ids, at every depth, that are not inside another one of them."""
+    for field in fields:
+        if field.id in ids:
+            yield field
+        else:
+            yield from list_topmost(list_children(field.type), ids)
 
 
 def list_children(kind: Type) -> tuple[Field, ...]:
@@ -179,6 +191,20 @@ def list_children(kind: Type) -> tuple[Field, ...]:
             return (key, value)
         case Primitive():
             return ()
+
+
+def _is_mentioned(field: Field, condition: str, behind: str = "") -> bool:
+    word = rf"(?<!\w){re.escape(field.name)}(?!\w){behind}"
+    # Without case, as Spark finds columns by default.
+    return re.search(word, condition, re.IGNORECASE) is not None
+
+
+def _take_used(field: Field, condition: str) -> Field:
+    # Somewhere no name of a field inside it follows: it may be used whole.
+    if _is_mentioned(field, condition, r"(?!`?\s*\.\s*`?\w)") or not isinstance(field.type, Struct):
+        return field
+    named = (inner for inner in field.type.fields if _is_mentioned(inner, condition))
+    return replace(field, type=Struct(tuple(_take_used(inner, condition) for inner in named)))
 
 
 def _find(fields: tuple[Field, ...], path: str) -> tuple[Field, ...] | None:

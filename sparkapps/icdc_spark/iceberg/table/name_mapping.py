@@ -20,9 +20,9 @@ NAME_MAPPING = "schema.name-mapping.default"
 
 
 def list_mapped_fields(properties: Mapping[str, str]) -> frozenset[int]:
-    """Return the ids of the fields that are found by name; none where there is no mapping."""
-    # A mapping that is no JSON is refused by whatever opens a file.
-    with suppress(ValueError):
+    """Return the ids of the fields that are found by name; none without a valid mapping."""
+    # A text that is no such mapping is refused by whatever opens a file.
+    with suppress(AttributeError, TypeError, ValueError):
         return frozenset(_list_ids(json.loads(properties.get(NAME_MAPPING) or "[]")))
     return frozenset()
 
@@ -30,6 +30,6 @@ def list_mapped_fields(properties: Mapping[str, str]) -> frozenset[int]:
 def _list_ids(entries: Any) -> Iterator[int]:
     for entry in entries:
         # An entry without an id stands for a column of files that the table does not have.
-        if "field-id" in entry and entry.get("names"):
+        if entry.get("field-id") is not None and entry.get("names"):
             yield int(entry["field-id"])
-        yield from _list_ids(entry.get("fields", ()))
+        yield from _list_ids(entry.get("fields") or ())

@@ -24,14 +24,14 @@ from icdc_api.errors import StateCorrupt
 from icdc_spark.documents.compatibility import SAME, Compatibility, Stored
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.ids import read_cell
-from icdc_spark.documents.schema import Field, Schema
+from icdc_spark.documents.schema import Field, Schema, list_topmost, walk_fields
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.scan.ordered_scan import OrderedScan
 from icdc_spark.iceberg.table.name_mapping import NAME_MAPPING, list_mapped_fields
 from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
 from icdc_spark.opensearch.stores import indices
 from icdc_spark.protocol.state_document import StateDocument
-from icdc_spark.protocol.state_parts import Applied
+from icdc_spark.protocol.state_parts import Applied, IntentKind
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.replication.checks.index_check import IndexCheck
 from icdc_spark.replication.context import TableContext
@@ -66,7 +66,7 @@ class PresentDocuments(NamedTuple):
         if verdict.reason is not None or not new:
             return verdict
         mapped = new & list_mapped_fields(self.table.properties)
-        if mapped and self.reads_rows and self._has_values(applied, mapped):
+        if mapped and self.reads_rows and self._has_values(applied, self._list_sought(new, mapped)):
             return self.documents.compare_with_stored(before, dict.fromkeys(mapped, _MAPPED))
         return verdict
 
@@ -80,18 +80,31 @@ class PresentDocuments(NamedTuple):
         is_older = self.current.sequence_number < applied.sequence_number
         return is_older or self.table.is_ancestor(self.current.id, int(applied.snapshot_id))
 
+    def _list_sought(self, new: Set[int], mapped: Set[int]) -> frozenset[int]:
+        """Return the new fields that must be null in a row for all mapped ones to be."""
+        topmost = list_topmost(self.documents.columns, new)
+        return frozenset(
+            field.id
+            for field in topmost
+            if any(entry.id in mapped for _, entry in walk_fields(field))
+        )
+
     def _has_values(self, applied: Applied | None, ids: Set[int]) -> bool:
-        """Return whether a row of the applied snapshot may have a value in a field of these ids."""
+        """Return whether a row of the applied snapshot may have a value in a field of these ids.
+
+        False where it has expired: that is a gap, or of no consequence, as other rules say.
+        """
+        # Where there is nothing to be read, it is not known.
+        if self.current is None or applied is None:
+            return True
+        snapshot_id = None if applied.snapshot_id is None else int(applied.snapshot_id)
+        if snapshot_id is None or self.table.find_snapshot(snapshot_id) is None:
+            return False
         schema = Schema(id=self.documents.schema_id, fields=self.documents.columns)
         paths = [schema.find_path(number) for number in ids]
         struct_paths = [path for path in paths if path is not None]
-        # Inside lists and maps, or where there is nothing to be read, it is not known.
-        if self.current is None or applied is None or len(struct_paths) < len(paths):
-            return True
-        if applied.snapshot_id is None:
-            return False
-        snapshot_id = int(applied.snapshot_id)
-        if self.table.find_snapshot(snapshot_id) is None:
+        # Nor inside lists and maps that were there.
+        if len(struct_paths) < len(paths):
             return True
         current_id, name = self.current.id, self.table.name
         with open_reader(self.session, self.table, current_id, self.documents) as reader:
@@ -133,4 +146,17 @@ def compare_spec(
             f"Index {written.index} no longer says in its mapping's _meta what its documents "
             "were made of. Raise spec.resync.nonce to export the table again."
         )
-    return present.compare(meta["documentSpec"], state.applied)
+    return present.compare(meta["documentSpec"], _find_content(state, present.table))
+
+
+def _find_content(state: StateDocument, table: IcebergTable) -> Applied | None:
+    """Return what the index that is written equals, or will once its export is over."""
+    intent = state.intent
+    if intent is None or intent.kind is not IntentKind.EXPORT:
+        return state.applied
+    info = None if intent.to is None else table.find_snapshot(int(intent.to))
+    # Of an expired snapshot no number is needed: its export is begun anew in any case.
+    number = info.sequence_number if info else 0
+    return Applied(
+        snapshot_id=intent.to, sequence_number=number, committed_at=None, ordinal=intent.ordinal
+    )

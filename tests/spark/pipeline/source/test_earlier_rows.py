@@ -119,6 +119,8 @@ def test_a_column_with_values_in_earlier_rows_leads_to_an_export(
     [
         ("other string", False),
         ("s.c int", False),
+        ("other array<struct<b:int>>", False),
+        ("other map<string,string>", False),
         ("extra string", True),
         ("s.b int", True),
         # Inside a list it is not looked for.

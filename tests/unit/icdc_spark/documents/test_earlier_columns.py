@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
-from icdc_spark.documents.schema import Field, Primitive, Schema
+from icdc_spark.documents.schema import Field, Primitive, Schema, Struct
 from icdc_spark.documents.wishes import DocumentWishes
+from icdc_testing.tables.fields import parse_fields
 
 pytestmark = pytest.mark.unit
 
@@ -49,6 +50,51 @@ def test_a_filter_of_the_same_text_must_read_the_same_columns(
     # Earlier versions did not store it.
     del before["filterReads"]
     assert now.compare_with_stored(before).reason is None
+
+
+@pytest.mark.parametrize("new", ["country", "Country"])
+def test_a_filter_differs_though_the_documents_follow_its_column_to_its_new_name(new: str) -> None:
+    entries = parse_fields({"name": "id", "from": "id"}, {"name": "country", "from": "country"})
+    before = store(resolve(NAME, COUNTRY, fields=entries, row_filter=FILTER))
+    assert "filterReads" not in before
+    entries = parse_fields({"name": "id", "from": "id"}, {"name": "country", "from": "old_country"})
+    old, another = (
+        Field(number, name, Primitive("string")) for number, name in ((3, "old_country"), (4, new))
+    )
+    now = resolve(NAME, old, another, fields=entries, row_filter=FILTER)
+    assert sorted(now.stored["columns"]) == sorted(before["columns"])
+    reason = f"column `{new}`, which rowFilter names, changed"
+    assert now.compare_with_stored(before).reason == reason
+    # From then on the column that the filter reads is known.
+    assert now.compare_with_stored(store(now)).reason is None
+
+
+@pytest.mark.parametrize(
+    ("condition", "inside", "is_same"),
+    [
+        ("address.city = 'Delft'", ("city", "postcode"), True),
+        ("`address` . `City` = 'Delft'", ("city",), True),
+        ("address.city = 'Delft'", ("town", "zip"), False),
+        ("address.city = address.zip", ("city",), False),
+        ("address is null", ("city",), False),
+        ("address.city = 'Delft' or to_json(address) = '{}'", ("city",), False),
+        ("to_json(struct(address.*)) = '{}'", ("city",), False),
+    ],
+)
+def test_of_a_struct_a_filter_reads_the_fields_that_it_names(
+    condition: str, inside: tuple[str, ...], *, is_same: bool
+) -> None:
+    earlier, later = (
+        Field(
+            3,
+            "address",
+            Struct(tuple(Field(4 + n, name, Primitive("string")) for n, name in enumerate(names))),
+        )
+        for names in (("city", "zip"), inside)
+    )
+    wishes: dict[str, Any] = {"columns": ("id", "name"), "row_filter": condition}
+    before, now = store(resolve(NAME, earlier, **wishes)), resolve(NAME, later, **wishes)
+    assert (now.compare_with_stored(before).reason is None) == is_same
 
 
 def test_of_a_filter_is_stored_what_the_documents_do_not_have_themselves() -> None:
