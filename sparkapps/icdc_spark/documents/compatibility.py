@@ -95,17 +95,15 @@ def _find_changed_expression(before: Stored, now: Stored) -> str | None:
 
 def _find_changed_filter(before: Stored, now: Stored) -> str | None:
     """Return the reason why a filter of the same text lets other rows pass; None if it does not."""
-    read, later_read = before.get("filterReads", ()), now.get("filterReads", ())
-    # New columns change nothing: the filter was understood without them.
-    later = [*later_read, *now["columns"]]
+    read, later = before.get("filterReads", ()), now.get("filterReads", ())
     changed = [entry for entry in read if entry not in later]
-    # What documents have themselves is stored of them alone, and they may follow a renamed column.
-    # Of an index of an earlier version, which stored no other column, nothing else is known.
+    # New columns change nothing, as the filter was understood without them: but for one of the same
+    # name. Without case, as Spark finds columns by default. Earlier versions did not store what the
+    # filter read: of their indices the columns that documents have are known.
     ids: dict[str, set[int]] = {}
-    for number, path, _ in (*before["columns"], *read):
-        # Without case, as Spark finds columns by default.
+    for number, path, _ in read or before["columns"]:
         ids.setdefault(path.lower(), set()).add(number)
-    changed += [one for one in later_read if one[0] not in ids.get(one[1].lower(), {one[0]})]
+    changed += [one for one in later if one[0] not in ids.get(one[1].lower(), {one[0]})]
     return f"column `{changed[0][1]}`, which rowFilter names, changed" if changed else None
 
 

@@ -99,7 +99,6 @@ class DocumentSpec:
         if self.fields != take_columns(self.columns):
             # The order in which a user wrote fields shapes no document.
             taken.sort(key=lambda entry: entry.name)
-        columns = _store_forms(taken)
         # Left out where they say what earlier versions, which knew nothing else, always meant:
         # their indices are still right.
         rare = {
@@ -111,8 +110,7 @@ class DocumentSpec:
             ),
             "expressions": sorted(_store_expression(*made) for made in self.expressions),
             "pipeline": self.ingest_pipeline and self.ingest_pipeline.to_resource(),
-            # Those of the documents are compared as such.
-            "filterReads": [one for one in _store_forms(self.filter_reads) if one not in columns],
+            "filterReads": _store_forms(self.filter_reads),
         }
         return {
             **{name: value for name, value in rare.items() if value not in (None, [])},
@@ -122,7 +120,7 @@ class DocumentSpec:
             # Sorted: the order in which a user wrote overrides shapes no document.
             "mapping": {name: dict(value) for name, value in sorted(self.mapping.items())},
             "identifiers": [[path[-1].id, name_form(path[-1].type)] for path in self.identifiers],
-            "columns": columns,
+            "columns": _store_forms(taken),
         }
 
     @property
@@ -136,8 +134,12 @@ class DocumentSpec:
 
     @cached_property
     def hash(self) -> str:
-        """Lower-case hex SHA-256 of `stored`."""
-        return hashlib.sha256(_dump_canonical(self.stored).encode()).hexdigest()
+        """Lower-case hex SHA-256 of `stored`, as earlier versions made it too."""
+        stored = self.stored
+        # They knew of a column that the filter reads only as one of the documents.
+        reads = [one for one in stored.pop("filterReads", ()) if one not in stored["columns"]]
+        stored |= {"filterReads": reads} if reads else {}
+        return hashlib.sha256(_dump_canonical(stored).encode()).hexdigest()
 
     @property
     def identifying_fields(self) -> frozenset[int]:
@@ -146,9 +148,8 @@ class DocumentSpec:
         Empty where the rows have to be read, because a filter decides which of them have a document
         or because the id is made of their position.
         """
-        if self.row_filter is not None:
-            return frozenset()
-        return frozenset(path[-1].id for path in self.identifiers)
+        identifiers = () if self.row_filter is not None else self.identifiers
+        return frozenset(path[-1].id for path in identifiers)
 
     def compare_with_stored(
         self, stored: Mapping[str, Any], filled: Mapping[int, str] | None = None
