@@ -82,7 +82,7 @@ CASES = {
     "memory of executors": StartFailure(
         make_spark(conf=make_tight("executor")),
         "StartTimeout",
-        ("before they reached it, again and again",),
+        ("before they reached", "again and again"),
         make_spark(conf={"spark.executor.memoryOverhead": "384m"}),
         starts=True,
     ),

@@ -4,8 +4,8 @@ A gateway that has lost its route answers 404 for a while, a login page 200, and
 for the word of OpenSearch, an alias would be missing, and rows would be refused. It must not know
 what was asked.
 
-Every answer of OpenSearch has a JSON object as its body, but for the answers to HEAD. These are
-left to whoever asked, because it does not matter who answers:
+Every answer of OpenSearch has JSON as its body, but for the answers to HEAD, and every refusal an
+object. These are left to whoever asked, because it does not matter who answers:
 
     status                what it says
     401, 403              the credentials are not accepted
@@ -15,6 +15,7 @@ left to whoever asked, because it does not matter who answers:
 
 import json
 from collections.abc import Collection, Mapping
+from http import HTTPStatus
 from typing import Any
 
 from opensearchpy.connection import Urllib3HttpConnection
@@ -25,9 +26,14 @@ EVERY_STATUS = range(100, 600)
 _WHOEVER_ANSWERS = frozenset({401, 403, 413, 429})
 _JSON = "application/json"
 _OF_GATEWAYS = frozenset(
-    {"code", "detail", "error_msg", "errors", "message", "Message", "msg", "title"}
+    {
+        *("code", "detail", "error_msg", "errors", "fault", "httpCode", "httpMessage"),
+        *("message", "Message", "msg", "title"),
+    }
 )
 """Fields of what gateways and web frameworks answer; OpenSearch has `error` instead."""
+_PHRASES = frozenset(status.phrase for status in HTTPStatus)
+"""What web frameworks write as error, such as "Not Found"; OpenSearch says what is not found."""
 _NO_SUCH_PATH = "no handler found for uri"
 
 
@@ -89,6 +95,8 @@ def _is_refusal(status: int, text: str) -> bool:
     error = body.pop("error")
     if isinstance(error, dict):
         return "type" in error
+    if error in _PHRASES:
+        return False
     # A text stands alone where the path is unknown, and else beside the status; the answer about an
     # alias that is missing may also hold the indices of others. Spring has a time and a path.
     named = body.pop("status", None) == status or str(error).startswith(_NO_SUCH_PATH)

@@ -32,7 +32,7 @@ JSON, HTML = "application/json; charset=UTF-8", "text/html"
         ("GET", 400, JSON, '{"error":"no handler found for uri [/x] and method [GET]"}', False),
         ("POST", 405, JSON, '{"error":"Incorrect HTTP method for uri [/x]","status":405}', False),
         ("GET", 400, JSON, '{"error":{"type":"x"},"message":"m"}', False),
-        # Kong, APISIX, Spring, others, Amazon, FastAPI, RFC 9457, Google.
+        # Kong, APISIX, Spring, others, Amazon, FastAPI, RFC 9457, Google, Apigee, IBM, Rails.
         ("GET", 404, JSON, '{"message":"no Route matched with those values"}', True),
         ("GET", 404, JSON, '{"error_msg":"404 Route Not Found"}', True),
         ("GET", 404, JSON, SPRING, True),
@@ -44,6 +44,9 @@ JSON, HTML = "application/json; charset=UTF-8", "text/html"
         ("GET", 404, JSON, '{"detail":"Not Found"}', True),
         ("GET", 404, JSON, '{"type":"about:blank","title":"Not Found","status":404}', True),
         ("GET", 404, JSON, '{"error":{"code":404,"status":"NOT_FOUND"}}', True),
+        ("POST", 400, JSON, '{"fault":{"faultstring":"x","detail":{}}}', True),
+        ("POST", 400, JSON, '{"httpCode":"400","httpMessage":"Bad Request"}', True),
+        ("GET", 404, JSON, '{"status":404,"error":"Not Found"}', True),
         ("GET", 404, JSON, "[]", True),
         ("GET", 404, HTML, PAGE, True),
         ("POST", 400, HTML, PAGE, True),
