@@ -11,7 +11,7 @@ from icdc_api import errors
 from icdc_api.errors import IcdcError
 from icdc_api.job.answers import BATCH_UNDER_WAY
 from icdc_cli.explanations import sources
-from icdc_cli.explanations.cures import CURES, EDIT, LOGS, PODS, RIGHTS, VERIFY
+from icdc_cli.explanations.cures import CURES, EDIT, LOGS, PODS, RIGHTS, VERIFY, edit
 from icdc_cli.explanations.entry import NOT_NEEDED, Explanation, Family
 
 _DOCTOR = "icdc doctor -n NAMESPACE"
@@ -110,7 +110,11 @@ _CURES = {
     "QuotaExceeded": ("kubectl describe quota -n NAMESPACE",),
     "ExecutorsMissing": (LOGS, "kubectl describe quota,limitrange -n NAMESPACE"),
     "ExecutorsNotRegistered": (PODS, "kubectl get networkpolicies -n NAMESPACE"),
-    "ContainerCreating": (PODS, "kubectl get secrets -n NAMESPACE"),
+    "ContainerCreating": (
+        PODS,
+        "kubectl get secrets -n NAMESPACE",
+        edit("timeouts.startSeconds", "more time, if the image is large"),
+    ),
     "CreateContainerConfigError": (PODS, "kubectl get secrets -n NAMESPACE"),
 }
 """Where the cure of the error is not the nearest one."""

@@ -18,7 +18,7 @@ from icdc_api.errors import IcdcError
 from icdc_spark.reporting.reporter import Reporter, get_utc_now
 
 POLL_SECONDS = 5.0
-"""Seconds between two polls: two calls of the JVM, of which one is left out while executors run."""
+"""Seconds between two polls; each is a few calls of the JVM."""
 
 USUAL_SECONDS = 30.0
 """For so long it is not reported: executors need some time to start."""

@@ -4,9 +4,10 @@ Its driver reports that it waits, and cannot know why: Kubernetes says it on the
 which are read only then. The first line that applies to any of the pods decides:
 
     a pod that has not started            as for a driver: no room, no image, no volume
+    a pod that has ended                  ExecutorsMissing: they end as they start
     a pod that runs                       ExecutorsNotRegistered: it does not reach the driver
     a pod that is about to start          StartTimeout
-    no pod, or pods that have ended       ExecutorsMissing: refused, or they end as they start
+    no pod                                ExecutorsMissing: Kubernetes refuses to create them
 
 Where they end as they start, Spark ends the run after a few of them, and its driver reports only
 that Spark has ended: NodeLost, which would be tried again at once and for ever.
@@ -77,16 +78,16 @@ def explain(executor_pods: Sequence[Resource], now: datetime) -> Failure:
         if failure is not None:
             message = f"the run waits for executors: {failure.message}"
             return failure.model_copy(update={"message": message})
-    if running:
+    ends = (pods.find_container_exit(pod) for pod in ordered)
+    reasons = sorted({f"{end.reason}, code {end.code}" for end in ends if end is not None})
+    if not reasons and running:
         text = (
             "the run waits for executors: their pods run, but do not reach the driver; their logs "
             "say why, such as a network policy that forbids it, or cluster DNS"
         )
         return evidence.build_failure(StartTimeout(text), "ExecutorsNotRegistered")
-    if alive:
+    if not reasons and alive:
         return Failure.of(StartTimeout("the run waits for executors: their pods are being started"))
-    ends = (pods.find_container_exit(pod) for pod in ordered)
-    reasons = sorted({f"{end.reason}, code {end.code}" for end in ends if end is not None})
     if reasons:
         text = f"their pods end before they reach the driver ({'; '.join(reasons)})"
     else:

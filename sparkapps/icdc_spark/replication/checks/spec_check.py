@@ -14,7 +14,7 @@ have the column, so little more than their footers is read. It must not know wha
 difference.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Hashable, Sequence, Set
 from functools import reduce
 from typing import NamedTuple
 
@@ -53,6 +53,8 @@ class PresentDocuments(NamedTuple):
     """The documents of that snapshot."""
     reads_rows: bool
     """Whether files may be read: in a cluster a plan has no executors that could."""
+    found: dict[Hashable, bool]
+    """What was read last, by what was asked: a table that waits is observed again and again."""
 
     def compare(self, before: Stored, applied: Applied | None) -> Compatibility:
         """Compare the documents of an index, made as `before` says, of the rows of `applied`.
@@ -89,27 +91,36 @@ class PresentDocuments(NamedTuple):
             if any(entry.id in mapped for _, entry in walk_fields(field))
         )
 
-    def _has_values(self, applied: Applied | None, ids: Set[int]) -> bool:
+    def _has_values(self, applied: Applied | None, ids: frozenset[int]) -> bool:
         """Return whether a row of the applied snapshot may have a value in a field of these ids.
 
         False where it has expired: that is a gap, or of no consequence, as other rules say.
         """
-        # Where there is nothing to be read, it is not known.
-        if self.current is None or applied is None:
-            return True
-        snapshot_id = None if applied.snapshot_id is None else int(applied.snapshot_id)
-        if snapshot_id is None or self.table.find_snapshot(snapshot_id) is None:
+        if applied is not None and applied.snapshot_id is None:
             return False
+        # Where there is nothing to be read, it is not known.
+        if self.current is None or applied is None or applied.snapshot_id is None:
+            return True
+        snapshot_id = int(applied.snapshot_id)
+        if self.table.find_snapshot(snapshot_id) is None:
+            return False
+        asked = (snapshot_id, self.documents.schema_id, ids, self.table.properties[NAME_MAPPING])
+        if asked not in self.found:
+            self.found.clear()
+            self.found[asked] = self._read_values(self.current.id, snapshot_id, ids)
+        return self.found[asked]
+
+    def _read_values(self, current_id: int, snapshot_id: int, ids: Set[int]) -> bool:
+        """Return whether a row of a snapshot has a value in a field of these ids."""
         schema = Schema(id=self.documents.schema_id, fields=self.documents.columns)
         paths = [schema.find_path(number) for number in ids]
         struct_paths = [path for path in paths if path is not None]
-        # Nor inside lists and maps that were there.
+        # Nor is it known inside lists and maps that were there.
         if len(struct_paths) < len(paths):
             return True
-        current_id, name = self.current.id, self.table.name
         with open_reader(self.session, self.table, current_id, self.documents) as reader:
             for group in OrderedScan(self.table, snapshot_id).iterate_groups():
-                with translate_source_errors(name):
+                with translate_source_errors(self.table.name):
                     # Counted, and not asked whether it is empty: all tasks start at once.
                     if _select_filled(reader.read(group), struct_paths).limit(1).count():
                         return True
@@ -157,6 +168,8 @@ def _find_content(state: StateDocument, table: IcebergTable) -> Applied | None:
     info = None if intent.to is None else table.find_snapshot(int(intent.to))
     # Of an expired snapshot no number is needed: its export is begun anew in any case.
     number = info.sequence_number if info else 0
+    # A start of StreamOnly has no row of it.
+    snapshot_id = None if intent.omits_rows else intent.to
     return Applied(
-        snapshot_id=intent.to, sequence_number=number, committed_at=None, ordinal=intent.ordinal
+        snapshot_id=snapshot_id, sequence_number=number, committed_at=None, ordinal=intent.ordinal
     )

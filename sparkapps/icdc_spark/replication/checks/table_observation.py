@@ -12,6 +12,7 @@ Example, an index that is one commit behind:
     step        Changelog from 77 to 78
 """
 
+from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -85,6 +86,7 @@ class TableObserver:
         self._opened = context.open_session()
         self._names_by_case = False
         self._documents: dict[tuple[Schema, Schema], DocumentSpec] = {}
+        self._found: dict[Hashable, bool] = {}
         # Between two observations it keeps the metadata that has not changed.
         self._table = CachedTable(self.session, context.catalog, context.table.name)
 
@@ -113,8 +115,7 @@ class TableObserver:
         """
         table, current, documents = self.read_table()
         state, policies = stored.document if stored else None, self.context.build_policies()
-        is_plan = self.context.request.mode is RunMode.PLAN
-        present = PresentDocuments(self.session, table, current, documents, not is_plan)
+        present = self._build_present(table, current, documents)
         index, compatibility = IndexCheck(loss=None), SAME
         try:
             if compare_index:
@@ -268,6 +269,12 @@ class TableObserver:
             analyse = build_analyser(self.session, name)
             self._documents[schema, named] = resolve_spec(name, schema, wishes, analyse)
         return self._documents[schema, named]
+
+    def _build_present(
+        self, table: IcebergTable, current: SnapshotInfo | None, documents: DocumentSpec
+    ) -> PresentDocuments:
+        is_plan = self.context.request.mode is RunMode.PLAN
+        return PresentDocuments(self.session, table, current, documents, not is_plan, self._found)
 
     def _check_rollback(self, stored: Stored, present: PresentDocuments) -> tuple[bool, str | None]:
         """Return whether the document is trusted, and why there can be no rollback, as a clause."""

@@ -37,6 +37,7 @@ MORE = Field(
     3, "tags", ListOf(Field(4, "element", Struct((Field(5, "a", TEXT), Field(6, "b", TEXT)))))
 )
 MAPPING = json.dumps([{"field-id": number, "names": [str(number)]} for number in range(1, 10)])
+BEGINS = {"chunks_total": 0, "cut": None}
 READABLE = {
     77: SimpleNamespace(id=77, sequence_number=1),
     78: SimpleNamespace(id=78, sequence_number=9),
@@ -49,17 +50,24 @@ def make_documents(*columns: Field) -> DocumentSpec:
     return resolve_spec("shop.orders", schema, DocumentWishes(identifier_columns=("id",)))
 
 
-def make_present(documents: DocumentSpec, snapshots: dict[int, Any]) -> PresentDocuments:
+def make_present(
+    documents: DocumentSpec, snapshots: dict[int, Any], mapping: str = MAPPING
+) -> PresentDocuments:
     """Return the documents at snapshot 78 of a table with these snapshots."""
     table = SimpleNamespace(
         name="shop.orders",
-        properties={NAME_MAPPING: MAPPING},
+        properties={NAME_MAPPING: mapping},
         find_snapshot=snapshots.get,
         is_ancestor=lambda *_: False,
     )
     current = READABLE[78]
     return PresentDocuments(
-        cast("Any", None), cast("Any", table), cast("Any", current), documents, reads_rows=True
+        session=cast("Any", None),
+        table=cast("Any", table),
+        current=cast("Any", current),
+        documents=documents,
+        reads_rows=True,
+        found={},
     )
 
 
@@ -108,6 +116,8 @@ def test_an_expired_snapshot_is_no_difference_of_documents(before: tuple[Field, 
         (make_exporting(), [77]),
         (begin_export(make_state_after_export(), 2), [80]),
         (make_empty().with_intent(make_export(to=None), now=NOW), []),
+        # A start of StreamOnly, which has no row of its snapshot.
+        (make_empty().with_intent(make_export().model_copy(update=BEGINS), now=NOW), []),
     ],
 )
 def test_the_rows_of_an_open_export_are_those_that_it_writes(
@@ -123,3 +133,15 @@ def test_the_rows_of_an_open_export_are_those_that_it_writes(
     verdict = compare_spec(context, state, IndexCheck(loss=None), present)
     assert (verdict.reason, verdict.added) == (None, ("later",))
     assert scanned == read
+    # A table that waits for its export is observed again and again.
+    compare_spec(context, state, IndexCheck(loss=None), present)
+    assert scanned == read
+
+
+def test_only_new_columns_that_the_table_finds_by_name_are_looked_for(scanned: list[int]) -> None:
+    for mapped, read in (([LATER.id], [77]), ([ID.id], [])):
+        scanned.clear()
+        mapping = json.dumps([{"field-id": number, "names": ["x"]} for number in mapped])
+        present = make_present(make_documents(LATER), READABLE, mapping)
+        assert present.compare(make_documents().stored, make_applied()).reason is None
+        assert scanned == read

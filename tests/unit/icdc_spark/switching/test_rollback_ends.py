@@ -48,7 +48,7 @@ def test_what_a_batch_lost_is_a_gap_and_leaves_the_way_back_open(
     # What is refused is refused because of the earlier index.
     refusal = f"the index {FIRST} was restored, or shards of it were allocated by force"
     table = cast(Any, SimpleNamespace(properties={}))
-    present = PresentDocuments(observer.session, table, None, DOCUMENTS, reads_rows=True)
+    present = PresentDocuments(observer.session, table, None, DOCUMENTS, reads_rows=True, found={})
     assert observer._check_rollback(stored, present) == (True, refusal)
     copy = context.store.replace(stored, stored.document.distrust(now=stored.document.updated_at))
     assert observer._check_rollback(copy, present) == (False, None)

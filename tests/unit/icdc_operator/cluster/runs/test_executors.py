@@ -113,6 +113,15 @@ CASES: dict[str, tuple[list[Resource], FailureClass, str, str]] = {
         "ExecutorsMissing",
         "end before they reach the driver (OOMKilled, code 137)",
     ),
+    "ended, as the next one starts": (
+        [
+            make_executor("Failed", state=make_termination(1)),
+            make_executor("Running", 2, state=make_running()),
+        ],
+        FailureClass.START_TIMEOUT,
+        "ExecutorsMissing",
+        "end before they reach the driver (Error, code 1)",
+    ),
     "no pod": ([], FailureClass.START_TIMEOUT, "ExecutorsMissing", "such as for a ResourceQuota"),
     "of another run": (
         [
