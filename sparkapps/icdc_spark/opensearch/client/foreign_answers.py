@@ -95,9 +95,9 @@ def _is_refusal(status: int, text: str) -> bool:
     error = body.pop("error")
     if isinstance(error, dict):
         return "type" in error
-    if error in _PHRASES:
+    if not isinstance(error, str) or error in _PHRASES:
         return False
     # A text stands alone where the path is unknown, and else beside the status; the answer about an
     # alias that is missing may also hold the indices of others. Spring has a time and a path.
-    named = body.pop("status", None) == status or str(error).startswith(_NO_SUCH_PATH)
+    named = body.pop("status", None) == status or error.startswith(_NO_SUCH_PATH)
     return named and all(isinstance(value, dict) for value in body.values())

@@ -47,6 +47,8 @@ JSON, HTML = "application/json; charset=UTF-8", "text/html"
         ("POST", 400, JSON, '{"fault":{"faultstring":"x","detail":{}}}', True),
         ("POST", 400, JSON, '{"httpCode":"400","httpMessage":"Bad Request"}', True),
         ("GET", 404, JSON, '{"status":404,"error":"Not Found"}', True),
+        ("GET", 404, JSON, '{"error":["x"],"status":404}', True),
+        ("GET", 404, JSON, '{"error":null,"status":404}', True),
         ("GET", 404, JSON, "[]", True),
         ("GET", 404, HTML, PAGE, True),
         ("POST", 400, HTML, PAGE, True),
