@@ -20,6 +20,7 @@ from icdc_api.spec.indices.ingest_pipeline import IngestPipeline
 
 EMBEDDED = "embedded"
 KEEP_INDICES_DEFAULT = 1
+MIN_BULK_BYTES = 65536
 MAX_KEEP_INDICES = 5
 """Each is recorded in the state document, which is bounded."""
 # Without user:password@, which would be readable for all who may get pipelines.
@@ -63,7 +64,7 @@ class Tls(ApiModel):
 class Bulk(ApiModel):
     """Size and number of the write requests of one Spark task."""
 
-    max_bytes: Annotated[Count, Field(ge=65536, le=104857600)] = 8388608
+    max_bytes: Annotated[Count, Field(ge=MIN_BULK_BYTES, le=104857600)] = 8388608
     """Bytes of one bulk request, at most. Default 8388608 (8 MiB). Keep it below
     http.max_content_length of the cluster (100 MiB). A single larger document is sent alone."""
     max_in_flight: Annotated[Count, Field(ge=1, le=32)] = 2

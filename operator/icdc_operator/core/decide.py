@@ -224,8 +224,8 @@ def _find_stop(
     run = run.model_copy(update={"state": RunState.STOPPING})
     # A run that does not even report cannot be asked to end by itself. Without executors it writes
     # nothing, and its batch would not end.
-    waits = seen.report is not None and seen.report.without_executors_since is not None
-    return run, StopRun(run.name, graceful=run.failure is None and not waits)
+    graceful = run.failure is None and not seen.waits_for_executors
+    return run, StopRun(run.name, graceful=graceful)
 
 
 def _close_run(

@@ -71,6 +71,11 @@ class RunSeen:
         return self.report is not None and self.report.takes_questions and not self.deaf
 
     @property
+    def waits_for_executors(self) -> bool:
+        """True if its jobs wait, by its report, and no executor is there."""
+        return self.report is not None and self.report.without_executors_since is not None
+
+    @property
     def live(self) -> bool:
         """True if the run is active or something of it may still write."""
         # Either is enough: a SparkApplication may fail beside a live driver, or wait for its first

@@ -222,7 +222,7 @@ def has_proved_itself(run: RunStatus, seen: RunSeen, *, now: datetime) -> bool:
         return False
     if report is None or report.outcome is not None or run.started_at is None:
         return False
-    if report.without_executors_since is not None:
+    if seen.waits_for_executors:
         return False
     if any(retry.is_retried(table) for table in report.tables):
         return False

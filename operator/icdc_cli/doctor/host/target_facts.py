@@ -84,6 +84,7 @@ def _ask_rights(client: "Client", indices: list[str]) -> Mapping[Right, Read]:
 
 
 def _ask(client: "Client", method: str, path: str, body: Any = None) -> Read:
+    from icdc_spark.opensearch.client.foreign_answers import EVERY_STATUS
     from icdc_spark.opensearch.client.target_errors import translate_errors
 
     sent = body if body is None or isinstance(body, str) else json.dumps(body)
@@ -95,7 +96,7 @@ def _ask(client: "Client", method: str, path: str, body: Any = None) -> Read:
                 path,
                 body=None if sent is None else sent.encode(),
                 headers={"content-type": "application/json"},
-                ignore=range(100, 600),
+                ignore=EVERY_STATUS,
             )
     except IcdcError as error:
         return error

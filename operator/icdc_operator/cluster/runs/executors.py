@@ -58,9 +58,8 @@ async def explain_waits(
 
 
 async def _explain_wait(api: ClusterApi, namespace: str, run: RunSeen, now: datetime) -> RunSeen:
-    waits = run.live and run.report is not None and run.report.without_executors_since is not None
     # What is wrong with the driver, such as its node, says more.
-    if not waits or run.failure is not None:
+    if not run.live or not run.waits_for_executors or run.failure is not None:
         return run
     selector = f"{naming.LABEL_RUN}={run.name},{EXECUTOR_SELECTOR}"
     listed = await api.list_objects(kinds.POD, namespace, selector=selector)
@@ -80,16 +79,16 @@ def explain(executor_pods: Sequence[Resource], now: datetime) -> Failure:
             return failure.model_copy(update={"message": message})
     ends = (pods.find_container_exit(pod) for pod in ordered)
     reasons = sorted({f"{end.reason}, code {end.code}" for end in ends if end is not None})
-    if not reasons and running:
+    if reasons:
+        text = f"their pods end before they reach the driver ({'; '.join(reasons)})"
+    elif running:
         text = (
             "the run waits for executors: their pods run, but do not reach the driver; their logs "
             "say why, such as a network policy that forbids it, or cluster DNS"
         )
         return evidence.build_failure(StartTimeout(text), "ExecutorsNotRegistered")
-    if not reasons and alive:
+    elif alive:
         return Failure.of(StartTimeout("the run waits for executors: their pods are being started"))
-    if reasons:
-        text = f"their pods end before they reach the driver ({'; '.join(reasons)})"
     else:
         text = (
             "there is no pod of one. Kubernetes refuses to create them, such as for a "

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from icdc_api.errors import Bug, IcdcError, PassingError, TargetUnavailable, Throttled
+from icdc_api.spec.sink import MIN_BULK_BYTES
 from icdc_spark.opensearch.bulk.concurrency import ConcurrencyLimit
 from icdc_spark.opensearch.bulk.delivery import Delivery, RefusedOperation, VersionConflict
 from icdc_spark.opensearch.client.connection import Connection
@@ -47,8 +48,6 @@ from icdc_spark.opensearch.wire.responses import ItemAnswers, UnreadableAnswerEr
 
 OVERLOADS_BEFORE_HALVING = 2
 """After so many 429s in a row a request is halved: it may be too large for the server's limits."""
-SMALL_BYTES = 65536
-"""The least that bulk.maxBytes may be."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +175,7 @@ class BulkClient:
             if len(request.operations) > 1:
                 return _Attempt(_halve(request))
             # Whoever takes not even so little, a proxy say, refuses no row.
-            if answer.status == 400 or len(request.operations.body) > SMALL_BYTES:
+            if answer.status == 400 or len(request.operations.body) > MIN_BULK_BYTES:
                 self._refuse(request.operations, ItemAnswer(answer.status, kind), into)
                 return _Attempt(progress=True)
         if not problem.retryable:
