@@ -5,18 +5,12 @@ other over the network as in pods. The properties are those of runs; the secret,
 itself in a cluster, is given.
 """
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-import pyspark
 import pytest
 
-from icdc_cli.embedded.jdk import find_spark_jdk
-from icdc_cli.embedded.lake import QUICK_START
 from icdc_operator.manifests.application import ENCRYPTION_CONF
+from icdc_testing.runs.own_executors import run_program
 
 pytestmark = pytest.mark.spark
 
@@ -55,45 +49,13 @@ session.stop()
 """
 
 
-def run(conf: dict[str, str], scratch: Path) -> tuple[list[int], bool]:
-    """Return the two sums of the shuffle, and whether the stranger was taken in."""
-    settings = {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": QUICK_START,
-        "spark.executor.extraJavaOptions": QUICK_START,
-        "spark.executor.memory": "512m",
-        "spark.local.dir": str(scratch),
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        **conf,
-    }
-    env = {
-        **os.environ,
-        "JAVA_HOME": str(find_spark_jdk().home),
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_WORKER_DIR": str(scratch / "work"),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, json.dumps(settings)],
-        env=env,
-        cwd=scratch,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    sums, taken_in = map(json.loads, done.stdout.splitlines())
-    return sums, taken_in
-
-
 @pytest.mark.parametrize("encrypted", [True, False])
 def test_only_who_knows_the_secret_of_a_run_gets_tasks_of_it(
     encrypted: bool, tmp_path: Path
 ) -> None:
-    sums, taken_in = run({**ENCRYPTION_CONF, **SECRET} if encrypted else {}, tmp_path)
+    conf = {**ENCRYPTION_CONF, **SECRET} if encrypted else {}
+    # The two sums of the shuffle, and whether the stranger was taken in.
+    sums, taken_in = run_program(RUN, conf, tmp_path)
     text = sum(20 * len(str(number)) for number in range(ROWS))
     assert sums == [ROWS * (ROWS - 1) // 2, text]
     assert taken_in is not encrypted

@@ -1,18 +1,12 @@
 """A job that no executor takes up is told from one that waits its turn, by Spark itself."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_cli.embedded.jdk import find_spark_jdk
-from icdc_cli.embedded.lake import QUICK_START
 from icdc_spark.iceberg.jvm.table_jobs import TableJobs
+from icdc_testing.runs.own_executors import run_program
 
 pytestmark = pytest.mark.spark
 
@@ -45,15 +39,6 @@ said.append(jobs.lack_executors())
 print(json.dumps(said), flush=True)
 session.stop()
 """
-SETTINGS = {
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.extraJavaOptions": QUICK_START,
-    "spark.executor.extraJavaOptions": QUICK_START,
-    "spark.executor.memory": "512m",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-}
 
 
 @pytest.mark.parametrize(
@@ -65,26 +50,8 @@ def test_executors_are_missing_while_a_job_waits_and_none_is_there(
     tmp_path: Path, cores: str, executors: str, missing: list[bool]
 ) -> None:
     """The only worker has one core: it never starts an executor that wants two."""
-    settings = {**SETTINGS, "spark.executor.cores": cores, "spark.local.dir": str(tmp_path)}
-    env = {
-        **os.environ,
-        "JAVA_HOME": str(find_spark_jdk().home),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": os.pathsep.join(sys.path),
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_WORKER_DIR": str(tmp_path / "work"),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, json.dumps(settings), executors],
-        env=env,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert json.loads(done.stdout) == missing
+    conf = {"spark.executor.cores": cores}
+    assert run_program(RUN, conf, tmp_path, executors) == [missing]
 
 
 def test_a_driver_that_runs_the_tasks_itself_lacks_no_executor(spark: SparkSession) -> None:
