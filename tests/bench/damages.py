@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.error import HTTPError
 
 from icdc_spark.protocol.state_document import compute_base_version
 from icdc_testing.bench.findings import IndexWrites
 from icdc_testing.target.oracle import request
+from icdc_testing.waiting.wait import wait_until
 
 MISSING, STALE, DIFFERENT = 5, 7, 9
 """Ids of rows; that of the stale document was updated after the export."""
@@ -49,7 +51,18 @@ class DamagedIndex:
         request(f"{self._url}/_refresh", "POST")
         version = compute_base_version(1)
         address = f"{self._url}/_doc/{STALE}?version={version}&version_type=external"
-        request(address, "PUT", dict(exported))
+
+        def is_taken() -> bool:
+            try:
+                request(address, "PUT", dict(exported))
+            except HTTPError as error:
+                # It forgets by a clock of its own, which moves on a few times a second.
+                if error.code != 409:
+                    raise
+                return False
+            return True
+
+        wait_until(is_taken, "the deletion is forgotten")
         self._set_tombstones(read["settings"].get(_TOMBSTONE_SETTING))
 
     def _set_tombstones(self, value: str | None) -> None:

@@ -31,7 +31,7 @@ _WIDE_KINDS = ("id * {n}", "cast(id as double) / {n}", "concat('value ', id % {n
 SHAPES: Mapping[str, DocumentShape] = {
     "0.5 KB, 20 fields": DocumentShape(
         columns=build_columns(),
-        documents=80_000,
+        documents=250_000,
     ),
     "0.9 KB, 22 fields": DocumentShape(
         columns={
@@ -41,14 +41,14 @@ SHAPES: Mapping[str, DocumentShape] = {
             **{f"i{at}": f"cast(id % {at + 7} as int)" for at in range(4)},
             "at": "timestamp_seconds(1700000000 + id)",
         },
-        documents=40_000,
+        documents=120_000,
     ),
     "200 fields": DocumentShape(
         columns={
             "id": "id",
             **{f"c{n}": _WIDE_KINDS[n % 4].format(n=n + 1) for n in range(199)},
         },
-        documents=8_000,
+        documents=25_000,
     ),
 }
 

@@ -1,6 +1,8 @@
 """Reads table and index at one moment, and finds the kind of each id: equal, or how it differs.
 
-Both sides are reduced to (id, routing, digest of the canonical document) in tasks and joined once.
+First the sums of all rows and of all documents are compared, by buckets (`buckets`), which proves
+most of them equal. The rows and documents of other buckets are reduced to (id, routing, digest of
+the canonical document) in tasks and joined.
 
     kind        row           document      of an index that follows its table
     equal       1 {"a": "x"}  1 {"a": "x"}
@@ -16,7 +18,7 @@ differs from 77 is therefore compared with 78 as well: what differs from both is
 It must not know what is done about a difference.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -30,7 +32,14 @@ from icdc_spark.documents.expect import Expect
 from icdc_spark.documents.ids import build_routing
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.scan.planning import FileGroup
-from icdc_spark.matching.digests import COMPARED, build_line_task, build_scan_task
+from icdc_spark.matching.buckets import Buckets, Proof, add_up, collect_sums, compare_sums
+from icdc_spark.matching.digests import (
+    COMPARED,
+    add_text_digests,
+    build_scan_task,
+    build_text_scan_task,
+    digest_lines,
+)
 from icdc_spark.matching.pairing import ADDRESS, compare_by_id, compare_contents
 from icdc_spark.opensearch.client.scan import Scan
 from icdc_spark.readers.snapshot_reader import SnapshotReader
@@ -40,36 +49,83 @@ KIND = "kind"
 EQUAL, MISSING, REFUSED = "equal", "missing", "refused"
 
 
-def read_index(reader: SnapshotReader, scan: Scan, spec: DocumentSpec) -> DataFrame:
+def prove(
+    reader: SnapshotReader,
+    scan: Scan,
+    spec: DocumentSpec,
+    *,
+    has_duplicates: bool,
+    refused_ids: Iterable[str],
+    by_content: bool,
+) -> Proof:
+    """Return which documents of the scan have the bytes of those that the snapshot gives.
+
+    Rows of `refused_ids` have no document. `by_content` where ids say nothing. Everything is read,
+    but no row or document leaves the task that reads it.
+    """
+
+    def add_up_lines(lines: DataFrame) -> DataFrame:
+        rows = add_text_digests(lines)
+        return add_up(rows, by_content=by_content, refused_ids=refused_ids)
+
+    documents = _scan(reader, scan).mapInArrow(build_text_scan_task(scan), COMPARED)
+    with translate_source_errors(reader.table_name):
+        # Before the table, which may take hours: the scan expires where nobody asks for more.
+        of_documents = collect_sums(add_up(documents, by_content=by_content))
+        rows = _read_lines(reader, spec, add_up_lines, has_duplicates=has_duplicates)
+        return compare_sums(collect_sums(rows), of_documents, by_content=by_content)
+
+
+def read_index(
+    reader: SnapshotReader, scan: Scan, spec: DocumentSpec, within: Buckets | None
+) -> DataFrame:
     """Return id, routing and digest of each document of the scan, read now.
 
-    Each task reads one slice.
+    Each task reads one shard. Of the documents in the buckets `within` alone, where they are
+    given.
     """
-    numbers = reader.session.range(0, scan.slices, 1, scan.slices)
-    stored = reader.persist(numbers.mapInArrow(build_scan_task(scan, spec.added), COMPARED))
+    task = build_scan_task(scan, spec.added, within)
+    stored = reader.persist(_scan(reader, scan).mapInArrow(task, COMPARED))
     with translate_source_errors(reader.table_name):
         # Frames are lazy: only an action reads, and the scan may have expired before the next one.
         stored.count()
     return stored
 
 
-def read_table(reader: SnapshotReader, spec: DocumentSpec, *, has_duplicates: bool) -> DataFrame:
-    """Return id, routing and digest of each document that the snapshot gives."""
+def read_table(
+    reader: SnapshotReader, spec: DocumentSpec, within: Buckets | None, *, has_duplicates: bool
+) -> DataFrame:
+    """Return id, routing and digest of each document that the snapshot gives; `within` as above."""
 
-    # Version 0 below: digests leave the action of a line out, so any version would do.
-    def digest_rows(group: FileGroup) -> DataFrame:
-        chunk = Chunk(number=0, group=group)
-        return _digest_lines(build_export_lines(reader, chunk, spec, version=0).frame, spec)
+    def digest_all(lines: DataFrame) -> DataFrame:
+        return digest_lines(lines, spec.added, within)
 
     with translate_source_errors(reader.table_name):
-        if has_duplicates:
-            # One document for each key: `build_export_lines` gives one for each row.
-            return _digest_lines(look_up_all(reader, spec, version=0).frame, spec)
-        return read_whole(reader, digest_rows)
+        return _read_lines(reader, spec, digest_all, has_duplicates=has_duplicates)
 
 
-def _digest_lines(lines: DataFrame, spec: DocumentSpec) -> DataFrame:
-    return lines.select("line").mapInArrow(build_line_task(spec.added), COMPARED)
+def _scan(reader: SnapshotReader, scan: Scan) -> DataFrame:
+    return reader.session.range(0, scan.shards, 1, scan.shards)
+
+
+def _read_lines(
+    reader: SnapshotReader,
+    spec: DocumentSpec,
+    reduce: Callable[[DataFrame], DataFrame],
+    *,
+    has_duplicates: bool,
+) -> DataFrame:
+    """Return what `reduce` makes of the lines of all documents that the snapshot gives."""
+    if has_duplicates:
+        # One document for each key: `build_export_lines` gives one for each row.
+        return reduce(look_up_all(reader, spec, version=0).frame)
+
+    # Version 0: digests leave the action of a line out, so any version would do.
+    def reduce_group(group: FileGroup) -> DataFrame:
+        chunk = Chunk(number=0, group=group)
+        return reduce(build_export_lines(reader, chunk, spec, version=0).frame)
+
+    return read_whole(reader, reduce_group)
 
 
 def compare(table: DataFrame, index: DataFrame, spec: DocumentSpec) -> DataFrame:
@@ -87,7 +143,7 @@ def compare_again(
     # By address, not by id: a document with another routing may be extra beside one that is equal.
     table, documents = (
         side.join(differing, on=ADDRESS, how="left_semi")
-        for side in (_digest_lines(lines, spec), index)
+        for side in (digest_lines(lines, spec.added), index)
     )
     again = compare(table, documents, spec)
     return kinds.where(F.col(KIND) == EQUAL).unionByName(again)

@@ -1,24 +1,41 @@
-"""Reduces documents to digests that are equal exactly where the documents are equal.
+"""Reduces documents to digests, by which table and index are compared.
 
-Runs in Spark's Python workers, on bulk lines (the table) and on slices of a scan (the index).
-What makes documents equal is in `canonical`. It must not know what is compared with what.
+Of bulk lines (the table) and of shards of a scan (the index), of two kinds:
+
+    one document         another              digests of the text   digests of the meaning
+    {"a":1,"b":"x"}      {"a":1,"b":"x"}      equal                 equal
+    {"a":1,"b":"x"}      {"b":"x","a":1}      unequal               equal
+    {"a":1,"b":"x"}      {"a":2,"b":"x"}      unequal               unequal
+
+Nearly every document is in the index as it was sent. So the text, which the JVM reduces for the
+table and which is not parsed for the index, proves nearly all rows equal; Python workers work out
+the meaning of the others. What documents mean is in `canonical`. It must not know what is compared
+with what.
 """
 
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Set
+from itertools import islice
 from typing import NamedTuple
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.rows import ID, ROUTING
-from icdc_spark.opensearch.client.scan import Scan, read_slice
+from icdc_spark.matching.buckets import DIGEST, Buckets
+from icdc_spark.opensearch.client.scan import Scan, ScannedDocument, read_shard
 from icdc_spark.opensearch.wire.canonical import dump_canonical
 
-DIGEST = "digest"
 COMPARED = "id string, routing string, digest string"
 """The columns of both row sets of a comparison. Documents of one id and other routings are on other
 shards: they are other documents. A routing is empty where there is none."""
+_LENGTH = 32
+"""Characters of a digest in hex. Half of a SHA-256 makes chance collisions as good as impossible,
+and halves what is shuffled."""
+_ACTION = "index struct<_id string, routing string, failed string>"
+"""What is compared of the action of a line that indexes a document."""
 _NONE = "none"
 """In place of the digest of a row on which an expression fails: no document equals it."""
 _PAGE = 1000
@@ -28,9 +45,13 @@ Batches = Iterable[pa.RecordBatch]
 
 
 def digest(document: str | bytes, added: Set[str] | None = None) -> str:
-    """Return 16 bytes of SHA-256 of the canonical document, in hex; `added` as there."""
-    # Half of it makes chance collisions as good as impossible, and halves what is shuffled.
-    return hashlib.sha256(dump_canonical(document, added).encode()).hexdigest()[:32]
+    """Return the digest of what a document means; `added` as in `dump_canonical`."""
+    return digest_text(dump_canonical(document, added))
+
+
+def digest_text(document: str) -> str:
+    """Return the digest of a document's bytes."""
+    return hashlib.sha256(document.encode()).hexdigest()[:_LENGTH]
 
 
 class ReducedLine(NamedTuple):
@@ -53,6 +74,36 @@ def reduce_line(line: bytes, added: Set[str] | None) -> ReducedLine:
     return ReducedLine(index["_id"], index.get("routing", ""), of_document)
 
 
+def add_text_digests(lines: DataFrame) -> DataFrame:
+    """Return bulk lines that index documents (column `line`) with id, routing and digest of the
+    text."""
+    line, text = F.col("line"), F.col("line").cast("string")
+    head = F.substring_index(text, "\n", 1)
+    # By bytes, without the line's end.
+    length = F.octet_length(head)
+    document = F.substr(line, length + 2, F.octet_length(line) - length - 2)
+    action = F.from_json(head, _ACTION).getField("index")
+    parsed = lines.select("line", action.alias("action"), document.alias("document"))
+    made = F.substring(F.sha2("document", 256), 1, _LENGTH)
+    return parsed.select(
+        "line",
+        F.col("action._id").alias(ID),
+        F.coalesce("action.routing", F.lit("")).alias(ROUTING),
+        F.when(F.col("action.failed").isNull(), made).otherwise(_NONE).alias(DIGEST),
+    )
+
+
+def digest_lines(
+    lines: DataFrame, added: Set[str] | None, within: Buckets | None = None
+) -> DataFrame:
+    """Return id, routing and digest of the meaning of bulk lines that index documents.
+
+    Of those in the buckets `within` alone, where they are given.
+    """
+    chosen = lines if within is None else within.select(add_text_digests(lines))
+    return chosen.select("line").mapInArrow(build_line_task(added), COMPARED)
+
+
 def build_line_task(added: Set[str] | None) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Return a task that reduces bulk lines (column `line`) to ids, routings and digests."""
 
@@ -69,30 +120,41 @@ def build_line_task(added: Set[str] | None) -> Callable[[Batches], Iterator[pa.R
     return reduce
 
 
+def build_text_scan_task(scan: Scan) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """Return a task that reads shards of `scan`, by their numbers, as digests of texts."""
+    return _build_scan_task(scan, lambda document: digest_text(document.text))
+
+
 def build_scan_task(
-    scan: Scan, added: Set[str] | None
+    scan: Scan, added: Set[str] | None, within: Buckets | None = None
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """Return a task that reads slices of `scan`, by their numbers, as ids, routings and digests."""
+    """Return a task that reads shards of `scan`, by their numbers, as digests of meanings.
+
+    Of the documents in the buckets `within` alone, where they are given.
+    """
+
+    def reduce(document: ScannedDocument) -> str | None:
+        if within and not within.hold(document.id, digest_text(document.text)):
+            return None
+        return digest(document.text, added)
+
+    return _build_scan_task(scan, reduce)
+
+
+def _build_scan_task(
+    scan: Scan, reduce: Callable[[ScannedDocument], str | None]
+) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """Return a task; documents for which `reduce` returns None are left out."""
 
     def read(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for page in _iterate_pages(scan, number, added):
-                    yield pa.RecordBatch.from_pydict(page)
+                # Of texts one is held at a time: they may be large.
+                read = ((hit.id, hit.routing, reduce(hit)) for hit in read_shard(scan, number))
+                chosen = (reduced for reduced in read if reduced[2] is not None)
+                # Arrow batches of a bounded size: a shard may hold millions of documents.
+                while page := tuple(islice(chosen, _PAGE)):
+                    columns = [pa.array(column, pa.string()) for column in zip(*page, strict=True)]
+                    yield pa.RecordBatch.from_arrays(columns, names=[ID, ROUTING, DIGEST])
 
     return read
-
-
-def _iterate_pages(
-    scan: Scan, number: int, added: Set[str] | None
-) -> Iterator[dict[str, list[str]]]:
-    # Arrow batches of a bounded size: a slice may hold millions of documents.
-    page: dict[str, list[str]] = {ID: [], ROUTING: [], DIGEST: []}
-    for hit in read_slice(scan, number):
-        page[ID].append(hit.id)
-        page[ROUTING].append(hit.routing)
-        page[DIGEST].append(digest(hit.text, added))
-        if len(page[ID]) == _PAGE:
-            yield page
-            page = {ID: [], ROUTING: [], DIGEST: []}
-    yield page

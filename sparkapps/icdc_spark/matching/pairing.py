@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.rows import ID, ROUTING
-from icdc_spark.matching.digests import DIGEST
+from icdc_spark.matching.buckets import DIGEST
 
 ADDRESS = [ID, ROUTING]
 """What no two documents of an index share."""

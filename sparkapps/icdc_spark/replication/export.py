@@ -52,6 +52,7 @@ from icdc_spark.replication import duplicates, export_swap, pins, progress
 from icdc_spark.replication.applied import format_instant
 from icdc_spark.replication.checks import export_check, index_check, node_check
 from icdc_spark.replication.checks.alias_check import list_recorded_indices
+from icdc_spark.replication.checks.new_index import NewIndex
 from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.export_swap import require_intent
 from icdc_spark.replication.progress import Effort
@@ -266,7 +267,7 @@ def _complete(
     now = identity.check_identity(context.client, intent.index, intent.index_uuid)
     stored = node_check.settle(context, stored, now)
     reader = partial(open_reader, work.session, work.table, int(intent.to or 0), work.documents)
-    new = export_check.NewIndex(context, intent, work.documents, planned, reader)
+    new = NewIndex(context, intent, work.documents, planned, reader)
     duplicate_keys, problem = export_check.count(new)
     problem = problem or export_check.compare(new, has_duplicates=bool(duplicate_keys.count))
     if problem:

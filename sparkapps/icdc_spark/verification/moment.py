@@ -81,10 +81,8 @@ def open_moment(
     context: TableContext,
     load: Callable[[], Stored | None],
     check: Callable[[StateDocument], None],
-    *,
-    slices: int,
 ) -> Iterator[IndexMoment]:
-    """Open a scan of the index at a known state, in about `slices` slices; close it at the end.
+    """Open a scan of the index at a known state; close it at the end.
 
     `check` raises where an index is not the one that the state names, or is hidden in part; it is
     called once for each index, and again while an export may replace it. NotSettledError where the
@@ -104,7 +102,7 @@ def open_moment(
             if checked != state.index_uuid:
                 check(state)
                 checked = state.index_uuid
-            moment = _open_at(context, load, None if alone else check, stored, slices)
+            moment = _open_at(context, load, None if alone else check, stored)
         except IcdcError:
             # An export moves the alias before it records the new index: soon the state says so.
             is_swapped = may_wait and state.intent is not None
@@ -128,7 +126,6 @@ def _open_at(
     load: Callable[[], Stored | None],
     check: Callable[[StateDocument], None] | None,
     stored: Stored,
-    slices: int,
 ) -> IndexMoment | None:
     """Return the moment at which the state is as `stored`; None where it has changed meanwhile."""
     state, index = stored.document, stored.document.index or ""
@@ -136,7 +133,7 @@ def _open_at(
     documents = indices.refresh_and_count(context.client, index)
     pipeline = context.opensearch.ingest_pipeline
     # What an ingest pipeline adds is not compared, and an embedding is larger than all else.
-    scan = open_scan(context.client, index, slices, pipeline.adds if pipeline else ())
+    scan = open_scan(context.client, index, pipeline.adds if pipeline else ())
     with ExitStack() as unless_used:
         unless_used.callback(_close, context, scan)
         refused_ids = dead_letters.list_ids(context.client, context.ownership)

@@ -31,7 +31,7 @@ from icdc_spark.replication import progress
 from icdc_spark.replication.changelog import Batch
 from icdc_spark.replication.checks.table_observation import TableObservation, TableObserver
 from icdc_spark.replication.context import TableContext
-from icdc_spark.verification.comparison import explain_under_way
+from icdc_spark.verification.entries import explain_under_way
 from icdc_spark.verification.rewriting import write_again
 
 MAX_LISTED = 1000

@@ -1,5 +1,6 @@
-"""Reading a whole index in slices."""
+"""Reading a whole index, shard by shard."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -23,21 +24,19 @@ def fill(url: str, lines: list[sink.Line]) -> None:
     call(url, "POST", f"/{sink.INDEX}/_refresh")
 
 
-@pytest.mark.parametrize(("shards", "slices"), [(1, 1), (1, 4), (3, 1), (3, 7), (12, 2), (64, 1)])
-def test_every_document_is_read_once(
-    clean_indices: str, admin: Client, shards: int, slices: int
-) -> None:
+@pytest.mark.parametrize("shards", [1, 3, 12, 64])
+def test_every_document_is_read_once(clean_indices: str, admin: Client, shards: int) -> None:
     settings = {"number_of_shards": shards}
     indices.create(admin, sink.OWNER, sink.MAPPING, settings)
     fill(clean_indices, [sink.upsert(f"k{n}", {"v": n}) for n in range(3000)])
-    opened = scan.open_scan(admin, sink.INDEX, slices)
+    opened = scan.open_scan(admin, sink.INDEX)
     # Documents written after the scan was opened are not in it.
     fill(clean_indices, [sink.upsert("late", {"v": 1})])
-    read = [document for n in range(opened.slices) for document in scan.read_slice(opened, n)]
+    read = [document for n in range(opened.shards) for document in scan.read_shard(opened, n)]
     scan.close_scan(admin, opened)
     assert sorted(document.id for document in read) == sorted(f"k{n}" for n in range(3000))
     assert {document.version for document in read} == {compute_base_version(1)}
-    assert all(document.source == {"v": int(document.id[1:])} for document in read)
+    assert all(json.loads(document.text) == {"v": int(document.id[1:])} for document in read)
     scan.close_scan(admin, opened)
 
 
@@ -45,12 +44,32 @@ def test_pages_fit_into_the_window_of_an_index(clean_indices: str, admin: Client
     indices.create(admin, sink.OWNER, sink.MAPPING, {"max_result_window": 2})
     ids = [f"k{n}" for n in range(5)]
     fill(clean_indices, [sink.upsert(key, {"v": 1}) for key in ids])
-    opened = scan.open_scan(admin, sink.INDEX, 1)
-    assert sorted(document.id for document in scan.read_slice(opened, 0)) == ids
+    opened = scan.open_scan(admin, sink.INDEX)
+    assert sorted(document.id for document in scan.read_shard(opened, 0)) == ids
     scan.close_scan(admin, opened)
     shards, page = scan.read_limits(admin, sink.INDEX)
     named = scan.NamedIndex(opened.connection, sink.INDEX, shards=shards, page=page)
     assert [document.id for document in scan.read_documents(named, ids[:2])] == ids[:2]
+
+
+def test_pages_of_large_documents_have_fewer_of_them(proxy: FaultProxy, admin: Client) -> None:
+    mapping: dict[str, object] = {"dynamic": False, "properties": {}}
+    indices.create(admin, sink.OWNER, mapping, {})
+    large = scan.PAGE_BYTES // 4
+    sizes = [1] * 60 + [large] * 12
+    for at in range(0, len(sizes), 12):
+        some = list(enumerate(sizes))[at : at + 12]
+        fill(proxy.upstream, [sink.upsert(f"k{n}", {"t": "x" * size}) for n, size in some])
+    through = open_client(Connection(hosts=(proxy.url,)))
+    opened = scan.open_scan(through, sink.INDEX)
+    assert sorted(len(found.text) for found in scan.read_shard(opened, 0)) == sorted(
+        len('{"t": ""}') + size for size in sizes
+    )
+    scan.close_scan(through, opened)
+    through.close()
+    pages = [json.loads(seen.body)["size"] for seen in proxy.list_requests("/_search?")]
+    # Small ones first, then as many as the page is for, and then as large ones show themselves.
+    assert pages == [50, 1000, 7]
 
 
 def test_the_text_of_a_document_is_read_as_it_was_written(
@@ -61,11 +80,12 @@ def test_the_text_of_a_document_is_read_as_it_was_written(
     texts = {
         "numbers": '{"a":1.0E10,"b":1e2,"c":-0.0,"d":123456789012345678901234567890}',
         'quote"_source":{': '{"text":"\\"_source\\":{}} \\u00e9","deep":{"x":[{"y":"}"}]}}',
+        "like ours": '{"o":{"x":{},"sort":[1],"matched_queries":["q"],"_source":{}}}',
         "\U0001f600|\\": '{"o":{},"l":[],"s":"\U0001f600"}',
     }
     fill(clean_indices, [sink.upsert(key, text.encode()) for key, text in texts.items()])
-    opened = scan.open_scan(admin, sink.INDEX, 1)
-    assert {document.id: document.text for document in scan.read_slice(opened, 0)} == texts
+    opened = scan.open_scan(admin, sink.INDEX)
+    assert {document.id: document.text for document in scan.read_shard(opened, 0)} == texts
     scan.close_scan(admin, opened)
 
 
@@ -74,21 +94,21 @@ def test_a_search_pipeline_that_an_index_names_for_its_readers_is_not_used(
 ) -> None:
     indices.create(admin, sink.OWNER, sink.MAPPING, {})
     fill(clean_indices, [sink.upsert(f"k{n}", {"v": n}) for n in range(3)])
-    opened = scan.open_scan(admin, sink.INDEX, 1)
+    opened = scan.open_scan(admin, sink.INDEX)
     # One that is missing shows best who would use it.
     missing = {"index.search.default_pipeline": "missing"}
     assert call(clean_indices, "PUT", f"/{sink.INDEX}/_settings", missing).status == 200
     assert call(clean_indices, "GET", f"/{sink.INDEX}/_search").status == 400
     named = scan.NamedIndex(opened.connection, sink.INDEX, shards=1)
-    for documents in (scan.read_slice(opened, 0), scan.read_documents(named, ["k0", "k1", "k2"])):
+    for documents in (scan.read_shard(opened, 0), scan.read_documents(named, ["k0", "k1", "k2"])):
         assert sorted(document.id for document in documents) == ["k0", "k1", "k2"]
     scan.close_scan(admin, opened)
 
 
 def test_an_empty_index_has_no_documents(admin: Client) -> None:
     indices.create(admin, sink.OWNER, sink.MAPPING, {})
-    opened = scan.open_scan(admin, sink.INDEX, 2)
-    assert [document for n in range(opened.slices) for document in scan.read_slice(opened, n)] == []
+    opened = scan.open_scan(admin, sink.INDEX)
+    assert [document for n in range(opened.shards) for document in scan.read_shard(opened, n)] == []
     scan.close_scan(admin, opened)
 
 
@@ -123,8 +143,8 @@ def test_an_answer_from_a_part_of_the_shards_is_asked_again(
     dead_letters.ensure_index(admin, sink.OWNER)
     through = open_client(Connection(hosts=(proxy.url,)))
     rule = proxy.add(RewrittenAnswer(change), path=path)
-    opened = scan.open_scan(through, sink.INDEX, 1)
-    ids = [document.id for n in range(opened.slices) for document in scan.read_slice(opened, n)]
+    opened = scan.open_scan(through, sink.INDEX)
+    ids = [document.id for n in range(opened.shards) for document in scan.read_shard(opened, n)]
     assert sorted(ids) == sorted(f"k{n}" for n in range(30))
     assert indices.refresh_and_count(through, sink.INDEX) == 30
     assert dead_letters.list_ids(through, sink.OWNER) == frozenset()
@@ -140,7 +160,7 @@ def test_an_index_with_a_shard_that_is_nowhere_is_not_read(admin: Client) -> Non
     admin.indices.create(index="orders-000001", body=body, params={"wait_for_active_shards": "0"})
     admin.patience = 0.1
     with pytest.raises(TargetUnavailable, match="answered 503"):
-        scan.open_scan(admin, "orders-000001", 1)
+        scan.open_scan(admin, "orders-000001")
 
 
 def test_a_point_in_time_of_a_part_of_the_shards_is_never_scanned(
@@ -155,7 +175,7 @@ def test_a_point_in_time_of_a_part_of_the_shards_is_never_scanned(
         TargetUnavailable,
         match=f"the point in time of index '{sink.INDEX}' from 2 of 3 shards",
     ):
-        scan.open_scan(through, sink.INDEX, 1)
+        scan.open_scan(through, sink.INDEX)
     through.close()
     opened = proxy.list_requests("point_in_time")
     assert len(opened) > 1

@@ -1,5 +1,6 @@
 """The driver's side through Spark: DataFrame in, BatchResult out."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -55,11 +56,11 @@ def test_a_dataframe_is_written_whole_and_again_without_effect(
     assert indices.refresh_and_count(admin, index.name) == 6_000
     again = write(lines, target)
     assert (again.upserted, again.already_applied) == (0, 6_000)
-    opened = scan.open_scan(admin, index.name, 2)
+    opened = scan.open_scan(admin, index.name)
     stored = {
-        document.id: document.source["v"]
-        for n in range(2)
-        for document in scan.read_slice(opened, n)
+        document.id: json.loads(document.text)["v"]
+        for n in range(opened.shards)
+        for document in scan.read_shard(opened, n)
     }
     scan.close_scan(admin, opened)
     assert stored == {f"k{n}": n for n in range(6_000)}

@@ -9,8 +9,7 @@ import pytest
 from icdc_api.errors import TargetInvalid, TargetUnavailable
 from icdc_spark.opensearch.stores import dead_letters, indices
 from icdc_spark.protocol.state_document import IntentKind
-from icdc_spark.protocol.steps import StepKind
-from icdc_spark.verification import comparison, moment
+from icdc_spark.verification import entries, moment
 from icdc_spark.verification.moment import IndexMoment
 
 pytestmark = pytest.mark.unit
@@ -40,12 +39,8 @@ def test_an_open_export_explains_no_difference_of_the_index_that_is_served(
     kind: IntentKind, is_under_way: bool
 ) -> None:
     scan: Any = None
-    compared: Any = comparison._Compared(
-        observer=SimpleNamespace(context=CONTEXT),  # type: ignore[arg-type]
-        observation=SimpleNamespace(step=SimpleNamespace(kind=StepKind.REPLAY)),  # type: ignore[arg-type]
-        moment=IndexMoment(make_stored(kind), scan, 3, frozenset()),
-    )
-    entry = comparison._begin_entry(compared)
+    opened = IndexMoment(make_stored(kind), scan, 3, frozenset())
+    entry = entries.begin_entry(CONTEXT, opened, None)
     assert entry.get("underWay", False) is is_under_way
     assert "a batch is under way" in (entry["message"] or "")
 
@@ -58,7 +53,7 @@ def test_a_comparison_has_its_answer_where_its_scan_cannot_be_closed(
 
     _play_opensearch(monkeypatch)
     monkeypatch.setattr(moment, "close_scan", fail)
-    with moment.open_moment(CONTEXT, make_stored, lambda _: None, slices=1) as opened:
+    with moment.open_moment(CONTEXT, make_stored, lambda _: None) as opened:
         documents = opened.documents
     assert documents == 3
 
@@ -76,7 +71,7 @@ def test_a_comparison_that_is_asked_to_stop_does_not_wait_for_the_end_of_a_batch
     request, stop = SimpleNamespace(tables=None, continuous=False), Event()
     stop.set()
     context: Any = SimpleNamespace(**vars(CONTEXT) | {"request": request, "stop": stop})
-    with moment.open_moment(context, load, lambda _: None, slices=1) as opened:
+    with moment.open_moment(context, load, lambda _: None) as opened:
         assert opened.batch is not None
     assert len(loads) == 2
 
@@ -115,7 +110,7 @@ def test_an_index_that_an_export_replaces_meanwhile_is_opened_as_the_new_one(
     _play_opensearch(monkeypatch)
     request = SimpleNamespace(tables=None, continuous=False)
     context: Any = SimpleNamespace(**vars(CONTEXT) | {"request": request, "stop": Event()})
-    opening = moment.open_moment(context, load, check, slices=1)
+    opening = moment.open_moment(context, load, check)
     if opened_uuid is None:
         with pytest.raises(TargetInvalid), opening:
             pass

@@ -1,19 +1,28 @@
-"""Reads a whole index in slices, for verify: as it is at one instant, in bounded memory.
+"""Reads a whole index, shard by shard, for verify: as it is at one instant, in bounded memory.
 
 `read_documents` reads a few documents of it instead, by their ids.
 
-One point in time is shared by all slices, each of which may be read by a task of its own. It must
+One point in time is shared by all shards, each of which may be read by a task of its own. It must
 not know what documents should hold.
 
-Example, an index of 3 shards read by 2 tasks: 3 slices, 0 to 2. Task A reads slices 0 and 2, task B
-slice 1. Each asks for pages of 500 documents in the order of the shard (`_doc`), every page after
-the position of the last document of the page before.
+Example, an index of 3 shards read by 2 tasks: task A reads shards 0 and 2, task B shard 1. They ask
+for pages in the order of the shard (`_doc`), every page after the position of the last document of
+the page before. A slice of OpenSearch's is a whole shard where there are as many as shards; more of
+them would make it filter all documents of the shard for each page, at three times the cost.
+
+A document's text is cut out of the answer, because parsing it would change the digits of numbers,
+and would cost more than all else that is done with it. What ends it in the answer is a random word
+of the request, which no document can hold: OpenSearch puts the name of a query behind each hit.
+
+    {"_index":"orders-000001","_id":"7","_version":131072,"_score":null,
+     "_source":{"name":"a"},"sort":[12],"matched_queries":["6f1c…"]}
 """
 
 import json
+import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from icdc_spark.opensearch.client.connection import PRIMARIES, Client, Connection, open_client
@@ -29,8 +38,12 @@ from icdc_spark.opensearch.client.target_errors import (
 
 KEEP_ALIVE = "10m"
 """Prolonged by every page, so it bounds the pause between two pages."""
-PAGE_DOCUMENTS = 500
+PAGE_DOCUMENTS = 1000
 """Documents of one answer, which is held in memory as a whole; fewer where the index says so."""
+PAGE_BYTES = 8 * 1024 * 1024
+"""About the size of one answer: pages of larger documents have fewer of them."""
+_FIRST_PAGE = 50
+"""Documents of the first page, which shows how large they are."""
 _PARAMS = {
     "allow_partial_search_results": "false",
     # An index may name a search pipeline for its readers, which may hide or change documents.
@@ -38,7 +51,7 @@ _PARAMS = {
 }
 _HITS = '"hits":{'
 _SOURCE = '"_source":'
-_DECODER = json.JSONDecoder()
+_SORT = ',"sort":['
 
 
 @dataclass(frozen=True)
@@ -49,18 +62,15 @@ class Scan:
     """The OpenSearch to read from."""
     point_in_time: str
     """The id of the point in time."""
-    slices: int
-    """The number of slices, read as 0 to `slices` - 1."""
     shards: int
-    """The shards of the index, all of which have to answer each page."""
+    """The shards of the index, read as 0 to `shards` - 1; all of them have to answer each page."""
     page: int = PAGE_DOCUMENTS
-    """Documents of one answer."""
+    """Documents of one answer at most."""
     left_out: tuple[str, ...] = ()
     """Paths of fields that documents are read without."""
 
 
-@dataclass(frozen=True)
-class ScannedDocument:
+class ScannedDocument(NamedTuple):
     """One document of the index."""
 
     id: str
@@ -70,18 +80,12 @@ class ScannedDocument:
     version: int
     """Its external version."""
     text: str
-    """Its `_source` exactly as stored: parsing would change the digits of numbers."""
-    source: dict[str, Any]
-    """The same, parsed."""
+    """Its `_source` exactly as stored."""
 
 
 @repeat_passing
-def open_scan(client: Client, index: str, slices: int, left_out: Iterable[str] = ()) -> Scan:
-    """Open a scan of all documents that are visible now (refresh first), in about `slices` slices.
-
-    There are at least as many slices as shards: each slice then lies within one shard, where the
-    order of documents is total and paging by it misses none.
-    """
+def open_scan(client: Client, index: str, left_out: Iterable[str] = ()) -> Scan:
+    """Open a scan of all documents that are visible now (refresh first)."""
     # Asked of the index, because an answer about a part of the shards does not say what is missing.
     shards, page = read_limits(client, index)
     opened = client.create_pit(
@@ -90,8 +94,7 @@ def open_scan(client: Client, index: str, slices: int, left_out: Iterable[str] =
         params={"keep_alive": KEEP_ALIVE, "allow_partial_pit_creation": "false"},
     )
     require_all_shards(opened, f"point in time of index {index!r}", shards=shards)
-    names = list_names(left_out)
-    return Scan(client.connection, opened["pit_id"], max(slices, shards), shards, page, names)
+    return Scan(client.connection, opened["pit_id"], shards, page, list_names(left_out))
 
 
 @repeat_passing
@@ -116,27 +119,31 @@ def close_scan(client: Client, scan: Scan) -> None:
     client.delete_pit(body={"pit_id": [scan.point_in_time]}, params={"ignore": 404})
 
 
-def read_slice(scan: Scan, number: int) -> Iterator[ScannedDocument]:
-    """Yield the documents of one slice, in no particular order; holds one page at a time.
+def read_shard(scan: Scan, number: int) -> Iterator[ScannedDocument]:
+    """Yield the documents of one shard, in its order, which is total; holds one page at a time.
 
     Raises TargetUnavailable where a page is not from all shards, also when it is asked for again.
     """
     speaker = open_client(scan.connection, pool=1)
-    query = _build_query(scan.page, scan.left_out)
+    word = secrets.token_hex(16)
+    query = _build_query(min(_FIRST_PAGE, scan.page), scan.left_out)
+    query["query"] = {"match_all": {"_name": word}}
     query["pit"] = {"id": scan.point_in_time, "keep_alive": KEEP_ALIVE}
     # OpenSearch refuses a single slice.
-    if scan.slices > 1:
-        query["slice"] = {"id": number, "max": scan.slices}
+    if scan.shards > 1:
+        query["slice"] = {"id": number, "max": scan.shards}
     try:
         while True:
             text = retry_passing(lambda: _search(speaker, "/_search", _PARAMS, query, scan.shards))
-            position: int | None = None
-            for position, document in _parse_hits(text):  # noqa: B007  the last one is needed below
+            position, documents = 0, 0
+            for position, document in _cut_hits(text, word):  # noqa: B007  the last is needed below
                 yield document
+                documents += 1
             # An empty page is the end; a short one need not be.
-            if position is None:
+            if not documents:
                 return
             query["search_after"] = [position]
+            query["size"] = max(1, min(scan.page, PAGE_BYTES * documents // len(text)))
     finally:
         speaker.close()
 
@@ -163,13 +170,15 @@ def read_documents(index: NamedIndex, ids: Sequence[str]) -> Iterator[ScannedDoc
     At most `index.page` of them, in one request: an id may have a document on each shard.
     """
     speaker = open_client(index.connection, pool=1)
-    query = _build_query(index.page, index.left_out) | {"query": {"ids": {"values": list(ids)}}}
+    word = secrets.token_hex(16)
+    query = _build_query(index.page, index.left_out)
+    query["query"] = {"ids": {"values": list(ids), "_name": word}}
     path, params = f"/{quote(index.name, safe='')}/_search", _PARAMS | {"preference": PRIMARIES}
     try:
         text = retry_passing(lambda: _search(speaker, path, params, query, index.shards))
     finally:
         speaker.close()
-    for _, document in _parse_hits(text):
+    for _, document in _cut_hits(text, word):
         yield document
 
 
@@ -218,18 +227,18 @@ def _parse_head(text: str) -> object:
         return None
 
 
-def _parse_hits(text: str) -> Iterator[tuple[int, ScannedDocument]]:
-    """Yield each hit with its position in the slice, cut out of the answer's text."""
-    # The quotes of a text inside JSON are escaped, so none of the patterns can match within one.
+def _cut_hits(text: str, word: str) -> Iterator[tuple[int, ScannedDocument]]:
+    """Yield each hit with its position in the shard; `word` is the name of the query."""
+    end_of_hit = f'],"matched_queries":["{word}"]}}'
+    # The quotes of a text inside JSON are escaped, so no pattern can match within one; and within a
+    # document only its end is looked for.
     start = text.find('"hits":[', text.index(_HITS))
     while (source_at := text.find(_SOURCE, start)) >= 0:
         head = json.loads(text[text.index("{", start) : source_at].rstrip(", ") + "}")
-        body_at = source_at + len(_SOURCE)
-        source, body_end = _DECODER.raw_decode(text, body_at)
-        tail_end = text.index("}", body_end)
-        tail = json.loads("{" + text[body_end:tail_end].lstrip(", ") + "}")
-        routing = head.get("_routing", "")
-        body = text[body_at:body_end]
-        document = ScannedDocument(head["_id"], routing, head["_version"], body, source)
-        yield tail["sort"][0], document
-        start = tail_end
+        body_at, end = source_at + len(_SOURCE), text.index(end_of_hit, source_at)
+        # A document may have a field of that name: the last one is OpenSearch's.
+        sort_at = text.rindex(_SORT, body_at, end)
+        routing, body = head.get("_routing", ""), text[body_at:sort_at]
+        position = int(text[sort_at + len(_SORT) : end])
+        yield position, ScannedDocument(head["_id"], routing, head["_version"], body)
+        start = end + len(end_of_hit)

@@ -47,7 +47,7 @@ def test_a_repair_that_died_is_not_taken_for_done(
     pipeline.sync()
     applied = read_state(clean_indices)["applied"]
     oracle.request(f"{clean_indices}/{INDEX}/_doc/1", "PUT", {"id": 1, "name": "edited"})
-    held = proxy.hold("_bulk")
+    held = proxy.hold("_bulk", body='"index"')
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(pipeline.inspect, RunMode.REPAIR)
         held.wait()

@@ -133,11 +133,11 @@ def _replace_spark() -> None:
     from icdc_api.job.run_files import RunRequest
     from icdc_spark.process import pipeline_run, table_modes
     from icdc_spark.replication import changelog, duplicates, export, pins, table_run
-    from icdc_spark.replication.checks import export_check, table_observation
+    from icdc_spark.replication.checks import new_index, table_observation
     from icdc_testing.simulation import resources, spark
     from icdc_testing.simulation.model import lake
 
-    for module in (changelog, export, export_check, table_run, table_observation):
+    for module in (changelog, export, new_index, table_run, table_observation):
         for name in (
             "open_reader",
             "choose_planner",

@@ -10,7 +10,7 @@ from icdc_spark.matching.sampling import PAGE_BYTES, build_sample_task, cut_page
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.client.scan import NamedIndex
 from icdc_spark.opensearch.wire.operations import build_index_entry
-from icdc_spark.replication.checks.export_check import SAMPLE_CHUNKS, choose_chunks
+from icdc_spark.replication.checks.new_index import SAMPLE_CHUNKS, choose_chunks
 from icdc_testing.simulation.model.target import ModelTarget
 from icdc_testing.target.replaced_indices import THIRD
 

@@ -254,11 +254,9 @@ class ModelTarget:
         if what == "_refresh":
             index.refresh()
             return 200, shards
-        hits = {
-            key: document
-            for key, document in sorted(index.visible.items())
-            if _matches(key, document.source, content.get("query", {}))
-        }
+        query = content.get("query", {})
+        visible = sorted(index.visible.items())
+        hits = {key: one for key, one in visible if _matches(key, one.source, query)}
         if what == "_count":
             return 200, {**shards, "count": len(hits)}
         if what == "_delete_by_query":
@@ -270,9 +268,11 @@ class ModelTarget:
         if "aggs" in content:
             ordinals = [document.source["ordinal"] for document in hits.values()]
             return 200, {**shards, "aggregations": {"last": {"value": max(ordinals, default=None)}}}
+        names = [part.get("_name") for part in query.values()]
         page = [
-            {"_id": key, "_version": hit.version, "_source": hit.source, "sort": [key]}
-            for key, hit in hits.items()
+            {"_id": key, "_version": hit.version, "_source": hit.source}
+            | {"sort": [position], "matched_queries": names}
+            for position, (key, hit) in enumerate(hits.items())
         ]
         return 200, {**shards, "hits": {"hits": page}}
 

@@ -1,0 +1,193 @@
+"""What the sums of buckets prove is what a comparison of every row and document finds."""
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from icdc_api.job.modes import RunMode
+from icdc_spark.matching.buckets import (
+    Buckets,
+    Proof,
+    add_up,
+    collect_sums,
+    compare_sums,
+)
+from icdc_spark.matching.digests import COMPARED, add_text_digests, digest_text
+from icdc_testing.lake.lake import Lake
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.runs.harness import Harness
+from icdc_testing.target import oracle
+from icdc_testing.waiting.seeds import choose_seed
+
+pytestmark = pytest.mark.spark
+
+Member = tuple[str, str, str]
+"""Id, routing and digest."""
+
+
+def prove(
+    spark: SparkSession,
+    rows: Sequence[Member],
+    documents: Sequence[Member],
+    *,
+    by_content: bool = False,
+    refused: Sequence[str] = (),
+) -> Proof:
+    frames = [spark.createDataFrame(list(side), COMPARED) for side in (rows, documents)]
+    of_rows = add_up(frames[0], by_content=by_content, refused_ids=refused)
+    of_documents = add_up(frames[1], by_content=by_content)
+    sums = collect_sums(of_rows), collect_sums(of_documents)
+    return compare_sums(*sums, by_content=by_content)
+
+
+A, B = ("1", "", "x"), ("2", "", "y")
+
+
+@pytest.mark.parametrize(
+    ("rows", "documents", "refused", "equal"),
+    [
+        ([], [], (), True),
+        ([A, B], [B, A], (), True),
+        ([A, B], [A], (), False),
+        ([A], [A, B], (), False),
+        ([A], [("1", "", "y")], (), False),
+        ([A], [("1", "r", "x")], (), False),
+        ([A], [("3", "", "x")], (), False),
+        ([A, A], [A], (), False),
+        # Sums of two of each would be the same, were they of ids and of contents apart.
+        ([A, B], [("1", "", "y"), ("2", "", "x")], (), False),
+        ([A, B], [A], ("2",), True),
+        ([A, B], [A, B], ("2",), False),
+    ],
+)
+def test_rows_and_documents_are_proven_equal_only_where_they_are(
+    spark: SparkSession,
+    rows: list[Member],
+    documents: list[Member],
+    refused: tuple[str, ...],
+    *,
+    equal: bool,
+) -> None:
+    proof = prove(spark, rows, documents, refused=refused)
+    assert (not proof.differing.numbers) == equal
+    if equal:
+        assert (proof.others.members, proof.others.refused) == (len(documents), len(refused))
+
+
+@pytest.mark.parametrize(
+    ("documents", "equal"),
+    [
+        ([("f1", "", "x"), ("f2", "", "x"), ("f3", "", "y")], True),
+        ([("f1", "", "x"), ("f2", "", "y"), ("f3", "", "y")], False),
+    ],
+)
+def test_what_a_compaction_moved_is_proven_equal_by_its_content(
+    spark: SparkSession, documents: list[Member], *, equal: bool
+) -> None:
+    rows = [("g1", "", "x"), ("g2", "", "y"), ("g3", "", "x")]
+    proof = prove(spark, rows, documents, by_content=True)
+    assert (not proof.differing.numbers) == equal
+    assert prove(spark, rows, documents).differing.numbers
+
+
+def test_what_differs_is_in_the_buckets_that_differ_and_nowhere_else(
+    spark: SparkSession,
+) -> None:
+    _, chosen = choose_seed("rows that differ")
+    rows = [(f"k{n}|\u00e4\U0001f600", chosen.choice(["", "r"]), f"{n:x}") for n in range(3_000)]
+    lost, spoiled = (set(chosen.sample(rows, 20)) for _ in range(2))
+    documents = [
+        (key, routing, "spoiled" if (key, routing, made) in spoiled else made)
+        for key, routing, made in rows
+        if (key, routing, made) not in lost
+    ]
+    found = prove(spark, rows, documents).differing
+    # The function that the scan asks for each document names the same buckets.
+    by_bucket: defaultdict[bool, set[Member]] = defaultdict(set)
+    for row in rows:
+        by_bucket[found.hold(row[0], row[2])].add(row)
+    assert lost | spoiled <= by_bucket[True]
+    assert 20 <= len(found.numbers) <= 40
+    selected = found.select(spark.createDataFrame(rows, COMPARED))
+    assert {tuple(row) for row in selected.collect()} == by_bucket[True]
+
+
+@pytest.mark.parametrize("routing", ["", "a|\\"])
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("7", '{"a":1}'),
+        ('quote" \\N|\n\u00e9\U0001f600', '{"a":"\\n\u00e9\U0001f600","b":[{}]}'),
+        ("empty", "{}"),
+    ],
+)
+def test_lines_have_the_digests_of_the_documents_that_they_write(
+    spark: SparkSession, key: str, text: str, routing: str
+) -> None:
+    action = {"version": 1, "_id": key} | ({"routing": routing} if routing else {})
+    line = f"{json.dumps({'index': action})}\n{text}\n".encode()
+    made = add_text_digests(make_lines(spark, line)).select("id", "routing", "digest").collect()
+    assert [tuple(row) for row in made] == [(key, routing, digest_text(text))]
+
+
+def test_a_row_on_which_an_expression_fails_has_the_digest_of_no_document(
+    spark: SparkSession,
+) -> None:
+    line = b'{"index":{"version":1,"_id":"2","failed":"total"}}\n{"a":1}\n'
+    (made,) = add_text_digests(make_lines(spark, line)).collect()
+    assert (made["id"], made["digest"]) == ("2", "none")
+
+
+def make_lines(spark: SparkSession, line: bytes) -> DataFrame:
+    return spark.createDataFrame([(bytearray(line),)], "line binary")
+
+
+def test_documents_with_other_bytes_and_the_same_meaning_are_no_difference(
+    spark: SparkSession, lake: Lake, proxy: FaultProxy, clean_indices: str, tmp_path: Path
+) -> None:
+    table = lake.create("id int, name string, n double")
+    values = ", ".join(f"({n}, 'name {n}', {n}.5)" for n in range(400))
+    lake.sql(f"insert into lake.{table} values {values}")
+    entry = {"name": table, "identifierColumns": ["id"], "index": "things"}
+    pipeline = Harness(spark, proxy.url, tmp_path, [entry])
+    pipeline.sync()
+    equal = {"equal": True, "rows": 400, "documents": 400, "refused": 0}
+    assert select(pipeline.inspect(RunMode.VERIFY), equal) == equal
+    once = len(list_pages(proxy))
+
+    documents = oracle.read_index(clean_indices, "things")
+    for key in ("5", "123"):
+        turned = dict(reversed(documents[key].items()))
+        oracle.request(f"{clean_indices}/things-000001/_doc/{key}", "PUT", turned)
+    assert select(pipeline.inspect(RunMode.VERIFY), equal) == equal
+    # The bytes prove nothing of two buckets, so that all is read a second time.
+    assert len(list_pages(proxy)) == 3 * once
+    oracle.request(f"{clean_indices}/things-000001/_doc/7", "DELETE")
+    answer = pipeline.inspect(RunMode.REPAIR)
+    assert (answer["rows"], answer["missing"]["samples"], answer["repaired"]) == (400, ["7"], 1)
+    assert answer["different"]["count"] == 0
+
+
+def select(entry: dict[str, Any], like: dict[str, Any]) -> dict[str, Any]:
+    return {name: entry[name] for name in like}
+
+
+def list_pages(proxy: FaultProxy) -> list[Any]:
+    """Return the requests for pages of a scan."""
+    bodies = [json.loads(seen.body) for seen in proxy.list_requests("/_search?")]
+    return [body for body in bodies if "pit" in body]
+
+
+def test_a_bucket_holds_the_same_ids_for_python_and_for_the_jvm(spark: SparkSession) -> None:
+    rows = [(f"{n}", "", f"{n * n}") for n in range(500)]
+    frame = spark.createDataFrame(rows, COMPARED)
+    for by_content in (False, True):
+        some = Buckets(frozenset(range(0, 1024, 2)), by_content)
+        of_python = {row for row in rows if some.hold(row[0], row[2])}
+        assert {tuple(row) for row in some.select(frame).collect()} == of_python
+        assert 150 < len(of_python) < 350
