@@ -155,7 +155,7 @@ def _read_compared(made: CountedTable) -> None:
     wishes = DocumentWishes(identifier_columns=("id",), row_filter="false")
     spec = resolve_spec(table.name, table.read_schema(made.until), wishes)
     with open_reader(table.bridge.session, table, made.until, spec) as reader:
-        rows = differences.read_table(reader, spec, has_duplicates=False).count()
+        rows = differences.read_table(reader, spec, None, has_duplicates=False).count()
     if rows:
         raise SystemExit(f"{rows} rows of files that do not exist were read")
 

@@ -32,6 +32,7 @@ START_SECONDS = 120.0
 _STOP_SECONDS = 30.0
 """Grace before each harder signal in `stop`; a node usually ends within half a second."""
 _POLL_SECONDS = 0.05
+_QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _SHOWN_LINES = 25
 """Last lines of the node's log in an error."""
 _OPENSEARCH_JDKS = {"2.19.6": range(11, 26), "3.8.0": range(21, 100)}
@@ -185,10 +186,8 @@ class OpenSearchNode:
             "-cp",
             os.pathsep.join(map(str, program.class_path)),
         ]
-        # At first the second compiler and a parallel collector cost more than they give. G1 is
-        # OpenSearch's own: of Java's choice for one core it takes garbage for used memory.
-        quick = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        options += quick if self._quick_start else ["-XX:+UseG1GC"]
+        # At first another compiler and collector cost more than they give. G1 is OpenSearch's own.
+        options += _QUICK if self._quick_start else ["-XX:+UseG1GC"]
         if program.archive.is_file():
             return [f"-XX:SharedArchiveFile={program.archive}", *options]
         if self._keep:

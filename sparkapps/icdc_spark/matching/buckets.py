@@ -74,7 +74,7 @@ class Buckets:
 
 
 @dataclass(frozen=True)
-class Proof:
+class ProvenBuckets:
     """What the sums of rows and documents prove."""
 
     differing: Buckets
@@ -113,7 +113,7 @@ def collect_sums(sums: DataFrame) -> dict[int, BucketSums]:
 
 def compare_sums(
     rows: Mapping[int, BucketSums], documents: Mapping[int, BucketSums], *, by_content: bool
-) -> Proof:
+) -> ProvenBuckets:
     """Return what the sums of rows and documents prove, each given by the buckets' numbers."""
     differing = frozenset(
         number
@@ -121,7 +121,7 @@ def compare_sums(
         if not _are_same(rows.get(number, NOTHING), documents.get(number, NOTHING))
     )
     others = (sums for number, sums in rows.items() if number not in differing)
-    return Proof(Buckets(differing, by_content), reduce(_add, others, NOTHING))
+    return ProvenBuckets(Buckets(differing, by_content), reduce(_add, others, NOTHING))
 
 
 def _add(one: BucketSums, other: BucketSums) -> BucketSums:

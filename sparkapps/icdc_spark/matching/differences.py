@@ -32,7 +32,7 @@ from icdc_spark.documents.expect import Expect
 from icdc_spark.documents.ids import build_routing
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.scan.planning import FileGroup
-from icdc_spark.matching.buckets import Buckets, Proof, add_up, collect_sums, compare_sums
+from icdc_spark.matching.buckets import Buckets, ProvenBuckets, add_up, collect_sums, compare_sums
 from icdc_spark.matching.digests import (
     COMPARED,
     add_text_digests,
@@ -57,7 +57,7 @@ def prove(
     has_duplicates: bool,
     refused_ids: Iterable[str],
     by_content: bool,
-) -> Proof:
+) -> ProvenBuckets:
     """Return which documents of the scan have the bytes of those that the snapshot gives.
 
     Rows of `refused_ids` have no document. `by_content` where ids say nothing. Everything is read,

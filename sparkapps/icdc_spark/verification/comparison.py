@@ -41,7 +41,7 @@ from icdc_spark.diff.rows import check_filter
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.matching import differences
-from icdc_spark.matching.buckets import NOTHING, Buckets, Proof
+from icdc_spark.matching.buckets import NOTHING, Buckets, ProvenBuckets
 from icdc_spark.matching.differences import EQUAL, KIND, MISSING
 from icdc_spark.protocol.state_document import StateDocument
 from icdc_spark.readers.snapshot_reader import SnapshotReader
@@ -50,13 +50,13 @@ from icdc_spark.replication.checks.table_observation import TableObserver
 from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.table_run import TableRun
 from icdc_spark.verification import entries
-from icdc_spark.verification.both_sides import BothSides, find_export, open_both
 from icdc_spark.verification.entries import NOT_SETTLED
 from icdc_spark.verification.moment import (
     NotSettledError,
     describes_same,
 )
 from icdc_spark.verification.rewriting import write_again
+from icdc_spark.verification.table_and_index import TableAndIndex, find_export, open_table_and_index
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class _Proven:
 
     entry: ComparisonEntry
     """The entry of the table, if all are equal."""
-    proof: Proof
+    proof: ProvenBuckets
     """What is equal."""
     state: StateDocument
     """The state document at that moment."""
@@ -80,11 +80,11 @@ def verify(context: TableContext, observer: TableObserver, *, repair: bool) -> C
     try:
         proven: _Proven | None = None
         if _may_prove(context):
-            with open_both(context, observer, repair=repair) as both:
+            with open_table_and_index(context, observer, repair=repair) as both:
                 proven = _prove(both)
             if proven is not None and proven.entry["equal"]:
                 return proven.entry
-        with open_both(context, observer, repair=repair) as both:
+        with open_table_and_index(context, observer, repair=repair) as both:
             # Where a batch was applied since, what was equal need not be any more.
             holds = proven is not None and describes_same(proven.state, both.state)
             return _verify(both, proven.proof if proven and holds else None, repair=repair)
@@ -98,7 +98,7 @@ def _may_prove(context: TableContext) -> bool:
     return context.opensearch.ingest_pipeline is None and not entries.is_streamed_only(context)
 
 
-def _prove(both: BothSides) -> _Proven | None:
+def _prove(both: TableAndIndex) -> _Proven | None:
     """Return what the bytes prove; None of a table without a snapshot."""
     if both.snapshot_id is None:
         return None
@@ -118,7 +118,7 @@ def _prove(both: BothSides) -> _Proven | None:
     return _Proven(entry=entry, proof=proof, state=both.state)
 
 
-def _verify(both: BothSides, proof: Proof | None, *, repair: bool) -> ComparisonEntry:
+def _verify(both: TableAndIndex, proof: ProvenBuckets | None, *, repair: bool) -> ComparisonEntry:
     context, moment = both.context, both.moment
     entry = entries.begin_entry(context, moment, find_export(both.observation))
     if both.snapshot_id is None:
@@ -152,7 +152,7 @@ def finish_batch(run: TableRun) -> None:
 
 
 def _find_kinds(
-    both: BothSides, reader: SnapshotReader, spec: DocumentSpec, within: Buckets | None
+    both: TableAndIndex, reader: SnapshotReader, spec: DocumentSpec, within: Buckets | None
 ) -> DataFrame:
     """Return one row per id of table or index, with its `kind`, persisted.
 
@@ -176,7 +176,7 @@ def _find_kinds(
 
 
 def _compare_with_end_of_batch(
-    both: BothSides, to: str, reader: SnapshotReader, kinds: DataFrame, index: DataFrame
+    both: TableAndIndex, to: str, reader: SnapshotReader, kinds: DataFrame, index: DataFrame
 ) -> DataFrame:
     """Return `kinds`, in which what differs was compared with the snapshot that is being applied.
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from icdc_api.job.modes import RunMode
 from icdc_spark.matching.buckets import (
     Buckets,
-    Proof,
+    ProvenBuckets,
     add_up,
     collect_sums,
     compare_sums,
@@ -37,7 +37,7 @@ def prove(
     *,
     by_content: bool = False,
     refused: Sequence[str] = (),
-) -> Proof:
+) -> ProvenBuckets:
     frames = [spark.createDataFrame(list(side), COMPARED) for side in (rows, documents)]
     of_rows = add_up(frames[0], by_content=by_content, refused_ids=refused)
     of_documents = add_up(frames[1], by_content=by_content)

@@ -28,7 +28,7 @@ from icdc_spark.verification.moment import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class BothSides:
+class TableAndIndex:
     """A table and its index at one moment."""
 
     observer: TableObserver
@@ -64,9 +64,9 @@ class BothSides:
 
 
 @contextmanager
-def open_both(
+def open_table_and_index(
     context: TableContext, observer: TableObserver, *, repair: bool
-) -> Iterator[BothSides]:
+) -> Iterator[TableAndIndex]:
     """Open table and index at one moment; close the index at the end.
 
     Gap where the table was never exported, the index is not the one that was recorded, or a repair
@@ -91,7 +91,7 @@ def open_both(
         if not describes_same(stored.document, moment.stored.document):
             # Of before the moment: it may lack the snapshot that was applied since.
             observation = observer.observe(moment.stored, compare_index=False)
-        yield BothSides(observer=observer, observation=observation, moment=moment)
+        yield TableAndIndex(observer=observer, observation=observation, moment=moment)
 
 
 def find_export(observation: TableObservation) -> str | None:
