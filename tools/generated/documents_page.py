@@ -32,6 +32,7 @@ the documents and the mapping of your own tables.
 """
 _RULES = """
 - A null, NaN or infinity is left out, at every depth of objects. In lists and maps it is null.
+  `status.tables[].lastBatch.nonFinite` counts NaN and infinities, and so does the log of the run.
 - A `decimal` is text, so that no digit is lost. OpenSearch searches it as a number up to 15 digits,
   and as a keyword above.
 - A `timestamptz` is in UTC. A `timestamp` has no zone, and OpenSearch takes it for UTC.

@@ -46,6 +46,9 @@ class LastBatch(ApiModel):
     """Documents deleted."""
     refused: Count = 0
     """Rows that became dead letters."""
+    non_finite: Count | None = None
+    """NaN and infinite numbers of the documents written, which JSON does not have: in an index they
+    are null; absent where there were none."""
     files_bytes: Count = 0
     """Compressed bytes of the files read."""
     request_bytes: Count = 0

@@ -81,6 +81,8 @@ class WriteResult:
     """Counts by what became of the operations."""
     duplicates: DuplicateSummary
     """Keys of the batch that have several rows in the snapshot."""
+    non_finite: int = 0
+    """NaN and infinite numbers that were written as null."""
     effort: Effort = field(default_factory=Effort)
     """What they took."""
     is_repeated: bool = False
@@ -153,7 +155,8 @@ def write(batch: Batch, intent: Intent, state: StateDocument, *, replay: bool) -
         return replace(NOTHING_WRITTEN, effort=effort)
     try:
         written = _write_plan(batch, plan, intent, state, replay=replay)
-        effort = replace(effort, writing_seconds=time.monotonic() - planned)
+        seconds = time.monotonic() - planned
+        effort = replace(effort, writing_seconds=seconds, non_finite=written.non_finite)
         return replace(written, effort=effort, is_repeated=replay)
     except DataFileMissing as error:
         # Raises a passing error where the snapshots expired: only a file that a new plan reads as
@@ -178,7 +181,8 @@ def _write_plan(
                 reader, plan, spec, version=compute_base_version(intent.ordinal)
             )
             result = context.write(lines.frame, intent, compute_base_version(intent.ordinal))
-            return WriteResult(result=result, duplicates=NO_DUPLICATES)
+            non_finite = lines.read_counts().non_finite
+            return WriteResult(result=result, duplicates=NO_DUPLICATES, non_finite=non_finite)
         if state.duplicates is not None:
             return _write_by_lookup(context, reader, plan, spec=spec, intent=intent)
         return _write_changes(context, reader, plan, spec=spec, intent=intent, replay=replay)
@@ -235,12 +239,13 @@ def _write_changes(
     result = context.write(lines.frame, intent, version)
     # A replay meets its own earlier writes, so the index's answers no longer show duplicates.
     is_hinted = replay or result.already_applied or result.created_unexpectedly_updated.count
-    if not is_hinted and not lines.read_counts().duplicate_keys:
-        return WriteResult(result=result, duplicates=NO_DUPLICATES)
+    counts = lines.read_counts()
+    if not is_hinted and not counts.duplicate_keys:
+        return WriteResult(result=result, duplicates=NO_DUPLICATES, non_finite=counts.non_finite)
     among = reader.persist(list_changed_ids(reader, plan, spec))
     # Limited to the keys of this batch: others are as they were.
     duplicate_keys = duplicates.settle(context, reader, spec, intent=intent, among=among)
-    return WriteResult(result=result, duplicates=duplicate_keys)
+    return WriteResult(result=result, duplicates=duplicate_keys, non_finite=counts.non_finite)
 
 
 def _write_by_lookup(
@@ -254,8 +259,10 @@ def _write_by_lookup(
     """Write, for each key that changed, the document that the whole snapshot gives it."""
     version = compute_base_version(intent.ordinal)
     ids = reader.persist(list_changed_ids(reader, plan, spec))
-    result = context.write(look_up_ids(reader, ids, spec, version=version).frame, intent, version)
-    return WriteResult(result=result, duplicates=NO_DUPLICATES)
+    lines = look_up_ids(reader, ids, spec, version=version)
+    result = context.write(lines.frame, intent, version)
+    non_finite = lines.read_counts().non_finite
+    return WriteResult(result=result, duplicates=NO_DUPLICATES, non_finite=non_finite)
 
 
 def _advance(

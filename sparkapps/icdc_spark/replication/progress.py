@@ -30,6 +30,8 @@ class Effort:
     """Time in which rows were read, compared and written."""
     files_bytes: int = 0
     """Compressed bytes of the files to be read, by the metadata of the table."""
+    non_finite: int = 0
+    """NaN and infinite numbers that were written as null."""
 
 
 def report_observation(reporter: TableReporter, observation: TableObservation) -> None:
@@ -77,6 +79,7 @@ def report_batch(
             upserted=upserted,
             deleted=result.deleted,
             refused=result.dead_letters,
+            non_finite=effort.non_finite or None,
             files_bytes=effort.files_bytes,
             request_bytes=result.bytes,
             requests=result.requests,
@@ -108,6 +111,12 @@ def report_batch(
         effort.planning_seconds,
         effort.writing_seconds,
     )
+    if effort.non_finite:
+        LOG.info(
+            "%s: %s NaN or infinite numbers were written as null, which is all that JSON has",
+            context.table.name,
+            f"{effort.non_finite:,}",
+        )
 
 
 def _build_duplicates(state: StateDocument) -> Duplicates | None:

@@ -67,6 +67,31 @@ def test_the_cost_of_each_batch_is_reported_and_logged_in_one_line(
         assert len(list_lines(caplog)) == 2
 
 
+def test_numbers_that_json_does_not_have_are_counted_in_the_batch_that_writes_them(
+    spark: SparkSession, lake: Lake, clean_indices: str, tmp_path: Path
+) -> None:
+    name = lake.create("id int, d double, l array<float>")
+    lake.sql(
+        f"insert into lake.{name} values (1, double('NaN'), null), (2, 1.5, array(1.0)), "
+        "(3, double('-Infinity'), array(float('NaN'), 1.0, float('Infinity')))"
+    )
+    entry = {"name": name, "index": "some", "identifierColumns": ["id"]}
+    harness = Harness(spark, clean_indices, tmp_path, [entry])
+    export = harness.sync().last_batch
+    assert export is not None
+    assert (export.upserted, export.non_finite) == (3, 4)
+    lake.sql(f"insert into lake.{name} values (4, double('NaN'), null), (5, 0.5, null)")
+    appended = harness.sync().last_batch
+    assert appended is not None
+    assert (appended.upserted, appended.non_finite) == (2, 1)
+    lake.sql(f"update lake.{name} set d = double('Infinity') where id = 5")
+    assert (batch := harness.sync().last_batch) is not None
+    assert (batch.upserted, batch.non_finite) == (1, 1)
+    lake.sql(f"update lake.{name} set d = 2.5 where id = 5")
+    assert (finite := harness.sync().last_batch) is not None
+    assert (finite.upserted, finite.non_finite) == (1, None)
+
+
 def list_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     """Return the beginning of each line about a batch, up to its snapshots."""
     matches = (

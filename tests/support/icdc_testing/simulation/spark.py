@@ -163,6 +163,7 @@ class Counts:
     """Stands for LineCounts."""
 
     duplicate_keys: int = 0
+    non_finite: int = 0
 
 
 class KeyedLines:
