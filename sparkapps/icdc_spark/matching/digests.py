@@ -39,7 +39,7 @@ _ACTION = "index struct<_id string, routing string, failed string>"
 _NONE = "none"
 """In place of the digest of a row on which an expression fails: no document equals it."""
 _PAGE = 1000
-"""Documents that become one Arrow batch."""
+"""Documents that are read for one Arrow batch."""
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -151,10 +151,14 @@ def _build_scan_task(
             for number in batch.column(0).to_pylist():
                 # Of texts one is held at a time: they may be large.
                 read = ((hit.id, hit.routing, reduce(hit)) for hit in read_shard(scan, number))
-                chosen = (reduced for reduced in read if reduced[2] is not None)
-                # Arrow batches of a bounded size: a shard may hold millions of documents.
-                while page := tuple(islice(chosen, _PAGE)):
-                    columns = [pa.array(column, pa.string()) for column in zip(*page, strict=True)]
-                    yield pa.RecordBatch.from_arrays(columns, names=[ID, ROUTING, DIGEST])
+                # Batches of a bounded size: a shard may hold millions of documents. Also empty
+                # ones: who looks at Spark's metrics would take it that nothing is read any more.
+                while page := tuple(islice(read, _PAGE)):
+                    chosen = [member for member in page if member[2] is not None]
+                    columns = zip(*chosen, strict=True) if chosen else ((), (), ())
+                    yield pa.RecordBatch.from_arrays(
+                        [pa.array(column, pa.string()) for column in columns],
+                        names=[ID, ROUTING, DIGEST],
+                    )
 
     return read

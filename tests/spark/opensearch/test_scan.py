@@ -4,9 +4,12 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from icdc_api.errors import TargetUnavailable
+from icdc_spark.matching.buckets import Buckets
+from icdc_spark.matching.digests import build_scan_task
 from icdc_spark.opensearch.client import scan
 from icdc_spark.opensearch.client.connection import Client, Connection, open_client
 from icdc_spark.opensearch.stores import dead_letters, indices
@@ -70,6 +73,20 @@ def test_pages_of_large_documents_have_fewer_of_them(proxy: FaultProxy, admin: C
     pages = [json.loads(seen.body)["size"] for seen in proxy.list_requests("/_search?")]
     # Small ones first, then as many as the page is for, and then as large ones show themselves.
     assert pages == [50, 1000, 7]
+
+
+def test_a_task_shows_that_it_reads_also_where_it_leaves_all_documents_out(
+    clean_indices: str, admin: Client
+) -> None:
+    indices.create(admin, sink.OWNER, sink.MAPPING, {})
+    fill(clean_indices, [sink.upsert(f"k{n}", {"v": n}) for n in range(2500)])
+    opened = scan.open_scan(admin, sink.INDEX)
+    number = pa.record_batch({"id": [0]})
+    for within, rows in ((Buckets(frozenset(), by_content=False), 0), (None, 2500)):
+        batches = list(build_scan_task(opened, None, within)([number]))
+        assert (len(batches), sum(batch.num_rows for batch in batches)) == (3, rows)
+        assert {tuple(map(str, batch.schema.types)) for batch in batches} == {("string",) * 3}
+    scan.close_scan(admin, opened)
 
 
 def test_the_text_of_a_document_is_read_as_it_was_written(
