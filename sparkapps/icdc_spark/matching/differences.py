@@ -81,7 +81,7 @@ def read_index(
 ) -> DataFrame:
     """Return id, routing and digest of each document of the scan, read now.
 
-    Each task reads one shard. Of the documents in the buckets `within` alone, where they are
+    Each task reads one slice. Of the documents in the buckets `within` alone, where they are
     given.
     """
     task = build_scan_task(scan, spec.added, within)
@@ -105,7 +105,7 @@ def read_table(
 
 
 def _scan(reader: SnapshotReader, scan: Scan) -> DataFrame:
-    return reader.session.range(0, scan.shards, 1, scan.shards)
+    return reader.session.range(0, scan.slices, 1, scan.slices)
 
 
 def _read_lines(

@@ -1,6 +1,6 @@
 """Reduces documents to digests, by which table and index are compared.
 
-Of bulk lines (the table) and of shards of a scan (the index), of two kinds:
+Of bulk lines (the table) and of slices of a scan (the index), of two kinds:
 
     one document         another              digests of the text   digests of the meaning
     {"a":1,"b":"x"}      {"a":1,"b":"x"}      equal                 equal
@@ -25,7 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.rows import ID, ROUTING
 from icdc_spark.matching.buckets import DIGEST, Buckets
-from icdc_spark.opensearch.client.scan import Scan, ScannedDocument, read_shard
+from icdc_spark.opensearch.client.scan import Scan, ScannedDocument, read_slice
 from icdc_spark.opensearch.wire.canonical import dump_canonical
 
 COMPARED = "id string, routing string, digest string"
@@ -121,14 +121,14 @@ def build_line_task(added: Set[str] | None) -> Callable[[Batches], Iterator[pa.R
 
 
 def build_text_scan_task(scan: Scan) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """Return a task that reads shards of `scan`, by their numbers, as digests of texts."""
+    """Return a task that reads slices of `scan`, by their numbers, as digests of texts."""
     return _build_scan_task(scan, lambda document: digest_text(document.text))
 
 
 def build_scan_task(
     scan: Scan, added: Set[str] | None, within: Buckets | None = None
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """Return a task that reads shards of `scan`, by their numbers, as digests of meanings.
+    """Return a task that reads slices of `scan`, by their numbers, as digests of meanings.
 
     Of the documents in the buckets `within` alone, where they are given.
     """
@@ -150,8 +150,8 @@ def _build_scan_task(
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 # Of texts one is held at a time: they may be large.
-                read = ((hit.id, hit.routing, reduce(hit)) for hit in read_shard(scan, number))
-                # Batches of a bounded size: a shard may hold millions of documents. Also empty
+                read = ((hit.id, hit.routing, reduce(hit)) for hit in read_slice(scan, number))
+                # Batches of a bounded size: a slice may hold millions of documents. Also empty
                 # ones: who looks at Spark's metrics would take it that nothing is read any more.
                 while page := tuple(islice(read, _PAGE)):
                     chosen = [member for member in page if member[2] is not None]

@@ -133,7 +133,7 @@ def _open_at(
     documents = indices.refresh_and_count(context.client, index)
     pipeline = context.opensearch.ingest_pipeline
     # What an ingest pipeline adds is not compared, and an embedding is larger than all else.
-    scan = open_scan(context.client, index, pipeline.adds if pipeline else ())
+    scan = open_scan(context.client, index, documents, pipeline.adds if pipeline else ())
     with ExitStack() as unless_used:
         unless_used.callback(_close, context, scan)
         refused_ids = dead_letters.list_ids(context.client, context.ownership)

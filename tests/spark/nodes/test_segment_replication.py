@@ -13,7 +13,7 @@ from icdc_spark.opensearch.client.scan import (
     close_scan,
     open_scan,
     read_documents,
-    read_shard,
+    read_slice,
 )
 from icdc_spark.opensearch.stores import indices
 from icdc_testing.target import oracle
@@ -42,9 +42,9 @@ def count(client: Client, index: str) -> int:
 
 def scan(client: Client, index: str) -> int:
     """Return the number of documents in a point in time."""
-    opened = open_scan(client, index)
+    opened = open_scan(client, index, 0)
     try:
-        return sum(1 for _ in read_shard(opened, 0))
+        return sum(1 for _ in read_slice(opened, 0))
     finally:
         close_scan(client, opened)
 

@@ -1,4 +1,4 @@
-"""Reading a whole index, shard by shard."""
+"""Reading a whole index in slices."""
 
 import json
 from collections.abc import Callable
@@ -27,15 +27,18 @@ def fill(url: str, lines: list[sink.Line]) -> None:
     call(url, "POST", f"/{sink.INDEX}/_refresh")
 
 
-@pytest.mark.parametrize("shards", [1, 3, 12, 64])
-def test_every_document_is_read_once(clean_indices: str, admin: Client, shards: int) -> None:
+@pytest.mark.parametrize(("shards", "slices"), [(1, 1), (1, 4), (3, 3), (3, 7), (64, 64)])
+def test_every_document_is_read_once(
+    clean_indices: str, admin: Client, shards: int, slices: int
+) -> None:
     settings = {"number_of_shards": shards}
     indices.create(admin, sink.OWNER, sink.MAPPING, settings)
     fill(clean_indices, [sink.upsert(f"k{n}", {"v": n}) for n in range(3000)])
-    opened = scan.open_scan(admin, sink.INDEX)
+    opened = scan.open_scan(admin, sink.INDEX, slices * scan.SLICE_DOCUMENTS)
+    assert opened.slices == slices
     # Documents written after the scan was opened are not in it.
     fill(clean_indices, [sink.upsert("late", {"v": 1})])
-    read = [document for n in range(opened.shards) for document in scan.read_shard(opened, n)]
+    read = [document for n in range(opened.slices) for document in scan.read_slice(opened, n)]
     scan.close_scan(admin, opened)
     assert sorted(document.id for document in read) == sorted(f"k{n}" for n in range(3000))
     assert {document.version for document in read} == {compute_base_version(1)}
@@ -47,8 +50,8 @@ def test_pages_fit_into_the_window_of_an_index(clean_indices: str, admin: Client
     indices.create(admin, sink.OWNER, sink.MAPPING, {"max_result_window": 2})
     ids = [f"k{n}" for n in range(5)]
     fill(clean_indices, [sink.upsert(key, {"v": 1}) for key in ids])
-    opened = scan.open_scan(admin, sink.INDEX)
-    assert sorted(document.id for document in scan.read_shard(opened, 0)) == ids
+    opened = scan.open_scan(admin, sink.INDEX, 0)
+    assert sorted(document.id for document in scan.read_slice(opened, 0)) == ids
     scan.close_scan(admin, opened)
     shards, page = scan.read_limits(admin, sink.INDEX)
     named = scan.NamedIndex(opened.connection, sink.INDEX, shards=shards, page=page)
@@ -64,8 +67,8 @@ def test_pages_of_large_documents_have_fewer_of_them(proxy: FaultProxy, admin: C
         some = list(enumerate(sizes))[at : at + 12]
         fill(proxy.upstream, [sink.upsert(f"k{n}", {"t": "x" * size}) for n, size in some])
     through = open_client(Connection(hosts=(proxy.url,)))
-    opened = scan.open_scan(through, sink.INDEX)
-    assert sorted(len(found.text) for found in scan.read_shard(opened, 0)) == sorted(
+    opened = scan.open_scan(through, sink.INDEX, 0)
+    assert sorted(len(found.text) for found in scan.read_slice(opened, 0)) == sorted(
         len('{"t": ""}') + size for size in sizes
     )
     scan.close_scan(through, opened)
@@ -80,7 +83,7 @@ def test_a_task_shows_that_it_reads_also_where_it_leaves_all_documents_out(
 ) -> None:
     indices.create(admin, sink.OWNER, sink.MAPPING, {})
     fill(clean_indices, [sink.upsert(f"k{n}", {"v": n}) for n in range(2500)])
-    opened = scan.open_scan(admin, sink.INDEX)
+    opened = scan.open_scan(admin, sink.INDEX, 0)
     number = pa.record_batch({"id": [0]})
     for within, rows in ((Buckets(frozenset(), by_content=False), 0), (None, 2500)):
         batches = list(build_scan_task(opened, None, within)([number]))
@@ -101,8 +104,8 @@ def test_the_text_of_a_document_is_read_as_it_was_written(
         "\U0001f600|\\": '{"o":{},"l":[],"s":"\U0001f600"}',
     }
     fill(clean_indices, [sink.upsert(key, text.encode()) for key, text in texts.items()])
-    opened = scan.open_scan(admin, sink.INDEX)
-    assert {document.id: document.text for document in scan.read_shard(opened, 0)} == texts
+    opened = scan.open_scan(admin, sink.INDEX, 0)
+    assert {document.id: document.text for document in scan.read_slice(opened, 0)} == texts
     scan.close_scan(admin, opened)
 
 
@@ -111,21 +114,21 @@ def test_a_search_pipeline_that_an_index_names_for_its_readers_is_not_used(
 ) -> None:
     indices.create(admin, sink.OWNER, sink.MAPPING, {})
     fill(clean_indices, [sink.upsert(f"k{n}", {"v": n}) for n in range(3)])
-    opened = scan.open_scan(admin, sink.INDEX)
+    opened = scan.open_scan(admin, sink.INDEX, 0)
     # One that is missing shows best who would use it.
     missing = {"index.search.default_pipeline": "missing"}
     assert call(clean_indices, "PUT", f"/{sink.INDEX}/_settings", missing).status == 200
     assert call(clean_indices, "GET", f"/{sink.INDEX}/_search").status == 400
     named = scan.NamedIndex(opened.connection, sink.INDEX, shards=1)
-    for documents in (scan.read_shard(opened, 0), scan.read_documents(named, ["k0", "k1", "k2"])):
+    for documents in (scan.read_slice(opened, 0), scan.read_documents(named, ["k0", "k1", "k2"])):
         assert sorted(document.id for document in documents) == ["k0", "k1", "k2"]
     scan.close_scan(admin, opened)
 
 
 def test_an_empty_index_has_no_documents(admin: Client) -> None:
     indices.create(admin, sink.OWNER, sink.MAPPING, {})
-    opened = scan.open_scan(admin, sink.INDEX)
-    assert [document for n in range(opened.shards) for document in scan.read_shard(opened, n)] == []
+    opened = scan.open_scan(admin, sink.INDEX, 0)
+    assert [document for n in range(opened.slices) for document in scan.read_slice(opened, n)] == []
     scan.close_scan(admin, opened)
 
 
@@ -160,8 +163,8 @@ def test_an_answer_from_a_part_of_the_shards_is_asked_again(
     dead_letters.ensure_index(admin, sink.OWNER)
     through = open_client(Connection(hosts=(proxy.url,)))
     rule = proxy.add(RewrittenAnswer(change), path=path)
-    opened = scan.open_scan(through, sink.INDEX)
-    ids = [document.id for n in range(opened.shards) for document in scan.read_shard(opened, n)]
+    opened = scan.open_scan(through, sink.INDEX, 0)
+    ids = [document.id for n in range(opened.slices) for document in scan.read_slice(opened, n)]
     assert sorted(ids) == sorted(f"k{n}" for n in range(30))
     assert indices.refresh_and_count(through, sink.INDEX) == 30
     assert dead_letters.list_ids(through, sink.OWNER) == frozenset()
@@ -177,7 +180,7 @@ def test_an_index_with_a_shard_that_is_nowhere_is_not_read(admin: Client) -> Non
     admin.indices.create(index="orders-000001", body=body, params={"wait_for_active_shards": "0"})
     admin.patience = 0.1
     with pytest.raises(TargetUnavailable, match="answered 503"):
-        scan.open_scan(admin, "orders-000001")
+        scan.open_scan(admin, "orders-000001", 0)
 
 
 def test_a_point_in_time_of_a_part_of_the_shards_is_never_scanned(
@@ -192,7 +195,7 @@ def test_a_point_in_time_of_a_part_of_the_shards_is_never_scanned(
         TargetUnavailable,
         match=f"the point in time of index '{sink.INDEX}' from 2 of 3 shards",
     ):
-        scan.open_scan(through, sink.INDEX)
+        scan.open_scan(through, sink.INDEX, 0)
     through.close()
     opened = proxy.list_requests("point_in_time")
     assert len(opened) > 1

@@ -56,11 +56,11 @@ def test_a_dataframe_is_written_whole_and_again_without_effect(
     assert indices.refresh_and_count(admin, index.name) == 6_000
     again = write(lines, target)
     assert (again.upserted, again.already_applied) == (0, 6_000)
-    opened = scan.open_scan(admin, index.name)
+    opened = scan.open_scan(admin, index.name, 6_000)
     stored = {
         document.id: json.loads(document.text)["v"]
-        for n in range(opened.shards)
-        for document in scan.read_shard(opened, n)
+        for n in range(opened.slices)
+        for document in scan.read_slice(opened, n)
     }
     scan.close_scan(admin, opened)
     assert stored == {f"k{n}": n for n in range(6_000)}

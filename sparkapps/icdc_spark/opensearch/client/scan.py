@@ -1,14 +1,14 @@
-"""Reads a whole index, shard by shard, for verify: as it is at one instant, in bounded memory.
+"""Reads a whole index in slices, for verify: as it is at one instant, in bounded memory.
 
 `read_documents` reads a few documents of it instead, by their ids.
 
-One point in time is shared by all shards, each of which may be read by a task of its own. It must
+One point in time is shared by all slices, each of which may be read by a task of its own. It must
 not know what documents should hold.
 
-Example, an index of 3 shards read by 2 tasks: task A reads shards 0 and 2, task B shard 1. They ask
+Example, an index of 3 shards read by 2 tasks: task A reads slices 0 and 2, task B slice 1. They ask
 for pages in the order of the shard (`_doc`), every page after the position of the last document of
-the page before. A slice of OpenSearch's is a whole shard where there are as many as shards; more of
-them would make it filter all documents of the shard for each page, at three times the cost.
+the page before. A slice is a whole shard, unless that has more than 10,000,000 documents: to filter
+those of a part of a shard may cost OpenSearch three times as much.
 
 A document's text is cut out of the answer, because parsing it would change the digits of numbers,
 and would cost more than all else that is done with it. What ends it in the answer is a random word
@@ -42,6 +42,10 @@ PAGE_DOCUMENTS = 1000
 """Documents of one answer, which is held in memory as a whole; fewer where the index says so."""
 PAGE_BYTES = 8 * 1024 * 1024
 """About the size of one answer: pages of larger documents have fewer of them."""
+SLICE_DOCUMENTS = 10_000_000
+"""Documents of a slice, about, where a shard has more: minutes of one task."""
+_MOST_SLICES = 1024
+"""What OpenSearch allows by default (`index.max_slices_per_pit`)."""
 _FIRST_PAGE = 50
 """Documents of the first page, which shows how large they are."""
 _PARAMS = {
@@ -62,8 +66,10 @@ class Scan:
     """The OpenSearch to read from."""
     point_in_time: str
     """The id of the point in time."""
+    slices: int
+    """The number of slices, read as 0 to `slices` - 1."""
     shards: int
-    """The shards of the index, read as 0 to `shards` - 1; all of them have to answer each page."""
+    """The shards of the index, all of which have to answer each page."""
     page: int = PAGE_DOCUMENTS
     """Documents of one answer at most."""
     left_out: tuple[str, ...] = ()
@@ -84,8 +90,13 @@ class ScannedDocument(NamedTuple):
 
 
 @repeat_passing
-def open_scan(client: Client, index: str, left_out: Iterable[str] = ()) -> Scan:
-    """Open a scan of all documents that are visible now (refresh first)."""
+def open_scan(client: Client, index: str, documents: int, left_out: Iterable[str] = ()) -> Scan:
+    """Open a scan of all documents that are visible now (refresh first), of which there are about
+    `documents`.
+
+    There are at least as many slices as shards: each slice then lies within one shard, where the
+    order of documents is total and paging by it misses none.
+    """
     # Asked of the index, because an answer about a part of the shards does not say what is missing.
     shards, page = read_limits(client, index)
     opened = client.create_pit(
@@ -94,7 +105,8 @@ def open_scan(client: Client, index: str, left_out: Iterable[str] = ()) -> Scan:
         params={"keep_alive": KEEP_ALIVE, "allow_partial_pit_creation": "false"},
     )
     require_all_shards(opened, f"point in time of index {index!r}", shards=shards)
-    return Scan(client.connection, opened["pit_id"], shards, page, list_names(left_out))
+    slices = max(shards, min(_MOST_SLICES, -(-documents // SLICE_DOCUMENTS)))
+    return Scan(client.connection, opened["pit_id"], slices, shards, page, list_names(left_out))
 
 
 @repeat_passing
@@ -119,8 +131,8 @@ def close_scan(client: Client, scan: Scan) -> None:
     client.delete_pit(body={"pit_id": [scan.point_in_time]}, params={"ignore": 404})
 
 
-def read_shard(scan: Scan, number: int) -> Iterator[ScannedDocument]:
-    """Yield the documents of one shard, in its order, which is total; holds one page at a time.
+def read_slice(scan: Scan, number: int) -> Iterator[ScannedDocument]:
+    """Yield the documents of one slice, in no particular order; holds one page at a time.
 
     Raises TargetUnavailable where a page is not from all shards, also when it is asked for again.
     """
@@ -130,8 +142,8 @@ def read_shard(scan: Scan, number: int) -> Iterator[ScannedDocument]:
     query["query"] = {"match_all": {"_name": word}}
     query["pit"] = {"id": scan.point_in_time, "keep_alive": KEEP_ALIVE}
     # OpenSearch refuses a single slice.
-    if scan.shards > 1:
-        query["slice"] = {"id": number, "max": scan.shards}
+    if scan.slices > 1:
+        query["slice"] = {"id": number, "max": scan.slices}
     try:
         while True:
             text = retry_passing(lambda: _search(speaker, "/_search", _PARAMS, query, scan.shards))
@@ -228,7 +240,7 @@ def _parse_head(text: str) -> object:
 
 
 def _cut_hits(text: str, word: str) -> Iterator[tuple[int, ScannedDocument]]:
-    """Yield each hit with its position in the shard; `word` is the name of the query."""
+    """Yield each hit with its position in the slice; `word` is the name of the query."""
     end_of_hit = f'],"matched_queries":["{word}"]}}'
     # The quotes of a text inside JSON are escaped, so no pattern can match within one; and within a
     # document only its end is looked for.

@@ -180,8 +180,8 @@ class RowComparison:
 
     @contextmanager
     def _open_scan(self) -> Iterator[Scan]:
-        client = self.new.context.client
-        scan = open_scan(client, self.new.intent.index, self.new.documents.added or ())
+        client, intent = self.new.context.client, self.new.intent
+        scan = open_scan(client, intent.index, intent.rows, self.new.documents.added or ())
         try:
             yield scan
         finally:
