@@ -22,6 +22,7 @@ from icdc_spark.diff.shaping import build_columns, evaluate_expressions
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.expect import Expect
 from icdc_spark.documents.serialise import (
+    Address,
     build_delete_line,
     build_index_line,
     build_refused_line,
@@ -45,7 +46,8 @@ class OperationLines:
     """Serialised operations that nothing has computed yet."""
 
     frame: DataFrame
-    """Columns `line` (binary, one whole NDJSON operation) and `expect`."""
+    """Columns `line` (binary, one whole NDJSON operation) and `expect`; and what the line names,
+    for who compares: `id` and `routing`, which is empty where there is none."""
     written: Observation
     """The counts of lines, filled by the first action on `frame`."""
     keys_seen: Observation | None = None
@@ -84,15 +86,21 @@ def serialise_operations(
     line = line.otherwise(build_index_line(columns.address, columns.source, version=version))
     # A delete has no document in which a number could be lost; its cells may come from a join.
     lost = F.when(is_delete, F.lit(0)).otherwise(columns.non_finite)
-    lines = operations.select(line.alias("line"), expect.alias(EXPECT), lost.alias("non_finite"))
+    address = _name_address(columns.address)
+    lines = operations.select(
+        line.alias("line"), expect.alias(EXPECT), *address, lost.alias("non_finite")
+    )
     # Counted on the way to the sink: counts need no pass over the lines of their own.
     written = Observation()
     counted = lines.observe(
         written, F.count(F.lit(1)).alias("lines"), F.sum("non_finite").alias("non_finite")
     )
-    return OperationLines(
-        frame=counted.select("line", EXPECT), written=written, keys_seen=keys_seen
-    )
+    return OperationLines(frame=counted.drop("non_finite"), written=written, keys_seen=keys_seen)
+
+
+def _name_address(address: Address) -> tuple[Column, Column]:
+    identifier, *routing = address
+    return identifier.alias(ID), (routing[0] if routing else F.lit("")).alias(ROUTING)
 
 
 def serialise_removals(strays: DataFrame, *, version: int) -> DataFrame:

@@ -19,7 +19,7 @@ It must not know how rows become documents, nor what is done about a difference.
 """
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
@@ -30,9 +30,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from icdc_spark.diff.rows import ID, ROUTING
 
 DIGEST = "digest"
+REFUSED_ID = "refused_id"
 BUCKETS = 1024
-"""A difference has a thousandth of all rows and documents looked at, and a task returns less than
-50 KB of sums."""
+"""A difference has a thousandth of all rows and documents looked at, and a task returns 64 KB of
+sums at most."""
 _BUCKET = "bucket"
 _MEMBERS, _REFUSED = "members", "refused"
 _SUMS = ("sum0", "sum1", "sum2", "sum3")
@@ -43,11 +44,11 @@ class BucketSums(NamedTuple):
     """What is added up of one bucket."""
 
     members: int
-    """Rows or documents, without refused rows."""
+    """Rows or documents, without refused ones."""
     refused: int
-    """Rows that are dead letters."""
+    """Rows that are dead letters; documents with their ids."""
     sums: tuple[int, ...]
-    """Sums of the halves of two hashes of each member, 32 bits each; none of refused rows."""
+    """Sums of the halves of two hashes of each member, 32 bits each; none of refused ones."""
 
 
 NOTHING = BucketSums(0, 0, (0,) * len(_SUMS))
@@ -56,50 +57,49 @@ NOTHING = BucketSums(0, 0, (0,) * len(_SUMS))
 
 @dataclass(frozen=True)
 class Buckets:
-    """Some of all buckets."""
+    """Some of all buckets of ids."""
 
     numbers: frozenset[int]
     """Which ones."""
-    by_content: bool
-    """Whether the digest of the text decides on the bucket, and not the id."""
 
-    def hold(self, document_id: str, text_digest: str) -> bool:
+    def hold(self, document_id: str) -> bool:
         """Return whether a document is in one of them."""
-        key = text_digest if self.by_content else document_id
-        return zlib.crc32(key.encode()) % BUCKETS in self.numbers
+        # An id has no lone surrogate unless somebody else wrote it.
+        return zlib.crc32(document_id.encode("utf-8", "surrogatepass")) % BUCKETS in self.numbers
 
     def select(self, rows: DataFrame) -> DataFrame:
-        """Return the rows (id, routing and digest of the text) that are in one of them."""
-        return rows.where(_number(by_content=self.by_content).isin(*self.numbers))
+        """Return the rows (with column `id`) that are in one of them."""
+        return rows.where(_number(ID).isin(*self.numbers))
 
 
 @dataclass(frozen=True)
 class ProvenBuckets:
     """What the sums of rows and documents prove."""
 
-    differing: Buckets
-    """The buckets whose rows and documents are not the same; none if all are equal."""
+    is_equal: bool
+    """Whether all rows and documents are the same."""
+    differing: Buckets | None
+    """The buckets that are not; None where all rows and documents have to be looked at."""
     others: BucketSums
-    """The sums of all other rows, which are equal to their documents, or refused."""
+    """The sums of the rows of all other buckets, which are equal to their documents, or refused."""
 
 
-def add_up(rows: DataFrame, *, by_content: bool, refused_ids: Iterable[str] = ()) -> DataFrame:
+def add_up(rows: DataFrame, refused: DataFrame | None, *, by_content: bool) -> DataFrame:
     """Return the sums of each bucket of rows or documents: id, routing and digest of the text.
 
-    One row for each bucket that has members. Rows of `refused_ids` are counted apart: they have no
-    document.
+    One row for each bucket that has members. Those with ids of `refused` (column `refused_id`) are
+    counted apart.
     """
-    listed = [(row_id,) for row_id in sorted(refused_ids)]
     is_refused = F.lit(False)
-    if listed:
-        refused = rows.sparkSession.createDataFrame(listed, "refused_id string")
-        rows = rows.join(F.broadcast(refused), F.col(ID) == F.col("refused_id"), "left")
-        is_refused = F.col("refused_id").isNotNull()
+    if refused is not None:
+        rows = rows.join(F.broadcast(refused), F.col(ID) == F.col(REFUSED_ID), "left")
+        is_refused = F.col(REFUSED_ID).isNotNull()
     counts = F.count_if(~is_refused).alias(_MEMBERS), F.count_if(is_refused).alias(_REFUSED)
     parts = _list_hash_parts(by_content=by_content)
     sums = (F.sum(F.when(is_refused, 0).otherwise(part)) for part in parts)
     named = (made.alias(name) for name, made in zip(_SUMS, sums, strict=True))
-    return rows.groupBy(_number(by_content=by_content).alias(_BUCKET)).agg(*counts, *named)
+    number = _number(DIGEST if by_content else ID)
+    return rows.groupBy(number.alias(_BUCKET)).agg(*counts, *named)
 
 
 def collect_sums(sums: DataFrame) -> dict[int, BucketSums]:
@@ -120,8 +120,13 @@ def compare_sums(
         for number in rows.keys() | documents.keys()
         if not _are_same(rows.get(number, NOTHING), documents.get(number, NOTHING))
     )
+    # By content a bucket of texts has a part of those that mean the same; and where most buckets
+    # differ, to choose is dearer than to look at all.
+    if by_content or len(differing) > BUCKETS // 2:
+        everything = reduce(_add, rows.values(), NOTHING)
+        return ProvenBuckets(not differing, None, NOTHING if differing else everything)
     others = (sums for number, sums in rows.items() if number not in differing)
-    return ProvenBuckets(Buckets(differing, by_content), reduce(_add, others, NOTHING))
+    return ProvenBuckets(not differing, Buckets(differing), reduce(_add, others, NOTHING))
 
 
 def _add(one: BucketSums, other: BucketSums) -> BucketSums:
@@ -130,12 +135,14 @@ def _add(one: BucketSums, other: BucketSums) -> BucketSums:
 
 
 def _are_same(rows: BucketSums, documents: BucketSums) -> bool:
-    return (rows.members, rows.sums) == (documents.members, documents.sums)
+    # A document with the id of a dead letter may be equal to its row all the same.
+    is_clear = not documents.refused
+    return is_clear and (rows.members, rows.sums) == (documents.members, documents.sums)
 
 
-def _number(*, by_content: bool) -> Column:
+def _number(column: str) -> Column:
     """Return the bucket of a row, as `Buckets.hold` does."""
-    return F.crc32(DIGEST if by_content else ID) % BUCKETS
+    return F.crc32(column) % BUCKETS
 
 
 def _list_hash_parts(*, by_content: bool) -> list[Column]:

@@ -32,7 +32,14 @@ from icdc_spark.documents.expect import Expect
 from icdc_spark.documents.ids import build_routing
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.scan.planning import FileGroup
-from icdc_spark.matching.buckets import Buckets, ProvenBuckets, add_up, collect_sums, compare_sums
+from icdc_spark.matching.buckets import (
+    REFUSED_ID,
+    Buckets,
+    ProvenBuckets,
+    add_up,
+    collect_sums,
+    compare_sums,
+)
 from icdc_spark.matching.digests import (
     COMPARED,
     add_text_digests,
@@ -64,14 +71,15 @@ def prove(
     but no row or document leaves the task that reads it.
     """
 
+    refused = _list_ids(reader, refused_ids)
+
     def add_up_lines(lines: DataFrame) -> DataFrame:
-        rows = add_text_digests(lines)
-        return add_up(rows, by_content=by_content, refused_ids=refused_ids)
+        return add_up(add_text_digests(lines), refused, by_content=by_content)
 
     documents = _scan(reader, scan).mapInArrow(build_text_scan_task(scan), COMPARED)
     with translate_source_errors(reader.table_name):
         # Before the table, which may take hours: the scan expires where nobody asks for more.
-        of_documents = collect_sums(add_up(documents, by_content=by_content))
+        of_documents = collect_sums(add_up(documents, refused, by_content=by_content))
         rows = _read_lines(reader, spec, add_up_lines, has_duplicates=has_duplicates)
         return compare_sums(collect_sums(rows), of_documents, by_content=by_content)
 
@@ -155,14 +163,19 @@ def mark_refused(reader: SnapshotReader, kinds: DataFrame, refused_ids: Iterable
     In an append-only table a compaction changes the ids of rows, so that a row has another id than
     its dead letter. Such a row is counted as missing until a repair sends it again.
     """
-    rows = [(row_id,) for row_id in sorted(refused_ids)]
-    if not rows:
+    refused = _list_ids(reader, refused_ids)
+    if refused is None:
         return kinds
-    refused = reader.session.createDataFrame(rows, "refused_id string")
-    joined = kinds.join(refused, on=F.col(ID) == F.col("refused_id"), how="left")
-    is_refused = (F.col(KIND) == MISSING) & F.col("refused_id").isNotNull()
+    joined = kinds.join(refused, on=F.col(ID) == F.col(REFUSED_ID), how="left")
+    is_refused = (F.col(KIND) == MISSING) & F.col(REFUSED_ID).isNotNull()
     kind = F.when(is_refused, REFUSED).otherwise(F.col(KIND))
     return joined.select(*ADDRESS, kind.alias(KIND))
+
+
+def _list_ids(reader: SnapshotReader, refused_ids: Iterable[str]) -> DataFrame | None:
+    """Return the ids in the column `refused_id`; None where there are none."""
+    rows = [(row_id,) for row_id in sorted(refused_ids)]
+    return reader.session.createDataFrame(rows, f"{REFUSED_ID} string") if rows else None
 
 
 def count_kinds(reader: SnapshotReader, kinds: DataFrame) -> dict[str, int]:

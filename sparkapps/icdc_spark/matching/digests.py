@@ -23,7 +23,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from icdc_spark.diff.rows import ID, ROUTING
+from icdc_spark.diff.rows import EXPECT, ID, ROUTING
+from icdc_spark.documents.expect import Expect
 from icdc_spark.matching.buckets import DIGEST, Buckets
 from icdc_spark.opensearch.client.scan import Scan, ScannedDocument, read_slice
 from icdc_spark.opensearch.wire.canonical import dump_canonical
@@ -34,8 +35,6 @@ shards: they are other documents. A routing is empty where there is none."""
 _LENGTH = 32
 """Characters of a digest in hex. Half of a SHA-256 makes chance collisions as good as impossible,
 and halves what is shuffled."""
-_ACTION = "index struct<_id string, routing string, failed string>"
-"""What is compared of the action of a line that indexes a document."""
 _NONE = "none"
 """In place of the digest of a row on which an expression fails: no document equals it."""
 _PAGE = 1000
@@ -51,7 +50,8 @@ def digest(document: str | bytes, added: Set[str] | None = None) -> str:
 
 def digest_text(document: str) -> str:
     """Return the digest of a document's bytes."""
-    return hashlib.sha256(document.encode()).hexdigest()[:_LENGTH]
+    # Documents of others may have lone surrogates, which OpenSearch takes where it parses nothing.
+    return hashlib.sha256(document.encode("utf-8", "surrogatepass")).hexdigest()[:_LENGTH]
 
 
 class ReducedLine(NamedTuple):
@@ -75,22 +75,14 @@ def reduce_line(line: bytes, added: Set[str] | None) -> ReducedLine:
 
 
 def add_text_digests(lines: DataFrame) -> DataFrame:
-    """Return bulk lines that index documents (column `line`) with id, routing and digest of the
-    text."""
-    line, text = F.col("line"), F.col("line").cast("string")
-    head = F.substring_index(text, "\n", 1)
+    """Return `OperationLines.frame`, of lines that index documents, with digests of the texts."""
+    line, head = F.col("line"), F.substring_index(F.col("line").cast("string"), "\n", 1)
     # By bytes, without the line's end.
     length = F.octet_length(head)
     document = F.substr(line, length + 2, F.octet_length(line) - length - 2)
-    action = F.from_json(head, _ACTION).getField("index")
-    parsed = lines.select("line", action.alias("action"), document.alias("document"))
-    made = F.substring(F.sha2("document", 256), 1, _LENGTH)
-    return parsed.select(
-        "line",
-        F.col("action._id").alias(ID),
-        F.coalesce("action.routing", F.lit("")).alias(ROUTING),
-        F.when(F.col("action.failed").isNull(), made).otherwise(_NONE).alias(DIGEST),
-    )
+    made = F.substring(F.sha2(document, 256), 1, _LENGTH)
+    shown = F.when(F.col(EXPECT) == Expect.REFUSED, _NONE).otherwise(made)
+    return lines.withColumn(DIGEST, shown)
 
 
 def digest_lines(
@@ -100,7 +92,7 @@ def digest_lines(
 
     Of those in the buckets `within` alone, where they are given.
     """
-    chosen = lines if within is None else within.select(add_text_digests(lines))
+    chosen = lines if within is None else within.select(lines)
     return chosen.select("line").mapInArrow(build_line_task(added), COMPARED)
 
 
@@ -134,7 +126,7 @@ def build_scan_task(
     """
 
     def reduce(document: ScannedDocument) -> str | None:
-        if within and not within.hold(document.id, digest_text(document.text)):
+        if within is not None and not within.hold(document.id):
             return None
         return digest(document.text, added)
 

@@ -33,8 +33,8 @@ PART_FILES = WINDOW_FILES
 def read_whole(reader: SnapshotReader, build: Callable[[FileGroup], DataFrame]) -> DataFrame:
     """Return what `build` makes of all files of the snapshot, until the reader is closed.
 
-    `build` gets the files of a part. It must do to make it of each part
-    by itself, and to put that together.
+    `build` gets the files of a part. It is made of each part by itself,
+    and returned together.
     """
     groups = reader.iterate_groups(PART_FILES)
     first, second = next(groups, None), next(groups, None)

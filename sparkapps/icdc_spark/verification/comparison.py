@@ -78,12 +78,12 @@ def verify(context: TableContext, observer: TableObserver, *, repair: bool) -> C
     TargetInvalid where readers do not see that index.
     """
     try:
-        proven: _Proven | None = None
-        if _may_prove(context):
-            with open_table_and_index(context, observer, repair=repair) as both:
-                proven = _prove(both)
-            if proven is not None and proven.entry["equal"]:
-                return proven.entry
+        with open_table_and_index(context, observer, repair=repair) as both:
+            proven = _prove(both)
+            if proven is None:
+                return _verify(both, None, repair=repair)
+        if proven.entry["equal"]:
+            return proven.entry
         with open_table_and_index(context, observer, repair=repair) as both:
             # Where a batch was applied since, what was equal need not be any more.
             holds = proven is not None and describes_same(proven.state, both.state)
@@ -92,17 +92,14 @@ def verify(context: TableContext, observer: TableObserver, *, repair: bool) -> C
         return {"equal": None, "reason": BATCH_UNDER_WAY, "message": f"{NOT_SETTLED}; ask again"}
 
 
-def _may_prove(context: TableContext) -> bool:
-    """Return whether documents have the bytes that were sent, one for each row."""
-    # An ingest pipeline writes documents anew.
-    return context.opensearch.ingest_pipeline is None and not entries.is_streamed_only(context)
-
-
 def _prove(both: TableAndIndex) -> _Proven | None:
-    """Return what the bytes prove; None of a table without a snapshot."""
-    if both.snapshot_id is None:
+    """Return what the bytes prove; None where they prove nothing."""
+    if both.snapshot_id is None or entries.is_streamed_only(both.context):
         return None
     spec = both.resolve(both.snapshot_id)
+    if spec.added is not None:
+        # OpenSearch writes documents anew, with what it adds.
+        return None
     with both.open_reader(both.snapshot_id, spec) as reader:
         check_filter(reader, spec)
         proof = differences.prove(
@@ -114,7 +111,7 @@ def _prove(both: TableAndIndex) -> _Proven | None:
             by_content=spec.append_only,
         )
     entry = entries.begin_entry(both.context, both.moment, find_export(both.observation))
-    entry |= entries.count_equal(proof.others) | {"equal": not proof.differing.numbers}
+    entry |= entries.count_equal(proof.others) | {"equal": proof.is_equal}
     return _Proven(entry=entry, proof=proof, state=both.state)
 
 

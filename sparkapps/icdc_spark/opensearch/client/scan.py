@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from icdc_api.errors import PassingError, TargetUnavailable
 from icdc_spark.opensearch.client.connection import PRIMARIES, Client, Connection, open_client
 from icdc_spark.opensearch.client.foreign_answers import EVERY_STATUS
 from icdc_spark.opensearch.client.retry import retry_passing
@@ -38,16 +39,16 @@ from icdc_spark.opensearch.client.target_errors import (
 
 KEEP_ALIVE = "10m"
 """Prolonged by every page, so it bounds the pause between two pages."""
-PAGE_DOCUMENTS = 1000
+PAGE_DOCUMENTS = 500
 """Documents of one answer, which is held in memory as a whole; fewer where the index says so."""
 PAGE_BYTES = 8 * 1024 * 1024
-"""About the size of one answer: pages of larger documents have fewer of them."""
+"""About the size of one answer: where a page has larger documents, the next one has fewer."""
 SLICE_DOCUMENTS = 10_000_000
 """Documents of a slice, about, where a shard has more: minutes of one task."""
 _MOST_SLICES = 1024
 """What OpenSearch allows by default (`index.max_slices_per_pit`)."""
 _FIRST_PAGE = 50
-"""Documents of the first page, which shows how large they are."""
+"""Documents of the first page, which shows how large they are; the next have twice as many."""
 _PARAMS = {
     "allow_partial_search_results": "false",
     # An index may name a search pipeline for its readers, which may hide or change documents.
@@ -146,16 +147,16 @@ def read_slice(scan: Scan, number: int) -> Iterator[ScannedDocument]:
         query["slice"] = {"id": number, "max": scan.slices}
     try:
         while True:
-            text = retry_passing(lambda: _search(speaker, "/_search", _PARAMS, query, scan.shards))
-            position, documents = 0, 0
+            text = retry_passing(lambda: _ask_for_page(speaker, query, scan.shards))
+            position, largest = 0, 0
             for position, document in _cut_hits(text, word):  # noqa: B007  the last is needed below
                 yield document
-                documents += 1
+                largest = max(largest, len(document.text))
             # An empty page is the end; a short one need not be.
-            if not documents:
+            if not largest:
                 return
             query["search_after"] = [position]
-            query["size"] = max(1, min(scan.page, PAGE_BYTES * documents // len(text)))
+            query["size"] = max(1, min(scan.page, 2 * query["size"], PAGE_BYTES // largest))
     finally:
         speaker.close()
 
@@ -192,6 +193,16 @@ def read_documents(index: NamedIndex, ids: Sequence[str]) -> Iterator[ScannedDoc
         speaker.close()
     for _, document in _cut_hits(text, word):
         yield document
+
+
+def _ask_for_page(speaker: Client, query: dict[str, Any], shards: int) -> str:
+    """Return a page; after a failure the next attempt asks for half of it."""
+    try:
+        return _search(speaker, "/_search", _PARAMS, query, shards)
+    except PassingError:
+        # It may have been too large for the memory of the node.
+        query["size"] = max(1, query["size"] // 2)
+        raise
 
 
 def _build_query(page: int, left_out: tuple[str, ...]) -> dict[str, Any]:
@@ -247,7 +258,9 @@ def _cut_hits(text: str, word: str) -> Iterator[tuple[int, ScannedDocument]]:
     start = text.find('"hits":[', text.index(_HITS))
     while (source_at := text.find(_SOURCE, start)) >= 0:
         head = json.loads(text[text.index("{", start) : source_at].rstrip(", ") + "}")
-        body_at, end = source_at + len(_SOURCE), text.index(end_of_hit, source_at)
+        body_at, end = source_at + len(_SOURCE), text.find(end_of_hit, source_at)
+        if end < 0:
+            raise TargetUnavailable("A page of documents came back cut short, or written anew.")
         # A document may have a field of that name: the last one is OpenSearch's.
         sort_at = text.rindex(_SORT, body_at, end)
         routing, body = head.get("_routing", ""), text[body_at:sort_at]

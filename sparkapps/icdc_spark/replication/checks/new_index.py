@@ -165,7 +165,7 @@ class RowComparison:
                 )
             counts += Counter({EQUAL: proof.others.members, REFUSED: proof.others.refused})
             within = proof.differing
-            if not within.numbers:
+            if proof.is_equal:
                 return ComparedRows(counts, ())
         with self._open_scan() as scan:
             # Before the table, which may take hours: the scan expires where nobody asks for more.
