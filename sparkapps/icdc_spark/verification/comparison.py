@@ -86,8 +86,8 @@ def verify(context: TableContext, observer: TableObserver, *, repair: bool) -> C
             return proven.entry
         with open_table_and_index(context, observer, repair=repair) as both:
             # Where a batch was applied since, what was equal need not be any more.
-            holds = proven is not None and describes_same(proven.state, both.state)
-            return _verify(both, proven.proof if proven and holds else None, repair=repair)
+            holds = describes_same(proven.state, both.state)
+            return _verify(both, proven.proof if holds else None, repair=repair)
     except NotSettledError:
         return {"equal": None, "reason": BATCH_UNDER_WAY, "message": f"{NOT_SETTLED}; ask again"}
 

@@ -74,8 +74,8 @@ def test_pages_of_large_documents_have_fewer_of_them(proxy: FaultProxy, admin: C
     scan.close_scan(through, opened)
     through.close()
     pages = [json.loads(seen.body)["size"] for seen in proxy.list_requests("/_search?")]
-    # Small ones first, then as many as the page is for, and then as large ones show themselves.
-    assert pages == [50, 1000, 7]
+    # Twice as many while they are small, and then as few as their size allows.
+    assert pages == [50, 100, 3]
 
 
 def test_a_task_shows_that_it_reads_also_where_it_leaves_all_documents_out(
@@ -85,7 +85,7 @@ def test_a_task_shows_that_it_reads_also_where_it_leaves_all_documents_out(
     fill(clean_indices, [sink.upsert(f"k{n}", {"v": n}) for n in range(2500)])
     opened = scan.open_scan(admin, sink.INDEX, 0)
     number = pa.record_batch({"id": [0]})
-    for within, rows in ((Buckets(frozenset(), by_content=False), 0), (None, 2500)):
+    for within, rows in ((Buckets(frozenset()), 0), (None, 2500)):
         batches = list(build_scan_task(opened, None, within)([number]))
         assert (len(batches), sum(batch.num_rows for batch in batches)) == (3, rows)
         assert {tuple(map(str, batch.schema.types)) for batch in batches} == {("string",) * 3}

@@ -75,6 +75,19 @@ def test_several_of_many_equal_rows_without_documents_are_named_and_written(even
     events.assert_repaired(3)
 
 
+def test_a_document_of_other_bytes_and_the_same_content_stays_that_of_its_row(
+    events: Events,
+) -> None:
+    """Its bytes are those of nobody, and those of its row are the surplus one's."""
+    turned, *_ = events.list_ids(HOT)
+    body = {"name": "hot", "id": 0}
+    oracle.request(f"{events.url}/events-000001/_doc/{turned}", "PUT", body)
+    made = events.add(1)
+    assert events.verify() == (make_samples([]), make_samples(made))
+    events.assert_repaired(1)
+    assert turned in events.list_ids(HOT)
+
+
 def test_several_of_many_equal_documents_without_rows_are_named_and_removed(events: Events) -> None:
     made = events.add(4)
     assert events.verify() == (make_samples([]), make_samples(made))

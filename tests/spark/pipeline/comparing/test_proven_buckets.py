@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from icdc_api.job.modes import RunMode
 from icdc_spark.matching.buckets import (
+    REFUSED_ID,
     Buckets,
     ProvenBuckets,
     add_up,
@@ -38,11 +39,15 @@ def prove(
     by_content: bool = False,
     refused: Sequence[str] = (),
 ) -> ProvenBuckets:
-    frames = [spark.createDataFrame(list(side), COMPARED) for side in (rows, documents)]
-    of_rows = add_up(frames[0], by_content=by_content, refused_ids=refused)
-    of_documents = add_up(frames[1], by_content=by_content)
-    sums = collect_sums(of_rows), collect_sums(of_documents)
-    return compare_sums(*sums, by_content=by_content)
+    ids = [(row_id,) for row_id in refused]
+    named = spark.createDataFrame(ids, f"{REFUSED_ID} string") if ids else None
+    of_rows, of_documents = (
+        collect_sums(
+            add_up(spark.createDataFrame(list(side), COMPARED), named, by_content=by_content)
+        )
+        for side in (rows, documents)
+    )
+    return compare_sums(of_rows, of_documents, by_content=by_content)
 
 
 A, B = ("1", "", "x"), ("2", "", "y")
@@ -74,25 +79,29 @@ def test_rows_and_documents_are_proven_equal_only_where_they_are(
     equal: bool,
 ) -> None:
     proof = prove(spark, rows, documents, refused=refused)
-    assert (not proof.differing.numbers) == equal
+    assert proof.is_equal == equal
     if equal:
         assert (proof.others.members, proof.others.refused) == (len(documents), len(refused))
 
 
 @pytest.mark.parametrize(
-    ("documents", "equal"),
+    ("documents", "refused", "equal"),
     [
-        ([("f1", "", "x"), ("f2", "", "x"), ("f3", "", "y")], True),
-        ([("f1", "", "x"), ("f2", "", "y"), ("f3", "", "y")], False),
+        ([("f1", "", "x"), ("f2", "", "x"), ("f3", "", "y")], (), True),
+        ([("f1", "", "x"), ("f2", "", "y"), ("f3", "", "y")], (), False),
+        ([("f1", "", "x"), ("f3", "", "y")], ("g1",), True),
+        # The document of the dead letter, in place of that of a row of equal content.
+        ([("g1", "", "x"), ("f3", "", "y")], ("g1",), False),
     ],
 )
 def test_what_a_compaction_moved_is_proven_equal_by_its_content(
-    spark: SparkSession, documents: list[Member], *, equal: bool
+    spark: SparkSession, documents: list[Member], refused: tuple[str, ...], *, equal: bool
 ) -> None:
     rows = [("g1", "", "x"), ("g2", "", "y"), ("g3", "", "x")]
-    proof = prove(spark, rows, documents, by_content=True)
-    assert (not proof.differing.numbers) == equal
-    assert prove(spark, rows, documents).differing.numbers
+    proof = prove(spark, rows, documents, by_content=True, refused=refused)
+    # What means the same may be in several buckets: all of it is looked at, or nothing.
+    assert (proof.is_equal, proof.differing) == (equal, None)
+    assert not prove(spark, rows, documents, refused=refused).is_equal
 
 
 def test_what_differs_is_in_the_buckets_that_differ_and_nowhere_else(
@@ -107,10 +116,11 @@ def test_what_differs_is_in_the_buckets_that_differ_and_nowhere_else(
         if (key, routing, made) not in lost
     ]
     found = prove(spark, rows, documents).differing
+    assert found is not None
     # The function that the scan asks for each document names the same buckets.
     by_bucket: defaultdict[bool, set[Member]] = defaultdict(set)
     for row in rows:
-        by_bucket[found.hold(row[0], row[2])].add(row)
+        by_bucket[found.hold(row[0])].add(row)
     assert lost | spoiled <= by_bucket[True]
     assert 20 <= len(found.numbers) <= 40
     selected = found.select(spark.createDataFrame(rows, COMPARED))
@@ -169,10 +179,15 @@ def list_pages(proxy: FaultProxy) -> list[Any]:
 
 
 def test_a_bucket_holds_the_same_ids_for_python_and_for_the_jvm(spark: SparkSession) -> None:
-    rows = [(f"{n}", "", f"{n * n}") for n in range(500)]
-    frame = spark.createDataFrame(rows, COMPARED)
-    for by_content in (False, True):
-        some = Buckets(frozenset(range(0, 1024, 2)), by_content)
-        of_python = {row for row in rows if some.hold(row[0], row[2])}
-        assert {tuple(row) for row in some.select(frame).collect()} == of_python
-        assert 150 < len(of_python) < 350
+    rows = [(f"{n}\u00e4\0\U0001f600", "", "x") for n in range(500)]
+    some = Buckets(frozenset(range(0, 1024, 2)))
+    of_python = {row for row in rows if some.hold(row[0])}
+    selected = some.select(spark.createDataFrame(rows, COMPARED))
+    assert {tuple(row) for row in selected.collect()} == of_python
+    assert 150 < len(of_python) < 350
+
+
+def test_where_most_buckets_differ_all_rows_are_looked_at(spark: SparkSession) -> None:
+    rows = [(f"{n}", "", "x") for n in range(3_000)]
+    proof = prove(spark, rows, [(row_id, "", "y") for row_id, _, _ in rows])
+    assert (proof.is_equal, proof.differing, proof.others.members) == (False, None, 0)
