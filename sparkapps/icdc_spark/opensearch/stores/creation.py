@@ -19,12 +19,8 @@ from icdc_api.spec.indices.index_settings import (
 )
 from icdc_spark.opensearch.client.acknowledgements import require_acknowledged
 from icdc_spark.opensearch.client.connection import Client
-from icdc_spark.opensearch.client.target_errors import (
-    parse_error_type,
-    repeat_passing,
-    translate,
-)
-from icdc_spark.opensearch.client.write_blocks import find_shard_limit
+from icdc_spark.opensearch.client.error_answers import find_shard_limit, parse_error_type
+from icdc_spark.opensearch.client.target_errors import repeat_passing, translate
 
 FIXED_SETTINGS = {
     "index.default_pipeline": "_none",
