@@ -16,13 +16,19 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from icdc_spark.opensearch.client.connection import PRIMARIES, Client, Connection, open_client
+from icdc_spark.opensearch.client.connection import (
+    NO_SEARCH_PIPELINE,
+    PRIMARIES,
+    Client,
+    Connection,
+    open_client,
+)
+from icdc_spark.opensearch.client.error_answers import parse_error_type
 from icdc_spark.opensearch.client.foreign_answers import EVERY_STATUS
 from icdc_spark.opensearch.client.retry import retry_passing
 from icdc_spark.opensearch.client.shards import require_all_shards
 from icdc_spark.opensearch.client.target_errors import (
     from_status,
-    parse_error_type,
     repeat_passing,
     translate_errors,
 )
@@ -31,10 +37,11 @@ KEEP_ALIVE = "10m"
 """Prolonged by every page, so it bounds the pause between two pages."""
 PAGE_DOCUMENTS = 500
 """Documents of one answer, which is held in memory as a whole; fewer where the index says so."""
+MAX_SLICES = 1024
+"""The most that OpenSearch allows by default, which is also its limit of shards."""
 _PARAMS = {
     "allow_partial_search_results": "false",
-    # An index may name a search pipeline for its readers, which may hide or change documents.
-    "search_pipeline": "_none",
+    "search_pipeline": NO_SEARCH_PIPELINE,
 }
 _HITS = '"hits":{'
 _SOURCE = '"_source":'
@@ -91,7 +98,8 @@ def open_scan(client: Client, index: str, slices: int, left_out: Iterable[str] =
     )
     require_all_shards(opened, f"point in time of index {index!r}", shards=shards)
     names = list_names(left_out)
-    return Scan(client.connection, opened["pit_id"], max(slices, shards), shards, page, names)
+    slices = max(min(slices, MAX_SLICES), shards)
+    return Scan(client.connection, opened["pit_id"], slices, shards, page, names)
 
 
 @repeat_passing
