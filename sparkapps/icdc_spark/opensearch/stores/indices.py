@@ -119,10 +119,11 @@ def create(
     numbers = [_parse_number(name) for name in _list_taken_names(client, owner.alias)]
     name = naming.name_physical_index(owner.alias, max([above, *numbers]) + 1)
     # Ours last: the user's refresh and replicas wait until the export is complete.
-    settings = {**keep_vectors(flatten_settings(index_settings)), **_EXPORT_SETTINGS}
+    wanted = keep_vectors(flatten_settings(index_settings))
+    settings = {**wanted, **_EXPORT_SETTINGS}
     body: dict[str, Any] = {"settings": settings, "mappings": with_ownership(mapping, owner)}
     try:
-        created = create_index(client, name, body, alias=owner.alias)
+        created = create_index(client, name, body, alias=owner.alias, wanted=wanted)
     except RequestError as error:
         raise translate_refusal(client, f"to create index {name!r}", error) from error
     return PhysicalIndex(name, created.uuid)
@@ -171,8 +172,9 @@ def confirm_missing(client: Client, index: str) -> None:
 def finish_export(client: Client, index: str, index_settings: Mapping[str, Any]) -> int:
     """Put the user's refresh and replicas in force, refresh, and return the number of documents.
 
-    Without a setting of the user: the server's refresh, one replica. On a single node that leaves
-    the index yellow, which is accepted; an index that is not even that is TargetUnavailable.
+    Without a setting of the user: the server's refresh and number of replicas, which is one unless
+    somebody set it. On a single node that leaves the index yellow, which is accepted; an index that
+    is not even that is TargetUnavailable.
     """
     wanted = flatten_settings(index_settings)
     settings: dict[str, Any] = {
@@ -180,9 +182,9 @@ def finish_export(client: Client, index: str, index_settings: Mapping[str, Any])
         "index.refresh_interval": wanted.get("index.refresh_interval"),
         "index.gc_deletes": GC_DELETES,
     }
-    # With it OpenSearch sets the number itself, and would undo ours.
-    if "index.auto_expand_replicas" not in wanted:
-        settings["index.number_of_replicas"] = wanted.get("index.number_of_replicas", 1)
+    # With it OpenSearch sets the number itself, and would undo ours. `false` is its default.
+    if str(wanted.get("index.auto_expand_replicas", "false")).lower() == "false":
+        settings["index.number_of_replicas"] = wanted.get("index.number_of_replicas")
     try:
         changed = client.indices.put_settings(index=index, body=settings)
     except RequestError as error:
