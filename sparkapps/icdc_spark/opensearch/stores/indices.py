@@ -4,6 +4,7 @@ A physical index is recognised by its name `<alias>-00000N`, its UUID and what i
 says about its owner. It must not know documents; the alias itself is `aliases`' business.
 """
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -17,13 +18,16 @@ from icdc_api.errors import Gap, MappingInvalid, TargetUnavailable
 from icdc_api.spec.indices.index_settings import GC_DELETES, flatten_settings, keep_vectors
 from icdc_spark.opensearch.client.acknowledgements import require_acknowledged
 from icdc_spark.opensearch.client.connection import Client
+from icdc_spark.opensearch.client.error_answers import SNAPSHOT_RUNS, parse_error_type
 from icdc_spark.opensearch.client.shards import require_all_shards
-from icdc_spark.opensearch.client.target_errors import map_errors, parse_error_type, repeat_passing
+from icdc_spark.opensearch.client.target_errors import map_errors, repeat_passing
 from icdc_spark.opensearch.stores.creation import (
     create_index,
     describe_refusal,
     translate_refusal,
 )
+
+LOG = logging.getLogger(__name__)
 
 META_KEY = "icdc"
 HEALTH_SECONDS = 60
@@ -263,9 +267,16 @@ def extend_mapping(
 
 
 @repeat_passing
-def delete(client: Client, index: str) -> None:
-    """Delete an index; one that does not exist is fine."""
-    client.indices.delete(index=index, params={"ignore": 404})
+def delete(client: Client, index: str) -> bool:
+    """Delete an index, unless a snapshot of it is being taken; return whether there is none now."""
+    try:
+        client.indices.delete(index=index, params={"ignore": 404})
+    except RequestError as error:
+        if parse_error_type(error.info) != SNAPSHOT_RUNS:
+            raise
+        LOG.info("%s cannot be deleted before the end of a snapshot of it", index)
+        return False
+    return True
 
 
 @map_errors
@@ -274,17 +285,15 @@ def drop_orphans(
 ) -> list[str]:
     """Delete physical indices of ours that are neither in `keep` nor as new as number `below`.
 
-    Nobody reads them: a crash after `create`, an abandoned export, or a lost state document left
-    them. One with a higher number may be what a newer run has just made.
+    Return those that are gone. Nobody reads them: a crash after `create`, an abandoned export, or a
+    lost state document left them. One with a higher number may be what a newer run has just made.
     """
     orphans = [
         name
         for name, whose in list_indices(client, owner.alias).items()
         if whose == owner and name not in keep and _parse_number(name) < below
     ]
-    for name in orphans:
-        delete(client, name)
-    return orphans
+    return [name for name in orphans if delete(client, name)]
 
 
 def _parse_number(name: str) -> int:

@@ -35,6 +35,8 @@ from icdc_testing.target.state_documents import make_empty
 
 pytestmark = pytest.mark.unit
 
+LATER = "2026-03-01T10:00:05Z"
+
 
 def test_what_a_batch_lost_is_a_gap_and_leaves_the_way_back_open(
     context: TableContext, target: ModelTarget
@@ -106,6 +108,25 @@ def test_an_export_deletes_nothing_while_a_rollback_is_owed(
     assert list_served(target) == [[THIRD]] * 2
 
 
+def test_an_earlier_index_of_which_a_snapshot_is_being_taken_is_deleted_after_its_end(
+    context: TableContext, target: ModelTarget
+) -> None:
+    document = complete_export(begin_export(TWO, 3)).with_resync(1, 77, now=LATER)
+    intent = document.intent
+    assert intent is not None
+    document = document.model_copy(update={"intent": intent.model_copy(update={"to": None})})
+    target.snapshotted = {FIRST}
+    hashed = cast("DocumentSpec", SimpleNamespace(hash="abc"))
+    stored = export_swap.serve(context, TABLE, hashed, context.store.create(document))
+    assert list_served(target) == [[THIRD]] * 2
+    assert stored.document.previous_indices == [FIRST, SECOND]
+    assert target.indices.keys() >= {FIRST, SECOND}
+    target.snapshotted = set()
+    stored = export_swap.delete_surplus(context, stored)
+    assert stored.document.previous_indices == [SECOND]
+    assert FIRST not in target.indices
+
+
 @pytest.mark.parametrize(
     ("document", "history", "is_honoured", "retained"),
     [
@@ -138,6 +159,29 @@ def test_an_export_ends_a_rollback_that_means_nothing_any_more(
     after = export._record_intent(work, stored, Step(kind=StepKind.EXPORT), planned=None).document
     assert (after.resync_id == 77) == is_honoured
     assert [record.index for record in after.retained] == retained
+
+
+def test_indices_that_attempts_made_without_an_answer_do_not_pile_up(
+    context: TableContext, target: ModelTarget
+) -> None:
+    stored = context.store.create(TWO)
+    made = [f"orders-{number:06d}" for number in (3, 4, 5)]
+    for name in made[1:]:
+        target.make(name, {"mappings": with_ownership({}, OWNER)})
+    target.make("orders-000006", {})
+    target.indices[made[0]].write("row", {}, 0.0)
+    work = export.ExportWork(
+        context=context,
+        session=cast("Any", None),
+        table=TABLE,
+        documents=DOCUMENTS,
+        served=IndexCheck(loss=None),
+    )
+    after = export._record_intent(work, stored, Step(kind=StepKind.EXPORT), planned=None).document
+    assert after.intent is not None
+    assert after.intent.index == "orders-000007"
+    left = {FIRST, SECOND, made[0], made[2], "orders-000006", "orders-000007"}
+    assert target.indices.keys() - {STATE, "orders-dead-letters"} == left
 
 
 @pytest.mark.parametrize(
