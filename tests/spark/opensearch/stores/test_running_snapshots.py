@@ -18,7 +18,7 @@ def test_what_nobody_needs_any_more_is_deleted_after_the_end_of_a_snapshot(
 ) -> None:
     lines = [sink.upsert("a", {"v": 1}), sink.upsert("bad", {"v": "x"})]
     assert sink.write(opensearch.url, lines).error is None
-    refused = "orders-dead-refused"
+    refused = "orders-dead-letters"
     with take_slowly(opensearch, index.name, refused):
         assert not indices.delete(admin, index.name)
         assert indices.drop_orphans(admin, sink.OWNER, keep=frozenset(), below=9) == []
