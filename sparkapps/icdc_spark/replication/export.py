@@ -158,11 +158,11 @@ def _record_intent(
     is_trusted = index_check.is_trusted(stored, history)
     state = state.retain_served(work.served.loss, is_trusted=is_trusted, now=format_instant())
     serving = aliases.check_free(client, context.ownership, recorded=list_recorded_indices(state))
-    export_swap.delete_unwritten(context, stored.document, serving)
     # Before the intent is recorded: a crash between leaves a tag too many, and that expires.
     pins.pin_next(context, work.table, step.to_id)
     mapping = build_index_mapping(work.documents, table_uuid=work.table.uuid)
-    with context.name_refusals():
+    unwritten = export_swap.limit_unwritten(context, stored.document, serving)
+    with context.name_refusals(), unwritten:
         created = indices.create(
             client,
             context.ownership,

@@ -16,8 +16,8 @@ next export. It must not know how an index was filled, nor whether it may be use
 """
 
 import logging
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from icdc_api import naming
 from icdc_api.errors import Bug, TargetReadOnly, TargetUnavailable
@@ -60,12 +60,25 @@ def find_last_number(
     return context.request.epoch // 1000
 
 
-def delete_unwritten(context: TableContext, state: StateDocument, serving: Sequence[str]) -> None:
-    """Delete indices that earlier attempts made and did not come to record, but the last of them.
+@contextmanager
+def limit_unwritten(
+    context: TableContext, state: StateDocument, serving: Sequence[str]
+) -> Iterator[None]:
+    """Where an index is created and no answer says so, delete those of attempts before.
 
-    No answer said that they are there, so that each attempt makes one more. The last one keeps its
-    number from being used again, and goes when another index is served.
+    Each attempt would leave one more that no document names. The last one keeps its number from
+    being used again, and goes when another index is served.
     """
+    try:
+        yield
+    except TargetUnavailable:
+        # What went wrong is told in any case.
+        with suppress(TargetReadOnly, TargetUnavailable):
+            _delete_unwritten(context, state, serving)
+        raise
+
+
+def _delete_unwritten(context: TableContext, state: StateDocument, serving: Sequence[str]) -> None:
     client, alias = context.client, context.alias
     recorded = state.intent.index if state.intent else None
     known = {state.index, recorded, *state.previous_indices, *serving}
@@ -74,13 +87,11 @@ def delete_unwritten(context: TableContext, state: StateDocument, serving: Seque
         for name, owner in indices.list_indices(client, alias).items()
         if owner == context.ownership and name not in known
     }
-    # It may not be started, and then nobody knows what it holds.
-    with suppress(TargetReadOnly, TargetUnavailable):
-        for number in sorted(made)[:-1]:
-            now = identity.identify(client, made[number]) if number > state.last_number else None
-            if now is not None and max(now.shards.max_seq_nos) < 0:
-                require_owner(context, state)
-                indices.delete(client, made[number])
+    for number in sorted(made)[:-1]:
+        now = identity.identify(client, made[number]) if number > state.last_number else None
+        if now is not None and max(now.shards.max_seq_nos) < 0:
+            require_owner(context, state)
+            indices.delete(client, made[number])
 
 
 def serve(

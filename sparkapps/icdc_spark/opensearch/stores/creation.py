@@ -40,6 +40,8 @@ _DEFAULTS = {
     "index.mapping.coerce": True,
 }
 """Asked for unless the spec says otherwise, so that no template does."""
+_NAME_TAKEN = frozenset({"resource_already_exists_exception", "invalid_index_name_exception"})
+"""Error types of a name that an index has, or an alias."""
 _ACCEPTING = ("coerce", "format")
 """Parameters of a field that decide which values it takes; a legacy template may add them."""
 _ROOT = ("dynamic", "_source", "_routing")
@@ -119,8 +121,9 @@ def create_for_ourselves(client: Client, name: str, body: Mapping[str, Any]) -> 
     try:
         create_index(client, name, body)
     except RequestError as error:
-        # Whatever the type, which some clusters do not give: two tasks or runs at once, say.
-        if client.indices.exists(index=name, params={"expand_wildcards": "all"}):
+        # Two tasks or runs at once, say. Of a request that was forwarded no type may be given.
+        is_taken = parse_error_type(error.info) in _NAME_TAKEN
+        if is_taken or client.indices.exists(index=name, params={"expand_wildcards": "all"}):
             return False
         if find_shard_limit(str(error.info)):
             raise

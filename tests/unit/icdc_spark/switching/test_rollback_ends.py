@@ -6,9 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from icdc_api.errors import Gap
+from icdc_api.errors import Gap, TargetUnavailable
 from icdc_spark.documents.document_spec import DocumentSpec
-from icdc_spark.opensearch.stores import identity
+from icdc_spark.opensearch.client.connection import Client
+from icdc_spark.opensearch.stores import identity, indices
 from icdc_spark.opensearch.stores.indices import Ownership, with_ownership
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.state_document import StateDocument
@@ -162,7 +163,7 @@ def test_an_export_ends_a_rollback_that_means_nothing_any_more(
 
 
 def test_indices_that_attempts_made_without_an_answer_do_not_pile_up(
-    context: TableContext, target: ModelTarget
+    context: TableContext, target: ModelTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored = context.store.create(TWO)
     made = [f"orders-{number:06d}" for number in (3, 4, 5)]
@@ -177,11 +178,18 @@ def test_indices_that_attempts_made_without_an_answer_do_not_pile_up(
         documents=DOCUMENTS,
         served=IndexCheck(loss=None),
     )
-    after = export._record_intent(work, stored, Step(kind=StepKind.EXPORT), planned=None).document
-    assert after.intent is not None
-    assert after.intent.index == "orders-000007"
-    left = {FIRST, SECOND, made[0], made[2], "orders-000006", "orders-000007"}
-    assert target.indices.keys() - {STATE, "orders-dead-letters"} == left
+
+    def make_unheard(client: Client, name: str, *_: Any, **__: Any) -> None:
+        target.make(name, {"mappings": with_ownership({}, OWNER)})
+        raise TargetUnavailable("no answer")
+
+    monkeypatch.setattr(indices, "create_index", make_unheard)
+    for last in ("orders-000007", "orders-000008"):
+        with pytest.raises(TargetUnavailable, match="no answer"):
+            export._record_intent(work, stored, Step(kind=StepKind.EXPORT), planned=None)
+        # Somebody else's, one with a document, and the last.
+        left = {FIRST, SECOND, made[0], "orders-000006", last}
+        assert target.indices.keys() - {STATE, "orders-dead-letters"} == left
 
 
 @pytest.mark.parametrize(
