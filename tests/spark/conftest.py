@@ -33,8 +33,8 @@ def opensearch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenSearchN
     """One node for the whole test run; ICDC_TEST_OPENSEARCH chooses its version."""
     version = os.environ.get("ICDC_TEST_OPENSEARCH", "auto")
     folder = tmp_path_factory.mktemp("opensearch")
-    # Snapshots of indices may be kept in the folder.
-    settings = {"path.repo": str(folder)}
+    # Snapshots of indices may be kept in the folder. The zone is for clusters that ask for one.
+    settings = {"path.repo": str(folder), "node.attr.zone": "a"}
     with OpenSearchNode(folder, version=version, settings=settings) as node:
         yield node
 

@@ -96,7 +96,8 @@ class TableReason(StrEnum):
     """A block refuses writes, such as of a full disk, or there is no room for more shards. The
     OpenSearch administrator lifts it."""
     TARGET_INVALID = "TargetInvalid"
-    """Somebody changed what the index is made of. The OpenSearch administrator changes it back."""
+    """An index is not what was asked for, by a template, a setting, or a change of somebody. The
+    OpenSearch administrator corrects it."""
     STATE_CORRUPT = "StateCorrupt"
     """No run of this version wrote this state document: somebody edited it, or a newer version
     wrote it, as the message says. The OpenSearch administrator finds out who did."""

@@ -6,6 +6,7 @@ other tables go on.
 
     failure                     run that ends         continuous run
     TableError                  stalls the table      stalls it; tried again now and then
+    Gap amid a step             the next step is decided at once: an export, or the same Gap
     Bug                         BUG_ATTEMPTS, then the same as a TableError
     PassingError, RunError      the operator retries  tried again here, with backoff
     Fenced, DriverLost, BadSpec end the run: no table could go on
@@ -33,6 +34,7 @@ from icdc_api.errors import (
     Bug,
     DriverLost,
     Fenced,
+    Gap,
     IcdcError,
     TableError,
     Unauthorized,
@@ -248,6 +250,10 @@ class TableFollower:
             raise error
         if isinstance(error, Unauthorized) and self._renew_access():
             # A password or certificate was changed in the middle of a step: no person is needed.
+            return
+        if isinstance(error, Gap) and self._failures == 1 and not context.stop.is_set():
+            # Where the spec allows it, no person is needed; else that step says what to do.
+            LOG.warning("%s: %s; the next step is decided anew", context.table.name, error)
             return
         if isinstance(error, Bug) and self._failures < BUG_ATTEMPTS and not context.stop.is_set():
             LOG.warning("%s: %s; the step is retried", context.table.name, error)

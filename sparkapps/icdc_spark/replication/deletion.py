@@ -19,7 +19,14 @@ import threading
 from contextlib import closing
 
 from icdc_api import naming
-from icdc_api.errors import AliasTaken, IcdcError, NodeLost, SourceUnavailable, TableNotFound
+from icdc_api.errors import (
+    AliasTaken,
+    IcdcError,
+    NodeLost,
+    SourceUnavailable,
+    TableNotFound,
+    TargetUnavailable,
+)
 from icdc_api.job.answers import DeletionEntry
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.table.tables import IcebergTable
@@ -94,7 +101,10 @@ def _delete_indices(context: TableContext, stored: Stored | None) -> tuple[list[
     for name, owner in sorted(indices.list_indices(client, context.alias).items()):
         if owner == ours or (owner is None and _is_recorded(context, stored, name)):
             _raise_if_stopped(context)
-            indices.delete(client, name)
+            if not indices.delete(client, name):
+                raise TargetUnavailable(
+                    f"index {name!r} cannot be deleted before the end of a snapshot of it"
+                )
             deleted.append(name)
         else:
             left.append(name)

@@ -162,7 +162,8 @@ def _record_intent(
     # Before the intent is recorded: a crash between leaves a tag too many, and that expires.
     pins.pin_next(context, work.table, step.to_id)
     mapping = build_index_mapping(work.documents, table_uuid=work.table.uuid)
-    with context.name_refusals():
+    unwritten = export_swap.limit_unwritten(context, stored.document, serving)
+    with context.name_refusals(), unwritten:
         created = indices.create(
             client,
             context.ownership,

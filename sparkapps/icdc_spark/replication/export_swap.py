@@ -16,8 +16,10 @@ next export. It must not know how an index was filled, nor whether it may be use
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
+from icdc_api import naming
 from icdc_api.errors import Bug, TargetReadOnly, TargetUnavailable
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.table.tables import IcebergTable
@@ -56,6 +58,40 @@ def find_last_number(
     if state.last_number or serving or not pins.has_served(context, table):
         return state.last_number
     return context.request.epoch // 1000
+
+
+@contextmanager
+def limit_unwritten(
+    context: TableContext, state: StateDocument, serving: Sequence[str]
+) -> Iterator[None]:
+    """Where an index is created and no answer says so, delete those of attempts before.
+
+    Each attempt would leave one more that no document names. The last one keeps its number from
+    being used again, and goes when another index is served.
+    """
+    try:
+        yield
+    except TargetUnavailable:
+        # What went wrong is told in any case.
+        with suppress(TargetReadOnly, TargetUnavailable):
+            _delete_unwritten(context, state, serving)
+        raise
+
+
+def _delete_unwritten(context: TableContext, state: StateDocument, serving: Sequence[str]) -> None:
+    client, alias = context.client, context.alias
+    recorded = state.intent.index if state.intent else None
+    known = {state.index, recorded, *state.previous_indices, *serving}
+    made = {
+        naming.parse_physical_number(alias, name) or 0: name
+        for name, owner in indices.list_indices(client, alias).items()
+        if owner == context.ownership and name not in known
+    }
+    for number in sorted(made)[:-1]:
+        now = identity.identify(client, made[number]) if number > state.last_number else None
+        if now is not None and max(now.shards.max_seq_nos) < 0:
+            require_owner(context, state)
+            indices.delete(client, made[number])
 
 
 def serve(
@@ -157,7 +193,10 @@ def finish_rollback(
 
 
 def delete_ours(context: TableContext, index: str) -> None:
-    """Delete an index, unless one of that name has come to be somebody else's."""
+    """Delete an index, unless one of that name has come to be somebody else's.
+
+    One of which a snapshot is being taken stays until another index is served.
+    """
     if indices.list_indices(context.client, context.alias).get(index) == context.ownership:
         indices.delete(context.client, index)
 
@@ -167,9 +206,9 @@ def delete_surplus(context: TableContext, stored: Stored) -> Stored:
     state = stored.document
     read = aliases.list_current_indices(context.client, context.alias)
     for index in state.list_surplus(context.opensearch.retained_indices):
-        if index not in read:
-            # Deleted before it is forgotten: a crash between the two deletes it again.
-            indices.delete(context.client, index)
+        # Deleted before it is forgotten: a crash between the two deletes it again. One of which a
+        # snapshot is being taken stays until the next time.
+        if index not in read and indices.delete(context.client, index):
             without = stored.document.without_previous(index, now=format_instant())
             stored = context.store.replace(stored, without)
     retained = {state.index, *stored.document.previous_indices, *read} - {None}

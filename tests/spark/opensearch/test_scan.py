@@ -21,6 +21,8 @@ from icdc_testing.target.node_calls import call
 
 pytestmark = pytest.mark.spark
 
+REFUSED_ROWS = "orders-dead-letters"
+
 
 def fill(url: str, lines: list[sink.Line]) -> None:
     assert sink.run_task(sink.make_batches(lines), sink.make_target(url)).error is None
@@ -122,7 +124,29 @@ def test_a_search_pipeline_that_an_index_names_for_its_readers_is_not_used(
     named = scan.NamedIndex(opened.connection, sink.INDEX, shards=1)
     for documents in (scan.read_slice(opened, 0), scan.read_documents(named, ["k0", "k1", "k2"])):
         assert sorted(document.id for document in documents) == ["k0", "k1", "k2"]
+    assert indices.refresh_and_count(admin, sink.INDEX) == 3
     scan.close_scan(admin, opened)
+
+
+def test_a_search_pipeline_hides_no_dead_letter(clean_indices: str, admin: Client) -> None:
+    indices.create(admin, sink.OWNER, sink.MAPPING, {})
+    assert sink.write(clean_indices, [sink.upsert("a", {"v": "x"})]).dead_letters == 1
+    missing = {"index.search.default_pipeline": "missing"}
+    assert call(clean_indices, "PUT", f"/{REFUSED_ROWS}/_settings", missing).status == 200
+    assert dead_letters.list_ids(admin, sink.OWNER) == {"a"}
+    assert dead_letters.count(admin, sink.OWNER) == 1
+    assert dead_letters.read_last_ordinal(admin, sink.OWNER) == 1
+    assert dead_letters.purge_older(admin, sink.OWNER, 2) == 1
+
+
+def test_a_point_in_time_that_is_gone_is_no_defect(clean_indices: str, admin: Client) -> None:
+    indices.create(admin, sink.OWNER, sink.MAPPING, {})
+    fill(clean_indices, [sink.upsert("k", {"v": 1})])
+    opened = scan.open_scan(admin, sink.INDEX, 1)
+    scan.close_scan(admin, opened)
+    query = {"pit": {"id": opened.point_in_time}}
+    with pytest.raises(TargetUnavailable, match=r"search_context_missing_exception\): what was"):
+        scan._search(admin, "/_search", scan._PARAMS, query, 1)
 
 
 def test_an_empty_index_has_no_documents(admin: Client) -> None:
@@ -143,14 +167,18 @@ def fail_shards(answer: dict[str, Any]) -> dict[str, Any]:
     return answer | {"_shards": SHARDS}
 
 
+def take_too_long(answer: dict[str, Any]) -> dict[str, Any]:
+    return answer | {"timed_out": True}
+
+
 @pytest.mark.parametrize(
     ("path", "change"),
     [
         pytest.param("point_in_time", fail_shards, id="opening"),
         pytest.param("/_search", fail_shards, id="a page"),
-        pytest.param("/_search", lambda answer: answer | {"timed_out": True}, id="a page in haste"),
-        pytest.param("/_count", fail_shards, id="a count"),
-        pytest.param("/orders-dead-letters/_count", fail_shards, id="a count of dead letters"),
+        pytest.param("/_search", take_too_long, id="a page in haste"),
+        pytest.param("/orders-000001/_search", fail_shards, id="a count"),
+        pytest.param("/orders-000001/_search", take_too_long, id="a count in haste"),
         pytest.param("/orders-dead-letters/_search", fail_shards, id="ids of dead letters"),
         pytest.param("/orders-dead-letters/_refresh", lambda answer: FAILED, id="a refresh"),
     ],

@@ -28,9 +28,10 @@ from icdc_api.spec.sink import MIN_BULK_BYTES
 from icdc_spark.opensearch.bulk.concurrency import ConcurrencyLimit
 from icdc_spark.opensearch.bulk.delivery import Delivery, RefusedOperation, VersionConflict
 from icdc_spark.opensearch.client.connection import Connection
+from icdc_spark.opensearch.client.error_answers import parse_error_type, refuses_writes
 from icdc_spark.opensearch.client.http import BulkAnswer, BulkEndpoint, NoAnswerError
 from icdc_spark.opensearch.client.retry import RetryDelay
-from icdc_spark.opensearch.client.target_errors import from_status, parse_error_type, refuses_writes
+from icdc_spark.opensearch.client.target_errors import from_status
 from icdc_spark.opensearch.stores.read_back import SAMPLES
 from icdc_spark.opensearch.wire.item_outcome import (
     ItemAnswer,

@@ -26,13 +26,19 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from icdc_api.errors import PassingError, TargetUnavailable
-from icdc_spark.opensearch.client.connection import PRIMARIES, Client, Connection, open_client
+from icdc_spark.opensearch.client.connection import (
+    NO_SEARCH_PIPELINE,
+    PRIMARIES,
+    Client,
+    Connection,
+    open_client,
+)
+from icdc_spark.opensearch.client.error_answers import parse_error_type
 from icdc_spark.opensearch.client.foreign_answers import EVERY_STATUS
 from icdc_spark.opensearch.client.retry import retry_passing
 from icdc_spark.opensearch.client.shards import require_all_shards
 from icdc_spark.opensearch.client.target_errors import (
     from_status,
-    parse_error_type,
     repeat_passing,
     translate_errors,
 )
@@ -45,14 +51,13 @@ PAGE_BYTES = 8 * 1024 * 1024
 """About the size of one answer: where a page has larger documents, the next one has fewer."""
 SLICE_DOCUMENTS = 10_000_000
 """Documents of a slice, about, where a shard has more: minutes of one task."""
-_MOST_SLICES = 1024
-"""What OpenSearch allows by default (`index.max_slices_per_pit`)."""
+MAX_SLICES = 1024
+"""The most that OpenSearch allows by default, which is also its limit of shards."""
 _FIRST_PAGE = 50
 """Documents of the first page, which shows how large they are; the next have twice as many."""
 _PARAMS = {
     "allow_partial_search_results": "false",
-    # An index may name a search pipeline for its readers, which may hide or change documents.
-    "search_pipeline": "_none",
+    "search_pipeline": NO_SEARCH_PIPELINE,
 }
 _HITS = '"hits":{'
 _SOURCE = '"_source":'
@@ -106,7 +111,7 @@ def open_scan(client: Client, index: str, documents: int, left_out: Iterable[str
         params={"keep_alive": KEEP_ALIVE, "allow_partial_pit_creation": "false"},
     )
     require_all_shards(opened, f"point in time of index {index!r}", shards=shards)
-    slices = max(shards, min(_MOST_SLICES, -(-documents // SLICE_DOCUMENTS)))
+    slices = max(shards, min(MAX_SLICES, -(-documents // SLICE_DOCUMENTS)))
     return Scan(client.connection, opened["pit_id"], slices, shards, page, list_names(left_out))
 
 

@@ -4,7 +4,6 @@ Messages carry types, never reasons: a server's reason may quote a row. Of a ref
 permission that it names.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,44 +33,20 @@ from icdc_api.errors import (
     Unauthorized,
 )
 from icdc_spark.opensearch.client.connection import Client, Connection
+from icdc_spark.opensearch.client.error_answers import (
+    describe_block,
+    describe_passing,
+    find_fault,
+    find_shard_limit,
+    parse_error_type,
+    passes,
+    refuses_writes,
+)
 from icdc_spark.opensearch.client.foreign_answers import ForeignAnswerError
 from icdc_spark.opensearch.client.retry import retry_passing
-from icdc_spark.opensearch.client.write_blocks import describe_block, find_shard_limit
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_BLOCK_TYPES = frozenset(
-    {"cluster_block_exception", "index_closed_exception", "index_create_block_exception"}
-)
-SHARD_TYPES = frozenset(
-    {
-        "illegal_index_shard_state_exception",
-        "no_shard_available_action_exception",
-        "search_context_missing_exception",
-        "shard_not_found_exception",
-        "unavailable_shards_exception",
-    }
-)
-"""Error types of a shard that moves, starts or is lost, some of them answered with 404."""
-
-
-def refuses_writes(status: int, kind: str) -> bool:
-    """Return whether such an error is a block that stays until a person removes it.
-
-    | block                                        | id    | status | stays |
-    |----------------------------------------------|-------|--------|-------|
-    | state not recovered (the node has started)   | 1     | 503    | no    |
-    | no cluster manager (an election, a cut)      | 2     | 503    | no    |
-    | index closed                                 | 4     | 400, 403 | yes |
-    | index or cluster read-only, index write      | 5-8   | 403    | yes   |
-    | index metadata, creation of indices          | 9, 10 | 403    | yes   |
-    | read-only because the disk is full           | 12, 13 | 429   | yes   |
-
-    An answer with several blocks has the greatest of their statuses, so that 503 is always seen.
-    """
-    return kind in _BLOCK_TYPES and status < 500
-
 
 _PERMISSIONS = re.compile(
     r"no permissions for \[((?:(?:, )?(?:cluster|indices):[\w/*]+(?:\[\w+])?)+)]"
@@ -151,9 +126,9 @@ def translate(error: OpenSearchException, connection: Connection) -> IcdcError:
     if isinstance(error, SerializationError):
         return TargetUnavailable(f"OpenSearch at {connection.where} gave an incomplete answer.")
     if isinstance(error, TransportError) and isinstance(error.status_code, int):
-        # `info` is the parsed answer; its text is searched for the permission and the index.
-        kind = parse_error_type(error.info)
-        return from_status(error.status_code, kind, connection, reason=str(error.info))
+        # `info` is the parsed answer, if it is JSON; its text is searched for the permission, say.
+        kind, reason = parse_error_type(error.info), error.info or error.error
+        return from_status(error.status_code, kind, connection, reason=str(reason))
     return Bug(f"Unexpected error of the OpenSearch client: {type(error).__name__}.")
 
 
@@ -168,12 +143,7 @@ def from_status(status: int, kind: str, connection: Connection, *, reason: str =
             "nodes, or raise cluster.max_shards_per_node; then the table goes on by itself."
         )
     if refuses_writes(status, kind):
-        if kind == "index_closed_exception":
-            return _build_index_closed(connection, reason)
-        return TargetReadOnly(
-            f"OpenSearch at {connection.where} refuses writes{describe_block(kind, reason)}: "
-            "remove the block, or free disk space."
-        )
+        return _build_blocked(kind, connection, reason)
     if has_partial_view(reason):
         who = f"the user of Secret {connection.secret!r}" if connection.secret else "our user"
         return Unauthorized(
@@ -183,13 +153,7 @@ def from_status(status: int, kind: str, connection: Connection, *, reason: str =
         )
     # After the blocks, which answer 403 too and are no matter of credentials.
     if status in (401, 403):
-        who = f"the credentials in Secret {connection.secret!r}" if connection.secret else "we"
-        problem = "are not accepted" if status == 401 else "are not allowed to do this"
-        hint = "" if connection.secret else " (no credentialsFrom is set)"
-        return Unauthorized(
-            f"OpenSearch at {connection.where} answered {status}: {who} {problem}{hint}"
-            f"{_describe_remedy(reason) if status == 403 else ''}."
-        )
+        return _build_unauthorized(status, connection, reason)
     if status == 413:
         return TargetInvalid(
             f"OpenSearch at {connection.where}, or a proxy before it, refuses a small request as "
@@ -201,9 +165,24 @@ def from_status(status: int, kind: str, connection: Connection, *, reason: str =
     # After the blocks: that of a full disk has this status too, and waiting does not lift it.
     if status == 429:
         return Throttled(f"OpenSearch at {connection.where} is overloaded ({kind}).")
-    if status >= 500 or kind in SHARD_TYPES:
-        return TargetUnavailable(f"OpenSearch at {connection.where} answered {status} ({kind}).")
+    # Before 500: a template with two write indices is answered so.
+    if fault := find_fault(reason):
+        return TargetInvalid(f"OpenSearch at {connection.where} refuses a request, as {fault}.")
+    if passes(status, kind):
+        return TargetUnavailable(
+            f"OpenSearch at {connection.where} answered {status} ({kind}){describe_passing(kind)}."
+        )
     return Bug(f"OpenSearch at {connection.where} answered {status} ({kind}).")
+
+
+def _build_unauthorized(status: int, connection: Connection, reason: str) -> Unauthorized:
+    who = f"the credentials in Secret {connection.secret!r}" if connection.secret else "we"
+    problem = "are not accepted" if status == 401 else "are not allowed to do this"
+    hint = "" if connection.secret else " (no credentialsFrom is set)"
+    return Unauthorized(
+        f"OpenSearch at {connection.where} answered {status}: {who} {problem}{hint}"
+        f"{_describe_remedy(reason) if status == 403 else ''}."
+    )
 
 
 def build_foreign(status: int, connection: Connection) -> TargetUnavailable:
@@ -265,7 +244,12 @@ def _explain_certificate(text: str) -> str:
     return f"is not trusted ({why}): check sink.opensearch.tls.caFrom"
 
 
-def _build_index_closed(connection: Connection, reason: str) -> TargetReadOnly:
+def _build_blocked(kind: str, connection: Connection, reason: str) -> TargetReadOnly:
+    if kind != "index_closed_exception":
+        return TargetReadOnly(
+            f"OpenSearch at {connection.where} refuses writes{describe_block(kind, reason)}: "
+            "remove the block, or free disk space."
+        )
     named = _CLOSED_INDEX.search(reason)
     index, path = (f"Index {named[1]!r}", named[1]) if named else ("An index", "<index>")
     return TargetReadOnly(
@@ -280,18 +264,10 @@ def _describe_remedy(reason: str) -> str:
     named = _PERMISSIONS.search(reason)
     if named:
         return f"; give their role the permission {named[1]}"
+    if reason.lstrip().startswith("<"):
+        # A page: OpenSearch answers in JSON.
+        return (
+            "; a gateway or filter before OpenSearch says so, not OpenSearch: ask whoever runs it"
+        )
     # Such as an answer to HEAD, which has no body.
     return "; compare their role with docs/opensearch-role.json"
-
-
-def parse_error_type(info: object) -> str:
-    """Return the type in an error answer (parsed, or its JSON text); `unknown` if it has none."""
-    if isinstance(info, bytes | str):
-        try:
-            info = json.loads(info)
-        except ValueError:
-            return "unknown"
-    error = info.get("error") if isinstance(info, dict) else None
-    kind = error.get("type") if isinstance(error, dict) else error
-    # Bounded: a proxy in between may answer with anything under this name.
-    return kind[:100] if isinstance(kind, str) else "unknown"

@@ -11,7 +11,8 @@ from opensearchpy.exceptions import NotFoundError, RequestError
 
 from icdc_api.errors import AliasTaken, TargetInvalid, TargetUnavailable
 from icdc_spark.opensearch.client.connection import Client
-from icdc_spark.opensearch.client.target_errors import parse_error_type, repeat_passing
+from icdc_spark.opensearch.client.error_answers import find_fault, parse_error_type
+from icdc_spark.opensearch.client.target_errors import repeat_passing
 from icdc_spark.opensearch.stores.indices import Ownership, PhysicalIndex, read_ownership, read_uuid
 
 Pointing = Mapping[str, Mapping[str, Any]]
@@ -172,8 +173,9 @@ def _move(
     try:
         client.indices.update_aliases(body={"actions": [*actions, *others]})
     except (NotFoundError, RequestError) as error:
-        # `to_index` itself is missing: that is a gap, not somebody else's move.
-        if parse_error_type(error.info) == "index_not_found_exception":
+        # `to_index` itself is missing: that is a gap, not somebody else's move. Nor is a filter.
+        is_missing = parse_error_type(error.info) == "index_not_found_exception"
+        if is_missing or find_fault(str(error.info)):
             raise
         raise TargetUnavailable(f"Alias {alias!r} was moved by somebody else just now.") from error
     # Read back: another request may have moved it at the same moment.

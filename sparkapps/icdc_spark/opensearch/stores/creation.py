@@ -19,12 +19,8 @@ from icdc_api.spec.indices.index_settings import (
 )
 from icdc_spark.opensearch.client.acknowledgements import require_acknowledged
 from icdc_spark.opensearch.client.connection import Client
-from icdc_spark.opensearch.client.target_errors import (
-    parse_error_type,
-    repeat_passing,
-    translate,
-)
-from icdc_spark.opensearch.client.write_blocks import find_shard_limit
+from icdc_spark.opensearch.client.error_answers import find_shard_limit, parse_error_type
+from icdc_spark.opensearch.client.target_errors import repeat_passing, translate
 
 FIXED_SETTINGS = {
     "index.default_pipeline": "_none",
@@ -33,6 +29,21 @@ FIXED_SETTINGS = {
     "index.gc_deletes": GC_DELETES,
 }
 """Asked for in every index, so that no template can set them otherwise."""
+_COPIES = frozenset({"index.auto_expand_replicas", "index.number_of_replicas"})
+_COPIES_REFUSED = (
+    "total awareness attributes [",
+    "cannot be greater than number of shard copies [",
+)
+"""In the reason of a cluster that wants a copy in each zone, or of an index that waits for more."""
+_DEFAULTS = {
+    # Decimals are sent as text, and would be refused.
+    "index.mapping.coerce": True,
+}
+"""Asked for unless the spec says otherwise, so that no template does."""
+_NAME_TAKEN = frozenset({"resource_already_exists_exception", "invalid_index_name_exception"})
+"""Error types of a name that an index has, or an alias."""
+_ACCEPTING = ("coerce", "format")
+"""Parameters of a field that decide which values it takes; a legacy template may add them."""
 _ROOT = ("dynamic", "_source", "_routing")
 """Parts of a mapping that concern whole documents; an absent one is the server's default."""
 
@@ -61,15 +72,29 @@ def read_index(client: Client, name: str) -> CreatedIndex:
 
 
 def create_index(
-    client: Client, name: str, body: Mapping[str, Any], *, alias: str | None = None
+    client: Client,
+    name: str,
+    body: Mapping[str, Any],
+    *,
+    alias: str | None = None,
+    wanted: Mapping[str, Any] | None = None,
 ) -> CreatedIndex:
     """Create an index with `settings` and `mappings` of `body`, and return it as it came to be.
 
-    Raises TargetInvalid, with the index removed again, if it is not what was asked for.
+    Where the cluster refuses so many copies as `body` asks for, the number is that of `wanted`, or
+    the cluster's own. Raises TargetInvalid, with the index removed again, if it is not what was
+    asked for.
     """
     # Ours last: a setting of the request wins over one of a template.
-    settings = {**body["settings"], **FIXED_SETTINGS}
-    made = client.indices.create(index=name, body={**body, "settings": settings})
+    settings = {**_DEFAULTS, **body["settings"], **FIXED_SETTINGS}
+    try:
+        made = client.indices.create(index=name, body={**body, "settings": settings})
+    except RequestError as error:
+        if not _refuses_copies(error):
+            raise
+        settings = {key: value for key, value in settings.items() if key not in _COPIES}
+        settings |= {key: value for key, value in (wanted or {}).items() if key in _COPIES}
+        made = client.indices.create(index=name, body={**body, "settings": settings})
     # Before it is read back: an index that is not there yet would be taken for a deleted one.
     require_acknowledged(made, f"index {name!r}")
     # Read back: index templates that match the name are merged in without a word.
@@ -78,7 +103,7 @@ def create_index(
         # Switched on by a template. It cannot be set later, nor where they are not used.
         client.indices.delete(index=name, params={"ignore": 404})
         more = {**body["settings"], VECTORS_DERIVED: False}
-        return create_index(client, name, {**body, "settings": more}, alias=alias)
+        return create_index(client, name, {**body, "settings": more}, alias=alias, wanted=wanted)
     try:
         check_index(created, body["mappings"], alias=alias)
     except TargetInvalid:
@@ -86,6 +111,27 @@ def create_index(
         client.indices.delete(index=name, params={"ignore": 404})
         raise
     return created
+
+
+def create_for_ourselves(client: Client, name: str, body: Mapping[str, Any]) -> bool:
+    """Create an index that no reader uses, as `create_index`; False where the name is taken.
+
+    Raises TargetInvalid where it is refused: the spec has no part in it, so that a template has.
+    """
+    try:
+        create_index(client, name, body)
+    except RequestError as error:
+        # Two tasks or runs at once, say. Of a request that was forwarded no type may be given.
+        is_taken = parse_error_type(error.info) in _NAME_TAKEN
+        if is_taken or client.indices.exists(index=name, params={"expand_wildcards": "all"}):
+            return False
+        if find_shard_limit(str(error.info)):
+            raise
+        raise TargetInvalid(
+            f"OpenSearch refused to create index {name!r}: {describe_refusal(error)}. Change the "
+            "index template that matches this name, or give it another pattern."
+        ) from error
+    return True
 
 
 @repeat_passing
@@ -140,8 +186,16 @@ def translate_refusal(client: Client, what: str, error: RequestError) -> IcdcErr
 def describe_refusal(error: RequestError) -> str:
     """Return why the server refused settings or a mapping: its reason quotes these, not rows."""
     details = error.info.get("error", {}) if isinstance(error.info, dict) else {}
-    reason = details.get("reason") if isinstance(details, dict) else None
-    return str(reason or parse_error_type(error.info))[:300]
+    # A text where http.detailed_errors.enabled is false.
+    reason = details.get("reason") if isinstance(details, dict) else details
+    return str(reason or parse_error_type(error.info))[:300].rstrip(".;")
+
+
+def _refuses_copies(error: RequestError) -> bool:
+    """Return whether the number of copies is refused; also where nobody says what is."""
+    details = error.info.get("error") if isinstance(error.info, dict) else None
+    reason = str(details.get("reason")) if isinstance(details, dict) else ""
+    return isinstance(details, str) or any(words in reason for words in _COPIES_REFUSED)
 
 
 def _list_differences(asked: Mapping[str, Any], created: Mapping[str, Any]) -> Iterator[str]:
@@ -161,12 +215,16 @@ def _normalise(value: object) -> object:
 def _list_other_types(
     asked: Mapping[str, Any], created: Mapping[str, Any], path: str
 ) -> Iterator[str]:
-    """Yield the fields that have another type than asked for, or none, at every depth."""
+    """Yield the fields that have another type than asked for, or none, or take other values."""
     for name, field in asked.get("properties", {}).items():
         there = created.get("properties", {}).get(name, {})
         # OpenSearch leaves out the type of an object; a missing field has no entry at all.
         wanted, actual = field.get("type", "object"), there.get("type", "object" if there else None)
         if wanted != actual:
             yield f"field {path}{name} is mapped as {actual} instead of {wanted}"
-        else:
-            yield from _list_other_types(field, there, f"{path}{name}.")
+            continue
+        for key in _ACCEPTING:
+            # One that was asked for and is the default is left out of the answer.
+            if key in there and key not in field:
+                yield f"field {path}{name} has {key} {there[key]!r}"
+        yield from _list_other_types(field, there, f"{path}{name}.")

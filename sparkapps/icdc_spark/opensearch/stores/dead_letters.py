@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from opensearchpy.exceptions import NotFoundError, RequestError
+from opensearchpy.exceptions import NotFoundError
 
 from icdc_api import naming
 from icdc_api.errors import AliasTaken, TargetUnavailable
@@ -18,9 +18,9 @@ from icdc_api.job.answers import DeadLetterEntry
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.scan import read_limits
 from icdc_spark.opensearch.client.shards import require_all_shards
-from icdc_spark.opensearch.client.target_errors import parse_error_type, repeat_passing
+from icdc_spark.opensearch.client.target_errors import repeat_passing
 from icdc_spark.opensearch.stores import indices
-from icdc_spark.opensearch.stores.creation import create_index
+from icdc_spark.opensearch.stores.creation import create_for_ourselves
 from icdc_spark.opensearch.stores.indices import Ownership, read_ownership, with_ownership
 from icdc_spark.opensearch.wire.item_outcome import ItemAnswer
 from icdc_spark.opensearch.wire.operations import build_index_entry
@@ -32,8 +32,7 @@ MAX_REASON = 1000
 """Characters of a reason that are stored."""
 _PAGE = 5000
 """Ids in one answer, for which OpenSearch allows 10,000."""
-_NAME_TAKEN = frozenset({"resource_already_exists_exception", "invalid_index_name_exception"})
-"""Error types of a name that an index has, or an alias."""
+_PAGES = {"index.max_result_window": 10_000}  # a template may have less
 
 _MAPPING: dict[str, Any] = {
     "dynamic": "strict",
@@ -101,16 +100,12 @@ def ensure_index(client: Client, owner: Ownership) -> None:
     # One shard is enough: there are at most deadLetters.maxRows of them.
     body: dict[str, Any] = {
         # A copy where there is a second node for it; on a single node the index stays green.
-        "settings": {"index.number_of_shards": 1, "index.auto_expand_replicas": "0-1"},
+        "settings": {**_PAGES, "index.number_of_shards": 1, "index.auto_expand_replicas": "0-1"},
         "mappings": with_ownership(_MAPPING, owner),
     }
-    try:
-        create_index(client, name, body)
-    except RequestError as error:
-        if parse_error_type(error.info) not in _NAME_TAKEN:
-            raise
-        # Two tasks at once, or an index of an earlier batch: any of ours will do.
-        _check_owner(client, owner, error)
+    # Two tasks at once, or an index of an earlier batch: any of ours will do.
+    if not create_for_ourselves(client, name, body):
+        _check_owner(client, owner)
 
 
 @repeat_passing
@@ -173,7 +168,9 @@ def list_newest(
         "sort": [{"ordinal": "desc"}, {"id": "asc"}],
         "_source": True if documents else {"excludes": ["document"]},
     }
-    hits = client.search(index=name, body=query)["hits"]["hits"]
+    answer = client.search(index=name, body=query)
+    require_all_shards(answer, f"search for dead letters of {owner.alias!r}")
+    hits = answer["hits"]["hits"]
     dead_letters: list[DeadLetterEntry] = [hit["_source"] for hit in hits]
     if not documents:
         for dead_letter in dead_letters:
@@ -265,12 +262,12 @@ def drop(client: Client, owner: Ownership) -> bool | None:
     return True
 
 
-def _check_owner(client: Client, owner: Ownership, cause: Exception | None = None) -> None:
+def _check_owner(client: Client, owner: Ownership) -> None:
     name = naming.name_dead_letters_index(owner.alias)
     if not _is_ours(client, owner):
         raise AliasTaken(
             f"Index {name!r}, which would hold refused rows, was not made by this pipeline."
-        ) from cause
+        )
 
 
 def _is_ours(client: Client, owner: Ownership) -> bool:

@@ -4,6 +4,7 @@ A physical index is recognised by its name `<alias>-00000N`, its UUID and what i
 says about its owner. It must not know documents; the alias itself is `aliases`' business.
 """
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -17,13 +18,16 @@ from icdc_api.errors import Gap, MappingInvalid, TargetUnavailable
 from icdc_api.spec.indices.index_settings import GC_DELETES, flatten_settings, keep_vectors
 from icdc_spark.opensearch.client.acknowledgements import require_acknowledged
 from icdc_spark.opensearch.client.connection import Client
+from icdc_spark.opensearch.client.error_answers import SNAPSHOT_RUNS, parse_error_type
 from icdc_spark.opensearch.client.shards import require_all_shards
-from icdc_spark.opensearch.client.target_errors import map_errors, parse_error_type, repeat_passing
+from icdc_spark.opensearch.client.target_errors import map_errors, repeat_passing
 from icdc_spark.opensearch.stores.creation import (
     create_index,
     describe_refusal,
     translate_refusal,
 )
+
+LOG = logging.getLogger(__name__)
 
 META_KEY = "icdc"
 HEALTH_SECONDS = 60
@@ -119,10 +123,11 @@ def create(
     numbers = [_parse_number(name) for name in _list_taken_names(client, owner.alias)]
     name = naming.name_physical_index(owner.alias, max([above, *numbers]) + 1)
     # Ours last: the user's refresh and replicas wait until the export is complete.
-    settings = {**keep_vectors(flatten_settings(index_settings)), **_EXPORT_SETTINGS}
+    wanted = keep_vectors(flatten_settings(index_settings))
+    settings = {**wanted, **_EXPORT_SETTINGS}
     body: dict[str, Any] = {"settings": settings, "mappings": with_ownership(mapping, owner)}
     try:
-        created = create_index(client, name, body, alias=owner.alias)
+        created = create_index(client, name, body, alias=owner.alias, wanted=wanted)
     except RequestError as error:
         raise translate_refusal(client, f"to create index {name!r}", error) from error
     return PhysicalIndex(name, created.uuid)
@@ -171,8 +176,9 @@ def confirm_missing(client: Client, index: str) -> None:
 def finish_export(client: Client, index: str, index_settings: Mapping[str, Any]) -> int:
     """Put the user's refresh and replicas in force, refresh, and return the number of documents.
 
-    Without a setting of the user: the server's refresh, one replica. On a single node that leaves
-    the index yellow, which is accepted; an index that is not even that is TargetUnavailable.
+    Without a setting of the user: the server's refresh and number of replicas, which is one unless
+    somebody set it. On a single node that leaves the index yellow, which is accepted; an index that
+    is not even that is TargetUnavailable.
     """
     wanted = flatten_settings(index_settings)
     settings: dict[str, Any] = {
@@ -180,9 +186,9 @@ def finish_export(client: Client, index: str, index_settings: Mapping[str, Any])
         "index.refresh_interval": wanted.get("index.refresh_interval"),
         "index.gc_deletes": GC_DELETES,
     }
-    # With it OpenSearch sets the number itself, and would undo ours.
-    if "index.auto_expand_replicas" not in wanted:
-        settings["index.number_of_replicas"] = wanted.get("index.number_of_replicas", 1)
+    # With it OpenSearch sets the number itself, and would undo ours. `false` is its default.
+    if str(wanted.get("index.auto_expand_replicas", "false")).lower() == "false":
+        settings["index.number_of_replicas"] = wanted.get("index.number_of_replicas")
     try:
         changed = client.indices.put_settings(index=index, body=settings)
     except RequestError as error:
@@ -261,9 +267,16 @@ def extend_mapping(
 
 
 @repeat_passing
-def delete(client: Client, index: str) -> None:
-    """Delete an index; one that does not exist is fine."""
-    client.indices.delete(index=index, params={"ignore": 404})
+def delete(client: Client, index: str) -> bool:
+    """Delete an index, unless a snapshot of it is being taken; return whether there is none now."""
+    try:
+        client.indices.delete(index=index, params={"ignore": 404})
+    except RequestError as error:
+        if parse_error_type(error.info) != SNAPSHOT_RUNS:
+            raise
+        LOG.info("%s cannot be deleted before the end of a snapshot of it", index)
+        return False
+    return True
 
 
 @map_errors
@@ -272,17 +285,15 @@ def drop_orphans(
 ) -> list[str]:
     """Delete physical indices of ours that are neither in `keep` nor as new as number `below`.
 
-    Nobody reads them: a crash after `create`, an abandoned export, or a lost state document left
-    them. One with a higher number may be what a newer run has just made.
+    Return those that are gone. Nobody reads them: a crash after `create`, an abandoned export, or a
+    lost state document left them. One with a higher number may be what a newer run has just made.
     """
     orphans = [
         name
         for name, whose in list_indices(client, owner.alias).items()
         if whose == owner and name not in keep and _parse_number(name) < below
     ]
-    for name in orphans:
-        delete(client, name)
-    return orphans
+    return [name for name in orphans if delete(client, name)]
 
 
 def _parse_number(name: str) -> int:

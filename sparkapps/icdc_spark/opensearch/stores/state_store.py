@@ -10,15 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from opensearchpy.exceptions import ConflictError, NotFoundError, RequestError
+from opensearchpy.exceptions import ConflictError, NotFoundError
 
 from icdc_api.base import MAX_COUNT
 from icdc_api.errors import Fenced, Gap, TargetInvalid, TargetUnavailable
 from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.client.connection import Connection, open_client
 from icdc_spark.opensearch.client.retry import DRIVER_SECONDS, Result, retry_passing
-from icdc_spark.opensearch.client.target_errors import parse_error_type, translate_errors
-from icdc_spark.opensearch.stores.creation import create_index
+from icdc_spark.opensearch.client.target_errors import translate_errors
+from icdc_spark.opensearch.stores.creation import create_for_ourselves
 from icdc_spark.protocol.state_document import StateDocument
 
 LOG = logging.getLogger(__name__)
@@ -156,12 +156,8 @@ class StateStore:
             self._uuid = self._read_uuid()
             if self._uuid is not None:
                 return
-            try:
-                create_index(self._client, STATE_INDEX, _BODY)
-            except RequestError as error:
-                # Two first runs at once: the index of the other one serves as well.
-                if parse_error_type(error.info) != "resource_already_exists_exception":
-                    raise
+            # Two first runs at once: the index of the other one serves as well.
+            create_for_ourselves(self._client, STATE_INDEX, _BODY)
 
     def _read_uuid(self) -> str | None:
         with translate_errors(self._connection):
@@ -212,6 +208,9 @@ class StateStore:
                 )
             except ConflictError as error:
                 return self._resolve_conflict(document, error)
+            except NotFoundError as error:
+                # Where no write may create an index (action.auto_create_index).
+                raise Fenced(f"Index {STATE_INDEX!r} was deleted meanwhile.") from error
         # A cache or a proxy may have mixed up two answers.
         fits = (answer.get("_id"), answer.get("_index")) == (document.alias, STATE_INDEX)
         if not fits or answer["_seq_no"] <= condition.get("if_seq_no", -1):

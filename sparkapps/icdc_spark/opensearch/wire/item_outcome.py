@@ -18,7 +18,8 @@ from enum import Enum, auto
 
 from icdc_api.errors import Bug, Fenced, Gap, TargetInvalid
 from icdc_spark.opensearch.client.connection import Connection
-from icdc_spark.opensearch.client.target_errors import SHARD_TYPES, from_status, refuses_writes
+from icdc_spark.opensearch.client.error_answers import SHARD_TYPES, refuses_writes
+from icdc_spark.opensearch.client.target_errors import from_status
 from icdc_spark.opensearch.wire.operations import DELETE
 from icdc_spark.protocol.state_document import FIXUP_OFFSET, VERSIONS_PER_ORDINAL
 
@@ -36,6 +37,7 @@ _REASONS_OF_THE_TARGET = (
     "Limit of total fields [",
     "Limit of mapping depth [",
     "Limit of nested fields [",
+    "Number of documents in shard [",
     STRICT_REASON,
 )
 """Beginnings of reasons that no row can cause; they name fields and pipelines, never values."""

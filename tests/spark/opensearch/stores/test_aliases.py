@@ -196,6 +196,21 @@ def test_filter_routing_and_other_aliases_come_along_to_a_new_index(
     assert aliases.move_alias(admin, sink.OWNER, second.name) == []
 
 
+def test_a_filter_that_does_not_fit_the_new_index_is_named(
+    admin: Client, index: PhysicalIndex, clean_indices: str
+) -> None:
+    nested = {"nested": {"path": "lines", "query": {"match_all": {}}}}
+    lines = {"properties": {"lines": {"type": "nested"}}}
+    assert call(clean_indices, "PUT", f"/{index.name}/_mapping", lines).status == 200
+    aliases.move_alias(admin, sink.OWNER, index.name)
+    added = {"add": {"index": index.name, "alias": "orders", "filter": nested}}
+    assert call(clean_indices, "POST", "/_aliases", {"actions": [added]}).status == 200
+    second = indices.create(admin, sink.OWNER, sink.MAPPING, {})
+    with pytest.raises(TargetInvalid, match="the filter of alias 'orders' does not fit"):
+        aliases.move_alias(admin, sink.OWNER, second.name)
+    assert aliases.list_current_indices(admin, "orders") == [index.name]
+
+
 def test_filters_that_differ_are_not_chosen_from(
     admin: Client, clean_indices: str, second: PhysicalIndex
 ) -> None:

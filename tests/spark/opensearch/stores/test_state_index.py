@@ -1,10 +1,10 @@
-"""What a real node stores of state documents that were replaced."""
+"""The index of state documents on a real node: what it holds, and what may stand in its place."""
 
 from typing import Any
 
 import pytest
 
-from icdc_api.errors import TargetInvalid
+from icdc_api.errors import Fenced, TargetInvalid
 from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.stores.state_store import StateStore
@@ -56,3 +56,21 @@ def test_an_alias_in_place_of_the_index_is_named_and_the_index_is_made_once_it_i
     store.ensure_index()
     assert store.uuid
     store.close()
+
+
+def test_a_write_into_an_index_that_is_gone_is_fenced_where_no_write_may_make_one(
+    connection: Connection, clean_indices: str
+) -> None:
+    store = StateStore(connection)
+    store.ensure_index()
+    stored = store.create(make_state_after_export())
+    call(clean_indices, "DELETE", f"/{STATE_INDEX}")
+    setting: dict[str, dict[str, object]] = {"persistent": {"action.auto_create_index": False}}
+    assert call(clean_indices, "PUT", "/_cluster/settings", setting).status == 200
+    try:
+        with pytest.raises(Fenced, match="'icdc-state' was deleted meanwhile"):
+            store.replace(stored, stored.document.claim(OWNER, now=LATER))
+    finally:
+        setting["persistent"]["action.auto_create_index"] = None
+        call(clean_indices, "PUT", "/_cluster/settings", setting)
+        store.close()

@@ -110,6 +110,81 @@ def test_the_state_and_the_dead_letters_are_not_kept_in_an_index_that_a_template
     store.close()
 
 
+REFUSED: dict[str, dict[str, Any]] = {
+    "sorted by a field that is in no document of ours": {
+        "template": {"settings": {"index.sort.field": "v"}}
+    },
+    "for data streams": {"data_stream": {}},
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_template_for_which_there_can_be_no_index_of_dead_letters_is_named(
+    admin: Client, clean_indices: str, templates: Templates, what: str
+) -> None:
+    indices.create(admin, sink.OWNER, sink.MAPPING, {})
+    body = {"index_patterns": [DEAD_LETTERS], **REFUSED[what]}
+    assert call(clean_indices, "PUT", "/_index_template/all", body).status == 200
+    result = sink.write(clean_indices, [sink.upsert("bad", {"v": "x"})])
+    kind, message = result.error or ("", "")
+    assert kind == "TargetInvalid"
+    assert f"refused to create index '{DEAD_LETTERS}': " in message
+    assert message.endswith(
+        "Change the index template that matches this name, or give it another pattern."
+    )
+    templates.delete()
+    assert sink.write(clean_indices, [sink.upsert("bad", {"v": "x"})]).dead_letters == 1
+
+
+def test_a_template_that_gives_each_index_a_write_alias_is_named(
+    admin: Client, templates: Templates
+) -> None:
+    writing = {"aliases": {"orders-write": {"is_write_index": True}}}
+    assert templates.put(writing) == 200
+    indices.create(admin, sink.OWNER, sink.MAPPING, {})
+    with pytest.raises(TargetInvalid, match="alias 'orders-write' would have two write indices"):
+        indices.create(admin, sink.OWNER, sink.MAPPING, {})
+
+
+def test_a_template_makes_no_index_refuse_a_decimal(
+    admin: Client, clean_indices: str, templates: Templates
+) -> None:
+    assert templates.put({"settings": {"mapping.coerce": False}}) == 200
+    indices.create(admin, sink.OWNER, sink.MAPPING, {})
+    assert sink.write(clean_indices, [sink.upsert("a", {"v": "7"})]).upserted == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "added"),
+    [("long", {"coerce": False}), ("date", {"format": "epoch_millis"})],
+)
+def test_a_legacy_template_that_makes_a_field_refuse_our_values_is_named(
+    admin: Client, clean_indices: str, kind: str, added: dict[str, object]
+) -> None:
+    field = {"v": {"type": kind, **added}}
+    body = {"index_patterns": ["orders*"], "mappings": {"properties": field}}
+    assert call(clean_indices, "PUT", "/_template/legacy", body).status == 200
+    ((key, value),) = added.items()
+    mapping: dict[str, object] = {"dynamic": "strict", "properties": {"v": {"type": kind}}}
+    try:
+        with pytest.raises(TargetInvalid, match=f"field v has {key} {value!r}"):
+            indices.create(admin, sink.OWNER, mapping, {})
+        asked: dict[str, object] = {"dynamic": "strict", "properties": field}
+        assert indices.create(admin, sink.OWNER, asked, {}).name == "orders-000001"
+    finally:
+        call(clean_indices, "DELETE", "/_template/legacy")
+
+
+def test_a_template_makes_no_page_of_dead_letters_too_large(
+    admin: Client, clean_indices: str, templates: Templates
+) -> None:
+    assert templates.put({"settings": {"max_result_window": 2}}) == 200
+    indices.create(admin, sink.OWNER, sink.MAPPING, {})
+    bad = [sink.upsert(key, {"v": "x"}) for key in "abc"]
+    assert sink.write(clean_indices, bad).dead_letters == 3
+    assert dead_letters.list_ids(admin, sink.OWNER) == {"a", "b", "c"}
+
+
 HARMLESS: dict[str, Any] = {
     "settings": {
         "default_pipeline": "gone",

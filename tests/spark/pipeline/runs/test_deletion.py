@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from icdc_api.errors import FailureClass
 from icdc_api.job.modes import RunMode
 from icdc_api.job.run_files import RunReport
+from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_spark.opensearch.client.connection import Connection, open_client
 from icdc_spark.opensearch.stores import dead_letters, indices
 from icdc_spark.opensearch.stores.indices import Ownership
@@ -20,6 +21,7 @@ from icdc_testing import ROOT
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target.node_calls import call
+from icdc_testing.target.restoring import take_slowly
 from icdc_testing.user_programs import pages
 
 pytestmark = pytest.mark.spark
@@ -104,6 +106,19 @@ def test_everything_of_the_pipeline_goes_whenever_the_run_before_died(
     assert again.result["tables"][0]["deleted"] == []
     people.sync()
     assert "people-000042" in list_names(clean_indices), "it can be made anew"
+
+
+def test_a_pipeline_of_whose_index_a_snapshot_is_being_taken_is_deleted_after_its_end(
+    opensearch: OpenSearchNode, people: Harness, clean_indices: str
+) -> None:
+    with take_slowly(opensearch, "people-000001"):
+        outcome = people.run(RunMode.DELETE).outcome
+        assert outcome is not None
+        assert outcome.failure_class == FailureClass.TARGET_UNAVAILABLE
+        assert "cannot be deleted before the end of a snapshot" in outcome.message
+        assert has_state(clean_indices)
+    delete(people)
+    assert list_names(clean_indices) == []
 
 
 def test_a_pipeline_that_is_created_again_and_deleted_leaves_what_the_page_says(

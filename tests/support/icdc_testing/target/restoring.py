@@ -2,6 +2,8 @@
 
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -39,6 +41,20 @@ def restore(node: OpenSearchNode, *indices: str, close: bool = True, **how: obje
     body = {"indices": ",".join(indices), "include_global_state": False, **how}
     answer = _do(node.url, "POST", f"{_REPOSITORY}/one/_restore?wait_for_completion=true", body)
     assert not answer["snapshot"]["shards"]["failed"]
+
+
+@contextmanager
+def take_slowly(node: OpenSearchNode, *indices: str) -> Iterator[None]:
+    """Take a snapshot of small indices that is not complete before the block ends."""
+    path, location = "/_snapshot/slow", str(node.data_dir / "slow")
+    settings = {"location": location, "max_snapshot_bytes_per_sec": "500b"}
+    _do(node.url, "PUT", path, {"type": "fs", "settings": settings})
+    try:
+        _do(node.url, "PUT", f"{path}/one", {"indices": ",".join(indices)})
+        yield
+    finally:
+        call(node.url, "DELETE", f"{path}/one")
+        call(node.url, "DELETE", path)
 
 
 def empty_shard(node: OpenSearchNode, index: str, shard: int = 0) -> None:

@@ -19,8 +19,9 @@ from icdc_api.errors import (
 from icdc_spark.opensearch.bulk.concurrency import ConcurrencyLimit
 from icdc_spark.opensearch.bulk.result import PartitionResult, Samples
 from icdc_spark.opensearch.client.connection import Connection
+from icdc_spark.opensearch.client.error_answers import parse_error_type
 from icdc_spark.opensearch.client.retry import RetryDelay, retry_passing
-from icdc_spark.opensearch.client.target_errors import from_status, parse_error_type
+from icdc_spark.opensearch.client.target_errors import from_status
 from icdc_spark.opensearch.wire.item_outcome import (
     ItemAnswer,
     ItemOutcome,
@@ -151,6 +152,12 @@ def test_the_version_of_a_conflict_is_the_servers(reason: str) -> None:
         (404, "index_not_found_exception", Gap),
         (413, "unknown", TargetInvalid),
         (405, "unknown", Bug),
+        (400, "snapshot_in_progress_exception", TargetUnavailable),
+        (400, "task_cancelled_exception", TargetUnavailable),
+        (404, "index_shard_closed_exception", TargetUnavailable),
+        (404, "search_context_missing_exception", TargetUnavailable),
+        (404, "search_phase_execution_exception", TargetUnavailable),
+        (400, "search_phase_execution_exception", Bug),
     ],
 )
 def test_a_status_has_one_error(status: int, kind: str, error: type[IcdcError]) -> None:
@@ -170,6 +177,7 @@ def test_a_status_has_one_error(status: int, kind: str, error: type[IcdcError]) 
         ),
         ("no permissions for [secret] and User", "compare their role with"),
         ("secret", "compare their role with"),
+        ("<html>secret", "a gateway or filter before OpenSearch says so"),
         ("", "compare their role with"),
     ],
 )
@@ -184,6 +192,17 @@ def test_a_refusal_names_the_missing_permission_and_nothing_else(reason: str, sa
     [
         ('{"error":{"type":"x_exception","reason":"quotes a row"},"status":400}', "x_exception"),
         ('{"error":"text"}', "text"),
+        ('{"error":"IndexNotFoundException[no such index [a]]"}', "index_not_found_exception"),
+        ('{"error":"OpenSearchRejectedExecutionException[x]"}', "rejected_execution_exception"),
+        (
+            '{"error":{"root_cause":[{"type":"search_context_missing_exception"}],'
+            '"type":"search_phase_execution_exception"}}',
+            "search_context_missing_exception",
+        ),
+        (
+            '{"error":{"root_cause":[],"type":"search_phase_execution_exception"}}',
+            "search_phase_execution_exception",
+        ),
         ("", "unknown"),
         ("<html>", "unknown"),
         ("[]", "unknown"),

@@ -62,6 +62,12 @@ def test_a_conflict_is_judged_by_the_versions(
         ItemAnswer(400, "strict_dynamic_mapping_exception"),
         ItemAnswer(400, "illegal_argument_exception", "pipeline with id [gone] does not exist"),
         ItemAnswer(400, "illegal_argument_exception", "Limit of total fields [10] has been"),
+        ItemAnswer(
+            400,
+            "illegal_argument_exception",
+            "Number of documents in shard [[orders][0]] exceeds the limit of [2147483519] "
+            "documents per shard",
+        ),
         ItemAnswer(404, "unknown_exception"),
     ],
 )

@@ -6,9 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from icdc_api.errors import Gap
+from icdc_api.errors import Gap, TargetUnavailable
 from icdc_spark.documents.document_spec import DocumentSpec
-from icdc_spark.opensearch.stores import identity
+from icdc_spark.opensearch.client.connection import Client
+from icdc_spark.opensearch.stores import identity, indices
 from icdc_spark.opensearch.stores.indices import Ownership, with_ownership
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.state_document import StateDocument
@@ -34,6 +35,8 @@ from icdc_testing.target.replaced_indices import (
 from icdc_testing.target.state_documents import make_empty
 
 pytestmark = pytest.mark.unit
+
+LATER = "2026-03-01T10:00:05Z"
 
 
 def test_what_a_batch_lost_is_a_gap_and_leaves_the_way_back_open(
@@ -106,6 +109,25 @@ def test_an_export_deletes_nothing_while_a_rollback_is_owed(
     assert list_served(target) == [[THIRD]] * 2
 
 
+def test_an_earlier_index_of_which_a_snapshot_is_being_taken_is_deleted_after_its_end(
+    context: TableContext, target: ModelTarget
+) -> None:
+    document = complete_export(begin_export(TWO, 3)).with_resync(1, 77, now=LATER)
+    intent = document.intent
+    assert intent is not None
+    document = document.model_copy(update={"intent": intent.model_copy(update={"to": None})})
+    target.snapshotted = {FIRST}
+    hashed = cast("DocumentSpec", SimpleNamespace(hash="abc"))
+    stored = export_swap.serve(context, TABLE, hashed, context.store.create(document))
+    assert list_served(target) == [[THIRD]] * 2
+    assert stored.document.previous_indices == [FIRST, SECOND]
+    assert target.indices.keys() >= {FIRST, SECOND}
+    target.snapshotted = set()
+    stored = export_swap.delete_surplus(context, stored)
+    assert stored.document.previous_indices == [SECOND]
+    assert FIRST not in target.indices
+
+
 @pytest.mark.parametrize(
     ("document", "history", "is_honoured", "retained"),
     [
@@ -138,6 +160,36 @@ def test_an_export_ends_a_rollback_that_means_nothing_any_more(
     after = export._record_intent(work, stored, Step(kind=StepKind.EXPORT), planned=None).document
     assert (after.resync_id == 77) == is_honoured
     assert [record.index for record in after.retained] == retained
+
+
+def test_indices_that_attempts_made_without_an_answer_do_not_pile_up(
+    context: TableContext, target: ModelTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = context.store.create(TWO)
+    made = [f"orders-{number:06d}" for number in (3, 4, 5)]
+    for name in made[1:]:
+        target.make(name, {"mappings": with_ownership({}, OWNER)})
+    target.make("orders-000006", {})
+    target.indices[made[0]].write("row", {}, 0.0)
+    work = export.ExportWork(
+        context=context,
+        session=cast("Any", None),
+        table=TABLE,
+        documents=DOCUMENTS,
+        served=IndexCheck(loss=None),
+    )
+
+    def make_unheard(client: Client, name: str, *_: Any, **__: Any) -> None:
+        target.make(name, {"mappings": with_ownership({}, OWNER)})
+        raise TargetUnavailable("no answer")
+
+    monkeypatch.setattr(indices, "create_index", make_unheard)
+    for last in ("orders-000007", "orders-000008"):
+        with pytest.raises(TargetUnavailable, match="no answer"):
+            export._record_intent(work, stored, Step(kind=StepKind.EXPORT), planned=None)
+        # Somebody else's, one with a document, and the last.
+        left = {FIRST, SECOND, made[0], "orders-000006", last}
+        assert target.indices.keys() - {STATE, "orders-dead-letters"} == left
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,8 @@ class ModelTarget:
         """A node does not answer for its tasks until then."""
         self.refusing_tasks_until = -1.0
         """No question about tasks is answered until then."""
+        self.snapshotted: set[str] = set()
+        """The indices of which a snapshot is being taken."""
         self._made = 0
 
     def find_aliased(self, alias: str) -> dict[str, dict[str, Any]]:
@@ -118,8 +120,7 @@ class ModelTarget:
                 }
                 if self.now() < self.failing_nodes_until:
                     # The node that does not answer is the one with the tasks.
-                    failure = [{"type": "failed_node_exception"}]
-                    return 200, {"nodes": {}, "node_failures": failure}
+                    return 200, {"nodes": {}, "node_failures": [{"type": "failed_node_exception"}]}
                 return 200, {"nodes": {"node": {"tasks": tasks}}}
             case "_nodes":
                 # The only node, which is never restarted.
@@ -148,8 +149,7 @@ class ModelTarget:
                 fitting = fnmatch.filter(index.aliases, alias)
                 listed[index.name] = {"aliases": {k: index.aliases[k] for k in fitting}}
         # Like the server, which names indices without such an alias only where none was named.
-        named = {n: body for n, body in listed.items() if alias == "*" or body["aliases"]}
-        return 200, named
+        return 200, {n: body for n, body in listed.items() if alias == "*" or body["aliases"]}
 
     def _change_aliases(self, actions: list[dict[str, Any]]) -> Answer:
         for action in actions:
@@ -180,6 +180,8 @@ class ModelTarget:
         if index is None:
             return answer_missing(name)
         if method == "DELETE":
+            if name in self.snapshotted:
+                return answer_error(400, "snapshot_in_progress_exception")
             del self.indices[name]
             return 200, {"acknowledged": True}
         body = {"settings": index.settings, "mappings": index.mapping, "aliases": index.aliases}
@@ -257,8 +259,6 @@ class ModelTarget:
         query = content.get("query", {})
         visible = sorted(index.visible.items())
         hits = {key: one for key, one in visible if _matches(key, one.source, query)}
-        if what == "_count":
-            return 200, {**shards, "count": len(hits)}
         if what == "_delete_by_query":
             deleted = [key for key in hits if index.documents.get(key) == hits[key]]
             for key in deleted:
@@ -274,7 +274,7 @@ class ModelTarget:
             | {"sort": [position], "matched_queries": names}
             for position, (key, hit) in enumerate(hits.items())
         ]
-        return 200, {**shards, "hits": {"hits": page}}
+        return 200, {**shards, "hits": {"total": {"value": len(page)}, "hits": page}}
 
 
 @lru_cache(maxsize=10_000)

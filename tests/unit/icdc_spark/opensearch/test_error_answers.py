@@ -1,4 +1,4 @@
-"""Messages about blocks and limits of OpenSearch name these, and nothing else of a reason."""
+"""Messages about blocks, limits and aliases name these, and nothing else of a reason."""
 
 import pytest
 
@@ -32,3 +32,22 @@ def test_what_refuses_writes_is_named(kind: str, reason: str, said: str) -> None
     assert type(error).__name__ == "TargetReadOnly"
     assert said in error.message
     assert "quotes a row" not in error.message
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "said"),
+    [
+        (400, "Result window is too large [5000] secret. This limit can be set by changing the "
+         "[index.max_result_window] index level setting.",
+         "refuses a request, as its setting index.max_result_window is too low: put its default"),
+        (400, "The number of terms [70000] secret. This maximum can be set by changing the "
+         "[index.max_terms_count] index level setting.", "index.max_terms_count is too low"),
+        (500, "alias [orders-write] has more than one write index [orders-1,orders-2]",
+         "refuses a request, as alias 'orders-write' would have two write indices: take"),
+    ],
+)  # fmt: skip
+def test_what_refuses_any_such_request_is_named(status: int, reason: str, said: str) -> None:
+    error = from_status(status, "illegal_argument_exception", HERE, reason=reason)
+    assert type(error).__name__ == "TargetInvalid"
+    assert said in error.message
+    assert "secret" not in error.message
