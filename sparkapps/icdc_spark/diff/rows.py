@@ -131,7 +131,7 @@ def select_rows_with_ids(
 
 def compute_row_fingerprint(rows: DataFrame, spec: DocumentSpec, *, salt: str) -> Column:
     """Return the column with the fingerprint of each row."""
-    return compute_fingerprint(_read_cells(rows, spec), salt=salt).alias(FINGERPRINT)
+    return _compute_fingerprint(_read_cells(rows, spec), spec, salt)
 
 
 def select_cells(
@@ -145,7 +145,7 @@ def select_cells(
     cells = _read_cells(indexed, spec)
     return indexed.select(
         build_id(indexed, spec).alias(ID),
-        *([compute_fingerprint(cells, salt=salt).alias(FINGERPRINT)] if compared else []),
+        *([_compute_fingerprint(cells, spec, salt)] if compared else []),
         *[value.alias(name_cell(number)) for number, (_, value) in enumerate(cells)],
     )
 
@@ -163,6 +163,11 @@ def check_filter(reader: SnapshotReader, spec: DocumentSpec) -> None:
     # Without the metadata columns: which file a row is in changes with a compaction.
     empty = reader.read(reader.empty_group)
     check_condition(empty, filter_rows(empty, spec), spec.table, spec.row_filter)
+
+
+def _compute_fingerprint(cells: Cells, spec: DocumentSpec, salt: str | None) -> Column:
+    read = {column.id for _, expression in spec.expressions for column in expression.reads}
+    return compute_fingerprint(cells, salt=salt, exact=read).alias(FINGERPRINT)
 
 
 def _read_cells(rows: DataFrame, spec: DocumentSpec) -> Cells:

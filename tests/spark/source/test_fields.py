@@ -137,6 +137,23 @@ def test_rows_are_compared_by_what_fields_read_and_deletes_are_not_worked_out(
             assert ops == batch.ops, "nothing that a field reads has changed in row 1"
 
 
+@pytest.mark.parametrize("mode", [COPY_ON_WRITE, MERGE_ON_READ])
+def test_an_expression_may_tell_numbers_apart_that_are_null_in_documents(
+    lake: Lake, mode: str
+) -> None:
+    name = lake.create("id int, n double, l array<float>", mode=mode)
+    lake.sql(f"insert into lake.{name} values (1, null, null), (2, double('-inf'), array(null))")
+    since = lake.read_head(name)
+    lake.sql(f"update lake.{name} set n = double('nan') where id = 1")
+    lake.sql(f"update lake.{name} set n = double('inf'), l = array(float('nan')) where id = 2")
+    wanted = parse_fields("*", derive("large", "n > 5"), derive("odd", "exists(l, x -> isnan(x))"))
+    for strategy, batch in lake.compute_ways(name, since, fields=wanted).items():
+        assert batch.ops == [
+            Op("u", "1", '{"id":1,"large":true}'),
+            Op("u", "2", '{"id":2,"l":[null],"large":true,"odd":true}'),
+        ], strategy
+
+
 @pytest.mark.usefixtures("whole_stage_codegen")
 def test_an_expression_is_evaluated_for_written_rows_alone(lake: Lake) -> None:
     name = lake.create("id int, n int")
