@@ -73,7 +73,7 @@ def serialise_operations(
     keys_seen: Observation | None = None,
 ) -> OperationLines:
     """Serialise rows in the shape of `select_cells` with `expect`; deletes need only ids."""
-    columns = build_columns(operations.sparkSession, spec)
+    columns = build_columns(operations, spec)
     operations = evaluate_expressions(operations, columns)
     is_delete = columns.expect == Expect.DELETED
     line = F.when(is_delete, build_delete_line(columns.address, version=version))

@@ -85,6 +85,14 @@ def test_a_row_on_which_an_expression_fails_is_refused_and_others_are_not(
     assert batch.counts.lines == 3
 
 
+def test_a_row_is_refused_also_where_columns_were_widened_since(lake: Lake, table: str) -> None:
+    lake.sql(f"alter table lake.{table} alter column n type bigint")
+    lake.sql(f"alter table lake.{table} alter column address.no type bigint")
+    wanted = parse_fields("*", derive("near", "(price / n) between 1 and address.no"))
+    (batch,) = lake.export(table, fields=wanted)
+    assert [(op.id, op.failed) for op in batch.ops] == [("1", None), ("3", None), ("2", "near")]
+
+
 # Spark evaluates an operand once, before all else, where an expression needs it twice.
 TWICE = derive("near", "(price / nullif(n, 7)) between 1 and 2")
 TWICE_INSIDE = derive("tags", "transform(tags, t -> nullif(trim(t), ''))")
