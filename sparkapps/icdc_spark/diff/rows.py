@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_api.errors import FilterInvalid
 from icdc_spark.documents.document_spec import DocumentSpec
-from icdc_spark.documents.fingerprint import compute_fingerprint
+from icdc_spark.documents.fingerprint import compute_choice, compute_fingerprint
 from icdc_spark.documents.ids import build_id, join_key, read_cell
 from icdc_spark.documents.serialise import Cells
 from icdc_spark.iceberg.jvm.row_conditions import check_condition, find_reader
@@ -139,7 +139,8 @@ def select_cells(
 ) -> DataFrame:
     """Return the id and all cells of each row of the index, with a fingerprint if `compared`.
 
-    Fingerprints with a salt can be compared only with those of the same salt.
+    Fingerprints with a salt can be compared only with those of the same salt. Those without choose
+    among the rows of one key (`compute_choice`).
     """
     indexed = filter_rows(rows, spec)
     cells = _read_cells(indexed, spec)
@@ -166,6 +167,8 @@ def check_filter(reader: SnapshotReader, spec: DocumentSpec) -> None:
 
 
 def _compute_fingerprint(cells: Cells, spec: DocumentSpec, salt: str | None) -> Column:
+    if salt is None:
+        return compute_choice(cells).alias(FINGERPRINT)
     read = {column.id for _, expression in spec.expressions for column in expression.reads}
     return compute_fingerprint(cells, salt=salt, exact=read).alias(FINGERPRINT)
 
