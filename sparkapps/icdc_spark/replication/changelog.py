@@ -27,6 +27,7 @@ from pyspark.sql import SparkSession
 from icdc_api.errors import Bug, DataFileMissing
 from icdc_spark.diff.change_plan import ChangePlan, choose_planner
 from icdc_spark.diff.id_lookup import look_up_ids
+from icdc_spark.diff.operation_lines import OperationLines
 from icdc_spark.diff.strategies import build_change_lines, list_changed_ids
 from icdc_spark.documents.compatibility import SAME, Compatibility
 from icdc_spark.documents.document_spec import DocumentSpec
@@ -234,13 +235,22 @@ def _write_changes(
     lines = build_change_lines(reader, plan, spec, version=version)
     result = context.write(lines.frame, intent, version)
     # A replay meets its own earlier writes, so the index's answers no longer show duplicates.
-    is_hinted = replay or result.already_applied or result.created_unexpectedly_updated.count
-    if not is_hinted and not lines.read_counts().duplicate_keys:
+    if not replay and not _hint_at_duplicates(result, lines):
         return WriteResult(result=result, duplicates=NO_DUPLICATES)
     among = reader.persist(list_changed_ids(reader, plan, spec))
     # Limited to the keys of this batch: others are as they were.
     duplicate_keys = duplicates.settle(context, reader, spec, intent=intent, among=among)
     return WriteResult(result=result, duplicates=duplicate_keys)
+
+
+def _hint_at_duplicates(result: BatchResult, lines: OperationLines) -> bool:
+    """Return whether a key of the batch, which was written once, may be in several rows."""
+    if result.already_applied or result.created_unexpectedly_updated.count:
+        return True
+    counts = lines.read_counts()
+    # The document that was removed for a new row was not that of its own older version.
+    removed_other = result.removed_found and (result.refused_new or counts.refused_new)
+    return bool(counts.duplicate_keys or removed_other)
 
 
 def _write_by_lookup(
