@@ -39,6 +39,8 @@ class LineCounts:
     """NaN and infinities that were written as null."""
     duplicate_keys: int | None
     """Keys that occur more than once among the new rows; None where they were not counted."""
+    refused_new: int = 0
+    """Rows on which an expression fails and whose documents were expected to be new."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +66,7 @@ class OperationLines:
             lines=int(written["lines"] or 0),
             non_finite=int(written["non_finite"] or 0),
             duplicate_keys=duplicates,
+            refused_new=int(written["refused_new"] or 0),
         )
 
 
@@ -75,27 +78,36 @@ def serialise_operations(
     keys_seen: Observation | None = None,
 ) -> OperationLines:
     """Serialise rows in the shape of `select_cells` with `expect`; deletes need only ids."""
-    columns = build_columns(operations.sparkSession, spec)
+    columns = build_columns(operations, spec)
     operations = evaluate_expressions(operations, columns)
     is_delete = columns.expect == Expect.DELETED
     line = F.when(is_delete, build_delete_line(columns.address, version=version))
-    expect = columns.expect
+    expect, is_refused_new = columns.expect, F.lit(False)
     if made := columns.expressions:
         line = line.when(made.is_refused, build_refused_line(made.refused, version=version))
         expect = F.when(made.is_refused, Expect.REFUSED).otherwise(expect)
+        is_refused_new = made.is_refused & (columns.expect == Expect.CREATED)
     line = line.otherwise(build_index_line(columns.address, columns.source, version=version))
     # A delete has no document in which a number could be lost; its cells may come from a join.
     lost = F.when(is_delete, F.lit(0)).otherwise(columns.non_finite)
-    address = _name_address(columns.address)
     lines = operations.select(
-        line.alias("line"), expect.alias(EXPECT), *address, lost.alias("non_finite")
+        line.alias("line"),
+        expect.alias(EXPECT),
+        *_name_address(columns.address),
+        lost.alias("non_finite"),
+        is_refused_new.alias("refused_new"),
     )
     # Counted on the way to the sink: counts need no pass over the lines of their own.
     written = Observation()
     counted = lines.observe(
-        written, F.count(F.lit(1)).alias("lines"), F.sum("non_finite").alias("non_finite")
+        written,
+        F.count(F.lit(1)).alias("lines"),
+        F.sum("non_finite").alias("non_finite"),
+        F.count_if("refused_new").alias("refused_new"),
     )
-    return OperationLines(frame=counted.drop("non_finite"), written=written, keys_seen=keys_seen)
+    return OperationLines(
+        frame=counted.drop("non_finite", "refused_new"), written=written, keys_seen=keys_seen
+    )
 
 
 def _name_address(address: Address) -> tuple[Column, Column]:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_api.errors import FilterInvalid
 from icdc_spark.documents.document_spec import DocumentSpec
-from icdc_spark.documents.fingerprint import compute_fingerprint
+from icdc_spark.documents.fingerprint import compute_choice, compute_fingerprint
 from icdc_spark.documents.ids import build_id, join_key, read_cell
 from icdc_spark.documents.serialise import Cells
 from icdc_spark.iceberg.jvm.row_conditions import check_condition, find_reader
@@ -131,7 +131,7 @@ def select_rows_with_ids(
 
 def compute_row_fingerprint(rows: DataFrame, spec: DocumentSpec, *, salt: str) -> Column:
     """Return the column with the fingerprint of each row."""
-    return compute_fingerprint(_read_cells(rows, spec), salt=salt).alias(FINGERPRINT)
+    return _compute_fingerprint(_read_cells(rows, spec), spec, salt)
 
 
 def select_cells(
@@ -139,13 +139,14 @@ def select_cells(
 ) -> DataFrame:
     """Return the id and all cells of each row of the index, with a fingerprint if `compared`.
 
-    Fingerprints with a salt can be compared only with those of the same salt.
+    Fingerprints with a salt can be compared only with those of the same salt. Those without choose
+    among the rows of one key (`compute_choice`).
     """
     indexed = filter_rows(rows, spec)
     cells = _read_cells(indexed, spec)
     return indexed.select(
         build_id(indexed, spec).alias(ID),
-        *([compute_fingerprint(cells, salt=salt).alias(FINGERPRINT)] if compared else []),
+        *([_compute_fingerprint(cells, spec, salt)] if compared else []),
         *[value.alias(name_cell(number)) for number, (_, value) in enumerate(cells)],
     )
 
@@ -163,6 +164,13 @@ def check_filter(reader: SnapshotReader, spec: DocumentSpec) -> None:
     # Without the metadata columns: which file a row is in changes with a compaction.
     empty = reader.read(reader.empty_group)
     check_condition(empty, filter_rows(empty, spec), spec.table, spec.row_filter)
+
+
+def _compute_fingerprint(cells: Cells, spec: DocumentSpec, salt: str | None) -> Column:
+    if salt is None:
+        return compute_choice(cells).alias(FINGERPRINT)
+    read = {column.id for _, expression in spec.expressions for column in expression.reads}
+    return compute_fingerprint(cells, salt=salt, exact=read).alias(FINGERPRINT)
 
 
 def _read_cells(rows: DataFrame, spec: DocumentSpec) -> Cells:

@@ -15,6 +15,7 @@ Export, changelog, lookups, verify and preview all come through here. It must no
 of a row that is refused.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -34,7 +35,7 @@ from icdc_spark.documents.serialise import (
     finish_refused_line,
     serialise_document,
 )
-from icdc_spark.iceberg.table.expressions import build_struct, evaluate
+from icdc_spark.iceberg.table.expressions import evaluate
 from icdc_spark.iceberg.table.interpreted import interpret
 
 
@@ -78,16 +79,21 @@ so those of twenty expressions take as long to build as the rest of a small batc
 _MOST_BUILT = 1_000
 
 
-def build_columns(session: SparkSession, spec: DocumentSpec) -> DocumentColumns:
-    """Return the columns that make the documents; the same ones for every batch of a table."""
+def build_columns(operations: DataFrame, spec: DocumentSpec) -> DocumentColumns:
+    """Return the columns that make the documents of rows in the shape of `select_cells`.
+
+    They are the same ones for every batch of a table, as long as its cells have the same types.
+    """
+    session = operations.sparkSession
     built = _BUILT.setdefault(session.sparkContext._gateway, {})
-    key = (spec.columns, spec.fields, spec.identifiers, spec.routing)
+    types = _list_cell_types(operations, spec) if spec.expressions else ()
+    key = (spec.columns, spec.fields, spec.identifiers, spec.routing, types)
     columns = built.get(key)
     if columns is None:
         # Tables of one run share it, and any of their threads may clear it.
         if len(built) >= _MOST_BUILT:
             built.clear()
-        columns = built[key] = _build_columns(session, spec)
+        columns = built[key] = _build_columns(session, spec, types)
     return columns
 
 
@@ -133,11 +139,19 @@ def _name_columns(spec: DocumentSpec) -> _Names:
     )
 
 
-def _build_columns(session: SparkSession, spec: DocumentSpec) -> DocumentColumns:
+def _list_cell_types(operations: DataFrame, spec: DocumentSpec) -> tuple[T.DataType, ...]:
+    # Not those of the spec: a column that was widened since is read as wide (`type_promotion`).
+    schema = operations.schema
+    return tuple(schema[name_cell(at)].dataType for at in range(len(spec.columns)))
+
+
+def _build_columns(
+    session: SparkSession, spec: DocumentSpec, types: Sequence[T.DataType]
+) -> DocumentColumns:
     names = _name_columns(spec)
     source, non_finite = build_document(spec)
     return DocumentColumns(
-        expressions=_build_expressions(session, spec, names) if spec.expressions else None,
+        expressions=_build_expressions(session, spec, names, types) if types else None,
         address=_build_address(names, spec),
         expect=F.col(names.expect),
         source=source,
@@ -146,7 +160,7 @@ def _build_columns(session: SparkSession, spec: DocumentSpec) -> DocumentColumns
 
 
 def _build_expressions(
-    session: SparkSession, spec: DocumentSpec, names: _Names
+    session: SparkSession, spec: DocumentSpec, names: _Names, types: Sequence[T.DataType]
 ) -> ExpressionColumns:
     # What two expressions share Spark evaluates once, before both, where no failure is caught; but
     # not what is in a branch. The second condition, true of all ids, is one that it cannot fold:
@@ -163,7 +177,7 @@ def _build_expressions(
         ),
         values=F.when(is_written, values).alias(names.values),
         is_refused=(F.col(names.expect) != Expect.DELETED) & F.col(names.values).isNull(),
-        refused=_explain_refusal(session, spec, names),
+        refused=_explain_refusal(session, spec, names, types),
     )
 
 
@@ -175,7 +189,9 @@ def _build_address(names: _Names, spec: DocumentSpec) -> Address:
     return address
 
 
-def _explain_refusal(session: SparkSession, spec: DocumentSpec, names: _Names) -> Column:
+def _explain_refusal(
+    session: SparkSession, spec: DocumentSpec, names: _Names, types: Sequence[T.DataType]
+) -> Column:
     raw = [(column, F.col(names.cells[column.id])) for column in spec.columns]
     made = finish_refused_line(
         _build_address(names, spec), serialise_document(raw), _find_failed_field(session, spec)
@@ -183,7 +199,8 @@ def _explain_refusal(session: SparkSession, spec: DocumentSpec, names: _Names) -
     # In a branch as above: an operand that an expression needs twice would get a column of its own,
     # which is evaluated before, and which the row does not have.
     made = F.when(F.length(names.id) >= 0, made)
-    cells = build_struct(spec.columns)
+    pairs = zip(spec.columns, types, strict=True)
+    cells = [T.StructField(column.name, kind) for column, kind in pairs]
     rows = session.createDataFrame(
         [], T.StructType([T.StructField(names.id, T.StringType()), *cells])
     )

@@ -11,8 +11,8 @@ For an index whose documents were written with `id` and `name`:
 | `name` was renamed or dropped | differ | a new export |
 
 An expression may give another result for an int than for a long, so what it reads is compared by
-exact types. A row filter of the same text may read another column of the same name, so its columns
-are compared by their ids, too. Pure.
+exact types. A row filter of the same text may read another column of the same name, or hash another
+type, so its columns are compared by their ids and types, too. Pure.
 """
 
 from collections.abc import Iterator, Mapping

@@ -6,7 +6,7 @@ neither Spark nor a running OpenSearch; what an expression gives is asked of its
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,11 +27,12 @@ from icdc_spark.documents.fields import (
     resolve_fields,
     take_columns,
 )
-from icdc_spark.documents.forms import name_form, refuse_bad_name, refuse_undocumentable
+from icdc_spark.documents.forms import name_exact, name_form, refuse_bad_name, refuse_undocumentable
 from icdc_spark.documents.identifiers import find_routing, resolve_identifiers
 from icdc_spark.documents.schema import (
     Field,
     Schema,
+    Type,
     describe_columns,
     list_used,
     walk_fields,
@@ -110,7 +111,7 @@ class DocumentSpec:
             ),
             "expressions": sorted(_store_expression(*made) for made in self.expressions),
             "pipeline": self.ingest_pipeline and self.ingest_pipeline.to_resource(),
-            "filterReads": _store_forms(self.filter_reads),
+            "filterReads": _store_forms(self.filter_reads, name_exact),
         }
         return {
             **{name: value for name, value in rare.items() if value not in (None, [])},
@@ -279,17 +280,15 @@ def _store_expression(made: DocumentField, expression: Expression) -> list[Any]:
         made.entry.name,
         expression.text,
         [[".".join(path), name_form(entry.type)] for path, entry in walk_fields(made.entry)],
-        [
-            [entry.id, ".".join(path), str(entry.type)]
-            for column in expression.reads
-            for path, entry in walk_fields(column)
-        ],
+        _store_forms(expression.reads, str),
     ]
 
 
-def _store_forms(columns: Iterable[Field]) -> list[list[Any]]:
+def _store_forms(
+    columns: Iterable[Field], name: Callable[[Type], str] = name_form
+) -> list[list[Any]]:
     return [
-        [entry.id, ".".join(path), name_form(entry.type)]
+        [entry.id, ".".join(path), name(entry.type)]
         for column in columns
         for path, entry in walk_fields(column)
     ]

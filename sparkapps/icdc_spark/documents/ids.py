@@ -11,6 +11,7 @@ Key values become text and are joined so that two keys never share an id:
 | `NULL`, `7` | string, int | `\\N|7` | null; the text `\\N` becomes `\\\\N` |
 | `''` | string | `\\E` | OpenSearch refuses an empty id |
 | 600 letters | string | `\\H` and a SHA-256 | OpenSearch takes 512 bytes |
+| bytes that are no UTF-8 | string | the same | as text, all of them would be one character |
 | file and position | append-only | a SHA-256 | rows without a key |
 
 A routing is made of the id alone, so that no two requests for one document differ in it, whatever
@@ -79,7 +80,7 @@ def join_key(parts: Sequence[tuple[Column, Field]], routing: Sequence[int] = ())
     if routing:
         route = _finish_routing(F.concat_ws(_BAR, *[texts[position] for position in routing]))
         hashed = F.concat(hashed, F.lit(_BAR), route)
-    return F.when(F.octet_length(joined) > MAX_ID_BYTES, hashed).otherwise(joined)
+    return F.when(_is_unfit(joined, MAX_ID_BYTES), hashed).otherwise(joined)
 
 
 def build_routing(identifier: Column, spec: DocumentSpec) -> Column:
@@ -122,9 +123,15 @@ def _finish_routing(text: Column) -> Column:
     """Return the text as a routing; a routing stays as it is."""
     return (
         F.when(text == "", F.lit(_EMPTY))
-        .when(F.octet_length(text) > MAX_ROUTING_BYTES, _hash(text))
+        .when(_is_unfit(text, MAX_ROUTING_BYTES), _hash(text))
         .otherwise(text)
     )
+
+
+def _is_unfit(text: Column, most: int) -> Column:
+    """Return whether the text has more bytes, or bytes that JSON cannot hold."""
+    # Spark makes a string of any bytes, and JSON has one character for all that are no UTF-8.
+    return (F.octet_length(text) > most) | ~F.is_valid_utf8(text)
 
 
 def _hash(text: Column) -> Column:

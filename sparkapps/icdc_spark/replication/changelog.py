@@ -238,9 +238,8 @@ def _write_changes(
     lines = build_change_lines(reader, plan, spec, version=version)
     result = context.write(lines.frame, intent, version)
     # A replay meets its own earlier writes, so the index's answers no longer show duplicates.
-    is_hinted = replay or result.already_applied or result.created_unexpectedly_updated.count
     counts = lines.read_counts()
-    if not is_hinted and not counts.duplicate_keys:
+    if not replay and not duplicates.are_hinted(result, counts):
         return WriteResult(result=result, duplicates=NO_DUPLICATES, non_finite=counts.non_finite)
     among = reader.persist(list_changed_ids(reader, plan, spec))
     # Limited to the keys of this batch: others are as they were.

@@ -23,10 +23,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.id_lookup import look_up_ids
+from icdc_spark.diff.operation_lines import LineCounts
 from icdc_spark.diff.rows import ID, select_ids
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.scan.planning import FileGroup
+from icdc_spark.opensearch.bulk.sink import BatchResult
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.shards import require_all_shards
 from icdc_spark.opensearch.client.target_errors import repeat_passing
@@ -95,6 +97,15 @@ def are_hidden(client: Client, owner: Ownership, index: str, ordinal: int) -> bo
         if counted["count"]:
             return True
     return False
+
+
+def are_hinted(result: BatchResult, counts: LineCounts) -> bool:
+    """Return whether a key of the batch, which was written once, may be in several rows."""
+    if result.already_applied or result.created_unexpectedly_updated.count:
+        return True
+    # The document that was removed for a new row was not that of its own older version.
+    removed_other = result.removed_found and (result.refused_new or counts.refused_new)
+    return bool(counts.duplicate_keys or removed_other)
 
 
 def settle(

@@ -85,6 +85,14 @@ def test_a_row_on_which_an_expression_fails_is_refused_and_others_are_not(
     assert batch.counts.lines == 3
 
 
+def test_a_row_is_refused_also_where_columns_were_widened_since(lake: Lake, table: str) -> None:
+    lake.sql(f"alter table lake.{table} alter column n type bigint")
+    lake.sql(f"alter table lake.{table} alter column address.no type bigint")
+    wanted = parse_fields("*", derive("near", "(price / n) between 1 and address.no"))
+    (batch,) = lake.export(table, fields=wanted)
+    assert [(op.id, op.failed) for op in batch.ops] == [("1", None), ("3", None), ("2", "near")]
+
+
 # Spark evaluates an operand once, before all else, where an expression needs it twice.
 TWICE = derive("near", "(price / nullif(n, 7)) between 1 and 2")
 TWICE_INSIDE = derive("tags", "transform(tags, t -> nullif(trim(t), ''))")
@@ -135,6 +143,23 @@ def test_rows_are_compared_by_what_fields_read_and_deletes_are_not_worked_out(
         ], strategy
         if mode == COPY_ON_WRITE:
             assert ops == batch.ops, "nothing that a field reads has changed in row 1"
+
+
+@pytest.mark.parametrize("mode", [COPY_ON_WRITE, MERGE_ON_READ])
+def test_an_expression_may_tell_numbers_apart_that_are_null_in_documents(
+    lake: Lake, mode: str
+) -> None:
+    name = lake.create("id int, n double, l array<float>", mode=mode)
+    lake.sql(f"insert into lake.{name} values (1, null, null), (2, double('-inf'), array(null))")
+    since = lake.read_head(name)
+    lake.sql(f"update lake.{name} set n = double('nan') where id = 1")
+    lake.sql(f"update lake.{name} set n = double('inf'), l = array(float('nan')) where id = 2")
+    wanted = parse_fields("*", derive("large", "n > 5"), derive("odd", "exists(l, x -> isnan(x))"))
+    for strategy, batch in lake.compute_ways(name, since, fields=wanted).items():
+        assert batch.ops == [
+            Op("u", "1", '{"id":1,"large":true}'),
+            Op("u", "2", '{"id":2,"l":[null],"large":true,"odd":true}'),
+        ], strategy
 
 
 @pytest.mark.usefixtures("whole_stage_codegen")

@@ -8,7 +8,7 @@ from icdc_spark.diff.change_plan import plan_changes
 from icdc_spark.iceberg.changes import key_deletes
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_testing.lake.java.writers import JavaWriter
-from icdc_testing.lake.lake import Lake, Op
+from icdc_testing.lake.lake import MERGE_ON_READ, Lake, Op
 from icdc_testing.lake.schemas import build_schema_json, create_from_json
 
 pytestmark = pytest.mark.spark
@@ -147,6 +147,21 @@ def test_rows_are_read_where_deletes_do_not_say_all(
 
     missing = "2|old" if "identifier_columns" in wishes else "2"
     assert lake.diff(name, since, **wishes).ops == [Op("d", missing, None)]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_where_a_filter_decides_no_positions_are_taken_for_keys(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", 2)
+    name = lake.create("id int, v string", mode=MERGE_ON_READ, version=version)
+    lake.sql(f"insert into lake.{name} select /*+ coalesce(1) */ id, 'old' from range(3)")
+    since = lake.read_head(name)
+    lake.sql(f"delete from lake.{name} where id = 2")
+    lake.sql(f"update lake.{name} set v = 'new' where id = 1")
+
+    for strategy, batch in lake.compute_ways(name, since, row_filter="v = 'old'").items():
+        assert batch.ops == [Op("d", "1", None), Op("d", "2", None)], strategy
 
 
 def test_numbers_of_which_two_are_zero_are_left_to_iceberg(lake: Lake) -> None:

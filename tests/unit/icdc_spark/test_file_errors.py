@@ -24,6 +24,11 @@ AROUND = f"org.apache.iceberg.exceptions.RuntimeIOException: Failed to open file
             FileUnreadable,
         ),
         (
+            {"IllegalArgumentException"},
+            "java.lang.IllegalArgumentException: Missing required field: r",
+            FileUnreadable,
+        ),
+        (
             {"ValidationException"},
             "Metadata file for version 5 is missing under s3://lake/t/metadata",
             DataFileMissing,

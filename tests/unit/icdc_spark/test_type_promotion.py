@@ -48,3 +48,21 @@ def test_another_column_of_the_same_name_changes_nothing() -> None:
     own, other = build_schema_json({"a": "int"}), build_schema_json({"z": "string", "a": "long"})
 
     assert json.loads(widen_types(own, [other])) == json.loads(own)
+
+
+def test_what_may_be_null_in_one_schema_may_be_null_and_then_identifies_no_row() -> None:
+    def nest(*, required: bool) -> str:
+        inner = {"type": "list", "element-id": 11, "element": "int", "element-required": required}
+        pairs = {"type": "map", "key-id": 12, "key": "int", "value-id": 13, "value": inner}
+        described = build_schema_json(
+            {"a": {**pairs, "value-required": required}, "b": "int"}, required=required
+        )
+        return json.dumps({**json.loads(described), "identifier-field-ids": [2]})
+
+    strict, loose = nest(required=True), nest(required=False)
+    expected = json.loads(loose)
+    del expected["identifier-field-ids"]
+    assert json.loads(widen_types(strict, [strict, loose])) == expected
+    assert json.loads(widen_types(strict, [strict])) == json.loads(strict)
+    # One that is optional already stays so.
+    assert json.loads(widen_types(loose, [strict])) == json.loads(loose)

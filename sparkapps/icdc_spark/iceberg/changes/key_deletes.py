@@ -62,11 +62,16 @@ def find_key_deletes(
     """Return the deletes that name keys and apply to every row of the earlier snapshot.
 
     `deletes` are the delete files of only one of the two snapshots; `key_ids` are the field ids of
-    the key. Empty if the earlier snapshot is small enough to be read (`LOOK_UP_ROWS`).
+    the key, none where a filter or a position decides which documents there are. Empty if the
+    earlier snapshot is small enough to be read (`LOOK_UP_ROWS`).
 
     The result holds for data files that keep their sequence number: deletes from before a file was
     added again do not apply to it.
     """
+    # Without a key no delete names one. A file of positions compares no fields either, so it would
+    # be taken for one that does.
+    if not key_ids:
+        return frozenset()
     # A delete of the same or a lower number would not apply to all rows of the earlier snapshot.
     since = table.require(from_id).sequence_number
     compared = tuple(sorted(key_ids))

@@ -68,6 +68,11 @@ _UNREADABLE = (
         "Iceberg cannot read a column that was added with a default value from ORC files without "
         "it: drop the column, or leave it out by naming the other columns in `columns`",
     ),
+    (
+        "Missing required field",
+        "a file lacks a column that the table requires and that has no default value: make the "
+        "column optional, or rewrite the file",
+    ),
 )
 """Words of Iceberg about what it does not read, and what they mean."""
 _BROKEN_OFF = "End of File Exception between"

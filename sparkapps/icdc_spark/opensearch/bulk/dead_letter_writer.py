@@ -111,6 +111,7 @@ class DeadLetterWriter:
         result.dead_letters += len(refused)
         for row in refused:
             result.refused.setdefault(row.answer.kind, []).append(row.document_id)
+            result.refused_new += row.operation.expects == CREATE
             routing = row.operation.get_routing(0)
             if routing is not None:
                 result.routings[row.document_id] = routing

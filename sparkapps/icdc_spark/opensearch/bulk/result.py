@@ -52,6 +52,8 @@ class PartitionResult:
     """Documents written just now."""
     deleted: int = 0
     """Deletes applied just now, also of documents that were not there."""
+    found: int = 0
+    """Of these, those of documents that were there."""
     already_applied: int = 0
     """Operations that the batch had applied before: by an earlier attempt, or for another row with
     the same key."""
@@ -63,10 +65,14 @@ class PartitionResult:
     """Rows that were refused and stored as dead letters."""
     refused: dict[str, list[str]] = field(default_factory=dict)
     """Their ids, by the type of the error."""
+    refused_new: int = 0
+    """Of the rows that the index refused, those whose documents were expected to be new."""
     routings: dict[str, str] = field(default_factory=dict)
     """The routings of those ids that have one."""
     removed: int = 0
     """Deletes applied just now of what the index still had under the ids of refused rows."""
+    removed_found: int = 0
+    """Of these, those of documents that were there."""
     resolved: int = 0
     """Dead letters of older batches that were removed, because their key was written now."""
     suspects: Samples = field(default_factory=Samples)
@@ -131,6 +137,7 @@ class PartitionResult:
         if int(applied.sum()) + len(answers.failed) != len(sent):
             raise Bug("OpenSearch answered an item with neither success nor error.")
         self.deleted += int((applied & deletes).sum())
+        self.found += int((applied & deletes & (answers.statuses < 300)).sum())
         self.upserted += int((applied & ~deletes).sum())
         suspects = np.flatnonzero(applied & (expects == CREATE) & (answers.statuses == 200))
         self.suspects.count += len(suspects)

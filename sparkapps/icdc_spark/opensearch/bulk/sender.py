@@ -115,6 +115,7 @@ class Sender:
             extra = build_operations(entries, DELETE * len(entries))
             removed = self._deliver(self._build_bulk_client(), self._target.index, extra, result)
             result.removed += removed.result.deleted
+            result.removed_found += removed.result.found
         return result
 
     def _read_back(self, delivery: Delivery) -> None:

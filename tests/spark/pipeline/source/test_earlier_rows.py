@@ -71,6 +71,21 @@ def rename_and_replace(lake: Lake, _: Path) -> tuple[str, Act, Act]:
     return name, replace, fill
 
 
+def widen_hashed(lake: Lake, _: Path) -> tuple[str, Act, Act]:
+    """The filter hashes a column, whose rows pass once it has been widened."""
+    name = lake.create("id int, country string")
+    lake.sql(f"insert into lake.{name} values (1, 'NL')")
+
+    def widen(name: str) -> None:
+        lake.sql(f"alter table lake.{name} alter column id type bigint")
+        lake.sql(f"insert into lake.{name} values (2, 'DE')")
+
+    def delete(name: str) -> None:
+        lake.sql(f"delete from lake.{name} where id = 1")
+
+    return name, widen, delete
+
+
 @pytest.mark.parametrize(
     ("prepare", "entry", "changed"),
     [
@@ -87,6 +102,11 @@ def rename_and_replace(lake: Lake, _: Path) -> tuple[str, Act, Act]:
             rename_and_replace,
             {"columns": ["id", "extra"], "rowFilter": "country = 'NL'"},
             {"3": {"id": 3, "extra": "c"}},
+        ),
+        (
+            widen_hashed,
+            {"rowFilter": "hash(id) = hash(bigint(id))"},
+            {"1": {"id": 1, "country": "NL"}, "2": {"id": 2, "country": "DE"}},
         ),
     ],
     ids=lambda case: getattr(case, "__name__", ""),

@@ -44,6 +44,29 @@ def harness(spark: SparkSession, proxy: FaultProxy, table: str, tmp_path: Path) 
     return Harness(spark, proxy.url, tmp_path, [entry | {"mapping": {"name": UNLIMITED}}])
 
 
+FAILING = {
+    "fields": [
+        {"name": "id", "from": "id"},
+        {"name": "name", "expression": "if(length(name) > 99, raise_error('long'), name)"},
+    ]
+}
+
+
+@pytest.mark.parametrize("entry", [{}, FAILING], ids=["by-the-index", "by-an-expression"])
+def test_a_refused_second_row_of_a_key_does_not_cost_the_first_its_document(
+    harness: Harness, table: str, lake: Lake, clean_indices: str, entry: dict[str, Any]
+) -> None:
+    harness.resource["spec"]["tables"][0] |= entry
+    harness.sync()
+    lake.sql(f"insert into lake.{table} values (1, '{LONG}'), (5, 'e')")
+    harness.sync()
+    assert harness.inspect(RunMode.VERIFY)["equal"] is True
+    lake.sql(f"delete from lake.{table} where id = 1 and name <> 'a'")
+    harness.sync()
+    assert oracle.read_index(clean_indices, "things")["1"] == {"id": 1, "name": "a"}
+    assert harness.inspect(RunMode.VERIFY)["equal"] is True
+
+
 def test_refused_rows_are_listed_without_values_unless_asked_for(
     harness: Harness, table: str, lake: Lake
 ) -> None:

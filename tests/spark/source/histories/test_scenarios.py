@@ -199,6 +199,26 @@ class TestMaintenance:
             Op("u", "1", '{"id":1,"n":1,"d":"1.5","l":[1]}'),
         ]
 
+    def test_a_rollback_to_before_nulls_were_allowed_undoes_what_was_done(
+        self, lake: Lake, mode: str, version: int
+    ) -> None:
+        columns = "id bigint not null, name string not null, n int not null, key int not null"
+        name = lake.create(columns, mode=mode, version=version)
+        lake.sql(f"insert into lake.{name} values (1, 'a', 1, 1), (2, 'b', 2, 2)")
+        first = lake.read_head(name)
+        for column in ("name", "n", "key"):
+            lake.sql(f"alter table lake.{name} alter column {column} drop not null")
+        lake.sql(f"insert into lake.{name} values (3, null, null, null)")
+        lake.sql(f"update lake.{name} set name = null, n = null where id = 1")
+        since = lake.read_head(name)
+        lake.sql(f"call lake.system.rollback_to_snapshot('{name}', {first})")
+
+        keys = {"identifier_columns": ("id", "key")}
+        assert run_all_strategies(lake, name, since, **keys).ops == [
+            Op("d", "3|\\N", None),
+            Op("u", "1|1", '{"id":1,"name":"a","n":1,"key":1}'),
+        ]
+
     def test_there_and_back_again_writes_no_other_content(
         self, lake: Lake, mode: str, version: int
     ) -> None:

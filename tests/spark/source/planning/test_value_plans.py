@@ -216,6 +216,7 @@ KEYED: list[tuple[Make, set[int], int, list[tuple[int, int]], int]] = [
     (delete_for_files_of_one_of_two_specs, {ID, P}, 0, [(1, 1)], 0),
     (delete_after_a_later_snapshot_of_another_branch, {ID}, 0, [(3, 1)], 0),
     (delete_with_position_deletes_for_one, {ID}, 1, [], 1),
+    (delete_with_position_deletes_for_one, set(), 0, [(2, 1)], 1),
     (delete_with_position_deletes_for_most, {ID, P}, 3, [], 2),
     (delete_while_others_went, {ID}, 1, [], 1),
     (delete_by_a_deleted_column, {P}, 0, [], 3),

@@ -1,21 +1,28 @@
 """Two rows have one fingerprint exactly when they have one document."""
 
 import functools
+import json
 import operator
 import random
 from collections import defaultdict
+from collections.abc import Callable
 
 import pytest
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff import key_bitmaps
 from icdc_spark.diff.export_plan import plan_export
-from icdc_spark.diff.rows import FINGERPRINT, select_cells
+from icdc_spark.diff.id_lookup import look_up_all
+from icdc_spark.diff.rows import name_cell, select_cells
 from icdc_spark.diff.shaping import build_document
 from icdc_spark.diff.strategies import Strategy
 from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.documents.fingerprint import compute_choice, compute_fingerprint
+from icdc_spark.documents.serialise import Cells
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.choose import open_reader
-from icdc_testing.lake.lake import Lake, Op
+from icdc_testing.lake.lake import VERSION, Lake, Op, parse
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("whole_stage_codegen")]
 
@@ -47,16 +54,20 @@ VALUES = {
 }  # fmt: skip
 ROWS = 600
 
+Compute = Callable[[Cells], Column]
+BOTH: list[Compute] = [compute_fingerprint, compute_choice]
 
+
+@pytest.mark.parametrize("compute", BOTH)
 def test_equal_fingerprints_and_equal_documents_come_together(
-    lake: Lake, rng: random.Random
+    lake: Lake, rng: random.Random, compute: Compute
 ) -> None:
     name = lake.create(f"{', '.join(VALUES)}, id int", version=3)
     lake.sql(f"insert into lake.{name} values {', '.join(_draw_rows(rng))}")
     table, at = lake.load_table(name), lake.read_head(name)
     columns = tuple(column.split()[0] for column in VALUES)
 
-    pairs = _read_pairs(lake, table, lake.resolve_spec(name, at, columns=columns), at)
+    pairs = _read_pairs(lake, table, lake.resolve_spec(name, at, columns=columns), at, compute)
 
     by_document, by_fingerprint = defaultdict(set), defaultdict(set)
     for document, number in pairs:
@@ -69,14 +80,15 @@ def test_equal_fingerprints_and_equal_documents_come_together(
     assert {n: documents for n, documents in by_fingerprint.items() if len(documents) > 1} == {}
 
 
-def test_of_many_columns_each_counts_by_being_null(lake: Lake) -> None:
+@pytest.mark.parametrize("compute", BOTH)
+def test_of_many_columns_each_counts_by_being_null(lake: Lake, compute: Compute) -> None:
     columns = tuple(f"c{number}" for number in range(130))
     name = lake.create("id bigint, " + ", ".join(f"{column} int" for column in columns))
     cells = ", ".join(f"if(id = {number}, 0, null)" for number in range(130))
     lake.sql(f"insert into lake.{name} select id, {cells} from range(131)")
     table, at = lake.load_table(name), lake.read_head(name)
 
-    pairs = _read_pairs(lake, table, lake.resolve_spec(name, at, columns=columns), at)
+    pairs = _read_pairs(lake, table, lake.resolve_spec(name, at, columns=columns), at, compute)
 
     assert len({number for _, number in pairs}) == 131
 
@@ -102,6 +114,33 @@ def test_an_update_by_values_chosen_for_their_hash_is_written(
     batch = lake.diff(name, since, strategy=strategy, columns=columns)
 
     assert batch.ops == [Op("u", "1", f'{{"a":{after[0]},"b":{after[1]}}}')]
+
+
+def test_the_row_of_a_key_stays_chosen_when_columns_are_added_moved_or_widened(lake: Lake) -> None:
+    name = lake.create("id int, n int, d decimal(9,2), s struct<a:int>")
+    lake.sql(
+        f"insert into lake.{name} select id, n, n, named_struct('a', n) from range(20) "
+        "lateral view explode(array(1, 2, 3)) as n"
+    )
+    before = _look_up_all(lake, name)
+    lake.sql(f"alter table lake.{name} add columns (x string, s.b int)")
+    lake.sql(f"alter table lake.{name} alter column d first")
+    for column, kind in (("n", "bigint"), ("d", "decimal(12,2)"), ("s.a", "bigint")):
+        lake.sql(f"alter table lake.{name} alter column {column} type {kind}")
+    lake.sql(f"insert into lake.{name} (id, n) values (99, 1)")
+
+    after = _look_up_all(lake, name)
+    assert {after[identity]["n"] for identity in before} == {1, 2, 3}
+    assert {identity: after[identity] for identity in before} == before
+
+
+def _look_up_all(lake: Lake, name: str) -> dict[str, dict[str, object]]:
+    """Return the documents of the current snapshot by id."""
+    table, at = lake.load_table(name), lake.read_head(name)
+    spec = lake.resolve_spec(name, at)
+    with open_reader(lake.session, table, at, spec) as reader:
+        batch = parse(look_up_all(reader, spec, version=VERSION))
+    return {op.id: json.loads(op.doc or "") for op in batch.ops}
 
 
 def test_keys_chosen_so_that_their_hashes_cancel_out_do_not_with_a_salt(lake: Lake) -> None:
@@ -132,13 +171,18 @@ def _draw_rows(rng: random.Random) -> list[str]:
 
 
 def _read_pairs(
-    lake: Lake, table: IcebergTable, spec: DocumentSpec, at: int
+    lake: Lake,
+    table: IcebergTable,
+    spec: DocumentSpec,
+    at: int,
+    compute: Compute = compute_fingerprint,
 ) -> list[tuple[str, int]]:
     (chunk,) = plan_export(table, at, target_bytes=1 << 30, target_rows=1 << 30).iterate_chunks()
     with open_reader(lake.session, table, at, spec) as reader:
-        rows = select_cells(reader.read(chunk.group), spec)
-        collected = rows.select(build_document(spec)[0].alias("document"), FINGERPRINT).collect()
-    return [(row["document"], row[FINGERPRINT]) for row in collected]
+        rows = select_cells(reader.read(chunk.group), spec, compared=False)
+        number = compute([(column, F.col(name_cell(at))) for at, column in enumerate(spec.columns)])
+        collected = rows.select(build_document(spec)[0], number).collect()
+    return [(document, number) for document, number in collected]
 
 
 MASK = (1 << 64) - 1

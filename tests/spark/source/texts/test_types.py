@@ -98,9 +98,10 @@ def test_documents_are_those_of_the_page_and_opensearch_returns_them(
     assert stored == {"all-000001": {"mappings": mapping}}
 
 
-def hash_id(text: str) -> str:
-    """Return the hash that replaces an id that is too long."""
-    return "\\H" + hashlib.sha256(text.encode()).hexdigest()
+def hash_id(text: str | bytes) -> str:
+    """Return the hash that replaces an id that is too long, or no text."""
+    plain = text.encode() if isinstance(text, str) else text
+    return "\\H" + hashlib.sha256(plain).hexdigest()
 
 
 # type of the one identifier column, its value in SQL, the id
@@ -125,6 +126,9 @@ IDS = [
     ("string", "repeat('x', 513)", hash_id("x" * 513)),
     ("string", "repeat('é', 257)", hash_id("é" * 257)),
     ("string", "repeat('|', 257)", hash_id("\\|" * 257)),
+    ("string", "cast(x'ff41' as string)", hash_id(b"\xffA")),
+    ("string", "cast(x'fe7c' as string)", hash_id(b"\xfe\\|")),
+    ("string", "'\\ufffd'", "\ufffd"),
 ]
 
 
@@ -177,6 +181,12 @@ ROUTED = [
         f"{hash_id('é' * 222 + '|' + 'y' * 600)}|{'é' * 222}",
         "é" * 222,
     ),
+    (
+        *((0,), "cast(x'ff' as string)", "'b'"),
+        hash_id(b"\xff|b") + "|" + hash_id(b"\xff"),
+        hash_id(b"\xff"),
+    ),
+    ((1,), "cast(x'ff' as string)", "'b'", hash_id(b"\xff|b") + "|b", "b"),
     (
         *((0,), "repeat('é', 223)", LONG),
         f"{hash_id('é' * 223 + '|' + 'y' * 600)}|{hash_id('é' * 223)}",

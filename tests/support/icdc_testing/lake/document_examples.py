@@ -135,7 +135,7 @@ IDS: Sequence[IdExample] = (
         "600 times x",
         (("string", "repeat('x', 600)"),),
         r"\H5130b33e6b87fbf5316ed9049e98924eb110800bcbaaad8050f642fba6df37c9",
-        "SHA-256 of an id above 512 bytes, the most that OpenSearch takes",
+        "SHA-256 of an id above 512 bytes, OpenSearch's limit, or of one that is no UTF-8",
     ),
 )
 

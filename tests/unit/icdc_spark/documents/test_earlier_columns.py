@@ -52,6 +52,24 @@ def test_a_filter_of_the_same_text_must_read_the_same_columns(
     assert now.compare_with_stored(before).reason is None
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "is_same"),
+    [
+        (Primitive("int"), Primitive("long"), False),
+        (Primitive("long"), Primitive("long"), True),
+        (Primitive("decimal", 9, 2), Primitive("decimal", 15, 2), True),
+        (Primitive("decimal", 16, 2), Primitive("decimal", 20, 2), False),
+    ],
+)
+def test_a_filter_may_let_other_rows_pass_once_a_column_is_widened(
+    before: Primitive, after: Primitive, *, is_same: bool
+) -> None:
+    specs = [resolve(Field(2, "n", kind), row_filter="hash(n) % 9 = 0") for kind in (before, after)]
+    assert (specs[0].hash == specs[1].hash) == is_same
+    reason = None if is_same else "column `n`, which rowFilter names, changed"
+    assert specs[1].compare_with_stored(store(specs[0])).reason == reason
+
+
 @pytest.mark.parametrize("new", ["country", "Country"])
 def test_a_filter_differs_though_the_documents_follow_its_column_to_its_new_name(new: str) -> None:
     entries = parse_fields({"name": "id", "from": "id"}, {"name": "country", "from": "country"})
