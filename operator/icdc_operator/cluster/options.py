@@ -18,6 +18,7 @@ from icdc_api import __version__
 from icdc_operator.cluster import logs
 from icdc_operator.cluster.heads import settings as head_settings
 from icdc_operator.cluster.heads.settings import ReaderSettings as HeadSettings
+from icdc_operator.cluster.kube.environment import IN_CLUSTER
 from icdc_operator.cluster.loop import slots
 from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.manifests.launch import InstallSettings
@@ -68,7 +69,8 @@ class Options:
 
 def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> Options:
     """Parse a command line; ends the process with code 2 if it is wrong."""
-    parser = build_parser(os.environ if environ is None else environ)
+    environ = os.environ if environ is None else environ
+    parser = build_parser(environ)
     given = parser.parse_args(argv)
     if given.all_namespaces and given.namespace:
         parser.error("--all-namespaces and --namespace exclude each other")
@@ -82,6 +84,8 @@ def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None =
             image_pull_policy=given.image_pull_policy,
             image_pull_secrets=tuple(given.image_pull_secret),
             trusted_namespaces=tuple(given.trusted_namespace),
+            # The address of the Service of the API server is of the cluster's first family.
+            ipv6=":" in environ.get(IN_CLUSTER, ""),
             log_format=given.log_format,
         ),
         metrics_port=given.metrics_port,

@@ -7,6 +7,7 @@ a session has of its own with each execution, so their values are redacted.
 """
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Mapping
 
@@ -137,6 +138,7 @@ def create_application_session(name: str) -> SparkSession:
         builder = builder.config(key, value)
     with translate_start_errors():
         _check_sql_properties()
+        _find_loopback()
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
     return session
@@ -154,6 +156,16 @@ def _check_sql_properties() -> None:
     for key, value in SparkConf().getAll():
         if key.startswith("spark.sql."):
             properties.setConfString(key, value)
+
+
+def _find_loopback() -> None:
+    """Have pyspark look for the JVM at the loopback address at which it listens.
+
+    Spark's own guide to IPv6 sets the property, and expects the variable in pods.
+    """
+    assert SparkContext._jvm is not None
+    if SparkContext._jvm.java.lang.System.getProperty("java.net.preferIPv6Addresses") == "true":
+        os.environ["SPARK_PREFER_IPV6"] = "true"
 
 
 def open_table_session(

@@ -83,6 +83,14 @@ def test_every_flag_is_also_a_variable() -> None:
     assert given.runs.log_format == "text"
 
 
+@pytest.mark.parametrize(
+    ("host", "ipv6"),
+    [("", False), ("10.96.0.1", False), ("fd00:10:96::1", True), ("api.example", False)],
+)
+def test_the_family_of_a_cluster_is_that_of_its_api_server(host: str, ipv6: bool) -> None:
+    assert options.parse(ENOUGH, {"KUBERNETES_SERVICE_HOST": host}).runs.ipv6 is ipv6
+
+
 def test_a_switch_that_a_variable_turned_on_can_be_turned_off() -> None:
     given = options.parse([*ENOUGH, "--no-leader-elect"], {"ICDC_LEADER_ELECT": "1"})
     assert not given.leader_elect

@@ -196,6 +196,20 @@ def _build_image_fields(launch: Launch) -> dict[str, Any]:
     return {key: value for key, value in spec.items() if key.startswith("image")}
 
 
+def test_the_service_of_a_driver_is_of_the_family_of_the_cluster(launch: Make) -> None:
+    key = "spark.kubernetes.driver.service.ipFamilies"
+    four, six = InstallSettings("default:1"), InstallSettings("default:1", ipv6=True)
+    assert key not in read_conf(launch(settings=four))
+    assert read_conf(launch(settings=six))[key] == "IPv6"
+    mine = {"conf": {key: "IPv6,IPv4"}}
+    assert read_conf(launch(settings=six, spark=mine))[key] == "IPv6,IPv4"
+
+
+def read_conf(launch: Launch) -> dict[str, str]:
+    conf: dict[str, str] = build_spark_application(launch)["spec"]["sparkConf"]
+    return conf
+
+
 @pytest.mark.parametrize("log_format", [None, "json", "text"])
 def test_the_log_of_the_driver_has_the_format_of_the_operators(
     launch: Make, log_format: str | None
