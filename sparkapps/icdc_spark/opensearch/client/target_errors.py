@@ -21,7 +21,7 @@ from opensearchpy.exceptions import (
     SSLError,
     TransportError,
 )
-from urllib3.exceptions import NameResolutionError, ProtocolError
+from urllib3.exceptions import NameResolutionError, ProtocolError, ProxyError
 
 from icdc_api.errors import (
     Bug,
@@ -34,7 +34,7 @@ from icdc_api.errors import (
     Unauthorized,
 )
 from icdc_spark.opensearch.client.connection import Client, Connection
-from icdc_spark.opensearch.client.foreign_answers import ForeignAnswerError
+from icdc_spark.opensearch.client.foreign_answers import ForeignAnswerError, explain_proxy
 from icdc_spark.opensearch.client.retry import retry_passing
 from icdc_spark.opensearch.client.write_blocks import describe_block, find_shard_limit
 
@@ -226,6 +226,8 @@ def _explain_lost(error: LostConnection, connection: Connection) -> str:
     """
     if isinstance(error.info, NameResolutionError):
         return ": the name of its host cannot be resolved"
+    if isinstance(error.info, ProxyError):
+        return explain_proxy(error.info)
     if isinstance(error, SSLError):
         return _explain_tls(str(error.error))
     match error.info:
