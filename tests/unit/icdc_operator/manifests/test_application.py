@@ -20,7 +20,10 @@ from icdc_operator.manifests import application, metadata
 from icdc_operator.manifests.application import build_spark_application
 from icdc_operator.manifests.launch import InstallSettings, Launch
 from icdc_operator.manifests.pods import pod_paths
-from icdc_operator.manifests.pods.templates import build_driver_template
+from icdc_operator.manifests.pods.templates import (
+    build_driver_template,
+    build_executor_template,
+)
 from icdc_testing.operator.deciding.pipelines import run_record
 from icdc_testing.operator.deciding.worst_cases import make_many_tables
 
@@ -208,6 +211,23 @@ def test_the_service_of_a_driver_is_of_the_family_of_the_cluster(launch: Make) -
 def read_conf(launch: Launch) -> dict[str, str]:
     conf: dict[str, str] = build_spark_application(launch)["spec"]["sparkConf"]
     return conf
+
+
+def test_driver_and_executors_get_the_proxies_unless_their_templates_name_others(
+    launch: Make,
+) -> None:
+    proxies = (("HTTPS_PROXY", "http://proxy:3128"), ("NO_PROXY", ".svc"))
+    settings = InstallSettings("default:1", proxies=proxies)
+    env = [{"name": "NO_PROXY", "value": "*"}]
+    mine = {"spec": {"containers": [{"name": "spark-kubernetes-executor", "env": env}]}}
+    made = launch(settings=settings, spark={"executor": {"template": mine}})
+    for build, expected in (
+        (build_driver_template, dict(proxies)),
+        (build_executor_template, {**dict(proxies), "NO_PROXY": "*"}),
+    ):
+        (container,) = build(made)["spec"]["containers"]
+        values = {item["name"]: item.get("value") for item in container["env"]}
+        assert values.items() >= expected.items()
 
 
 @pytest.mark.parametrize("log_format", [None, "json", "text"])
