@@ -43,6 +43,10 @@ _TRUST = (
     "tests/cluster/test_tenants.py"
     "::test_a_quota_that_leaves_no_room_for_executors_is_told_and_waited_for"
 )
+_PROXY = (
+    "tests/spark/source/files/test_proxied_catalogs.py"
+    "::test_a_catalog_and_its_store_are_reached_through_a_tunnel"
+)
 _CHARTS = "tests/api/charts/test_server.py::test_the_life_of_a_release"
 _SCENARIOS = (
     "tests/spark/pipeline/tables/test_scenarios.py::test_each_commit_writes_exactly_what_changed"
@@ -125,7 +129,9 @@ def _list_kubernetes() -> Sequence[VersionRow]:
             "Certificates of a private authority: catalog, store, OpenSearch", "", (_TRUST,)
         ),
         VersionRow("Another cluster domain than cluster.local", "", (_CLUSTER,)),
-        VersionRow("Network policies that a cluster enforces; IPv6; gVisor, Kata", ""),
+        VersionRow("A forward proxy", "", (_PROXY,), "a small one of the tests; on one host"),
+        VersionRow("Network policies that a cluster enforces; gVisor, Kata", ""),
+        VersionRow("A cluster of IPv6, alone or beside IPv4", ""),
     )
 
 

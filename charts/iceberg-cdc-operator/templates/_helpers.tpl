@@ -83,6 +83,27 @@ refuse a key that is there twice. Not mergeOverwrite, which skips "".
     - {port: 5353, protocol: TCP}
 {{- end }}
 
+{{/*
+Variables with the forward proxy, where there is one. Not through it: the API server, other Services, the
+host itself, and the addresses at which clouds give credentials. Kubernetes replaces $(…).
+*/}}
+{{- define "icdc.proxyEnv" -}}
+{{- with .Values.proxy }}
+{{- if or .httpProxy .httpsProxy }}
+{{- with .httpProxy }}
+- {name: HTTP_PROXY, value: {{ . | quote }}}
+{{- end }}
+{{- with .httpsProxy }}
+- {name: HTTPS_PROXY, value: {{ . | quote }}}
+{{- end }}
+{{- /* The names first: Spark's client of the API server looks up its name to compare it with addresses. */}}
+{{- $near := list ".svc" ".cluster.local" "$(KUBERNETES_SERVICE_HOST)" "localhost" "127.0.0.1" "::1" }}
+{{- $near = concat $near (list "169.254.169.254" "169.254.170.2" "169.254.170.23" "fd00:ec2::254" "fd00:ec2::23") }}
+- {name: NO_PROXY, value: {{ concat $near (.noProxy | default list) | join "," | quote }}}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- define "icdc.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create }}
 {{- .Values.serviceAccount.name | default (include "icdc.fullname" .) }}

@@ -1,5 +1,6 @@
 """`spec.sink`: the OpenSearch cluster that receives the documents, and how it is written to."""
 
+import ipaddress
 import re
 from enum import StrEnum
 from typing import Annotated, Any, Self
@@ -26,7 +27,8 @@ MAX_KEEP_INDICES = 5
 # Without user:password@, which would be readable for all who may get pipelines.
 HOST_PATTERN = r"^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
 HOST_RULE = (
-    "a host is http[s]://name[:port][/path] without user or password; "
+    "a host is http[s]://name[:port][/path] without user or password, with a port up to 65535 and "
+    "an address of IPv6 in brackets; "
     "in local runs the word embedded may replace the list"
 )
 
@@ -119,6 +121,16 @@ def _convert_word(value: object) -> object:
     return (EMBEDDED,) if value == EMBEDDED else value
 
 
+def _exists(name: str, port: str | None) -> bool:
+    """Return whether there can be such an address; the pattern knows only its form."""
+    if name.startswith("["):
+        try:
+            ipaddress.IPv6Address(name[1:-1])
+        except ValueError:
+            return False
+    return port is None or 0 < int(port[1:]) < 65536
+
+
 Host = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 
 
@@ -204,7 +216,8 @@ class OpenSearch(ApiModel):
         if self.embedded:
             return self
         for position, host in enumerate(self.hosts):
-            if not re.match(HOST_PATTERN, host):
+            form = re.match(HOST_PATTERN, host)
+            if form is None or not _exists(form[1], form[2]):
                 # A value that looks like it holds a password is not repeated.
                 seen = "the value" if "@" in host else format_value(host)
                 raise build_problem(f"{seen} is not allowed: {HOST_RULE}", "hosts", position)

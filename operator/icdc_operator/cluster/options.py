@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from icdc_api import __version__
+from icdc_api.job import proxies
 from icdc_operator.cluster import logs
 from icdc_operator.cluster.heads import settings as head_settings
 from icdc_operator.cluster.heads.settings import ReaderSettings as HeadSettings
+from icdc_operator.cluster.kube.environment import IN_CLUSTER
 from icdc_operator.cluster.loop import slots
 from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.manifests.launch import InstallSettings
@@ -68,7 +70,8 @@ class Options:
 
 def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> Options:
     """Parse a command line; ends the process with code 2 if it is wrong."""
-    parser = build_parser(os.environ if environ is None else environ)
+    environ = os.environ if environ is None else environ
+    parser = build_parser(environ)
     given = parser.parse_args(argv)
     if given.all_namespaces and given.namespace:
         parser.error("--all-namespaces and --namespace exclude each other")
@@ -82,6 +85,9 @@ def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None =
             image_pull_policy=given.image_pull_policy,
             image_pull_secrets=tuple(given.image_pull_secret),
             trusted_namespaces=tuple(given.trusted_namespace),
+            proxies=_read_proxies(parser, environ) if given.proxy_runs else (),
+            # The address of the Service of the API server is of the cluster's first family.
+            ipv6=":" in environ.get(IN_CLUSTER, ""),
             log_format=given.log_format,
         ),
         metrics_port=given.metrics_port,
@@ -101,6 +107,20 @@ def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None =
         log_format=given.log_format,
         log_level=given.log_level,
     )
+
+
+def _read_proxies(
+    parser: argparse.ArgumentParser, environ: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    """Return the variables with proxies; ends the process where one has a login."""
+    found = tuple((name, environ[name]) for name in proxies.VARIABLES if environ.get(name))
+    for name, value in found:
+        if "@" in value:
+            # Whoever may read SparkApplications would read it.
+            parser.error(
+                f"--proxy-runs: {name} has a login; give it to runs by their pod templates"
+            )
+    return found
 
 
 def build_parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
@@ -129,6 +149,8 @@ def build_parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
         "namespace whose pipelines may set properties that spark-submit acts on; *: all; repeatable"
     )
     flags.add_values("trusted-namespace", "NS", text)
+    text = "give runs the variables HTTP_PROXY, HTTPS_PROXY and NO_PROXY of this process"
+    flags.add_switch("proxy-runs", text)
     flags.add_value(
         "workers",
         "pipelines that are reconciled at the same time",

@@ -5,7 +5,8 @@ edited, and its own restarts know neither our failure classes nor our epochs.
 
     part of the SparkApplication   from
     image, pull policy, secrets    spec.spark.image, else the operator's installation
-    sparkConf, later ones win      defaults, BASE_CONF, spec.spark.conf, FIXED_CONF, ENCRYPTION_CONF
+    sparkConf, later ones win      defaults, BASE_CONF, IPV6_CONF, spec.spark.conf, FIXED_CONF,
+                                   ENCRYPTION_CONF
     driver, executor               spec.spark.driver, spec.spark.executor, `templates`
     arguments                      the file of the run's request, see `config_map`
 """
@@ -49,6 +50,14 @@ BASE_CONF = {
 The application sets what it always needs when it starts. No jar is listed: the image has them in
 Spark's own jars directory, where every class loader finds them.
 """
+
+IPV6_CONF = {
+    # Executors find the driver by its Service, which Spark makes for IPv4 alone by default. A
+    # cluster without IPv4 refuses such a Service; with both families, the driver would listen at
+    # another address than the Service has.
+    "spark.kubernetes.driver.service.ipFamilies": "IPv6",
+}
+"""Further defaults where pods have addresses of IPv6."""
 
 FIXED_CONF = {
     # The UI has no login: whoever reaches its port could end jobs.
@@ -105,6 +114,7 @@ def build_spark_application(launch: Launch) -> dict[str, Any]:
             "sparkConf": {
                 **build_defaults(spark, short=launch.short),
                 **BASE_CONF,
+                **(IPV6_CONF if launch.settings.ipv6 else {}),
                 **spark.conf,
                 **FIXED_CONF,
                 **_build_cpu_conf(launch.max_cpu),

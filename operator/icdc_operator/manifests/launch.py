@@ -34,6 +34,11 @@ class InstallSettings:
     """Namespaces whose pipelines may set Spark properties that take effect with the permissions of
     spark-operator; "*" for all. Default: none."""
 
+    proxies: tuple[tuple[str, str], ...] = ()
+    """Variables of driver and executors that name forward proxies, each with its value."""
+    ipv6: bool = False
+    """Whether the first addresses of pods are of IPv6, as in a cluster of IPv6 alone."""
+
     log_format: str | None = None
     """Format of the drivers' logs, json or text; None leaves it to the image."""
 

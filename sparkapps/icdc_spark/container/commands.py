@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from icdc_api.job.proxies import read_proxies
+
 _PYTHON_RUNNER = "org.apache.spark.deploy.PythonRunner"
 EXECUTOR = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
 _FLAGS = ("--verbose", "-v", "--supervise")
@@ -151,6 +153,7 @@ def _build_executor(_: Sequence[str], environment: Mapping[str, str]) -> Command
         (
             str(java),
             *_build_class_data(environment),
+            *_list_proxy_options(environment),
             *_list_java_options(environment),
             f"-Xms{memory}",
             f"-Xmx{memory}",
@@ -161,6 +164,12 @@ def _build_executor(_: Sequence[str], environment: Mapping[str, str]) -> Command
         ),
         environment,
     )
+
+
+def _list_proxy_options(environment: Mapping[str, str]) -> list[str]:
+    """Return the options for the proxies; before those of the pipeline, which may name others."""
+    properties = read_proxies(environment).list_java_properties()
+    return [f"-D{name}={value}" for name, value in properties.items()]
 
 
 def _list_java_options(environment: Mapping[str, str]) -> list[str]:

@@ -1,9 +1,9 @@
 """Opens files of a table in a Spark worker, by pyiceberg and pyarrow.
 
-Two things differ from pyiceberg's own way. pyarrow's client of S3 takes a file with certificates in
-place of the usual ones, and pyiceberg has no property for it. And Iceberg encodes nothing in a
-location, where pyiceberg takes `?` and `#` for the end of a path. It must not know what is in the
-files.
+Three things differ from pyiceberg's own way. pyarrow's client of S3 takes a file with certificates
+in place of the usual ones, and pyiceberg has no property for it. It reads no variable that names a
+proxy. And Iceberg encodes nothing in a location, where pyiceberg takes `?` and `#` for the end of a
+path. It must not know what is in the files.
 """
 
 import functools
@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pyarrow.fs import FileSystem
-from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.io import S3_PROXY_URI, FileIO, load_file_io
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from icdc_api import authorities
+from icdc_api.job.proxies import read_proxies
 
 _HIDDEN = {ord("?"): "\ue03f", ord("#"): "\ue023"}
 """Characters without a meaning, for those at which pyiceberg would end a path."""
@@ -28,6 +29,9 @@ def open_file_io(properties: Mapping[str, str], location: str) -> FileIO:
     """Return what opens the files at `location`, by the properties of the table's FileIO."""
     own = dict(properties)
     certificates = own.pop(authorities.PROPERTY, None)
+    proxy = read_proxies(os.environ).find_for_store(own)
+    if proxy is not None:
+        own.setdefault(S3_PROXY_URI, proxy)
     usual = load_file_io(own, location)
     # Schemes that pyarrow has no client for are opened by another library.
     if certificates is None and type(usual) is not PyArrowFileIO:

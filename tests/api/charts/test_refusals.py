@@ -19,7 +19,7 @@ NEEDED = [
     *("leaderElection", "podDisruptionBudget", "limits", "workers", "heads", "logLevel"),
     *("logFormat", "serviceAccount", "rbac", "ports", "ports.metrics", "ports.health"),
     *("metrics", "metrics.serviceMonitor", "metrics.podMonitor", "metrics.prometheusRule"),
-    *("metrics.dashboards", "networkPolicy", "networkPolicy.runs"),
+    *("metrics.dashboards", "networkPolicy", "networkPolicy.runs", "proxy"),
 ]
 """Values that must not be left empty: Helm removes such a key."""
 
@@ -47,6 +47,10 @@ def test_helm_finds_nothing_wrong_with_the_charts(helm: Helm) -> None:
         ({"spark.image.repository": "a:5000/b:1"}, "at '/spark/image/repository': 'a:5000/b:1'"),
         ({"spark.image.repository": "a/b@sha256"}, "at '/spark/image/repository': 'a/b@sha256'"),
         ({"image.pullPolicy": "Often"}, "at '/image/pullPolicy': value must be one of 'Always'"),
+        ({"proxy.httpProxy": "proxy:3128"}, "at '/proxy/httpProxy': 'proxy:3128' does not match"),
+        ({"proxy.httpsProxy": "http://proxy"}, "at '/proxy/httpsProxy': 'http://proxy' does not"),
+        ({"proxy.httpsProxy": "http://u:p@proxy:1"}, "at '/proxy/httpsProxy': 'http://u:p@proxy"),
+        ({"proxy.noProxy": ["*.svc"]}, "at '/proxy/noProxy/0': '*.svc' does not match"),
         ({"logLevel": "loud"}, "at '/logLevel': value must be one of 'debug'"),
         ({"ports.metrics": 0}, "at '/ports/metrics': minimum"),
         ({"nameOverride": "My"}, "at '/nameOverride': 'My' does not match pattern"),

@@ -9,6 +9,7 @@ from icdc_api.spec.sink import OpenSearch
 from icdc_spark.opensearch.client.connection import Connection, from_spec, open_client
 from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.forward_proxy import forward
 from icdc_testing.network.tls import make_certificates
 
 pytestmark = pytest.mark.spark
@@ -130,6 +131,23 @@ def test_basic_authentication_over_tls(clean_indices: str, tmp_path: Path) -> No
         with pytest.raises(Unauthorized, match="the credentials in Secret 'search' are not acc"):
             wrong.load("orders")
         wrong.close()
+
+
+def test_a_node_behind_a_forward_proxy_is_written_through_it(
+    clean_indices: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A name that nobody here can look up.
+    host = clean_indices.replace("127.0.0.1", "search.example")
+    with forward() as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        monkeypatch.setenv("NO_PROXY", "")
+        store = StateStore(from_spec(make_spec(hosts=[host]), None))
+        store.ensure_index()
+        assert store.load("orders") is None
+        store.close()
+        addresses = {asked.split()[1].partition("/icdc-state")[0] for asked in proxy.asked}
+        assert addresses <= {host, f"{host}/"}
+        assert any(asked.startswith(f"PUT {host}/icdc-state") for asked in proxy.asked)
 
 
 def test_an_unreachable_host_is_named_after_the_retries(proxy: FaultProxy) -> None:

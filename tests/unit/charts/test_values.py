@@ -25,6 +25,7 @@ NOT_SET = {
     "--help",
     "--no-all-namespaces",
     "--no-leader-elect",
+    "--no-proxy-runs",
     "--no-read-catalog-secrets",
     "--no-heads-use-cloud-role",
     "--no-heads-local-files",

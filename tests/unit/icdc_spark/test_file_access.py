@@ -7,6 +7,7 @@ import pytest
 from icdc_api import authorities
 from icdc_spark.readers.file_access import open_file_io
 from icdc_testing.lake.catalogs import service as catalog_service
+from icdc_testing.network.forward_proxy import forward
 from icdc_testing.network.tls import Authority
 
 pytestmark = pytest.mark.unit
@@ -29,6 +30,22 @@ def test_a_worker_trusts_the_authority_of_the_catalog_beside_the_usual_ones(
         with pytest.raises(FileNotFoundError):
             open_file_io(properties, FILE).new_input(FILE).open()
         assert service.asked == ["HEAD /lake/a.parquet"]
+
+
+@pytest.mark.parametrize(("exceptions", "found"), [("", FileNotFoundError), (".example", OSError)])
+def test_a_worker_reads_a_store_through_the_proxy_unless_it_is_an_exception(
+    exceptions: str, found: type[OSError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with catalog_service.serve() as service, forward() as proxy:
+        # A name that nobody here can look up.
+        store = service.url.replace("127.0.0.1", "store.example")
+        names = ("s3.access-key-id", "s3.secret-access-key", "s3.region")
+        properties = {"s3.endpoint": store, **dict.fromkeys(names, "x")}
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        monkeypatch.setenv("NO_PROXY", exceptions)
+        with pytest.raises(found):
+            open_file_io(properties, FILE).new_input(FILE).open()
+        assert proxy.asked == ([] if exceptions else [f"HEAD {store}/lake/a.parquet"])
 
 
 @pytest.mark.parametrize("name", ["a b", "a%20b", "a#b", "?b", "what?#?", "é=1;x", "plain"])

@@ -36,7 +36,7 @@ SINK: Mapping[str, str] = {
     "max_retries": "see spec.retry: a failed run is repeated from where it stopped",
     "socket_timeout": "requests have a limit of their own",
     "connect_timeout": "requests have a limit of their own",
-    "proxy": "OpenSearch is reached directly, without a proxy",
+    "proxy": "set the chart value proxy, or HTTPS_PROXY: it is not part of a pipeline",
     "template_type": "see template_content",
     "template_file": "see template_content",
     "template_content": "the mapping is made from the columns: set tables[].mapping for single "

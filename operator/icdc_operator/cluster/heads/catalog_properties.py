@@ -219,6 +219,14 @@ def _build_sqlite_uri(rest: str) -> str:
     return f"sqlite:///file:{quote(path)}?mode=ro&uri=true"
 
 
+def _split_host(host: str) -> tuple[str, str]:
+    """Return name and port; an address of IPv6 is in brackets in a URL, and not for libpq."""
+    name, port = host, ""
+    if ":" in host and not host.endswith("]"):
+        name, _, port = host.rpartition(":")
+    return name.strip("[]"), port or "5432"
+
+
 def _build_postgres_uri(uri: str, given: Mapping[str, str]) -> str:
     address = urlsplit(uri)
     # `jdbc.` properties go to the driver, just as parameters of the address do.
@@ -240,9 +248,9 @@ def _build_postgres_uri(uri: str, given: Mapping[str, str]) -> str:
     hosts = address.netloc or "localhost"
     if "," in hosts:
         # Several hosts (failover) do not fit SQLAlchemy's URL; libpq takes them as lists.
-        names = [host.partition(":") for host in hosts.split(",")]
-        query["host"] = ",".join(name for name, _, _ in names)
-        query["port"] = ",".join(port or "5432" for _, _, port in names)
+        parts = [_split_host(host) for host in hosts.split(",")]
+        query["host"] = ",".join(name for name, _ in parts)
+        query["port"] = ",".join(port for _, port in parts)
         hosts = ""
     at = f"{login}@" if login else ""
     database = quote(unquote(address.path).lstrip("/"), safe="")

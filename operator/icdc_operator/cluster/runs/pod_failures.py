@@ -79,7 +79,8 @@ def explain_not_started(pod: Resource, now: datetime) -> Failure | None:
         reason, text = str(state.get("reason") or ""), str(state.get("message") or "")
         message = evidence.join_foreign_text(f"{where}: {reason}", text)
         if reason in _IMAGE_REASONS:
-            return evidence.build_failure(ImagePull(f"{message}; see spec.spark.image"), reason)
+            text = f"{message}; see spec.spark.image{_describe_pull_secrets(pod)}"
+            return evidence.build_failure(ImagePull(text), reason)
         if reason in _SPEC_REASONS:
             return evidence.build_failure(
                 BadSpec(f"{message}; check what the pod refers to, such as Secrets"),
@@ -203,6 +204,19 @@ def _list_mounted_secrets(pod: Resource) -> Iterator[str]:
         name = (volume.get("secret") or {}).get("secretName")
         if name:
             yield str(name)
+
+
+def _describe_pull_secrets(pod: Resource) -> str:
+    """Return the Secrets by which the kubelet logs in to the registry, as the end of a sentence.
+
+    One that does not exist is told by an Event alone, and the registry then says the same as for a
+    wrong login, or that there is no such image.
+    """
+    listed = (pod.get("spec") or {}).get("imagePullSecrets") or ()
+    names = ", ".join(str(one.get("name")) for one in listed)
+    if not names:
+        return " (the pod has no image pull Secret: chart value spark.image.pullSecrets)"
+    return f" (image pull Secrets that must be in this namespace: {names})"
 
 
 def _list_waiting_states(pod: Resource) -> Iterator[dict[str, Any]]:

@@ -62,6 +62,11 @@ def _build_authorities_env(launch: Launch) -> list[dict[str, Any]]:
     return [{"name": authorities.FILES_VARIABLE, "value": ":".join(files)}] if files else []
 
 
+def _build_proxies_env(launch: Launch) -> list[dict[str, Any]]:
+    """Return the variables with the forward proxies, for driver and executors alike."""
+    return [{"name": name, "value": value} for name, value in launch.settings.proxies]
+
+
 def build_driver_template(launch: Launch) -> dict[str, Any]:
     """Return the PodTemplateSpec of the driver."""
     container = {
@@ -69,7 +74,8 @@ def build_driver_template(launch: Launch) -> dict[str, Any]:
             {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
             for name, path in DRIVER_ENV.items()
         ]
-        + _build_run_env(launch),
+        + _build_run_env(launch)
+        + _build_proxies_env(launch),
         # The outcome of the run. If the driver ends before it could write one, such as where
         # Python is missing, the kubelet puts the end of its log there instead.
         "terminationMessagePath": pod_paths.TERMINATION_MESSAGE_FILE,
@@ -95,7 +101,7 @@ def build_executor_template(launch: Launch) -> dict[str, Any]:
     """Return the PodTemplateSpec of the executors."""
     # Executors only process rows and need no access to the API server.
     pod = {"automountServiceAccountToken": False}
-    env = _build_authorities_env(launch)
+    env = _build_authorities_env(launch) + _build_proxies_env(launch)
     container = {"env": env} if env else {}
     ours = _build_template(
         launch,

@@ -7,6 +7,7 @@ a session has of its own with each execution, so their values are redacted.
 """
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Mapping
 
@@ -16,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from icdc_api import authorities
 from icdc_api.errors import IcdcError
+from icdc_api.job.proxies import read_proxies
 from icdc_api.redaction import SECRET_NAMES
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
@@ -137,6 +139,8 @@ def create_application_session(name: str) -> SparkSession:
         builder = builder.config(key, value)
     with translate_start_errors():
         _check_sql_properties()
+        set_proxies()
+        _find_loopback()
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
     return session
@@ -154,6 +158,29 @@ def _check_sql_properties() -> None:
     for key, value in SparkConf().getAll():
         if key.startswith("spark.sql."):
             properties.setConfString(key, value)
+
+
+def set_proxies() -> None:
+    """Have the JVM use the proxies of this process, unless the pipeline gives it others.
+
+    Executors get them when their containers start.
+    """
+    assert SparkContext._jvm is not None
+    system = SparkContext._jvm.java.lang.System
+    if system.getProperty("http.proxyHost") or system.getProperty("https.proxyHost"):
+        return
+    for name, value in read_proxies(os.environ).list_java_properties().items():
+        system.setProperty(name, value)
+
+
+def _find_loopback() -> None:
+    """Have pyspark look for the JVM at the loopback address at which it listens.
+
+    Spark's own guide to IPv6 sets the property, and expects the variable in pods.
+    """
+    assert SparkContext._jvm is not None
+    if SparkContext._jvm.java.lang.System.getProperty("java.net.preferIPv6Addresses") == "true":
+        os.environ["SPARK_PREFER_IPV6"] = "true"
 
 
 def open_table_session(
@@ -174,8 +201,8 @@ def create_table_session(
 ) -> SparkSession:
     """Create a session with one catalog, under its own name.
 
-    The catalog has time-outs, and is trusted by the authorities among its properties. Its cache is
-    off: by default Spark would not see the commits of other writers.
+    The catalog has time-outs, the proxies of this process, and is trusted by the authorities among
+    its properties. Its cache is off: by default Spark would not see the commits of other writers.
     """
     for name in _ROW_LOGGERS:
         PySparkLogger.getLogger(name).disabled = True
@@ -188,7 +215,8 @@ def create_table_session(
         if key.startswith(f"{prefix}."):
             session.conf.unset(key)
     session.conf.set(prefix, "org.apache.iceberg.spark.SparkCatalog")
-    for key, value in {**add_time_outs(properties), "cache-enabled": "false"}.items():
+    every = read_proxies(os.environ).add_to_catalog(add_time_outs(properties))
+    for key, value in {**every, "cache-enabled": "false"}.items():
         _redact_in_event_log(application, f"{prefix}.{key}")
         session.conf.set(f"{prefix}.{key}", value)
     return session

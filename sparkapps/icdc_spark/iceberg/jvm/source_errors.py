@@ -17,6 +17,7 @@ The order matters: a lost executor may surface as a missing file, and a refused 
 connection.
 """
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ from icdc_api.errors import (
     TableNotFound,
     Unauthorized,
 )
+from icdc_api.job.proxies import read_proxies
 from icdc_spark.iceberg.jvm import engine_errors, file_errors, row_errors
 from icdc_spark.iceberg.jvm.error_signs import find_error_line, read_signs
 
@@ -245,12 +247,20 @@ def translate_error(table: str, error: Exception) -> IcdcError:
         return error_class(f"{table}: {message} ({cause})")
     for names, error_class, message in _MEANINGS:
         if names & classes:
-            return error_class(f"{table}: {message} ({cause})")
+            return error_class(f"{table}: {message}{_suspect_proxy(error_class)} ({cause})")
     # After the texts: the last answer of a JVM may say why it ended.
     if _has_jvm_ended(error):
         return DriverLost(f"{table}: the JVM of the driver has ended ({detail})")
     # The text of an unexpected error may quote a row.
     return Bug(f"{table}: {row_errors.withhold_values(detail, text)}")
+
+
+def _suspect_proxy(kind: type[IcdcError]) -> str:
+    """Return the doubt whether a proxy refused, as the end of a sentence; empty without one."""
+    # Iceberg takes its answer to CONNECT for that of the catalog.
+    if kind is Unauthorized and read_proxies(os.environ):
+        return "; or the proxy refuses the way there (HTTPS_PROXY, NO_PROXY)"
+    return ""
 
 
 def _has_jvm_ended(error: Exception) -> bool:

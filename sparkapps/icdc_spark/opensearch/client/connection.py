@@ -7,6 +7,7 @@ Secrets. It must not know indices or documents.
 import base64
 import importlib
 import logging
+import os
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from opensearchpy.helpers.signer import AWSV4Signer
 
 from icdc_api import authorities
 from icdc_api.errors import BadSpec, Unauthorized
+from icdc_api.job.proxies import DIRECT, Proxies, describe_proxy, read_proxies, split_proxy
 from icdc_api.spec import sink
 from icdc_api.spec.secrets import has_credentials, read_secret
 from icdc_spark.opensearch.client.foreign_answers import OpenSearchConnection
@@ -49,11 +51,15 @@ class Connection:
     """Seconds that a request may take."""
     secret: str | None = None
     """Name of the Secret that the credentials came from; only for messages."""
+    proxies: Proxies = DIRECT
+    """The proxies of the driver, which count for executors as well."""
 
     @property
     def where(self) -> str:
-        """Return the addresses, for messages."""
-        return ", ".join(self.hosts)
+        """Return the addresses and the proxy on the way there, for messages."""
+        through = dict.fromkeys(filter(None, map(self.proxies.find, self.hosts)))
+        proxy = "".join(f" (through the proxy {describe_proxy(url)})" for url in through)
+        return ", ".join(self.hosts) + proxy
 
 
 def from_spec(spec: sink.OpenSearch, secrets_dir: Path | None) -> Connection:
@@ -77,6 +83,7 @@ def from_spec(spec: sink.OpenSearch, secrets_dir: Path | None) -> Connection:
         ca_pem=_read_authority(spec.tls, secrets_dir),
         verify=not spec.tls.insecure_skip_verify,
         secret=secret,
+        proxies=read_proxies(os.environ),
     )
 
 
@@ -122,6 +129,51 @@ class Client(OpenSearch):
         return super().delete_by_query(**asked, params=params, preference=PRIMARIES)
 
 
+class _ProxiedConnection(OpenSearchConnection):
+    """The connection to one host, through a proxy unless it is an exception."""
+
+    def __init__(self, *args: Any, proxies: Proxies, **options: Any) -> None:
+        # First, because the class above opens the pool when it is made.
+        self._proxies = proxies
+        self._trust: ssl.SSLContext | None = options.get("ssl_context")
+        self._sockets: int = options["pool_maxsize"]
+        super().__init__(*args, **options)
+
+    def _create_urllib3_pool(self) -> None:
+        proxy = self._proxies.find(self.host)
+        if proxy is None:
+            super()._create_urllib3_pool()
+            return
+        login = split_proxy(proxy)
+        manager = urllib3.ProxyManager(
+            proxy,
+            proxy_headers=_encode_login("proxy-authorization", login.user, login.password)
+            if login.user
+            else {},
+            maxsize=self._sockets,
+            timeout=self.timeout,
+            ssl_context=self._trust,
+        )
+        self.pool = _ProxiedPool(manager, self.host)
+
+
+class _ProxiedPool:
+    """What the library uses of a pool of connections to `host`, through a proxy."""
+
+    def __init__(self, manager: urllib3.ProxyManager, host: str) -> None:
+        self._manager = manager
+        self._host = host
+
+    def urlopen(self, method: str, path: str, body: bytes | None, **options: Any) -> Any:
+        """Send one request; a redirect is the answer."""
+        url = f"{self._host}{path}"
+        return self._manager.urlopen(method, url, redirect=False, body=body, **options)
+
+    def close(self) -> None:
+        """Close the sockets."""
+        self._manager.clear()
+
+
 def open_client(connection: Connection, *, pool: int = 4) -> Client:
     """Make a client that never retries by itself: the caller knows what may be repeated.
 
@@ -131,7 +183,7 @@ def open_client(connection: Connection, *, pool: int = 4) -> Client:
     logging.getLogger("opensearch").setLevel(logging.ERROR)
     made = Client(
         hosts=list(connection.hosts),
-        connection_class=OpenSearchConnection,
+        **_choose_class(connection.proxies),
         http_auth=_build_signer(connection),
         headers=_build_headers(connection),
         ssl_context=_build_ssl_context(connection),
@@ -144,6 +196,12 @@ def open_client(connection: Connection, *, pool: int = 4) -> Client:
     )
     made.connection = connection
     return made
+
+
+def _choose_class(proxies: Proxies) -> dict[str, Any]:
+    if not proxies:
+        return {"connection_class": OpenSearchConnection}
+    return {"connection_class": _ProxiedConnection, "proxies": proxies}
 
 
 def _read_authority(tls: sink.Tls, secrets_dir: Path | None) -> str | None:
@@ -163,8 +221,13 @@ def _build_headers(connection: Connection) -> dict[str, str]:
     # The header is made here because the library encodes credentials as Latin-1.
     if connection.username is None or connection.password is None:
         return {}
-    plain = f"{connection.username}:{connection.password}".encode()
-    return {"authorization": "Basic " + base64.b64encode(plain).decode("ascii")}
+    return _encode_login("authorization", connection.username, connection.password)
+
+
+def _encode_login(header: str, user: str, password: str) -> dict[str, str]:
+    """Return the header for basic authentication."""
+    encoded = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
+    return {header: f"Basic {encoded}"}
 
 
 def _build_ssl_context(connection: Connection) -> ssl.SSLContext | None:

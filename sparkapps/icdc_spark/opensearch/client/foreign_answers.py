@@ -20,6 +20,7 @@ from typing import Any
 
 from opensearchpy.connection import Urllib3HttpConnection
 from opensearchpy.exceptions import ConnectionError as LostConnection
+from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, ProxyError
 
 EVERY_STATUS = range(100, 600)
 """To ignore in a request whose error answers come back as answers, unless they are foreign."""
@@ -67,6 +68,22 @@ class OpenSearchConnection(Urllib3HttpConnection):
         if not 200 <= status < 300 and status not in ignore:
             self._raise_error(status, text, kind)
         return answer
+
+
+def is_unsent(failure: object) -> bool:
+    """Return whether a request cannot have been sent: there was no connection, also to a proxy."""
+    # A proxy error alone does not say so: urllib3 makes one of a connection that ended amid a
+    # request as well.
+    cause = failure.original_error if isinstance(failure, ProxyError) else failure
+    return isinstance(cause, NewConnectionError | ConnectTimeoutError)
+
+
+def explain_proxy(failure: ProxyError) -> str:
+    """Return what a forward proxy did, as the end of a sentence; empty where nobody knows."""
+    if is_unsent(failure):
+        return ": the proxy does not answer"
+    refusal = str(failure.original_error).partition("Tunnel connection failed: ")[2]
+    return f": the proxy refuses it ({refusal[:100]})" if refusal else ""
 
 
 def is_foreign(method: str, status: int, content_type: str | None, text: str) -> bool:

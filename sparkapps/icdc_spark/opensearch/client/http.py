@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from opensearchpy.exceptions import ConnectionError as LostConnection
-from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
 from icdc_api.errors import IcdcError
 from icdc_api.spec.indices.ingest_pipeline import NO_PIPELINE
 from icdc_spark.opensearch.client.connection import Connection, open_client
-from icdc_spark.opensearch.client.foreign_answers import EVERY_STATUS
+from icdc_spark.opensearch.client.foreign_answers import EVERY_STATUS, is_unsent
 from icdc_spark.opensearch.client.target_errors import translate
 
 FILTER_PATH = "errors,items.*.status,items.*.error,items.*.result"
@@ -93,7 +92,7 @@ class BulkEndpoint:
             # Other hosts are tried before this one for a while, as the transport itself does it.
             transport.mark_dead(node)
             # Without a connection nothing can have been sent; any later failure leaves it open.
-            never_sent = isinstance(error.info, NewConnectionError | ConnectTimeoutError)
+            never_sent = is_unsent(error.info)
             raise NoAnswerError(cause, ambiguous=not never_sent) from error
         transport.connection_pool.mark_live(node)
         return BulkAnswer(status, text, _parse_seconds(headers.get("retry-after")))

@@ -20,7 +20,7 @@ from opensearchpy.exceptions import (
     SSLError,
     TransportError,
 )
-from urllib3.exceptions import NameResolutionError, ProtocolError
+from urllib3.exceptions import NameResolutionError, ProtocolError, ProxyError
 
 from icdc_api.errors import (
     Bug,
@@ -42,7 +42,7 @@ from icdc_spark.opensearch.client.error_answers import (
     passes,
     refuses_writes,
 )
-from icdc_spark.opensearch.client.foreign_answers import ForeignAnswerError
+from icdc_spark.opensearch.client.foreign_answers import ForeignAnswerError, explain_proxy
 from icdc_spark.opensearch.client.retry import retry_passing
 
 P = ParamSpec("P")
@@ -205,6 +205,8 @@ def _explain_lost(error: LostConnection, connection: Connection) -> str:
     """
     if isinstance(error.info, NameResolutionError):
         return ": the name of its host cannot be resolved"
+    if isinstance(error.info, ProxyError):
+        return explain_proxy(error.info)
     if isinstance(error, SSLError):
         return _explain_tls(str(error.error))
     match error.info:

@@ -122,6 +122,7 @@ def main() -> None:
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
+    sessions.set_proxies()
     bridge = Bridge(spark)
     answer = {
         "errors": {

@@ -83,6 +83,23 @@ def test_every_flag_is_also_a_variable() -> None:
     assert given.runs.log_format == "text"
 
 
+PROXIES = {"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "localhost,.svc"}
+
+
+def test_runs_get_the_proxies_of_the_operator_where_that_is_asked_for() -> None:
+    assert options.parse(ENOUGH, PROXIES).runs.proxies == ()
+    given = options.parse([*ENOUGH, "--proxy-runs"], {**PROXIES, "HTTP_PROXY": "", "OTHER": "x"})
+    assert given.runs.proxies == tuple(PROXIES.items())
+
+
+@pytest.mark.parametrize(
+    ("host", "ipv6"),
+    [("", False), ("10.96.0.1", False), ("fd00:10:96::1", True), ("api.example", False)],
+)
+def test_the_family_of_a_cluster_is_that_of_its_api_server(host: str, ipv6: bool) -> None:
+    assert options.parse(ENOUGH, {"KUBERNETES_SERVICE_HOST": host}).runs.ipv6 is ipv6
+
+
 def test_a_switch_that_a_variable_turned_on_can_be_turned_off() -> None:
     given = options.parse([*ENOUGH, "--no-leader-elect"], {"ICDC_LEADER_ELECT": "1"})
     assert not given.leader_elect
@@ -100,6 +117,11 @@ def test_a_switch_that_a_variable_turned_on_can_be_turned_off() -> None:
         (ENOUGH, {"ICDC_LEADER_ELECT": "perhaps"}, "ICDC_LEADER_ELECT"),
         (ENOUGH, {"ICDC_LOG_FORMAT": "xml"}, "json, text"),
         (ENOUGH, {"ICDC_IMAGE_PULL_POLICY": "Now"}, "IfNotPresent"),
+        (
+            [*ENOUGH, "--proxy-runs"],
+            {"HTTP_PROXY": "http://u:p@proxy:3128"},
+            "HTTP_PROXY has a login; give it to runs by their pod templates",
+        ),
     ],
 )
 def test_a_wrong_option_ends_with_code_2_and_says_which(

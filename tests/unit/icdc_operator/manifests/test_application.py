@@ -20,7 +20,10 @@ from icdc_operator.manifests import application, metadata
 from icdc_operator.manifests.application import build_spark_application
 from icdc_operator.manifests.launch import InstallSettings, Launch
 from icdc_operator.manifests.pods import pod_paths
-from icdc_operator.manifests.pods.templates import build_driver_template
+from icdc_operator.manifests.pods.templates import (
+    build_driver_template,
+    build_executor_template,
+)
 from icdc_testing.operator.deciding.pipelines import run_record
 from icdc_testing.operator.deciding.worst_cases import make_many_tables
 
@@ -194,6 +197,37 @@ def test_the_image_is_the_pipelines_or_else_the_operators(launch: Make) -> None:
 def _build_image_fields(launch: Launch) -> dict[str, Any]:
     spec = build_spark_application(launch)["spec"]
     return {key: value for key, value in spec.items() if key.startswith("image")}
+
+
+def test_the_service_of_a_driver_is_of_the_family_of_the_cluster(launch: Make) -> None:
+    key = "spark.kubernetes.driver.service.ipFamilies"
+    four, six = InstallSettings("default:1"), InstallSettings("default:1", ipv6=True)
+    assert key not in read_conf(launch(settings=four))
+    assert read_conf(launch(settings=six))[key] == "IPv6"
+    mine = {"conf": {key: "IPv6,IPv4"}}
+    assert read_conf(launch(settings=six, spark=mine))[key] == "IPv6,IPv4"
+
+
+def read_conf(launch: Launch) -> dict[str, str]:
+    conf: dict[str, str] = build_spark_application(launch)["spec"]["sparkConf"]
+    return conf
+
+
+def test_driver_and_executors_get_the_proxies_unless_their_templates_name_others(
+    launch: Make,
+) -> None:
+    proxies = (("HTTPS_PROXY", "http://proxy:3128"), ("NO_PROXY", ".svc"))
+    settings = InstallSettings("default:1", proxies=proxies)
+    env = [{"name": "NO_PROXY", "value": "*"}]
+    mine = {"spec": {"containers": [{"name": "spark-kubernetes-executor", "env": env}]}}
+    made = launch(settings=settings, spark={"executor": {"template": mine}})
+    for build, expected in (
+        (build_driver_template, dict(proxies)),
+        (build_executor_template, {**dict(proxies), "NO_PROXY": "*"}),
+    ):
+        (container,) = build(made)["spec"]["containers"]
+        values = {item["name"]: item.get("value") for item in container["env"]}
+        assert values.items() >= expected.items()
 
 
 @pytest.mark.parametrize("log_format", [None, "json", "text"])

@@ -132,6 +132,19 @@ def test_the_executor_is_java_with_what_spark_says_in_variables() -> None:
     )
 
 
+def test_the_executor_gets_the_proxies_before_what_the_pipeline_says_of_them() -> None:
+    variables = {"HTTPS_PROXY": "http://proxy:3128", "SPARK_JAVA_OPT_0": "-Dhttps.proxyHost=mine"}
+    executor = commands.build_command(["executor"], {**EXECUTOR, **variables})
+    assert executor.arguments[3:9] == (
+        "-Dhttp.proxyHost=proxy",
+        "-Dhttp.proxyPort=3128",
+        "-Dhttps.proxyHost=proxy",
+        "-Dhttps.proxyPort=3128",
+        "-Dhttp.nonProxyHosts=localhost|127.*|[::1]",
+        "-Dhttps.proxyHost=mine",
+    )
+
+
 def test_the_executor_gets_java_options_in_the_order_of_their_numbers() -> None:
     options = {f"SPARK_JAVA_OPT_{n}": f"-Dx={n} y" for n in (10, 2, 0)}
     executor = commands.build_command(["executor"], {**EXECUTOR, **options})

@@ -6,6 +6,7 @@ which the examples of docs/catalogs.md are tested.
 """
 
 import json
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -143,8 +144,8 @@ class CatalogService:
 
 
 @contextmanager
-def serve(tls: ssl.SSLContext | None = None) -> Iterator[CatalogService]:
-    """Serve one on loopback; by https with `tls`."""
+def serve(tls: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> Iterator[CatalogService]:
+    """Serve one on loopback, which is `host`; by https with `tls`."""
     service = CatalogService()
 
     class CatalogServiceHandler(BaseHTTPRequestHandler):
@@ -168,10 +169,14 @@ def serve(tls: ssl.SSLContext | None = None) -> Iterator[CatalogService]:
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), CatalogServiceHandler)
+    class CatalogServer(ThreadingHTTPServer):
+        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
+    server = CatalogServer((host, 0), CatalogServiceHandler)
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
-    service.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
+    shown = f"[{host}]" if ":" in host else host
+    service.url = f"{'https' if tls else 'http'}://{shown}:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:

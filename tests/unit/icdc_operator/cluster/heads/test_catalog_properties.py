@@ -137,6 +137,10 @@ POSTGRES = "postgresql+psycopg2://"
             {"uri": "jdbc:postgresql://a:1,b/x"},
             f"{POSTGRES}/x?connect_timeout=5&host=a%2Cb&port=1%2C5432",
         ),
+        (
+            {"uri": "jdbc:postgresql://[fd00::1]:1,[fd00::2],b:3/x"},
+            f"{POSTGRES}/x?connect_timeout=5&host=fd00%3A%3A1%2Cfd00%3A%3A2%2Cb&port=1%2C5432%2C3",
+        ),
         ({"uri": "jdbc:postgresql:x"}, f"{POSTGRES}localhost/x?connect_timeout=5"),
     ],
 )

@@ -72,7 +72,8 @@ CASES: dict[str, tuple[list[Resource], FailureClass, str, str]] = {
         [make_executor("Pending", state=make_waiting("ImagePullBackOff", "not found"))],
         FailureClass.IMAGE_PULL,
         "ImagePullBackOff",
-        "not found; see spec.spark.image",
+        "not found; see spec.spark.image (the pod has no image pull Secret: chart value "
+        "spark.image.pullSecrets)",
     ),
     "no Secret, as another starts": (
         [

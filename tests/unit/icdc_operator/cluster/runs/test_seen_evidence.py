@@ -176,6 +176,23 @@ def test_a_run_that_does_not_start_says_why(
 
 
 @pytest.mark.parametrize(
+    ("secrets", "said"),
+    [
+        ([], "the pod has no image pull Secret: chart value spark.image.pullSecrets"),
+        (["a", "b"], "image pull Secrets that must be in this namespace: a, b"),
+    ],
+)
+def test_an_image_that_cannot_be_pulled_is_told_with_the_secrets_that_the_pod_names(
+    secrets: list[str], said: str
+) -> None:
+    pod = make_pod("Pending", state=make_waiting("ErrImagePull", "401 Unauthorized"))
+    pod["spec"]["imagePullSecrets"] = [{"name": name} for name in secrets]
+    failure = build_only_run(make_application("SUBMITTED"), pod).failure
+    assert failure is not None
+    assert failure.message.endswith(f"401 Unauthorized; see spec.spark.image ({said})")
+
+
+@pytest.mark.parametrize(
     ("pod", "given_up"),
     [
         (make_pod("Running", state=make_running(), deletionTimestamp=go_back(-119)), False),
