@@ -69,14 +69,12 @@ def report_batch(
     files of 4.1 MB read; 0.4 MB sent in 12 requests, 1 repeated, 0 throttled, waited for 0.90 s
     by all tasks, and 0.00 s because of limits; planning 0.12 s, writing 1.30 s
     """
-    # What a replay finds applied was written for this batch too, by the run that was lost.
-    upserted = result.upserted + result.already_applied
     context.reporter.set(
         last_batch=LastBatch(
             from_snapshot_id=intent.from_,
             to_snapshot_id=intent.to,
             at=get_utc_now(),
-            upserted=upserted,
+            upserted=_count_upserted(result),
             deleted=result.deleted,
             refused=result.dead_letters,
             non_finite=effort.non_finite or None,
@@ -91,6 +89,10 @@ def report_batch(
             limited_millis=round(1000 * result.limited_seconds) or None,
         )
     )
+    _log_batch(context, intent, result, effort)
+
+
+def _log_batch(context: TableContext, intent: Intent, result: BatchResult, effort: Effort) -> None:
     LOG.info(
         "%s: %s in %.2f s: %s documents written, %s deleted, %s rows refused; files of %.1f MB "
         "read; %.1f MB sent in %s requests, %s repeated, %s throttled, waited for %.2f s by all "
@@ -98,7 +100,7 @@ def report_batch(
         context.table.name,
         f"snapshot {intent.from_} to {intent.to}" if intent.from_ else f"snapshot {intent.to}",
         effort.planning_seconds + effort.writing_seconds,
-        f"{upserted:,}",
+        f"{_count_upserted(result):,}",
         f"{result.deleted:,}",
         f"{result.dead_letters:,}",
         effort.files_bytes / 1e6,
@@ -117,6 +119,11 @@ def report_batch(
             context.table.name,
             f"{effort.non_finite:,}",
         )
+
+
+def _count_upserted(result: BatchResult) -> int:
+    # What a replay finds applied was written for this batch too, by the run that was lost.
+    return result.upserted + result.already_applied
 
 
 def _build_duplicates(state: StateDocument) -> Duplicates | None:
