@@ -39,8 +39,6 @@ class LineCounts:
     """NaN and infinities that were written as null."""
     duplicate_keys: int | None
     """Keys that occur more than once among the new rows; None where they were not counted."""
-    refused_new: int = 0
-    """Rows on which an expression fails and whose documents were expected to be new."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +64,6 @@ class OperationLines:
             lines=int(written["lines"] or 0),
             non_finite=int(written["non_finite"] or 0),
             duplicate_keys=duplicates,
-            refused_new=int(written["refused_new"] or 0),
         )
 
 
@@ -82,11 +79,11 @@ def serialise_operations(
     operations = evaluate_expressions(operations, columns)
     is_delete = columns.expect == Expect.DELETED
     line = F.when(is_delete, build_delete_line(columns.address, version=version))
-    expect, is_refused_new = columns.expect, F.lit(False)
+    expect = columns.expect
     if made := columns.expressions:
         line = line.when(made.is_refused, build_refused_line(made.refused, version=version))
-        expect = F.when(made.is_refused, Expect.REFUSED).otherwise(expect)
-        is_refused_new = made.is_refused & (columns.expect == Expect.CREATED)
+        refused = F.when(expect == Expect.CREATED, Expect.REFUSED_NEW).otherwise(Expect.REFUSED)
+        expect = F.when(made.is_refused, refused).otherwise(expect)
     line = line.otherwise(build_index_line(columns.address, columns.source, version=version))
     # A delete has no document in which a number could be lost; its cells may come from a join.
     lost = F.when(is_delete, F.lit(0)).otherwise(columns.non_finite)
@@ -95,7 +92,6 @@ def serialise_operations(
         expect.alias(EXPECT),
         *_name_address(columns.address),
         lost.alias("non_finite"),
-        is_refused_new.alias("refused_new"),
     )
     # Counted on the way to the sink: counts need no pass over the lines of their own.
     written = Observation()
@@ -103,11 +99,8 @@ def serialise_operations(
         written,
         F.count(F.lit(1)).alias("lines"),
         F.sum("non_finite").alias("non_finite"),
-        F.count_if("refused_new").alias("refused_new"),
     )
-    return OperationLines(
-        frame=counted.drop("non_finite", "refused_new"), written=written, keys_seen=keys_seen
-    )
+    return OperationLines(frame=counted.drop("non_finite"), written=written, keys_seen=keys_seen)
 
 
 def _name_address(address: Address) -> tuple[Column, Column]:

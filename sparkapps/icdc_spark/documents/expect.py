@@ -15,7 +15,8 @@ class Expect(StrEnum):
     | no row | a row | index | `c` | 200, updated: another row may have this id |
     | a row | a row | index | `u` | none |
     | a row | no row | delete | `d` | none; 404 means that it was deleted before |
-    | any | a row without a document | none | `r` | not sent: a dead letter |
+    | a row | a row without a document | none | `r` | not sent: a dead letter |
+    | no row | a row without a document | none | `n` | the same |
     """
 
     CREATED = "c"
@@ -26,3 +27,5 @@ class Expect(StrEnum):
     """A delete operation."""
     REFUSED = "r"
     """No operation: the expression of a field fails on the row, which is a dead letter at once."""
+    REFUSED_NEW = "n"
+    """The same; no row of this id was seen in the earlier snapshot."""

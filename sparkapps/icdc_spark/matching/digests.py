@@ -81,7 +81,7 @@ def add_text_digests(lines: DataFrame) -> DataFrame:
     length = F.octet_length(head)
     document = F.substr(line, length + 2, F.octet_length(line) - length - 2)
     made = F.substring(F.sha2(document, 256), 1, _LENGTH)
-    shown = F.when(F.col(EXPECT) == Expect.REFUSED, _NONE).otherwise(made)
+    shown = F.when(F.col(EXPECT).isin(Expect.REFUSED, Expect.REFUSED_NEW), _NONE).otherwise(made)
     return lines.withColumn(DIGEST, shown)
 
 

@@ -101,11 +101,8 @@ def are_hidden(client: Client, owner: Ownership, index: str, ordinal: int) -> bo
 
 def are_hinted(result: BatchResult, counts: LineCounts) -> bool:
     """Return whether a key of the batch, which was written once, may be in several rows."""
-    if result.already_applied or result.created_unexpectedly_updated.count:
-        return True
-    # The document that was removed for a new row was not that of its own older version.
-    removed_other = result.removed_found and (result.refused_new or counts.refused_new)
-    return bool(counts.duplicate_keys or removed_other)
+    met = result.created_unexpectedly_updated.count + result.met_new
+    return bool(result.already_applied or met or counts.duplicate_keys)
 
 
 def settle(

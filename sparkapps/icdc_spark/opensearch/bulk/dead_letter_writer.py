@@ -39,6 +39,7 @@ from icdc_spark.opensearch.wire.item_outcome import FIELD_FAILED
 from icdc_spark.opensearch.wire.operations import (
     CREATE,
     DELETE,
+    REFUSED_NEW,
     Operations,
     build_delete_entry,
     build_index_entry,
@@ -111,7 +112,8 @@ class DeadLetterWriter:
         result.dead_letters += len(refused)
         for row in refused:
             result.refused.setdefault(row.answer.kind, []).append(row.document_id)
-            result.refused_new += row.operation.expects == CREATE
+            if row.operation.expects in (CREATE, REFUSED_NEW):
+                result.refused_new.append(row.document_id)
             routing = row.operation.get_routing(0)
             if routing is not None:
                 result.routings[row.document_id] = routing

@@ -37,7 +37,10 @@ def finish_refused(
         return
     sender = Sender(target, note_progress)
     try:
-        total.merge(sender.remove_older(ids, total.routings))
+        new = frozenset(total.refused_new)
+        for are_new in (False, True):
+            part = [document_id for document_id in ids if (document_id in new) == are_new]
+            total.merge(sender.remove_older(part, total.routings, are_new=are_new))
     finally:
         sender.close()
 

@@ -65,14 +65,14 @@ class PartitionResult:
     """Rows that were refused and stored as dead letters."""
     refused: dict[str, list[str]] = field(default_factory=dict)
     """Their ids, by the type of the error."""
-    refused_new: int = 0
-    """Of the rows that the index refused, those whose documents were expected to be new."""
+    refused_new: list[str] = field(default_factory=list)
+    """Those of these ids of which no document was expected to be there."""
     routings: dict[str, str] = field(default_factory=dict)
     """The routings of those ids that have one."""
     removed: int = 0
     """Deletes applied just now of what the index still had under the ids of refused rows."""
-    removed_found: int = 0
-    """Of these, those of documents that were there."""
+    met_new: int = 0
+    """Ids of `refused_new` of which a document was there, of an older batch or of this one."""
     resolved: int = 0
     """Dead letters of older batches that were removed, because their key was written now."""
     suspects: Samples = field(default_factory=Samples)

@@ -97,10 +97,12 @@ class Sender:
             self._reader.close()
         self._dead_letters.close()
 
-    def remove_older(self, ids: Sequence[str], routings: Mapping[str, str]) -> PartitionResult:
+    def remove_older(
+        self, ids: Sequence[str], routings: Mapping[str, str], *, are_new: bool
+    ) -> PartitionResult:
         """Remove what the index still has under the ids of refused rows; return the counts.
 
-        `routings` has those of ids that have one.
+        `routings` has those of ids that have one. `are_new`: no document is expected there.
         """
         result = PartitionResult()
         version = self._dead_letters.version
@@ -115,7 +117,9 @@ class Sender:
             extra = build_operations(entries, DELETE * len(entries))
             removed = self._deliver(self._build_bulk_client(), self._target.index, extra, result)
             result.removed += removed.result.deleted
-            result.removed_found += removed.result.found
+            if are_new:
+                # One that this batch wrote has a higher version, and stays.
+                result.met_new += removed.result.found + removed.result.already_applied
         return result
 
     def _read_back(self, delivery: Delivery) -> None:

@@ -50,10 +50,9 @@ class BatchResult:
     """Dead letters that the pipeline has now, those of older batches included."""
     removed: int = 0
     """Deletes applied just now of what the index still had under the ids of refused rows."""
-    removed_found: int = 0
-    """Of these, those of documents that were there."""
-    refused_new: int = 0
-    """Rows that the index refused and whose documents were expected to be new."""
+    met_new: int = 0
+    """Refused rows whose documents were expected to be new, and whose ids had one: a hint at
+    duplicate keys."""
     resolved: int = 0
     """Dead letters of older batches that were removed, because their key was written now."""
     created_unexpectedly_updated: Samples = field(default_factory=Samples)
@@ -192,8 +191,7 @@ def _build_batch_result(total: PartitionResult, dead_letters_total: int) -> Batc
         dead_letters=total.dead_letters,
         dead_letters_total=dead_letters_total,
         removed=total.removed,
-        removed_found=total.removed_found,
-        refused_new=total.refused_new,
+        met_new=total.met_new,
         resolved=total.resolved,
         created_unexpectedly_updated=total.suspects,
         bytes=total.bytes,

@@ -21,6 +21,7 @@ MAX_OPERATIONS = 50_000
 
 CREATE, DELETE = Expect.CREATED.encode(), Expect.DELETED.encode()
 _REFUSED = Expect.REFUSED.encode()
+REFUSED_NEW = Expect.REFUSED_NEW.encode()
 
 Offsets = npt.NDArray[np.int64]
 
@@ -86,9 +87,9 @@ class Operations:
 
     def take_out_refused(self) -> tuple["Operations", Sequence["Operations"]]:
         """Return the operations to send, and those that were refused before sending, one each."""
-        if _REFUSED not in self.expects:
+        if _REFUSED not in self.expects and REFUSED_NEW not in self.expects:
             return self, ()
-        is_refused = np.frombuffer(self.expects, dtype="S1") == _REFUSED
+        is_refused = np.isin(np.frombuffer(self.expects, dtype="S1"), (_REFUSED, REFUSED_NEW))
         refused = np.flatnonzero(is_refused).tolist()
         sent = self.pick(np.flatnonzero(~is_refused).tolist())
         return sent, [self.pick_range(position, position + 1) for position in refused]

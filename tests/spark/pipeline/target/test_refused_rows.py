@@ -52,13 +52,23 @@ FAILING = {
 }
 
 
+@pytest.mark.parametrize("at_once", [False, True], ids=["in-two-batches", "in-one-batch"])
 @pytest.mark.parametrize("entry", [{}, FAILING], ids=["by-the-index", "by-an-expression"])
 def test_a_refused_second_row_of_a_key_does_not_cost_the_first_its_document(
-    harness: Harness, table: str, lake: Lake, clean_indices: str, entry: dict[str, Any]
+    harness: Harness,
+    table: str,
+    lake: Lake,
+    clean_indices: str,
+    entry: dict[str, Any],
+    *,
+    at_once: bool,
 ) -> None:
     harness.resource["spec"]["tables"][0] |= entry
+    if at_once:
+        lake.sql(f"delete from lake.{table} where id = 1")
     harness.sync()
-    lake.sql(f"insert into lake.{table} values (1, '{LONG}'), (5, 'e')")
+    first = "(1, 'a'), " if at_once else ""
+    lake.sql(f"insert into lake.{table} values {first}(1, '{LONG}'), (5, 'e')")
     harness.sync()
     assert harness.inspect(RunMode.VERIFY)["equal"] is True
     lake.sql(f"delete from lake.{table} where id = 1 and name <> 'a'")

@@ -164,7 +164,6 @@ class Counts:
 
     duplicate_keys: int = 0
     non_finite: int = 0
-    refused_new: int = 0
 
 
 class KeyedLines:
