@@ -21,7 +21,9 @@ from icdc_spark.diff.rows import EXPECT, ID, ROUTING
 from icdc_spark.diff.shaping import build_columns, evaluate_expressions
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.expect import Expect
+from icdc_spark.documents.forms import has_type
 from icdc_spark.documents.serialise import (
+    FLOATS,
     Address,
     build_delete_line,
     build_index_line,
@@ -52,6 +54,12 @@ class OperationLines:
     """The counts of lines, filled by the first action on `frame`."""
     keys_seen: Observation | None = None
     """The count of duplicate keys, filled likewise; None where they are not counted."""
+    has_floats: bool = True
+    """Whether a document can have a number that JSON does not have."""
+
+    def read_non_finite(self) -> int:
+        """Return `LineCounts.non_finite`; at once where no document can have such numbers."""
+        return self.read_counts().non_finite if self.has_floats else 0
 
     def read_counts(self) -> LineCounts:
         """Return the counts. Blocks until an action has read the whole of `frame`."""
@@ -100,7 +108,12 @@ def serialise_operations(
         F.count(F.lit(1)).alias("lines"),
         F.sum("non_finite").alias("non_finite"),
     )
-    return OperationLines(frame=counted.drop("non_finite"), written=written, keys_seen=keys_seen)
+    return OperationLines(
+        frame=counted.drop("non_finite"),
+        written=written,
+        keys_seen=keys_seen,
+        has_floats=any(has_type(made.entry, FLOATS) for made in spec.fields),
+    )
 
 
 def _name_address(address: Address) -> tuple[Column, Column]:

@@ -167,9 +167,9 @@ def check_filter(reader: SnapshotReader, spec: DocumentSpec) -> None:
 
 
 def _compute_fingerprint(cells: Cells, spec: DocumentSpec, salt: str | None) -> Column:
-    if salt is None:
-        return compute_choice(cells).alias(FINGERPRINT)
     read = {column.id for _, expression in spec.expressions for column in expression.reads}
+    if salt is None:
+        return compute_choice(cells, exact=read).alias(FINGERPRINT)
     return compute_fingerprint(cells, salt=salt, exact=read).alias(FINGERPRINT)
 
 

@@ -19,6 +19,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from icdc_spark.documents.forms import EXACT_SCALED_FLOAT_DIGITS
+
 Stored = Mapping[str, Any]
 
 
@@ -96,7 +98,8 @@ def _find_changed_expression(before: Stored, now: Stored) -> str | None:
 def _find_changed_filter(before: Stored, now: Stored) -> str | None:
     """Return the reason why a filter of the same text lets other rows pass; None if it does not."""
     read, later = before.get("filterReads", ()), now.get("filterReads", ())
-    changed = [entry for entry in read if entry not in later]
+    types = {(number, path): kind for number, path, kind in later}
+    changed = [one for one in read if not _reads_alike(one[2], types.get((one[0], one[1])))]
     # New columns change nothing, as the filter was understood without them: but for one of the same
     # name. Without case, as Spark finds columns by default. Earlier versions did not store what the
     # filter read: of their indices the columns that documents have are known.
@@ -105,6 +108,26 @@ def _find_changed_filter(before: Stored, now: Stored) -> str | None:
         ids.setdefault(path.lower(), set()).add(number)
     changed += [one for one in later if one[0] not in ids.get(one[1].lower(), {one[0]})]
     return f"column `{changed[0][1]}`, which rowFilter names, changed" if changed else None
+
+
+def _reads_alike(earlier: str, later: str | None) -> bool:
+    """Return whether a filter hashes a column's values as before; None for one that is gone.
+
+    A narrower type than before, as after a rollback, is still read as the wider one. Earlier
+    versions stored the form of a type: `long` of an int too, `long decimal:2` of decimal(20,2).
+    """
+    # An int is read as the long that it was before.
+    if earlier == later or (earlier, later) == ("long", "int"):
+        return True
+    if later is None or not later.startswith("decimal") or "decimal" not in earlier:
+        return False
+    return earlier.startswith("long decimal:") or _find_digits(later) <= _find_digits(earlier)
+
+
+def _find_digits(kind: str) -> int:
+    """Return the digits of a decimal as it is stored: 20 of `decimal(20,2)`, 15 of `decimal:2`."""
+    digits = kind.removeprefix("decimal(").partition(",")[0]
+    return int(digits) if digits.isdecimal() else EXACT_SCALED_FLOAT_DIGITS
 
 
 def _compare_columns(before: Stored, now: Stored, filled: Mapping[int, str]) -> Compatibility:

@@ -39,10 +39,18 @@ _BITS = 63
 _FLOATS = frozenset({"float", "double"})
 
 
-def compute_choice(cells: Cells) -> Column:
-    """Return 64 bits over the values, the same in every batch; equal documents have equal ones."""
+def compute_choice(cells: Cells, *, exact: Set[int] = frozenset()) -> Column:
+    """Return 64 bits over the values, the same in every batch; equal documents have equal ones.
+
+    `exact` as below.
+    """
     # A null counts for nothing, so a column that is added to a row without a value does not either.
-    return reduce(Column.bitwiseXOR, [_hash_alone(entry, cell) for entry, cell in cells])
+    hashes = [_hash_alone(entry, cell) for entry, cell in cells]
+    for entry, cell in cells:
+        if entry.id in exact and has_type(entry, _FLOATS):
+            raw = F.xxhash64(F.lit("raw"), F.lit(entry.id), serialise_columns([cell.alias("x")]))
+            hashes.append(F.when(cell.isNull(), F.lit(0)).otherwise(raw))
+    return reduce(Column.bitwiseXOR, hashes)
 
 
 def compute_fingerprint(

@@ -38,7 +38,8 @@ _JSON_OPTIONS = {
     # Drops null fields of objects at every depth; null list elements and map values stay.
     "ignoreNullFields": "true",
 }
-_FLOATS = frozenset({"float", "double"})
+FLOATS = frozenset({"float", "double"})
+"""Types with numbers that JSON does not have: NaN and infinities."""
 
 Cells = Sequence[tuple[Field, Column]]
 """The columns of a document, each with the expression that reads it."""
@@ -180,7 +181,7 @@ def _differs(kind: Type) -> bool:
     """Return whether `to_json` of the plain value is not what the type table says."""
     match kind:
         case Primitive(name):
-            return name in _FLOATS or name in {"decimal", "variant"}
+            return name in FLOATS or name in {"decimal", "variant"}
         case Struct(fields):
             return any(_differs(entry.type) for entry in fields)
         case ListOf(element):
@@ -197,7 +198,7 @@ def _is_finite(cell: Column) -> Column:
 def _holds_floats(kind: Type) -> bool:
     match kind:
         case Primitive(name):
-            return name in _FLOATS
+            return name in FLOATS
         case Struct(fields):
             return any(_holds_floats(entry.type) for entry in fields)
         case ListOf(element):

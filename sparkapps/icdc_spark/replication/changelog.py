@@ -181,7 +181,7 @@ def _write_plan(
                 reader, plan, spec, version=compute_base_version(intent.ordinal)
             )
             result = context.write(lines.frame, intent, compute_base_version(intent.ordinal))
-            non_finite = lines.read_counts().non_finite
+            non_finite = lines.read_non_finite()
             return WriteResult(result=result, duplicates=NO_DUPLICATES, non_finite=non_finite)
         if state.duplicates is not None:
             return _write_by_lookup(context, reader, plan, spec=spec, intent=intent)
@@ -244,6 +244,8 @@ def _write_changes(
     among = reader.persist(list_changed_ids(reader, plan, spec))
     # Limited to the keys of this batch: others are as they were.
     duplicate_keys = duplicates.settle(context, reader, spec, intent=intent, among=among)
+    if duplicate_keys.dead_letters is not None:
+        result = replace(result, dead_letters_total=duplicate_keys.dead_letters)
     return WriteResult(result=result, duplicates=duplicate_keys, non_finite=counts.non_finite)
 
 
@@ -260,7 +262,7 @@ def _write_by_lookup(
     ids = reader.persist(list_changed_ids(reader, plan, spec))
     lines = look_up_ids(reader, ids, spec, version=version)
     result = context.write(lines.frame, intent, version)
-    non_finite = lines.read_counts().non_finite
+    non_finite = lines.read_non_finite()
     return WriteResult(result=result, duplicates=NO_DUPLICATES, non_finite=non_finite)
 
 

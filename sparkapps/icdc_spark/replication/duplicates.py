@@ -57,6 +57,8 @@ class DuplicateSummary:
     """Up to 20 of their ids, in order."""
     surplus: int = 0
     """Number of rows of these keys beyond the first of each."""
+    dead_letters: int | None = None
+    """Dead letters that the pipeline has since their documents were written; None if none were."""
 
 
 NO_DUPLICATES = DuplicateSummary(count=0, samples=[])
@@ -120,12 +122,13 @@ def settle(
         totals = duplicates.agg(F.count(F.lit(1)), F.coalesce(F.sum(ROWS), F.lit(0)))
         ((count, rows),) = totals.collect()
         samples = [row[ID] for row in duplicates.orderBy(ID).limit(MAX_SAMPLES).collect()]
+    total = None
     if count:
         # Above the versions of the batch, and below those of the next one.
         version = compute_base_version(intent.ordinal) + FIXUP_OFFSET
         lines = look_up_ids(reader, duplicates.select(ID), spec, version=version)
-        context.write(lines.frame, intent, version)
-    return DuplicateSummary(count=count, samples=samples, surplus=rows - count)
+        total = context.write(lines.frame, intent, version).dead_letters_total
+    return DuplicateSummary(count, samples, surplus=rows - count, dead_letters=total)
 
 
 def mark(context: TableContext, stored: Stored, duplicates: DuplicateSummary) -> Stored:

@@ -248,7 +248,7 @@ def _write_wave(work: ExportWork, stored: Stored, wave: list[Chunk]) -> Stored:
         share = rows if chunk is wave[-1] else 0
         state = state.complete_chunk(chunk.number, rows=share, now=format_instant())
     stored = context.store.replace(stored, state)
-    non_finite = lines.read_counts().non_finite
+    non_finite = lines.read_non_finite()
     effort = Effort(writing_seconds=seconds, files_bytes=group.bytes, non_finite=non_finite)
     progress.report_batch(context, intent, result, effort)
     release_groups(work.table, [group, *(chunk.group for chunk in wave)])

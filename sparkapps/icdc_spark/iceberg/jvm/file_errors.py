@@ -52,6 +52,10 @@ _MISPLACED_DELETES = re.compile(
     r"for delete file (?P<deletes>\S+) and data file (?P<file>\S+): "
 )
 """Iceberg's words; the partitions in them are values of rows."""
+_LACKS_COLUMN = (
+    "a file lacks a column that the table requires and that has no default value: make the column "
+    "optional, or rewrite the file"
+)
 _UNREADABLE = (
     (
         "Cannot read unsupported version",
@@ -68,11 +72,9 @@ _UNREADABLE = (
         "Iceberg cannot read a column that was added with a default value from ORC files without "
         "it: drop the column, or leave it out by naming the other columns in `columns`",
     ),
-    (
-        "Missing required field",
-        "a file lacks a column that the table requires and that has no default value: make the "
-        "column optional, or rewrite the file",
-    ),
+    ("Missing required field", _LACKS_COLUMN),
+    # The same of an ORC file.
+    ("is required and was not found", _LACKS_COLUMN),
 )
 """Words of Iceberg about what it does not read, and what they mean."""
 _BROKEN_OFF = "End of File Exception between"

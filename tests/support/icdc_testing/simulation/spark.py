@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from icdc_api.errors import DataFileMissing, Gap
 from icdc_spark.diff.export_plan import Chunk
+from icdc_spark.diff.operation_lines import LineCounts
 from icdc_spark.documents.expect import Expect
 from icdc_spark.iceberg.jvm.session import SessionClosedError
 from icdc_spark.iceberg.scan.planning import FileGroup
@@ -158,14 +159,6 @@ def _make_group(keys: list[int]) -> FileGroup:
     return FileGroup(tasks=keys, files=1, records=len(keys), bytes=len(keys) * ROW_BYTES)
 
 
-@dataclass(frozen=True)
-class Counts:
-    """Stands for LineCounts."""
-
-    duplicate_keys: int = 0
-    non_finite: int = 0
-
-
 class KeyedLines:
     """Stands for OperationLines and its DataFrame."""
 
@@ -178,9 +171,13 @@ class KeyedLines:
         """The frame of the lines."""
         return self
 
-    def read_counts(self) -> Counts:
+    def read_counts(self) -> LineCounts:
         """Return the counts: no key has two rows."""
-        return Counts()
+        return LineCounts(lines=len(self._operations), non_finite=0, duplicate_keys=0)
+
+    def read_non_finite(self) -> int:
+        """Return 0: no column holds floats."""
+        return 0
 
     def select(self, *_: object) -> "KeyedLines":
         """Stand for DataFrame.select, and for limit: tables of worlds are smaller."""

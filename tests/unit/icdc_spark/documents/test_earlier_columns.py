@@ -70,6 +70,30 @@ def test_a_filter_may_let_other_rows_pass_once_a_column_is_widened(
     assert specs[1].compare_with_stored(store(specs[0])).reason == reason
 
 
+@pytest.mark.parametrize(
+    ("stored", "kind", "is_same"),
+    [
+        # What the version before this one stored: the forms of types.
+        ("long", Primitive("int"), True),
+        ("long decimal:2", Primitive("decimal", 20, 2), True),
+        ("decimal:2", Primitive("decimal", 20, 2), False),
+        # Rolled back: rows are read with the widest type that the column has had.
+        ("decimal(20,2)", Primitive("decimal", 16, 2), True),
+        ("decimal(20,2)", Primitive("decimal", 9, 2), True),
+        ("int", Primitive("long"), False),
+        ("string", Primitive("decimal", 9, 2), False),
+    ],
+)
+def test_a_narrower_type_and_an_older_name_of_it_let_the_same_rows_pass(
+    stored: str, kind: Primitive, *, is_same: bool
+) -> None:
+    now = resolve(Field(2, "n", kind), row_filter="hash(n) % 9 = 0", columns=("id",))
+    before = store(now)
+    before["filterReads"] = [[2, "n", stored]]
+    reason = None if is_same else "column `n`, which rowFilter names, changed"
+    assert now.compare_with_stored(before).reason == reason
+
+
 @pytest.mark.parametrize("new", ["country", "Country"])
 def test_a_filter_differs_though_the_documents_follow_its_column_to_its_new_name(new: str) -> None:
     entries = parse_fields({"name": "id", "from": "id"}, {"name": "country", "from": "country"})
