@@ -132,6 +132,7 @@ def test_the_clients_of_aws_read_one_proxy_for_both_kinds_of_addresses() -> None
 
 
 REST = {"rest.client.proxy.hostname": "proxy", "rest.client.proxy.port": "3128"}
+AWS = "org.apache.iceberg.aws"
 DIRECT_AWS = {
     "http-client.proxy-use-system-property-values": "false",
     "http-client.proxy-use-environment-variable-values": "false",
@@ -150,9 +151,26 @@ DIRECT_AWS = {
         ({"s3.endpoint": "http://minio:9000"}, DIRECT_AWS),
         ({"s3.endpoint": "http://minio:9000", "http-client.proxy-endpoint": "http://p:1"}, {}),
         (
-            {"uri": "https://catalog.example", "s3.endpoint": "https://minio.lake.svc"},
+            {"uri": "https://catalog.example", "s3.endpoint": "http://minio:9000"},
             {**REST, **DIRECT_AWS},
         ),
+        # What the list of the JVM says of a store leaves the proxy to the other clients of AWS.
+        ({"s3.endpoint": "https://minio.lake.svc"}, {}),
+        ({"s3.endpoint": "https://MINIO.lake.svc"}, {}),
+        ({"s3.endpoint": "http://10.97.1.2:9000"}, {}),
+        ({"s3.endpoint": "http://127.0.0.1:9000"}, {}),
+        ({"s3.endpoint": "http://localhost:9000"}, {}),
+        ({"s3.endpoint": "https://minio.lake.svc."}, DIRECT_AWS),
+        ({"s3.endpoint": "http://[fd00::1]:9000"}, DIRECT_AWS),
+        ({"s3.endpoint": "http://[::1]:9000"}, DIRECT_AWS),
+        # AWS itself would be asked without a proxy.
+        ({"type": "glue", "s3.endpoint": "http://minio:9000"}, {}),
+        ({"type": "dynamodb", "s3.endpoint": "http://minio:9000"}, {}),
+        ({"catalog-impl": f"{AWS}.glue.GlueCatalog", "s3.endpoint": "http://minio:9000"}, {}),
+        ({"lock-impl": f"{AWS}.dynamodb.DynamoDbLockManager", "s3.endpoint": "http://minio:1"}, {}),
+        ({"encryption.kms-type": "aws", "s3.endpoint": "http://minio:9000"}, {}),
+        ({"s3.endpoint": "http://minio:9000", "client.assume-role.arn": "arn:aws:iam::1:x"}, {}),
+        ({"io-impl": f"{AWS}.s3.S3FileIO", "s3.endpoint": "http://minio:9000"}, DIRECT_AWS),
     ],
 )
 def test_a_catalog_gets_what_its_clients_do_not_read_from_variables(
@@ -160,6 +178,22 @@ def test_a_catalog_gets_what_its_clients_do_not_read_from_variables(
 ) -> None:
     assert read(USUAL).add_to_catalog(properties) == {**added, **properties}
     assert read_proxies({}).add_to_catalog(properties) == properties
+
+
+def test_a_name_without_a_dot_is_an_exception_of_the_jvm_where_it_is_listed() -> None:
+    properties = {"s3.endpoint": "http://minio:9000"}
+    assert read("minio").add_to_catalog(properties) == properties
+
+
+@pytest.mark.parametrize(
+    ("variable", "endpoint"),
+    [("HTTPS_PROXY", "http://s3.example"), ("HTTP_PROXY", "https://s3.example")],
+)
+def test_a_store_without_a_proxy_for_its_kind_of_address_is_asked_directly(
+    variable: str, endpoint: str
+) -> None:
+    made = read_proxies({variable: PROXY}).add_to_catalog({"s3.endpoint": endpoint})
+    assert made == {"s3.endpoint": endpoint, **DIRECT_AWS}
 
 
 @pytest.mark.parametrize(
