@@ -18,6 +18,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
+from icdc_api.errors import BadSpec
+
 HTTP, HTTPS, EXCEPTIONS = "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"
 VARIABLES = (HTTP, HTTPS, EXCEPTIONS)
 """The variables that are read; in small letters they come first, as for curl and requests."""
@@ -160,12 +162,15 @@ DIRECT = Proxies()
 
 
 def read_proxies(environment: Mapping[str, str]) -> Proxies:
-    """Return what the variables say; a proxy that is not reached by plain HTTP is left out."""
+    """Return what the variables say; a proxy that is not reached by plain HTTP is left out.
+
+    BadSpec, without the value, for an address of a proxy that is none.
+    """
     http, https, exceptions = (
         (environment.get(name.lower()) or environment.get(name) or "").strip() for name in VARIABLES
     )
     entries = (entry.strip().lower() for entry in exceptions.split(","))
-    return Proxies(_complete(http), _complete(https), tuple(filter(None, entries)))
+    return Proxies(_complete(HTTP, http), _complete(HTTPS, https), tuple(filter(None, entries)))
 
 
 def split_proxy(url: str) -> ProxyAddress:
@@ -180,10 +185,34 @@ def describe_proxy(url: str) -> str:
     return f"http://{urlsplit(url).netloc.rpartition('@')[2]}"
 
 
-def _complete(url: str) -> str:
+def _complete(name: str, url: str) -> str:
     """Return a URL that libraries take; empty for one of another kind, such as socks5://."""
     whole = url if "://" in url or not url else f"http://{url}"
-    return whole if whole.lower().startswith("http://") else ""
+    if not whole.lower().startswith("http://"):
+        return ""
+    if not _is_address(whole):
+        raise BadSpec(
+            f"{name} is not http://HOST:PORT; in its login, write / as %2F, ? as %3F and # as %23"
+        )
+    return whole
+
+
+def _is_address(url: str) -> bool:
+    """Return whether a URL has a host and a port that can exist, and nothing behind them.
+
+    A part of a password stands there where a character of it is not escaped.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    return (
+        bool(parts.hostname)
+        and port != 0
+        and parts.path in ("", "/")
+        and re.search(r"[?#\s]", url) is None
+    )
 
 
 def _asks_aws(properties: Mapping[str, str]) -> bool:

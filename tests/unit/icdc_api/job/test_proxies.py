@@ -1,9 +1,11 @@
 """Which requests go through a forward proxy, and what each client is told of it."""
 
 import re
+import traceback
 
 import pytest
 
+from icdc_api.errors import BadSpec
 from icdc_api.job.proxies import Proxies, describe_proxy, read_proxies
 
 pytestmark = pytest.mark.unit
@@ -86,6 +88,45 @@ def test_the_variables_are_read_as_curl_reads_them(
 ) -> None:
     proxies = read_proxies(variables)
     assert (proxies.find("http://a.example"), proxies.find("https://a.example")) == (http, https)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "http://ann:swordfish#1@proxy:3128",
+        "http://ann:1234#swordfish@proxy:3128",
+        "http://ann:sword/fish@proxy:3128",
+        "http://ann:12/swordfish@proxy:3128",
+        "ann:sword?fish@proxy:3128",
+        "http://ann:12?swordfish@proxy:3128",
+        "http://ann:sword[fish@proxy:3128",
+        "http://ann:sword fish@proxy:3128",
+        "http://ann:swordfish@proxy:99999",
+        "http://ann:swordfish@proxy:0",
+        "http://ann:swordfish@proxy:http",
+        "http://ann:swordfish@:3128",
+        "http://ann:swordfish@proxy:3128/pac?swordfish",
+        "http://",
+    ],
+)
+@pytest.mark.parametrize("name", ["HTTP_PROXY", "https_proxy"])
+def test_what_is_no_address_of_a_proxy_is_told_without_a_part_of_it(name: str, value: str) -> None:
+    with pytest.raises(BadSpec) as refused:
+        read_proxies({name: value})
+    assert refused.value.message == (
+        f"{name.upper()} is not http://HOST:PORT; in its login, write / as %2F, ? as %3F and # as "
+        "%23"
+    )
+    shown = "".join(traceback.format_exception(refused.value))
+    assert re.search("sword|fish|1234", shown) is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["http://proxy:3128/", "HTTP://proxy:3128", "http://[fd00::1]:3128", "http://a:p%23%2F@b:1"],
+)
+def test_other_ways_to_write_the_address_are_taken(value: str) -> None:
+    assert read_proxies({"HTTPS_PROXY": value}).find("https://a.example") == value
 
 
 @pytest.mark.parametrize(
