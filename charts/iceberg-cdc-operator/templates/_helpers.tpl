@@ -84,22 +84,31 @@ refuse a key that is there twice. Not mergeOverwrite, which skips "".
 {{- end }}
 
 {{/*
-Variables with the forward proxy, where there is one. Not through it: the API server, other Services, the
-host itself, and the addresses at which clouds give credentials. Kubernetes replaces $(…).
+Variables with the forward proxy, where there is one; in small letters too, which most clients read first and an image
+may have. Not through it: the API server, names below .svc and .cluster.local, the host itself, and the addresses at
+which clouds give credentials. Kubernetes replaces $(…).
 */}}
 {{- define "icdc.proxyEnv" -}}
+{{- $extra := .Values.extraEnv }}
 {{- with .Values.proxy }}
 {{- if or .httpProxy .httpsProxy }}
-{{- with .httpProxy }}
-- {name: HTTP_PROXY, value: {{ . | quote }}}
+{{- range $extra }}
+{{- if has (upper (.name | default "")) (list "HTTP_PROXY" "HTTPS_PROXY" "NO_PROXY") }}
+{{- fail (printf "extraEnv has %s beside proxy: use proxy.httpProxy, proxy.httpsProxy and proxy.noProxy, or leave both proxies empty and set all variables in extraEnv" .name) }}
 {{- end }}
-{{- with .httpsProxy }}
-- {name: HTTPS_PROXY, value: {{ . | quote }}}
 {{- end }}
 {{- /* The names first: Spark's client of the API server looks up its name to compare it with addresses. */}}
-{{- $near := list ".svc" ".cluster.local" "$(KUBERNETES_SERVICE_HOST)" "localhost" "127.0.0.1" "::1" }}
-{{- $near = concat $near (list "169.254.169.254" "169.254.170.2" "169.254.170.23" "fd00:ec2::254" "fd00:ec2::23") }}
-- {name: NO_PROXY, value: {{ concat $near (.noProxy | default list) | join "," | quote }}}
+{{- $near := list ".svc" ".cluster.local" "metadata.google.internal" "$(KUBERNETES_SERVICE_HOST)" }}
+{{- $near = concat $near (list "localhost" "127.0.0.1" "::1") }}
+{{- $near = concat $near (list "169.254.169.254" "169.254.170.2" "169.254.170.23") }}
+{{- $near = concat $near (list "fd00:ec2::254" "fd00:ec2::23" "fd20:ce::254") }}
+{{- $exceptions := concat $near (.noProxy | default list) | join "," }}
+{{- range list (list "HTTP_PROXY" .httpProxy) (list "HTTPS_PROXY" .httpsProxy) (list "NO_PROXY" $exceptions) }}
+{{- if last . }}
+- {name: {{ first . }}, value: {{ last . | quote }}}
+- {name: {{ first . | lower }}, value: {{ last . | quote }}}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end }}

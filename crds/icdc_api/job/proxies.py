@@ -13,13 +13,19 @@ is decided here for all of them. Pure: the environment is an argument.
 """
 
 import ipaddress
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
+from icdc_api.errors import BadSpec
+
 HTTP, HTTPS, EXCEPTIONS = "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"
 VARIABLES = (HTTP, HTTPS, EXCEPTIONS)
 """The variables that are read; in small letters they come first, as for curl and requests."""
+
+EXCEPTIONS_OF_JAVA = "http.nonProxyHosts"
+"""The system property with the patterns of hosts without a proxy, whatever the kind of URL."""
 
 _LOOPBACK = ("localhost", "127.*", "[::1]")
 _WITHOUT = {
@@ -27,6 +33,11 @@ _WITHOUT = {
     "http-client.proxy-use-environment-variable-values": "false",
 }
 """Properties of a catalog with which its clients of AWS use no proxy."""
+_TYPES = {"type": ("glue", "dynamodb"), "encryption.kms-type": ("aws",)}
+_CLASSES = ("catalog-impl", "lock-impl", "encryption.kms-impl")
+"""Properties that name what may be a client of AWS beside the store."""
+_ROLE = "client.assume-role."
+"""How properties begin with which STS is asked for the credentials of the store."""
 
 
 @dataclass(frozen=True)
@@ -94,15 +105,28 @@ class Proxies:
                 properties[f"{scheme}.proxyPassword"] = proxy.password
         if properties:
             patterns = (pattern for one in self.exceptions for pattern in _list_patterns(one))
-            # Of both schemes, whatever its name says.
-            properties["http.nonProxyHosts"] = "|".join(dict.fromkeys((*_LOOPBACK, *patterns)))
+            properties[EXCEPTIONS_OF_JAVA] = "|".join(dict.fromkeys((*_LOOPBACK, *patterns)))
         return properties
+
+    def find_direct_host(self, url: str) -> str | None:
+        """Return the host of `url` as a pattern of the JVM; None for one behind a proxy.
+
+        None also without a proxy, and for what is not asked by HTTP.
+        """
+        try:
+            address = urlsplit(url)
+            host = address.hostname
+        except ValueError:
+            return None
+        near = self and host and address.scheme in ("http", "https") and self.find(url) is None
+        return (f"[{host}]" if ":" in (host or "") else host) if near else None
 
     def add_to_catalog(self, properties: Mapping[str, str]) -> dict[str, str]:
         """Return the properties of a catalog, with what its clients do not see by themselves.
 
         Its REST client takes a proxy from properties alone. Those of AWS go by the list of the JVM,
-        where a name without a dot cannot be told from others. What the pipeline sets comes first.
+        where a name without a dot cannot be told from others: they use no proxy at all then, unless
+        one of them asks AWS itself. What the pipeline sets comes first.
         """
         added: dict[str, str] = {}
         url = self.find(properties.get("uri", ""))
@@ -113,11 +137,24 @@ class Proxies:
             if proxy.user:
                 added["rest.client.proxy.username"] = proxy.user
                 added["rest.client.proxy.password"] = proxy.password
-        endpoint = properties.get("s3.endpoint", "")
         chosen = "http-client.proxy-endpoint" in properties
-        if self and endpoint and not chosen and self.find(endpoint) is None:
+        if not chosen and self._is_lost_on_java(properties) and not _asks_aws(properties):
             added |= _WITHOUT
         return {**added, **properties}
+
+    def _is_lost_on_java(self, properties: Mapping[str, str]) -> bool:
+        """Return whether the clients of AWS would take a proxy for a store that is an exception."""
+        endpoint = properties.get("s3.endpoint", "")
+        listed = self.list_java_properties().get(EXCEPTIONS_OF_JAVA)
+        if not endpoint or listed is None or self.find(endpoint) is not None:
+            return False
+        try:
+            host = urlsplit(endpoint).hostname or ""
+        except ValueError:
+            return False  # whoever asks there says what is wrong with it
+        # They read a pattern as a regular expression, in which brackets mean something else.
+        patterns = "|".join(re.escape(one).replace(r"\*", ".*") for one in listed.split("|"))
+        return ":" in host or re.fullmatch(patterns, host) is None
 
 
 DIRECT = Proxies()
@@ -125,12 +162,15 @@ DIRECT = Proxies()
 
 
 def read_proxies(environment: Mapping[str, str]) -> Proxies:
-    """Return what the variables say; a proxy that is not reached by plain HTTP is left out."""
+    """Return what the variables say; a proxy that is not reached by plain HTTP is left out.
+
+    BadSpec, without the value, for an address of a proxy that is none.
+    """
     http, https, exceptions = (
         (environment.get(name.lower()) or environment.get(name) or "").strip() for name in VARIABLES
     )
     entries = (entry.strip().lower() for entry in exceptions.split(","))
-    return Proxies(_complete(http), _complete(https), tuple(filter(None, entries)))
+    return Proxies(_complete(HTTP, http), _complete(HTTPS, https), tuple(filter(None, entries)))
 
 
 def split_proxy(url: str) -> ProxyAddress:
@@ -145,10 +185,43 @@ def describe_proxy(url: str) -> str:
     return f"http://{urlsplit(url).netloc.rpartition('@')[2]}"
 
 
-def _complete(url: str) -> str:
+def _complete(name: str, url: str) -> str:
     """Return a URL that libraries take; empty for one of another kind, such as socks5://."""
     whole = url if "://" in url or not url else f"http://{url}"
-    return whole if whole.lower().startswith("http://") else ""
+    if not whole.lower().startswith("http://"):
+        return ""
+    if not _is_address(whole):
+        raise BadSpec(
+            f"{name} is not http://HOST:PORT; in its login, write / as %2F, ? as %3F and # as %23"
+        )
+    return whole
+
+
+def _is_address(url: str) -> bool:
+    """Return whether a URL has a host and a port that can exist, and nothing behind them.
+
+    A part of a password stands there where a character of it is not escaped.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    return (
+        bool(parts.hostname)
+        and port != 0
+        and parts.path in ("", "/")
+        and re.search(r"[?#\s]", url) is None
+    )
+
+
+def _asks_aws(properties: Mapping[str, str]) -> bool:
+    """Return whether more than the store is asked with the settings of its client."""
+    return (
+        any(properties.get(name, "").lower() in types for name, types in _TYPES.items())
+        or any(".iceberg.aws." in properties.get(name, "") for name in _CLASSES)
+        or any(name.startswith(_ROLE) for name in properties)
+    )
 
 
 def _is_near(host: str) -> bool:

@@ -112,15 +112,23 @@ def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None =
 def _read_proxies(
     parser: argparse.ArgumentParser, environ: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
-    """Return the variables with proxies; ends the process where one has a login."""
-    found = tuple((name, environ[name]) for name in proxies.VARIABLES if environ.get(name))
-    for name, value in found:
+    """Return the variables with proxies; ends the process where one has a login.
+
+    In capital and in small letters: an image may have the latter, which most clients read first.
+    """
+    values = {name: environ.get(name.lower()) or environ.get(name) for name in proxies.VARIABLES}
+    found = {name: value for name, value in values.items() if value}
+    for name, value in found.items():
         if "@" in value:
             # Whoever may read SparkApplications would read it.
             parser.error(
                 f"--proxy-runs: {name} has a login; give it to runs by their pod templates"
             )
-    return found
+    if found:
+        # The address of the API server, whatever else it is. Kubernetes replaces $(...).
+        near = (found.get(proxies.EXCEPTIONS), f"$({IN_CLUSTER})")
+        found[proxies.EXCEPTIONS] = ",".join(filter(None, near))
+    return tuple((name, value) for big, value in found.items() for name in (big, big.lower()))
 
 
 def build_parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from icdc_api.errors import BadSpec
 from icdc_api.job.proxies import read_proxies
 
 _PYTHON_RUNNER = "org.apache.spark.deploy.PythonRunner"
@@ -168,7 +169,10 @@ def _build_executor(_: Sequence[str], environment: Mapping[str, str]) -> Command
 
 def _list_proxy_options(environment: Mapping[str, str]) -> list[str]:
     """Return the options for the proxies; before those of the pipeline, which may name others."""
-    properties = read_proxies(environment).list_java_properties()
+    try:
+        properties = read_proxies(environment).list_java_properties()
+    except BadSpec as error:
+        raise MisuseError(f"executor: {error.message}") from error
     return [f"-D{name}={value}" for name, value in properties.items()]
 
 

@@ -1,8 +1,8 @@
 """Reports calls that take longer than anybody should wait, while they still run.
 
 A catalog that accepts connections and never answers keeps a call into the JVM for ever. Calls
-with time-outs of their own end before (`icdc_spark.iceberg.jvm.time_outs`); this is for all others.
-One thread watches all calls. It must know neither catalogs nor tables.
+with time-outs of their own end before (`icdc_spark.iceberg.jvm.clients.time_outs`); this is for all
+others. One thread watches all calls. It must know neither catalogs nor tables.
 
 Example, calls may last 300 s, and the watch polls every 0.5 s:
 

@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pyarrow.fs import FileSystem
-from pyiceberg.io import S3_PROXY_URI, FileIO, load_file_io
+from pyiceberg.io import AWS_REGION, S3_PROXY_URI, FileIO, load_file_io
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from icdc_api import authorities
 from icdc_api.job.proxies import read_proxies
 
+_ANY_REGION = "s3.cross-region-access-enabled"
 _HIDDEN = {ord("?"): "\ue03f", ord("#"): "\ue023"}
 """Characters without a meaning, for those at which pyiceberg would end a path."""
 _SHOWN = {ord(hidden): chr(shown) for shown, hidden in _HIDDEN.items()}
@@ -29,14 +30,25 @@ def open_file_io(properties: Mapping[str, str], location: str) -> FileIO:
     """Return what opens the files at `location`, by the properties of the table's FileIO."""
     own = dict(properties)
     certificates = own.pop(authorities.PROPERTY, None)
-    proxy = read_proxies(os.environ).find_for_store(own)
+    region = _read_region()
+    proxy = read_proxies(os.environ).find_for_store({**region, **own})
     if proxy is not None:
         own.setdefault(S3_PROXY_URI, proxy)
+        # pyarrow would ask the store for its region, and not through the proxy. Only where clients
+        # of the JVM follow a bucket to another region is that worth a try.
+        if own.get(_ANY_REGION, "").lower() != "true":
+            own = {**region, **own}
     usual = load_file_io(own, location)
     # Schemes that pyarrow has no client for are opened by another library.
     if certificates is None and type(usual) is not PyArrowFileIO:
         return usual
     return _TableFileIO(own, certificates)
+
+
+def _read_region() -> dict[str, str]:
+    """Return the region of the environment, which clients of the JVM take too, as a property."""
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    return {AWS_REGION: region} if region else {}
 
 
 class _TableFileIO(PyArrowFileIO):

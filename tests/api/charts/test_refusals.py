@@ -68,6 +68,13 @@ def test_helm_finds_nothing_wrong_with_the_charts(helm: Helm) -> None:
             "watchAllNamespaces and watchNamespaces exclude each other",
         ),
         (
+            {
+                "proxy.httpsProxy": "http://proxy:3128",
+                "extraEnv": [{"name": "A", "value": "b"}, {"name": "no_proxy", "value": ".corp"}],
+            },
+            "extraEnv has no_proxy beside proxy: use proxy.httpProxy, proxy.httpsProxy and",
+        ),
+        (
             {"serviceAccount.create": False},
             "serviceAccount.name is needed where serviceAccount.create is false",
         ),

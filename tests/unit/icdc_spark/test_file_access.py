@@ -48,6 +48,35 @@ def test_a_worker_reads_a_store_through_the_proxy_unless_it_is_an_exception(
         assert proxy.asked == ([] if exceptions else [f"HEAD {store}/lake/a.parquet"])
 
 
+@pytest.mark.parametrize(
+    ("variables", "properties", "region"),
+    [
+        ({"AWS_REGION": "eu-west-1"}, {}, None),
+        ({"AWS_DEFAULT_REGION": "eu-west-1"}, {}, None),
+        ({"AWS_REGION": "eu-west-1"}, {"client.region": "us-west-2"}, "us-west-2"),
+        ({"AWS_REGION": "us-west-2", "AWS_DEFAULT_REGION": "eu-west-1"}, {}, "us-west-2"),
+        ({}, {"client.region": "us-west-2"}, "us-west-2"),
+        ({"AWS_REGION": "us-west-2"}, {"s3.cross-region-access-enabled": "true"}, ""),
+    ],
+)
+def test_a_worker_chooses_the_proxy_by_the_region_of_its_environment_as_the_jvm_does(
+    variables: dict[str, str],
+    properties: dict[str, str],
+    region: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "https_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    given = {"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": ".eu-west-1.amazonaws.com"}
+    for name, value in {**given, **variables}.items():
+        monkeypatch.setenv(name, value)
+    found = open_file_io(properties, FILE).properties
+    # pyarrow asks for a region that it does not know, and then not through the proxy.
+    known = {"client.region": region} if region else {}
+    through = {**properties, "s3.proxy-uri": "http://proxy:3128", **known}
+    assert found == (properties if region is None else through)
+
+
 @pytest.mark.parametrize("name", ["a b", "a%20b", "a#b", "?b", "what?#?", "é=1;x", "plain"])
 def test_a_location_is_the_path_of_a_file_as_it_is(tmp_path: Path, name: str) -> None:
     path = tmp_path / name / "a.parquet"

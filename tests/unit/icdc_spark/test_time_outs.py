@@ -2,7 +2,7 @@
 
 import pytest
 
-from icdc_spark.iceberg.jvm.time_outs import add_time_outs
+from icdc_spark.iceberg.jvm.clients.time_outs import add_time_outs
 
 pytestmark = pytest.mark.unit
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from icdc_api import naming
-from icdc_api.errors import IcdcError, Submission
+from icdc_api.errors import BadSpec, IcdcError, Submission
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_cli.doctor.host.probes import list_probes
 from icdc_cli.doctor.host.target_checks import RawReply, Read, Right, TargetFacts, is_serverless
@@ -41,6 +41,8 @@ def read_target(spec: PipelineSpec, secrets_dir: Path | None) -> TargetFacts:
         return replace(facts, root=Submission(text))
     try:
         wanted = replace(connection.from_spec(sink, secrets_dir), timeout=REQUEST_SECONDS)
+    except BadSpec as error:
+        return replace(facts, root=error)
     except IcdcError:
         return facts  # a Secret, of which `host_checks` says more
     try:

@@ -39,6 +39,8 @@ _IMAGE_REASONS = frozenset(
         "SignatureValidationFailed",
     }
 )
+_NOT_ASKED = frozenset({"InvalidImageName", "ErrImageNeverPull"})
+"""Those of them that no registry gives, so no login changes them."""
 _SPEC_REASONS = frozenset(
     {
         "CreateContainerConfigError",
@@ -79,7 +81,8 @@ def explain_not_started(pod: Resource, now: datetime) -> Failure | None:
         reason, text = str(state.get("reason") or ""), str(state.get("message") or "")
         message = evidence.join_foreign_text(f"{where}: {reason}", text)
         if reason in _IMAGE_REASONS:
-            text = f"{message}; see spec.spark.image{_describe_pull_secrets(pod)}"
+            secrets = "" if reason in _NOT_ASKED else _describe_pull_secrets(pod)
+            text = f"{message}; see spec.spark.image{secrets}"
             return evidence.build_failure(ImagePull(text), reason)
         if reason in _SPEC_REASONS:
             return evidence.build_failure(

@@ -7,6 +7,7 @@
     containers: [a: {image: x}]       containers: [a: {env: [E]},    [a: {image: x, env: [E]},
                                         b]                              b]
     volumes: [v]                      volumes: null                  [v]
+    env: [A: {value: x}]              env: [A: {valueFrom: y}]       env: [A: {valueFrom: y}]
 
 Forbidden values are refused beforehand by `refused_values`, so this module knows no reserved name.
 """
@@ -38,15 +39,20 @@ def merge_values(ours: Any, theirs: Any, field: str = "") -> Any:
         }
         return {**both, **{key: value for key, value in theirs.items() if key not in ours}}
     if isinstance(ours, list) and isinstance(theirs, list) and field in LIST_KEYS:
-        return _merge_lists(ours, theirs, LIST_KEYS[field])
+        return _merge_lists(ours, theirs, field)
     if theirs is None and isinstance(ours, dict | list):
         return ours
     return theirs
 
 
-def _merge_lists(ours: list[Any], theirs: list[Any], key: str) -> list[Any]:
+def _merge_lists(ours: list[Any], theirs: list[Any], field: str) -> list[Any]:
     """Return our items, each merged with theirs of the same key, then the rest of theirs."""
+    key = LIST_KEYS[field]
     over = {item[key]: item for item in theirs}
     our_keys = {item[key] for item in ours}
-    first = [merge_values(item, over[item[key]]) if item[key] in over else item for item in ours]
+    if field == "env":
+        # A variable has a value or a source, never both: theirs takes the place of ours.
+        first = [over.get(item[key], item) for item in ours]
+    else:
+        first = [merge_values(one, over[one[key]]) if one[key] in over else one for one in ours]
     return [*first, *(item for item in theirs if item[key] not in our_keys)]

@@ -62,9 +62,24 @@ def _build_authorities_env(launch: Launch) -> list[dict[str, Any]]:
     return [{"name": authorities.FILES_VARIABLE, "value": ":".join(files)}] if files else []
 
 
-def _build_proxies_env(launch: Launch) -> list[dict[str, Any]]:
-    """Return the variables with the forward proxies, for driver and executors alike."""
-    return [{"name": name, "value": value} for name, value in launch.settings.proxies]
+def _build_proxies_env(
+    launch: Launch, role: Role, template: Mapping[str, Any] | None
+) -> list[dict[str, Any]]:
+    """Return the variables with the forward proxies, but those that the user's template names.
+
+    In capital or small letters: one of ours in small letters would win over the user's.
+    """
+    theirs = {
+        variable["name"].upper()
+        for container in ((template or {}).get("spec") or {}).get("containers") or ()
+        if container["name"] == role.container
+        for variable in container.get("env") or ()
+    }
+    return [
+        {"name": name, "value": value}
+        for name, value in launch.settings.proxies
+        if name.upper() not in theirs
+    ]
 
 
 def build_driver_template(launch: Launch) -> dict[str, Any]:
@@ -75,7 +90,7 @@ def build_driver_template(launch: Launch) -> dict[str, Any]:
             for name, path in DRIVER_ENV.items()
         ]
         + _build_run_env(launch)
-        + _build_proxies_env(launch),
+        + _build_proxies_env(launch, Role.DRIVER, launch.spec.spark.driver.template),
         # The outcome of the run. If the driver ends before it could write one, such as where
         # Python is missing, the kubelet puts the end of its log there instead.
         "terminationMessagePath": pod_paths.TERMINATION_MESSAGE_FILE,
@@ -101,7 +116,8 @@ def build_executor_template(launch: Launch) -> dict[str, Any]:
     """Return the PodTemplateSpec of the executors."""
     # Executors only process rows and need no access to the API server.
     pod = {"automountServiceAccountToken": False}
-    env = _build_authorities_env(launch) + _build_proxies_env(launch)
+    template = launch.spec.spark.executor.template
+    env = _build_authorities_env(launch) + _build_proxies_env(launch, Role.EXECUTOR, template)
     container = {"env": env} if env else {}
     ours = _build_template(
         launch,
@@ -110,7 +126,7 @@ def build_executor_template(launch: Launch) -> dict[str, Any]:
         container=container,
         pairs=volumes.build_executor_volumes(launch),
     )
-    return _merge_user_template(ours, launch.spec.spark.executor.template)
+    return _merge_user_template(ours, template)
 
 
 def _build_template(

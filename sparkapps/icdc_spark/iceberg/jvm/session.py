@@ -10,6 +10,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 from pyspark import SparkConf, SparkContext
 from pyspark.logger import PySparkLogger
@@ -20,9 +21,10 @@ from icdc_api.errors import IcdcError
 from icdc_api.job.proxies import read_proxies
 from icdc_api.redaction import SECRET_NAMES
 from icdc_spark.iceberg.jvm.bridge import Bridge
+from icdc_spark.iceberg.jvm.clients.proxy_properties import except_catalog, set_proxies
+from icdc_spark.iceberg.jvm.clients.time_outs import add_time_outs
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.jvm.start_errors import translate_start_errors
-from icdc_spark.iceberg.jvm.time_outs import add_time_outs
 from icdc_spark.iceberg.jvm.trust import trust_authority
 
 LOG = logging.getLogger(__name__)
@@ -139,7 +141,8 @@ def create_application_session(name: str) -> SparkSession:
         builder = builder.config(key, value)
     with translate_start_errors():
         _check_sql_properties()
-        set_proxies()
+        assert SparkContext._jvm is not None
+        set_proxies(SparkContext._jvm.java.lang.System, read_proxies(os.environ))
         _find_loopback()
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
@@ -158,19 +161,6 @@ def _check_sql_properties() -> None:
     for key, value in SparkConf().getAll():
         if key.startswith("spark.sql."):
             properties.setConfString(key, value)
-
-
-def set_proxies() -> None:
-    """Have the JVM use the proxies of this process, unless the pipeline gives it others.
-
-    Executors get them when their containers start.
-    """
-    assert SparkContext._jvm is not None
-    system = SparkContext._jvm.java.lang.System
-    if system.getProperty("http.proxyHost") or system.getProperty("https.proxyHost"):
-        return
-    for name, value in read_proxies(os.environ).list_java_properties().items():
-        system.setProperty(name, value)
 
 
 def _find_loopback() -> None:
@@ -215,7 +205,11 @@ def create_table_session(
         if key.startswith(f"{prefix}."):
             session.conf.unset(key)
     session.conf.set(prefix, "org.apache.iceberg.spark.SparkCatalog")
-    every = read_proxies(os.environ).add_to_catalog(add_time_outs(properties))
+    proxies = read_proxies(os.environ)
+    if proxies:
+        system = cast(Any, application._jvm).java.lang.System
+        except_catalog(system, proxies, properties.get("uri", ""))
+    every = proxies.add_to_catalog(add_time_outs(properties))
     for key, value in {**every, "cache-enabled": "false"}.items():
         _redact_in_event_log(application, f"{prefix}.{key}")
         session.conf.set(f"{prefix}.{key}", value)

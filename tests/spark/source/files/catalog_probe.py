@@ -22,10 +22,12 @@ from pyspark.sql import SparkSession
 
 from icdc_api import authorities
 from icdc_api.errors import IcdcError
+from icdc_api.job.proxies import read_proxies
 from icdc_cli.embedded import jars, jdk, lake
 from icdc_spark.iceberg.jvm import session as sessions
 from icdc_spark.iceberg.jvm import trust
 from icdc_spark.iceberg.jvm.bridge import Bridge
+from icdc_spark.iceberg.jvm.clients.proxy_properties import set_proxies
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.process import lakeshell
@@ -122,8 +124,8 @@ def main() -> None:
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
-    sessions.set_proxies()
     bridge = Bridge(spark)
+    set_proxies(bridge.get_statics("java.lang.System"), read_proxies(os.environ))
     answer = {
         "errors": {
             label: find_error(spark, catalog, question["table"])

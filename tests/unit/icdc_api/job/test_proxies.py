@@ -1,9 +1,11 @@
 """Which requests go through a forward proxy, and what each client is told of it."""
 
 import re
+import traceback
 
 import pytest
 
+from icdc_api.errors import BadSpec
 from icdc_api.job.proxies import Proxies, describe_proxy, read_proxies
 
 pytestmark = pytest.mark.unit
@@ -89,6 +91,45 @@ def test_the_variables_are_read_as_curl_reads_them(
 
 
 @pytest.mark.parametrize(
+    "value",
+    [
+        "http://ann:swordfish#1@proxy:3128",
+        "http://ann:1234#swordfish@proxy:3128",
+        "http://ann:sword/fish@proxy:3128",
+        "http://ann:12/swordfish@proxy:3128",
+        "ann:sword?fish@proxy:3128",
+        "http://ann:12?swordfish@proxy:3128",
+        "http://ann:sword[fish@proxy:3128",
+        "http://ann:sword fish@proxy:3128",
+        "http://ann:swordfish@proxy:99999",
+        "http://ann:swordfish@proxy:0",
+        "http://ann:swordfish@proxy:http",
+        "http://ann:swordfish@:3128",
+        "http://ann:swordfish@proxy:3128/pac?swordfish",
+        "http://",
+    ],
+)
+@pytest.mark.parametrize("name", ["HTTP_PROXY", "https_proxy"])
+def test_what_is_no_address_of_a_proxy_is_told_without_a_part_of_it(name: str, value: str) -> None:
+    with pytest.raises(BadSpec) as refused:
+        read_proxies({name: value})
+    assert refused.value.message == (
+        f"{name.upper()} is not http://HOST:PORT; in its login, write / as %2F, ? as %3F and # as "
+        "%23"
+    )
+    shown = "".join(traceback.format_exception(refused.value))
+    assert re.search("sword|fish|1234", shown) is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["http://proxy:3128/", "HTTP://proxy:3128", "http://[fd00::1]:3128", "http://a:p%23%2F@b:1"],
+)
+def test_other_ways_to_write_the_address_are_taken(value: str) -> None:
+    assert read_proxies({"HTTPS_PROXY": value}).find("https://a.example") == value
+
+
+@pytest.mark.parametrize(
     ("exception", "patterns"),
     [
         (".svc", ["svc", "*.svc"]),
@@ -132,6 +173,7 @@ def test_the_clients_of_aws_read_one_proxy_for_both_kinds_of_addresses() -> None
 
 
 REST = {"rest.client.proxy.hostname": "proxy", "rest.client.proxy.port": "3128"}
+AWS = "org.apache.iceberg.aws"
 DIRECT_AWS = {
     "http-client.proxy-use-system-property-values": "false",
     "http-client.proxy-use-environment-variable-values": "false",
@@ -150,9 +192,26 @@ DIRECT_AWS = {
         ({"s3.endpoint": "http://minio:9000"}, DIRECT_AWS),
         ({"s3.endpoint": "http://minio:9000", "http-client.proxy-endpoint": "http://p:1"}, {}),
         (
-            {"uri": "https://catalog.example", "s3.endpoint": "https://minio.lake.svc"},
+            {"uri": "https://catalog.example", "s3.endpoint": "http://minio:9000"},
             {**REST, **DIRECT_AWS},
         ),
+        # What the list of the JVM says of a store leaves the proxy to the other clients of AWS.
+        ({"s3.endpoint": "https://minio.lake.svc"}, {}),
+        ({"s3.endpoint": "https://MINIO.lake.svc"}, {}),
+        ({"s3.endpoint": "http://10.97.1.2:9000"}, {}),
+        ({"s3.endpoint": "http://127.0.0.1:9000"}, {}),
+        ({"s3.endpoint": "http://localhost:9000"}, {}),
+        ({"s3.endpoint": "https://minio.lake.svc."}, DIRECT_AWS),
+        ({"s3.endpoint": "http://[fd00::1]:9000"}, DIRECT_AWS),
+        ({"s3.endpoint": "http://[::1]:9000"}, DIRECT_AWS),
+        # AWS itself would be asked without a proxy.
+        ({"type": "glue", "s3.endpoint": "http://minio:9000"}, {}),
+        ({"type": "dynamodb", "s3.endpoint": "http://minio:9000"}, {}),
+        ({"catalog-impl": f"{AWS}.glue.GlueCatalog", "s3.endpoint": "http://minio:9000"}, {}),
+        ({"lock-impl": f"{AWS}.dynamodb.DynamoDbLockManager", "s3.endpoint": "http://minio:1"}, {}),
+        ({"encryption.kms-type": "aws", "s3.endpoint": "http://minio:9000"}, {}),
+        ({"s3.endpoint": "http://minio:9000", "client.assume-role.arn": "arn:aws:iam::1:x"}, {}),
+        ({"io-impl": f"{AWS}.s3.S3FileIO", "s3.endpoint": "http://minio:9000"}, DIRECT_AWS),
     ],
 )
 def test_a_catalog_gets_what_its_clients_do_not_read_from_variables(
@@ -160,6 +219,22 @@ def test_a_catalog_gets_what_its_clients_do_not_read_from_variables(
 ) -> None:
     assert read(USUAL).add_to_catalog(properties) == {**added, **properties}
     assert read_proxies({}).add_to_catalog(properties) == properties
+
+
+def test_a_name_without_a_dot_is_an_exception_of_the_jvm_where_it_is_listed() -> None:
+    properties = {"s3.endpoint": "http://minio:9000"}
+    assert read("minio").add_to_catalog(properties) == properties
+
+
+@pytest.mark.parametrize(
+    ("variable", "endpoint"),
+    [("HTTPS_PROXY", "http://s3.example"), ("HTTP_PROXY", "https://s3.example")],
+)
+def test_a_store_without_a_proxy_for_its_kind_of_address_is_asked_directly(
+    variable: str, endpoint: str
+) -> None:
+    made = read_proxies({variable: PROXY}).add_to_catalog({"s3.endpoint": endpoint})
+    assert made == {"s3.endpoint": endpoint, **DIRECT_AWS}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ from icdc_cli.doctor.findings import Finding, Result
 from icdc_cli.doctor.host import target_checks
 from icdc_cli.doctor.host.probes import list_probes
 from icdc_cli.doctor.host.target_checks import RawReply, Right, TargetFacts, list_blocks
+from icdc_cli.doctor.host.target_facts import read_target
 from icdc_testing import ROOT
+from icdc_testing.operator.deciding.pipelines import make_spec
 
 pytestmark = pytest.mark.unit
 
@@ -121,6 +123,17 @@ def test_a_block_of_an_index_is_no_missing_permission() -> None:
 def test_only_blocks_that_refuse_writes_count() -> None:
     settings = {"index.blocks.read": "true", "index.blocks.write": "false", "other": "true"}
     assert list_blocks(settings) == []
+
+
+def test_an_address_that_is_no_proxy_is_named_and_nothing_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://ann:sword#fish@proxy:3128")
+    monkeypatch.delenv("https_proxy", raising=False)
+    spec = make_spec(sink={"opensearch": {"hosts": ["https://search.example"]}})
+    (found, *_) = target_checks.check_kind(read_target(spec, None))
+    assert found.result is Result.PROBLEM
+    assert "HTTPS_PROXY is not http://HOST:PORT" in found.observation
 
 
 def test_each_permission_of_the_documented_role_is_asked_for() -> None:

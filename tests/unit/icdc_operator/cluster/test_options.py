@@ -89,7 +89,22 @@ PROXIES = {"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "localhost,.svc"}
 def test_runs_get_the_proxies_of_the_operator_where_that_is_asked_for() -> None:
     assert options.parse(ENOUGH, PROXIES).runs.proxies == ()
     given = options.parse([*ENOUGH, "--proxy-runs"], {**PROXIES, "HTTP_PROXY": "", "OTHER": "x"})
-    assert given.runs.proxies == tuple(PROXIES.items())
+    # The last is the API server: Kubernetes replaces it in the pod.
+    near = "localhost,.svc,$(KUBERNETES_SERVICE_HOST)"
+    assert given.runs.proxies == (
+        ("HTTPS_PROXY", "http://proxy:3128"),
+        ("https_proxy", "http://proxy:3128"),
+        ("NO_PROXY", near),
+        ("no_proxy", near),
+    )
+
+
+def test_the_variable_in_small_letters_counts_as_it_does_for_most_clients() -> None:
+    small = {"https_proxy": "http://small:1", "no_proxy": ".small"}
+    given = dict(options.parse([*ENOUGH, "--proxy-runs"], {**PROXIES, **small}).runs.proxies)
+    assert given["HTTPS_PROXY"] == given["https_proxy"] == "http://small:1"
+    assert given["NO_PROXY"] == given["no_proxy"] == ".small,$(KUBERNETES_SERVICE_HOST)"
+    assert options.parse([*ENOUGH, "--proxy-runs"], {}).runs.proxies == ()
 
 
 @pytest.mark.parametrize(

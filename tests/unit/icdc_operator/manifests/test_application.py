@@ -216,18 +216,22 @@ def read_conf(launch: Launch) -> dict[str, str]:
 def test_driver_and_executors_get_the_proxies_unless_their_templates_name_others(
     launch: Make,
 ) -> None:
-    proxies = (("HTTPS_PROXY", "http://proxy:3128"), ("NO_PROXY", ".svc"))
-    settings = InstallSettings("default:1", proxies=proxies)
-    env = [{"name": "NO_PROXY", "value": "*"}]
-    mine = {"spec": {"containers": [{"name": "spark-kubernetes-executor", "env": env}]}}
-    made = launch(settings=settings, spark={"executor": {"template": mine}})
-    for build, expected in (
-        (build_driver_template, dict(proxies)),
-        (build_executor_template, {**dict(proxies), "NO_PROXY": "*"}),
-    ):
-        (container,) = build(made)["spec"]["containers"]
-        values = {item["name"]: item.get("value") for item in container["env"]}
-        assert values.items() >= expected.items()
+    every = {"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": ".svc"}
+    every |= {name.lower(): value for name, value in every.items()}
+    settings = InstallSettings("default:1", proxies=tuple(every.items()))
+    secret = {"secretKeyRef": {"name": "proxy", "key": "url"}}
+    env = [{"name": "HTTPS_PROXY", "valueFrom": secret}, {"name": "no_proxy", "value": "*"}]
+    beside = {"name": "other", "image": "other:1", "env": [{"name": "A", "value": "b"}]}
+    mine = {"spec": {"containers": [{"name": "spark-kubernetes-executor", "env": env}, beside]}}
+    other = {"spec": {"containers": [{**beside, "env": env}]}}
+    templates = {"executor": {"template": mine}, "driver": {"template": other}}
+    made = launch(settings=settings, spark=templates)
+    (executor, _) = build_executor_template(made)["spec"]["containers"]
+    # None of ours in other letters, and no variable with both a value and a source.
+    assert [item for item in executor["env"] if "proxy" in item["name"].lower()] == env
+    (driver, _) = build_driver_template(made)["spec"]["containers"]
+    values = {item["name"]: item.get("value") for item in driver["env"]}
+    assert values.items() >= every.items()
 
 
 @pytest.mark.parametrize("log_format", [None, "json", "text"])

@@ -182,6 +182,11 @@ def test_nothing_said_is_our_template() -> None:
             {"env": [{"name": "A", "value": "2"}, {"name": "B"}]},
         ),
         (
+            {"env": [{"name": "A", "value": "1"}]},
+            {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]},
+            {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]},
+        ),
+        (
             {"volumeMounts": [{"name": "v", "mountPath": "/a"}]},
             {"volumeMounts": [{"name": "v", "mountPath": "/b"}]},
             {"volumeMounts": [{"name": "v", "mountPath": "/a"}, {"name": "v", "mountPath": "/b"}]},
@@ -193,6 +198,7 @@ def test_nothing_said_is_our_template() -> None:
         "a null for a list says nothing",
         "a list without keys is the user's",
         "ours come first, changed by theirs",
+        "a variable has a value or a source, never both",
         "mounts are told apart by path",
     ],
 )

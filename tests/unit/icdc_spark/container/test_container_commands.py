@@ -145,6 +145,12 @@ def test_the_executor_gets_the_proxies_before_what_the_pipeline_says_of_them() -
     )
 
 
+def test_an_executor_is_not_started_with_a_proxy_that_is_none() -> None:
+    variables = {"HTTPS_PROXY": "http://ann:sword#fish@proxy:3128"}
+    with pytest.raises(commands.MisuseError, match="executor: HTTPS_PROXY is not http://HOST:PORT"):
+        commands.build_command(["executor"], {**EXECUTOR, **variables})
+
+
 def test_the_executor_gets_java_options_in_the_order_of_their_numbers() -> None:
     options = {f"SPARK_JAVA_OPT_{n}": f"-Dx={n} y" for n in (10, 2, 0)}
     executor = commands.build_command(["executor"], {**EXECUTOR, **options})

@@ -163,6 +163,16 @@ def test_a_run_that_waits_for_executors_says_why_there_is_none(
     assert text in active.message
 
 
+@pytest.mark.parametrize("reason", ["InvalidImageName", "ErrImageNeverPull"])
+def test_an_image_that_no_registry_was_asked_for_is_told_without_the_pull_secrets(
+    reason: str,
+) -> None:
+    failure = make_world(make_executor("Pending", state=make_waiting(reason, "no"))).run().failure
+    assert failure is not None
+    assert f"{reason}: no; see spec.spark.image" in failure.message
+    assert "pull Secret" not in failure.message
+
+
 def test_the_pods_of_executors_are_not_read_while_nothing_waits_for_them() -> None:
     world = make_world(make_executor("Pending", status=FULL), waits=None)
     assert world.run().failure is None
