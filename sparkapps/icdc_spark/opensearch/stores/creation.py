@@ -29,7 +29,8 @@ FIXED_SETTINGS = {
     "index.gc_deletes": GC_DELETES,
 }
 """Asked for in every index, so that no template can set them otherwise."""
-_COPIES = frozenset({"index.auto_expand_replicas", "index.number_of_replicas"})
+_REPLICAS = "index.number_of_replicas"
+_COPIES = frozenset({"index.auto_expand_replicas", _REPLICAS})
 _COPIES_REFUSED = (
     "total awareness attributes [",
     "cannot be greater than number of shard copies [",
@@ -132,6 +133,23 @@ def create_for_ourselves(client: Client, name: str, body: Mapping[str, Any]) -> 
             "index template that matches this name, or give it another pattern."
         ) from error
     return True
+
+
+def choose_copies(client: Client, name: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the setting that gives a filled index its replicas; none where it has them already.
+
+    `wanted`: the flat settings of the spec. Where they do not say how many, there is one.
+    """
+    # With it OpenSearch sets the number itself, and would undo ours. `false` is its default.
+    if str(wanted.get("index.auto_expand_replicas") or "false").lower() != "false":
+        return {}
+    if wanted.get(_REPLICAS) is None:
+        settings = client.indices.get_settings(index=name, name=_REPLICAS)
+        now = settings[name]["settings"].get("index", {}).get("number_of_replicas", 0)
+        # The cluster has refused an index without copies, and may refuse any other number.
+        if int(now) > 0:
+            return {}
+    return {_REPLICAS: wanted.get(_REPLICAS, 1)}
 
 
 @repeat_passing
