@@ -4,6 +4,7 @@ Only what changes documents, hides them or voids the protocol is compared; how a
 searched, stored and placed is its owner's business. It must not know why an index is created.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,10 @@ _NAME_TAKEN = frozenset({"resource_already_exists_exception", "invalid_index_nam
 """Error types of a name that an index has, or an alias."""
 _ACCEPTING = ("coerce", "format")
 """Parameters of a field that decide which values it takes; a legacy template may add them."""
+_TAKING = re.compile(r"(strict_)?date_optional_time")
+"""Formats of dates that take each of ours."""
+_LIKEWISE = re.compile(r"strict_date_time_no_millis|epoch_millis|(yyyy|uuuu)-MM-dd\b.*")
+"""Formats that read none of ours as another date; epoch_second would do so with a number."""
 _ROOT = ("dynamic", "_source", "_routing")
 """Parts of a mapping that concern whole documents; an absent one is the server's default."""
 
@@ -243,6 +248,16 @@ def _list_other_types(
             continue
         for key in _ACCEPTING:
             # One that was asked for and is the default is left out of the answer.
-            if key in there and key not in field:
+            if key in there and key not in field and not _takes_ours(key, there[key]):
                 yield f"field {path}{name} has {key} {there[key]!r}"
         yield from _list_other_types(field, there, f"{path}{name}.")
+
+
+def _takes_ours(key: str, value: object) -> bool:
+    """Return whether a field with such a `coerce` or `format` takes each of our values as it is."""
+    if key == "coerce":
+        return value in (True, "true")
+    formats = str(value).split("||")
+    return any(map(_TAKING.fullmatch, formats)) and all(
+        _TAKING.fullmatch(one) or _LIKEWISE.fullmatch(one) for one in formats
+    )
