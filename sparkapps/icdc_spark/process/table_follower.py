@@ -95,8 +95,9 @@ class TableFollower:
         self._linger = linger
         # None before the first attempt, and whenever the next one must begin anew.
         self._run: TableRun | None = None
-        # In a row.
+        # In a row; the second one of gaps alone.
         self._failures = 0
+        self._gaps = 0
         # The planned comparison before which one more step was made.
         self._stepped_for = ""
 
@@ -132,7 +133,7 @@ class TableFollower:
                 continue
             if step is None:
                 continue
-            self._failures = 0
+            self._failures = self._gaps = 0
             is_settled = idle = step in (StepKind.IDLE, StepKind.COMPLETE, StepKind.WAIT)
             (self._linger.mark_idle if idle else self._linger.mark_busy)(context.table.name)
             stays = context.request.continuous or self._linger.must_stay()
@@ -246,12 +247,13 @@ class TableFollower:
         # What it remembers of the state document may be what failed.
         self._end_attempt()
         self._failures += 1
+        self._gaps += isinstance(error, Gap)
         if isinstance(error, ENDS_RUN):
             raise error
         if isinstance(error, Unauthorized) and self._renew_access():
             # A password or certificate was changed in the middle of a step: no person is needed.
             return
-        if isinstance(error, Gap) and self._failures == 1 and not context.stop.is_set():
+        if isinstance(error, Gap) and self._gaps == 1 and not context.stop.is_set():
             # Where the spec allows it, no person is needed; else that step says what to do.
             LOG.warning("%s: %s; the next step is decided anew", context.table.name, error)
             return

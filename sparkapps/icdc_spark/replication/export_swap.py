@@ -17,12 +17,13 @@ next export. It must not know how an index was filled, nor whether it may be use
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager
 
 from icdc_api import naming
-from icdc_api.errors import Bug, TargetReadOnly, TargetUnavailable
+from icdc_api.errors import Bug, Fenced, IcdcError, TargetReadOnly, TargetUnavailable
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.table.tables import IcebergTable
+from icdc_spark.opensearch.client.connection import Client, open_client
 from icdc_spark.opensearch.stores import aliases, dead_letters, identity, indices
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_spark.opensearch.stores.state_store import Stored
@@ -72,14 +73,33 @@ def limit_unwritten(
     try:
         yield
     except TargetUnavailable:
-        # What went wrong is told in any case.
-        with suppress(TargetReadOnly, TargetUnavailable):
-            _delete_unwritten(context, state, serving)
+        with (
+            _pass_over_failure(context),
+            closing(open_client(context.connection)) as client,
+        ):
+            # One that cannot be read now is left to the next attempt.
+            client.patience = 0.0
+            _delete_unwritten(context, client, state, serving)
         raise
 
 
-def _delete_unwritten(context: TableContext, state: StateDocument, serving: Sequence[str]) -> None:
-    client, alias = context.client, context.alias
+@contextmanager
+def _pass_over_failure(context: TableContext) -> Iterator[None]:
+    """Log what keeps a surplus index from being deleted: what went wrong before is told instead."""
+    try:
+        yield
+    except Fenced:
+        raise
+    except IcdcError as error:
+        LOG.warning(
+            "%s: an empty index of an attempt before may stay: %s", context.table.name, error
+        )
+
+
+def _delete_unwritten(
+    context: TableContext, client: Client, state: StateDocument, serving: Sequence[str]
+) -> None:
+    alias = context.alias
     recorded = state.intent.index if state.intent else None
     known = {state.index, recorded, *state.previous_indices, *serving}
     made = {
@@ -88,10 +108,13 @@ def _delete_unwritten(context: TableContext, state: StateDocument, serving: Sequ
         if owner == context.ownership and name not in known
     }
     for number in sorted(made)[:-1]:
-        now = identity.identify(client, made[number]) if number > state.last_number else None
-        if now is not None and max(now.shards.max_seq_nos) < 0:
-            require_owner(context, state)
-            indices.delete(client, made[number])
+        if number <= state.last_number:
+            continue
+        with _pass_over_failure(context):
+            now = identity.identify(client, made[number])
+            if now is not None and max(now.shards.max_seq_nos) < 0:
+                require_owner(context, state)
+                indices.delete(client, made[number])
 
 
 def serve(

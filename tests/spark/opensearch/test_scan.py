@@ -139,14 +139,16 @@ def test_a_search_pipeline_hides_no_dead_letter(clean_indices: str, admin: Clien
     assert dead_letters.purge_older(admin, sink.OWNER, 2) == 1
 
 
-def test_a_point_in_time_that_is_gone_is_no_defect(clean_indices: str, admin: Client) -> None:
+def test_a_point_in_time_that_is_gone_is_no_defect_and_is_not_asked_for_again(
+    clean_indices: str, admin: Client, caplog: pytest.LogCaptureFixture
+) -> None:
     indices.create(admin, sink.OWNER, sink.MAPPING, {})
     fill(clean_indices, [sink.upsert("k", {"v": 1})])
     opened = scan.open_scan(admin, sink.INDEX, 1)
     scan.close_scan(admin, opened)
-    query = {"pit": {"id": opened.point_in_time}}
     with pytest.raises(TargetUnavailable, match=r"search_context_missing_exception\): what was"):
-        scan._search(admin, "/_search", scan._PARAMS, query, 1)
+        list(scan.read_slice(opened, 0))
+    assert "Tried again" not in caplog.text
 
 
 def test_an_empty_index_has_no_documents(admin: Client) -> None:

@@ -15,6 +15,8 @@ It must not decide what follows: `target_errors` does.
 import json
 import re
 
+CONTEXT_MISSING = "search_context_missing_exception"
+"""Error type of a point in time or scroll that is gone from a shard."""
 SHARD_TYPES = frozenset(
     {
         "illegal_index_shard_state_exception",
@@ -23,7 +25,7 @@ SHARD_TYPES = frozenset(
         "index_shard_recovering_exception",
         "index_shard_relocated_exception",
         "no_shard_available_action_exception",
-        "search_context_missing_exception",
+        CONTEXT_MISSING,
         "shard_not_found_exception",
         "shard_not_in_primary_mode_exception",
         "unavailable_shards_exception",
@@ -41,7 +43,7 @@ _PASSING_TYPES = SHARD_TYPES | {SNAPSHOT_RUNS, _CANCELLED, _FORWARDED}
 _EXPLAINED = {
     SNAPSHOT_RUNS: "a snapshot is being taken of an index that is to be deleted, which is done "
     "once the snapshot is complete",
-    "search_context_missing_exception": "what was open for reading is gone, as after the restart "
+    CONTEXT_MISSING: "what was open for reading is gone, as after the restart "
     "of a node, and is read anew",
     _CANCELLED: "it cancels searches that take longer than search.cancel_after_time_interval, or "
     "while it is under pressure",

@@ -78,13 +78,21 @@ class RetryDelay:
         return True
 
 
-def retry_passing(call: Callable[[], Result], *, seconds: float = DRIVER_SECONDS) -> Result:
-    """Repeat `call` while it raises a PassingError; only for requests that may be repeated."""
+def retry_passing(
+    call: Callable[[], Result],
+    *,
+    seconds: float = DRIVER_SECONDS,
+    unless: Callable[[PassingError], bool] = lambda _: False,
+) -> Result:
+    """Repeat `call` while it raises a PassingError; only for requests that may be repeated.
+
+    One for which `unless` is true is raised at once.
+    """
     delay: RetryDelay | None = None
     while True:
         try:
             return call()
         except PassingError as error:
             delay = delay or RetryDelay(seconds)
-            if not delay.wait(reason=error):
+            if unless(error) or not delay.wait(reason=error):
                 raise

@@ -33,7 +33,7 @@ from icdc_spark.opensearch.client.connection import (
     Connection,
     open_client,
 )
-from icdc_spark.opensearch.client.error_answers import parse_error_type
+from icdc_spark.opensearch.client.error_answers import CONTEXT_MISSING, parse_error_type
 from icdc_spark.opensearch.client.foreign_answers import EVERY_STATUS
 from icdc_spark.opensearch.client.retry import retry_passing
 from icdc_spark.opensearch.client.shards import require_all_shards
@@ -140,7 +140,8 @@ def close_scan(client: Client, scan: Scan) -> None:
 def read_slice(scan: Scan, number: int) -> Iterator[ScannedDocument]:
     """Yield the documents of one slice, in no particular order; holds one page at a time.
 
-    Raises TargetUnavailable where a page is not from all shards, also when it is asked for again.
+    Raises TargetUnavailable where a page is not from all shards, also when it is asked for again,
+    and at once where the point in time is gone: it is not found again.
     """
     speaker = open_client(scan.connection, pool=1)
     word = secrets.token_hex(16)
@@ -152,7 +153,9 @@ def read_slice(scan: Scan, number: int) -> Iterator[ScannedDocument]:
         query["slice"] = {"id": number, "max": scan.slices}
     try:
         while True:
-            text = retry_passing(lambda: _ask_for_page(speaker, query, scan.shards))
+            text = retry_passing(
+                lambda: _ask_for_page(speaker, query, scan.shards), unless=_is_of_lost_point
+            )
             position, largest = 0, 0
             for position, document in _cut_hits(text, word):  # noqa: B007  the last is needed below
                 yield document
@@ -208,6 +211,10 @@ def _ask_for_page(speaker: Client, query: dict[str, Any], shards: int) -> str:
         # It may have been too large for the memory of the node.
         query["size"] = max(1, query["size"] // 2)
         raise
+
+
+def _is_of_lost_point(error: PassingError) -> bool:
+    return CONTEXT_MISSING in error.message
 
 
 def _build_query(page: int, left_out: tuple[str, ...]) -> dict[str, Any]:

@@ -16,11 +16,15 @@ def require_all_shards(answer: object, what: str, *, shards: int | None = None) 
     counts = answer.get("_shards") if isinstance(answer, dict) else None
     if not isinstance(answer, dict) or not isinstance(counts, dict):
         raise TargetUnavailable(f"OpenSearch gave an unexpected answer to the {what}.")
+    if answer.get("timed_out"):
+        raise TargetUnavailable(
+            f"OpenSearch ended the {what} before it was complete (timed_out): raise "
+            "search.default_search_timeout of the cluster, if it is set. The request is repeated."
+        )
     total, successful = counts.get("total"), counts.get("successful")
     complete = (
         total == successful
         and not counts.get("failed")
-        and not answer.get("timed_out")
         and not answer.get("terminated_early")
         # A shard that was left out of a point in time is not even part of `total`.
         and shards in (None, total)

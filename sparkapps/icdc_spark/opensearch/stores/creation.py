@@ -4,6 +4,7 @@ Only what changes documents, hides them or voids the protocol is compared; how a
 searched, stored and placed is its owner's business. It must not know why an index is created.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +30,8 @@ FIXED_SETTINGS = {
     "index.gc_deletes": GC_DELETES,
 }
 """Asked for in every index, so that no template can set them otherwise."""
-_COPIES = frozenset({"index.auto_expand_replicas", "index.number_of_replicas"})
+_REPLICAS = "index.number_of_replicas"
+_COPIES = frozenset({"index.auto_expand_replicas", _REPLICAS})
 _COPIES_REFUSED = (
     "total awareness attributes [",
     "cannot be greater than number of shard copies [",
@@ -44,6 +46,10 @@ _NAME_TAKEN = frozenset({"resource_already_exists_exception", "invalid_index_nam
 """Error types of a name that an index has, or an alias."""
 _ACCEPTING = ("coerce", "format")
 """Parameters of a field that decide which values it takes; a legacy template may add them."""
+_TAKING = re.compile(r"(strict_)?date_optional_time")
+"""Formats of dates that take each of ours."""
+_LIKEWISE = re.compile(r"strict_date_time_no_millis|epoch_millis|(yyyy|uuuu)-MM-dd\b.*")
+"""Formats that read none of ours as another date; epoch_second would do so with a number."""
 _ROOT = ("dynamic", "_source", "_routing")
 """Parts of a mapping that concern whole documents; an absent one is the server's default."""
 
@@ -132,6 +138,23 @@ def create_for_ourselves(client: Client, name: str, body: Mapping[str, Any]) -> 
             "index template that matches this name, or give it another pattern."
         ) from error
     return True
+
+
+def choose_copies(client: Client, name: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the setting that gives a filled index its replicas; none where it has them already.
+
+    `wanted`: the flat settings of the spec. Where they do not say how many, there is one.
+    """
+    # With it OpenSearch sets the number itself, and would undo ours. `false` is its default.
+    if str(wanted.get("index.auto_expand_replicas") or "false").lower() != "false":
+        return {}
+    if wanted.get(_REPLICAS) is None:
+        settings = client.indices.get_settings(index=name, name=_REPLICAS)
+        now = settings[name]["settings"].get("index", {}).get("number_of_replicas", 0)
+        # The cluster has refused an index without copies, and may refuse any other number.
+        if int(now) > 0:
+            return {}
+    return {_REPLICAS: wanted.get(_REPLICAS, 1)}
 
 
 @repeat_passing
@@ -225,6 +248,16 @@ def _list_other_types(
             continue
         for key in _ACCEPTING:
             # One that was asked for and is the default is left out of the answer.
-            if key in there and key not in field:
+            if key in there and key not in field and not _takes_ours(key, there[key]):
                 yield f"field {path}{name} has {key} {there[key]!r}"
         yield from _list_other_types(field, there, f"{path}{name}.")
+
+
+def _takes_ours(key: str, value: object) -> bool:
+    """Return whether a field with such a `coerce` or `format` takes each of our values as it is."""
+    if key == "coerce":
+        return value in (True, "true")
+    formats = str(value).split("||")
+    return any(map(_TAKING.fullmatch, formats)) and all(
+        _TAKING.fullmatch(one) or _LIKEWISE.fullmatch(one) for one in formats
+    )

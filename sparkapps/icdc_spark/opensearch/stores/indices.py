@@ -22,6 +22,7 @@ from icdc_spark.opensearch.client.error_answers import SNAPSHOT_RUNS, parse_erro
 from icdc_spark.opensearch.client.shards import require_all_shards
 from icdc_spark.opensearch.client.target_errors import map_errors, repeat_passing
 from icdc_spark.opensearch.stores.creation import (
+    choose_copies,
     create_index,
     describe_refusal,
     translate_refusal,
@@ -176,9 +177,9 @@ def confirm_missing(client: Client, index: str) -> None:
 def finish_export(client: Client, index: str, index_settings: Mapping[str, Any]) -> int:
     """Put the user's refresh and replicas in force, refresh, and return the number of documents.
 
-    Without a setting of the user: the server's refresh and number of replicas, which is one unless
-    somebody set it. On a single node that leaves the index yellow, which is accepted; an index that
-    is not even that is TargetUnavailable.
+    Without a setting of the user: the server's refresh, and one replica, or those that the index
+    has had from its beginning. On a single node that leaves the index yellow, which is accepted; an
+    index that is not even that is TargetUnavailable.
     """
     wanted = flatten_settings(index_settings)
     settings: dict[str, Any] = {
@@ -186,9 +187,7 @@ def finish_export(client: Client, index: str, index_settings: Mapping[str, Any])
         "index.refresh_interval": wanted.get("index.refresh_interval"),
         "index.gc_deletes": GC_DELETES,
     }
-    # With it OpenSearch sets the number itself, and would undo ours. `false` is its default.
-    if str(wanted.get("index.auto_expand_replicas", "false")).lower() == "false":
-        settings["index.number_of_replicas"] = wanted.get("index.number_of_replicas")
+    settings |= choose_copies(client, index, wanted)
     try:
         changed = client.indices.put_settings(index=index, body=settings)
     except RequestError as error:

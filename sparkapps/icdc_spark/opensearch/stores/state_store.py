@@ -19,6 +19,7 @@ from icdc_spark.opensearch.client.connection import Connection, open_client
 from icdc_spark.opensearch.client.retry import DRIVER_SECONDS, Result, retry_passing
 from icdc_spark.opensearch.client.target_errors import translate_errors
 from icdc_spark.opensearch.stores.creation import create_for_ourselves
+from icdc_spark.opensearch.stores.indices import confirm_missing
 from icdc_spark.protocol.state_document import StateDocument
 
 LOG = logging.getLogger(__name__)
@@ -209,6 +210,8 @@ class StateStore:
             except ConflictError as error:
                 return self._resolve_conflict(document, error)
             except NotFoundError as error:
+                # A node that is starting knows no index.
+                confirm_missing(self._client, STATE_INDEX)
                 # Where no write may create an index (action.auto_create_index).
                 raise Fenced(f"Index {STATE_INDEX!r} was deleted meanwhile.") from error
         # A cache or a proxy may have mixed up two answers.

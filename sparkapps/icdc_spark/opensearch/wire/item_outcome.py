@@ -31,13 +31,14 @@ _KINDS_OF_THE_TARGET = frozenset(
     {DROPPED, "routing_missing_exception", "strict_dynamic_mapping_exception"}
 )
 """Error types that no row can cause: a document holds the fields of the mapping that we made."""
+_FULL_SHARD = "Number of documents in shard ["
 STRICT_REASON = "mapping set to strict, dynamic introduction of ["
 _REASONS_OF_THE_TARGET = (
     "pipeline with id [",
     "Limit of total fields [",
     "Limit of mapping depth [",
     "Limit of nested fields [",
-    "Number of documents in shard [",
+    _FULL_SHARD,
     STRICT_REASON,
 )
 """Beginnings of reasons that no row can cause; they name fields and pipelines, never values."""
@@ -176,8 +177,13 @@ def _is_of_the_target(answer: ItemAnswer) -> bool:
 def _build_target_invalid(answer: ItemAnswer) -> TargetInvalid:
     named = answer.reason.startswith((*_REASONS_OF_THE_TARGET, _MISSING_PIPELINE))
     detail = f": {answer.reason[:_MAX_REASON]}" if named else ""
+    advice = (
+        "Raise indexSettings.number_of_shards, then spec.resync.nonce for a new index."
+        if answer.reason.startswith(_FULL_SHARD)
+        else "Undo the change of its mapping, settings or ingest pipeline, or raise "
+        "spec.resync.nonce for a new index."
+    )
     return TargetInvalid(
         f"The index refuses documents for a reason that is not in the rows ({answer.kind}"
-        f"{detail}). Nothing was removed. Undo the change of its mapping, settings or ingest "
-        "pipeline, or raise spec.resync.nonce for a new index."
+        f"{detail}). Nothing was removed. {advice}"
     )

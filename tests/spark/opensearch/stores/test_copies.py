@@ -60,6 +60,36 @@ def test_an_index_has_a_copy_in_each_zone_where_the_cluster_demands_it(
     assert read_copies(admin, made.name) == copies
 
 
+def test_an_index_retains_the_copies_that_a_template_gives_it_where_the_cluster_demands_them(
+    balanced: str, admin: Client
+) -> None:
+    template = {"settings": {"number_of_replicas": 5}}
+    body = {"index_patterns": ["orders*"], "template": template}
+    assert call(balanced, "PUT", "/_index_template/copies", body).status == 200
+    try:
+        made = indices.create(admin, sink.OWNER, sink.MAPPING, {})
+        assert read_copies(admin, made.name) == "5"
+        assert indices.finish_export(admin, made.name, {}) == 0
+        assert read_copies(admin, made.name) == "5"
+    finally:
+        call(balanced, "DELETE", "/_index_template/copies")
+
+
+def test_an_index_of_which_nobody_says_how_many_copies_it_has_gets_one(
+    clean_indices: str, admin: Client
+) -> None:
+    setting: dict[str, dict[str, Any]] = {"persistent": {"cluster.default_number_of_replicas": 2}}
+    assert call(clean_indices, "PUT", "/_cluster/settings", setting).status == 200
+    try:
+        made = indices.create(admin, sink.OWNER, sink.MAPPING, {})
+        for _ in range(2):  # the second time as after an answer that was lost
+            assert indices.finish_export(admin, made.name, {}) == 0
+            assert read_copies(admin, made.name) == "1"
+    finally:
+        setting["persistent"] = dict.fromkeys(setting["persistent"])
+        call(clean_indices, "PUT", "/_cluster/settings", setting)
+
+
 def test_an_index_whose_writes_wait_for_copies_has_them_from_its_beginning(
     admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,6 +56,7 @@ def test_numbers_go_on_after_the_highest(admin: Client, index: PhysicalIndex) ->
         ({"index": {"number_of_replicas": 2, "refresh_interval": "5s"}}, "5s", "2"),
         ({"index.number_of_replicas": 0}, None, "0"),
         ({"number_of_replicas": 2, "auto_expand_replicas": False}, None, "2"),
+        ({"number_of_replicas": 2, "auto_expand_replicas": None}, None, "2"),
     ],
 )
 def test_the_end_of_an_export_puts_the_settings_of_the_user_in_force(

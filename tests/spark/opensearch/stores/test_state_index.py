@@ -8,6 +8,8 @@ from icdc_api.errors import Fenced, TargetInvalid
 from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.stores.state_store import StateStore
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import Status
 from icdc_testing.target.node_calls import call
 from icdc_testing.target.state_documents import LATER, OWNER, SHARDS, make_state_after_export
 from icdc_testing.waiting.wait import wait_until
@@ -55,6 +57,19 @@ def test_an_alias_in_place_of_the_index_is_named_and_the_index_is_made_once_it_i
     assert call(clean_indices, "POST", "/_aliases", {"actions": removing}).status == 200
     store.ensure_index()
     assert store.uuid
+    store.close()
+
+
+def test_a_write_that_a_starting_node_answers_as_if_the_index_were_gone_is_made_again(
+    proxy: FaultProxy,
+) -> None:
+    store = StateStore(Connection(hosts=(proxy.url,)))
+    store.ensure_index()
+    stored = store.create(make_state_after_export())
+    answer = Status(404, kind="index_not_found_exception")
+    rule = proxy.add(answer, path=f"/{STATE_INDEX}/_doc", method="PUT")
+    replaced = store.replace(stored, stored.document.claim(OWNER, now=LATER))
+    assert (store.load(stored.document.alias), rule.hits) == (replaced, 1)
     store.close()
 
 

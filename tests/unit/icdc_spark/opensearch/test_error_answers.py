@@ -1,8 +1,12 @@
 """Messages about blocks, limits and aliases name these, and nothing else of a reason."""
 
+import re
+
 import pytest
 
+from icdc_api.errors import TargetUnavailable
 from icdc_spark.opensearch.client.connection import Connection
+from icdc_spark.opensearch.client.shards import require_all_shards
 from icdc_spark.opensearch.client.target_errors import from_status
 
 HERE = Connection(hosts=("http://search:9200",))
@@ -51,3 +55,17 @@ def test_what_refuses_any_such_request_is_named(status: int, reason: str, said: 
     assert type(error).__name__ == "TargetInvalid"
     assert said in error.message
     assert "secret" not in error.message
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"timed_out": True, "_shards": {"total": 3, "successful": 3, "failed": 0}},
+         "ended the count before it was complete (timed_out): raise search.default_search_timeout"),
+        ({"timed_out": False, "_shards": {"total": 3, "successful": 2, "failed": 0}},
+         "answered the count from 2 of 3 shards; the request is repeated"),
+    ],
+)  # fmt: skip
+def test_why_an_answer_is_not_complete_is_told(answer: dict[str, object], said: str) -> None:
+    with pytest.raises(TargetUnavailable, match=re.escape(said)):
+        require_all_shards(answer, "count")

@@ -6,10 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from icdc_api.errors import Gap, TargetUnavailable
+from icdc_api.errors import Bug, Gap, IcdcError, TargetUnavailable, Unauthorized
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.stores import identity, indices
+from icdc_spark.opensearch.stores.identity import Identity
 from icdc_spark.opensearch.stores.indices import Ownership, with_ownership
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.state_document import StateDocument
@@ -162,15 +163,30 @@ def test_an_export_ends_a_rollback_that_means_nothing_any_more(
     assert [record.index for record in after.retained] == retained
 
 
+@pytest.mark.parametrize(
+    "failure", [TargetUnavailable("no shard"), Unauthorized("refused"), Bug("unforeseen")]
+)
 def test_indices_that_attempts_made_without_an_answer_do_not_pile_up(
-    context: TableContext, target: ModelTarget, monkeypatch: pytest.MonkeyPatch
+    context: TableContext,
+    target: ModelTarget,
+    monkeypatch: pytest.MonkeyPatch,
+    failure: IcdcError,
 ) -> None:
     stored = context.store.create(TWO)
     made = [f"orders-{number:06d}" for number in (3, 4, 5)]
     for name in made[1:]:
         target.make(name, {"mappings": with_ownership({}, OWNER)})
     target.make("orders-000006", {})
-    target.indices[made[0]].write("row", {}, 0.0)
+    target.indices[made[1]].write("row", {}, 0.0)
+    identify = identity.identify
+
+    def identify_others(client: Client, index: str) -> Identity | None:
+        # What the first one holds, no answer tells.
+        if index == made[0]:
+            raise failure
+        return identify(client, index)
+
+    monkeypatch.setattr(identity, "identify", identify_others)
     work = export.ExportWork(
         context=context,
         session=cast("Any", None),
@@ -187,8 +203,8 @@ def test_indices_that_attempts_made_without_an_answer_do_not_pile_up(
     for last in ("orders-000007", "orders-000008"):
         with pytest.raises(TargetUnavailable, match="no answer"):
             export._record_intent(work, stored, Step(kind=StepKind.EXPORT), planned=None)
-        # Somebody else's, one with a document, and the last.
-        left = {FIRST, SECOND, made[0], "orders-000006", last}
+        # Somebody else's, the first, one with a document, and the last.
+        left = {FIRST, SECOND, *made[:2], "orders-000006", last}
         assert target.indices.keys() - {STATE, "orders-dead-letters"} == left
 
 
