@@ -176,7 +176,7 @@ def test_a_node_that_leaves_with_an_unanswered_request_of_the_same_run_is_rememb
 
 
 @pytest.mark.parametrize(
-    ("mode", "skip"), [("export", 0), ("batch", 0), ("repair", 2)], ids=lambda value: str(value)
+    ("mode", "skip"), [("export", 0), ("batch", 0), ("repair", 4)], ids=lambda value: str(value)
 )
 def test_the_node_of_a_primary_that_moved_is_asked_although_every_answer_came(
     pipeline: Harness,
