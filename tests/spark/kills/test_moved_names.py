@@ -85,8 +85,8 @@ def test_a_name_that_leads_to_another_cluster_amid_a_batch_harms_neither(
     held.drop()
     run.wait_for_end(2 * END_SECONDS)
     elsewhere = replace(table, url=other.url)
-    # What was left of the batch came here, and did not count: the table is exported here as a whole,
-    # by the same run, which finds no index, or by the next one.
+    # What was left of the batch came here, and did not count: the whole table is exported here, by
+    # the same run, which finds no index, or by the next one.
     assert other.list_requests(table.alias)
     run_until_applied(named_runs, pipeline, elsewhere)
     elsewhere.check()

@@ -113,7 +113,7 @@ def test_of_a_key_in_several_rows_the_document_is_compared_with_the_row_that_it_
 
 @pytest.mark.parametrize("proof", ["Count", "Sample", "All"])
 @pytest.mark.parametrize(
-    ("refused", "letters", "documents"),
+    ("refused", "count", "documents"),
     [(f"{LONG}?", 2, ["1", "2"]), (LONG, 1, ["1", "2", "3"])],
     ids=["the-refused-one-counts", "the-accepted-one-counts"],
 )
@@ -123,7 +123,7 @@ def test_a_key_of_which_one_row_is_refused_and_another_accepted_is_seen_as_a_dup
     lake: Lake,
     table: str,
     refused: str,
-    letters: int,
+    count: int,
     documents: list[str],
     proof: str,
 ) -> None:
@@ -134,7 +134,7 @@ def test_a_key_of_which_one_row_is_refused_and_another_accepted_is_seen_as_a_dup
     assert (status.duplicates and status.duplicates.samples) == ("3",)
     assert list_aliased(clean_indices, ALIAS) == [FIRST]
     # Of its rows the one of the greatest number counts.
-    assert status.dead_letters == letters
+    assert status.dead_letters == count
     assert sorted(oracle.read_index(clean_indices, ALIAS)) == documents
     assert pipeline.inspect(RunMode.VERIFY)["equal"]
 
