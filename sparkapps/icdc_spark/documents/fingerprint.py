@@ -32,11 +32,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.documents.forms import has_type
 from icdc_spark.documents.schema import Field, Primitive
-from icdc_spark.documents.serialise import Cells, serialise_columns, to_canonical
+from icdc_spark.documents.serialise import FLOATS, Cells, serialise_columns, to_canonical
 
 _BITS = 63
 """Flags in one number: of the 64 bits of a `bigint` those without the sign."""
-_FLOATS = frozenset({"float", "double"})
 
 
 def compute_choice(cells: Cells, *, exact: Set[int] = frozenset()) -> Column:
@@ -47,7 +46,7 @@ def compute_choice(cells: Cells, *, exact: Set[int] = frozenset()) -> Column:
     # A null counts for nothing, so a column that is added to a row without a value does not either.
     hashes = [_hash_alone(entry, cell) for entry, cell in cells]
     for entry, cell in cells:
-        if entry.id in exact and has_type(entry, _FLOATS):
+        if entry.id in exact and has_type(entry, FLOATS):
             raw = F.xxhash64(F.lit("raw"), F.lit(entry.id), serialise_columns([cell.alias("x")]))
             hashes.append(F.when(cell.isNull(), F.lit(0)).otherwise(raw))
     return reduce(Column.bitwiseXOR, hashes)
@@ -64,7 +63,7 @@ def compute_fingerprint(
     values: list[Column] = []
     for entry, cell in cells:
         if isinstance(entry.type, Primitive) and entry.type.name != "variant":
-            is_float = entry.type.name in _FLOATS
+            is_float = entry.type.name in FLOATS
             # NaN and infinities are null in documents, so they are null here.
             value = to_canonical(cell, entry.type) if is_float else cell
             flags.append(value.isNull())
@@ -75,7 +74,7 @@ def compute_fingerprint(
         else:
             # No flag: the JSON text of a null is `{}`, which no value has.
             values.append(serialise_columns([to_canonical(cell, entry.type).alias("x")]))
-        if entry.id in exact and has_type(entry, _FLOATS):
+        if entry.id in exact and has_type(entry, FLOATS):
             values.append(serialise_columns([cell.alias("x")]))
     # Flags first: the sequence that is hashed can then be read in one way only.
     salts = [] if salt is None else [F.lit(salt)]
@@ -98,7 +97,7 @@ def _hash_alone(entry: Field, cell: Column) -> Column:
         case Primitive("int"):
             # Of an int and a long of one value Spark makes different hashes.
             text = value.cast("bigint")
-        case Primitive(name) if name != "variant" and name not in _FLOATS:
+        case Primitive(name) if name != "variant" and name not in FLOATS:
             text = value
         case _:
             text = serialise_columns([value.alias("x")])

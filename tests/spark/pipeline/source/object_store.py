@@ -14,6 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 from urllib.parse import parse_qs
 
+from icdc_testing.network.serving import serve_beside
+
 _ACCESS_KEY = re.compile(r"Credential=([^/]+)/")
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 """The only form of a range that readers of Parquet and Avro files send."""
@@ -221,11 +223,5 @@ def serve() -> Iterator[ObjectStore]:
     handler = type("Handler", (_ObjectHandler,), {"store": store})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     store.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
+    with serve_beside(server):
         yield store
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -3,10 +3,11 @@
 import json
 import socket
 import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from icdc_testing.network.serving import serve_beside
 
 
 class EchoHandler(BaseHTTPRequestHandler):
@@ -38,11 +39,5 @@ def echo(tls: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> Iterator
     server = EchoServer((host, 0), EchoHandler)
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
+    with serve_beside(server):
         yield server.server_port
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

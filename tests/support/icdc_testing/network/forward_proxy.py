@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from urllib.parse import urlsplit
 
+from icdc_testing.network.serving import serve_beside
+
 _SECONDS = 30.0
 _LOOPBACK = "127.0.0.1"
 
@@ -59,15 +61,10 @@ def forward() -> Iterator[ForwardProxy]:
     class ForwardServer(ThreadingTCPServer):
         daemon_threads = True
 
-    with ForwardServer((_LOOPBACK, 0), ForwardHandler) as server:
-        proxy.port = server.server_address[1]
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
-        try:
-            yield proxy
-        finally:
-            server.shutdown()
-            thread.join()
+    server = ForwardServer((_LOOPBACK, 0), ForwardHandler)
+    proxy.port = server.server_address[1]
+    with serve_beside(server):
+        yield proxy
 
 
 def _serve(proxy: ForwardProxy, client: StreamRequestHandler) -> None:

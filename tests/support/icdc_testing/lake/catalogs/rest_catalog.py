@@ -2,11 +2,12 @@
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from icdc_testing.network.serving import serve_beside
 
 Answer = tuple[int, dict[str, Any]]
 
@@ -87,11 +88,5 @@ def serve() -> Iterator[RestCatalog]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), RestCatalogHandler)
     catalog.port = server.server_port
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
+    with serve_beside(server):
         yield catalog
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -8,12 +8,13 @@ which the examples of docs/catalogs.md are tested.
 import json
 import socket
 import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from icdc_testing.network.serving import serve_beside
 
 TOKEN = "token-of-the-test"
 VENDED = "AKIDVENDED"
@@ -177,11 +178,5 @@ def serve(tls: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> Iterato
         server.socket = tls.wrap_socket(server.socket, server_side=True)
     shown = f"[{host}]" if ":" in host else host
     service.url = f"{'https' if tls else 'http'}://{shown}:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
+    with serve_beside(server):
         yield service
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from icdc_testing.network.serving import serve_beside
+
 _CONFIG = b'{"defaults": {}, "overrides": {}}'
 _MEGABYTE = 2**20
 
@@ -87,11 +89,5 @@ def run_server(kind: str) -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), HostileHandler)
     server.daemon_threads = True
     server.block_on_close = False
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
+    with serve_beside(server):
         yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
