@@ -82,8 +82,8 @@ def check(
         sent = {op.id for op in batch.ops}
         assert changed <= sent, context
         for op in batch.ops:
-            usual = "c" if op.id not in before else "u" if op.id in after else "d"
-            expected = "r" if op.id in after and after[op.id] is None else usual
+            written, refused = ("u", "r") if op.id in before else ("c", "n")
+            expected = "d" if op.id not in after else written if after[op.id] else refused
             assert op.expect == expected, context
             assert op.routing == (op.id if shape else None), context
         generous = (Strategy.STREAM, Strategy.LINEAGE)  # they may send rows that are as before

@@ -58,7 +58,7 @@ def test_a_refused_row_of_every_type_is_shown_as_its_document_would_be(lake: Lak
     ((document,), _) = lake.export(name)[0]
     # The second is evaluated only to tell that it is not the one.
     failing = parse_fields("*", derive("right", "id + 1"), derive("wrong", "1 / (id - 1)"))
-    refused = Op("r", "1", document.doc, failed="wrong")
+    refused = Op("n", "1", document.doc, failed="wrong")
     assert lake.export(name, fields=failing)[0].ops == [refused]
 
 

@@ -18,6 +18,7 @@ from icdc_spark.diff.strategies import (
     choose_strategy,
 )
 from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
+from icdc_spark.documents.expect import Expect
 from icdc_spark.documents.wishes import DocumentWishes
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
 from icdc_spark.iceberg.table.expressions import build_analyser
@@ -30,6 +31,9 @@ VERSION = 7 << 20
 
 COPY_ON_WRITE = "copy-on-write"
 MERGE_ON_READ = "merge-on-read"
+
+REFUSED = (Expect.REFUSED, Expect.REFUSED_NEW)
+"""What is expected of a row without a document."""
 
 
 class Op(NamedTuple):
@@ -216,7 +220,7 @@ def _parse_op(line: bytes, expect: str) -> Op:
     assert details.keys() == {"_id", "version", "version_type"} | (
         {"failed", "routing"} & {*details}
     )
-    assert ("failed" in details) == (expect == "r")
+    assert ("failed" in details) == (expect in REFUSED)
     assert (details["version"], details["version_type"]) == (VERSION, "external")
     assert len(source) == (0 if verb == "delete" else 1)
     document = source[0] if source else None
@@ -232,7 +236,7 @@ def apply_batch(index: dict[str, str], batch: BatchOperations) -> dict[str, str]
 
 def _list_applied(index: dict[str, str], batch: BatchOperations) -> Iterator[tuple[str, str]]:
     # Of a row that is refused the older document is removed.
-    written = {op.id: None if op.expect == "r" else op.doc for op in batch.ops}
+    written = {op.id: None if op.expect in REFUSED else op.doc for op in batch.ops}
     for key, doc in {**index, **written}.items():
         if doc is not None:
             yield key, doc
