@@ -204,6 +204,22 @@ def test_an_answer_from_a_part_of_the_shards_is_asked_again(
     through.close()
 
 
+def test_a_page_that_was_cut_short_or_written_anew_is_asked_again(
+    proxy: FaultProxy, admin: Client
+) -> None:
+    indices.create(admin, sink.OWNER, sink.MAPPING, {})
+    fill(proxy.upstream, [sink.upsert(f"k{n}", {"v": n}) for n in range(30)])
+    through = open_client(Connection(hosts=(proxy.url,)))
+    opened = scan.open_scan(through, sink.INDEX, 0)
+    # The proxy parses an answer and writes it with other spaces.
+    for change in (lambda answer: answer, lambda answer: answer | {"hits": {}}):
+        rule = proxy.add(RewrittenAnswer(change), path="/_search")
+        assert len({document.id for document in scan.read_slice(opened, 0)}) == 30
+        assert rule.hits == 1
+    scan.close_scan(through, opened)
+    through.close()
+
+
 def test_an_index_with_a_shard_that_is_nowhere_is_not_read(admin: Client) -> None:
     settings = {"number_of_shards": 3, "routing.allocation.total_shards_per_node": 2}
     body = {"settings": settings}

@@ -59,7 +59,7 @@ _PARAMS = {
     "allow_partial_search_results": "false",
     "search_pipeline": NO_SEARCH_PIPELINE,
 }
-_HITS = '"hits":{'
+_HITS = '"hits":['
 _SOURCE = '"_source":'
 _SORT = ',"sort":['
 
@@ -144,27 +144,24 @@ def read_slice(scan: Scan, number: int) -> Iterator[ScannedDocument]:
     and at once where the point in time is gone: it is not found again.
     """
     speaker = open_client(scan.connection, pool=1)
-    word = secrets.token_hex(16)
-    query = _build_query(min(_FIRST_PAGE, scan.page), scan.left_out)
-    query["query"] = {"match_all": {"_name": word}}
+    query = _build_query({"match_all": {}}, min(_FIRST_PAGE, scan.page), scan.left_out)
     query["pit"] = {"id": scan.point_in_time, "keep_alive": KEEP_ALIVE}
     # OpenSearch refuses a single slice.
     if scan.slices > 1:
         query["slice"] = {"id": number, "max": scan.slices}
+
+    def ask() -> list[str]:
+        return retry_passing(
+            lambda: _ask_for_page(speaker, query, scan.shards), unless=_is_of_lost_point
+        )
+
     try:
-        while True:
-            text = retry_passing(
-                lambda: _ask_for_page(speaker, query, scan.shards), unless=_is_of_lost_point
-            )
-            position, largest = 0, 0
-            for position, document in _cut_hits(text, word):  # noqa: B007  the last is needed below
-                yield document
-                largest = max(largest, len(document.text))
-            # An empty page is the end; a short one need not be.
-            if not largest:
-                return
-            query["search_after"] = [position]
-            query["size"] = max(1, min(scan.page, 2 * query["size"], PAGE_BYTES // largest))
+        # An empty page is the end; a short one need not be.
+        while hits := ask():
+            query["search_after"] = [_parse_position(hits[-1])]
+            fitting = PAGE_BYTES // max(map(len, hits))
+            query["size"] = max(1, min(scan.page, 2 * query["size"], fitting))
+            yield from map(_parse_hit, hits)
     finally:
         speaker.close()
 
@@ -190,21 +187,18 @@ def read_documents(index: NamedIndex, ids: Sequence[str]) -> Iterator[ScannedDoc
 
     At most `index.page` of them, in one request: an id may have a document on each shard.
     """
-    speaker = open_client(index.connection, pool=1)
-    word = secrets.token_hex(16)
-    query = _build_query(index.page, index.left_out)
-    query["query"] = {"ids": {"values": list(ids), "_name": word}}
+    query = _build_query({"ids": {"values": list(ids)}}, index.page, index.left_out)
     path, params = f"/{quote(index.name, safe='')}/_search", _PARAMS | {"preference": PRIMARIES}
+    speaker = open_client(index.connection, pool=1)
     try:
-        text = retry_passing(lambda: _search(speaker, path, params, query, index.shards))
+        hits = retry_passing(lambda: _search(speaker, path, params, query, index.shards))
     finally:
         speaker.close()
-    for _, document in _cut_hits(text, word):
-        yield document
+    yield from map(_parse_hit, hits)
 
 
-def _ask_for_page(speaker: Client, query: dict[str, Any], shards: int) -> str:
-    """Return a page; after a failure the next attempt asks for half of it."""
+def _ask_for_page(speaker: Client, query: dict[str, Any], shards: int) -> list[str]:
+    """Return the hits of a page; after a failure the next attempt asks for half of it."""
     try:
         return _search(speaker, "/_search", _PARAMS, query, shards)
     except PassingError:
@@ -217,10 +211,14 @@ def _is_of_lost_point(error: PassingError) -> bool:
     return CONTEXT_MISSING in error.message
 
 
-def _build_query(page: int, left_out: tuple[str, ...]) -> dict[str, Any]:
-    """Return what searches for documents have in common."""
+def _build_query(
+    condition: dict[str, dict[str, Any]], size: int, left_out: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return a search for the documents of one condition, with what searches have in common."""
+    ((kind, wanted),) = condition.items()
     query: dict[str, Any] = {
-        "size": page,
+        "query": {kind: {**wanted, "_name": secrets.token_hex(16)}},
+        "size": size,
         # The order in the segment: nothing is sorted, and a point in time never changes it.
         "sort": ["_doc"],
         "version": True,
@@ -234,7 +232,8 @@ def _build_query(page: int, left_out: tuple[str, ...]) -> dict[str, Any]:
 
 def _search(
     speaker: Client, path: str, params: dict[str, str], query: dict[str, Any], shards: int
-) -> str:
+) -> list[str]:
+    """Return the hits, as texts without what ends them; TargetUnavailable unless all are there."""
     # Below the transport, which would parse the answer and so lose the text of numbers.
     node = speaker.transport.get_connection()
     with translate_errors(speaker.connection):
@@ -247,35 +246,40 @@ def _search(
         )
     if status != 200:
         raise from_status(status, parse_error_type(text), speaker.connection, reason=text)
-    require_all_shards(_parse_head(text), "page of documents", shards=shards)
-    return str(text)
+    ((_, named),) = query["query"].items()
+    hits, rest = _split_hits(text, named["_name"])
+    require_all_shards(rest, "page of documents", shards=shards)
+    if rest.get("hits", {}).get("hits") != []:
+        raise TargetUnavailable("A page of documents came back cut short, or written anew.")
+    return hits
 
 
-def _parse_head(text: str) -> object:
-    """Return the part of the answer before the hits, parsed: `pit_id`, `_shards`, …
+def _split_hits(text: str, word: str) -> tuple[list[str], Any]:
+    """Return the hits of an answer, and what else is in it, parsed: `pit_id`, `_shards`, …
 
-    `pit_id` is as long as there are shards. None where the answer has no hits.
+    `word` is the name of the query. What was cut short or written anew is in the rest, or makes it
+    None.
     """
+    *hits, end = text.split(f'],"matched_queries":["{word}"]}}')
+    if hits:
+        # Before the hits, no other list has that name; and quotes inside of texts are escaped.
+        start, key, hits[0] = hits[0].partition(_HITS)
+        end = start + key + end
     try:
-        return json.loads(text[: text.index(_HITS)].rstrip(", ") + "}")
+        return hits, json.loads(end)
     except ValueError:
-        return None
+        return hits, None
 
 
-def _cut_hits(text: str, word: str) -> Iterator[tuple[int, ScannedDocument]]:
-    """Yield each hit with its position in the slice; `word` is the name of the query."""
-    end_of_hit = f'],"matched_queries":["{word}"]}}'
-    # The quotes of a text inside JSON are escaped, so no pattern can match within one; and within a
-    # document only its end is looked for.
-    start = text.find('"hits":[', text.index(_HITS))
-    while (source_at := text.find(_SOURCE, start)) >= 0:
-        head = json.loads(text[text.index("{", start) : source_at].rstrip(", ") + "}")
-        body_at, end = source_at + len(_SOURCE), text.find(end_of_hit, source_at)
-        if end < 0:
-            raise TargetUnavailable("A page of documents came back cut short, or written anew.")
-        # A document may have a field of that name: the last one is OpenSearch's.
-        sort_at = text.rindex(_SORT, body_at, end)
-        routing, body = head.get("_routing", ""), text[body_at:sort_at]
-        position = int(text[sort_at + len(_SORT) : end])
-        yield position, ScannedDocument(head["_id"], routing, head["_version"], body)
-        start = end + len(end_of_hit)
+def _parse_position(hit: str) -> int:
+    """Return the position of a hit in its slice."""
+    return int(hit[hit.rindex(_SORT) + len(_SORT) :])
+
+
+def _parse_hit(hit: str) -> ScannedDocument:
+    # The quotes of a text inside JSON are escaped, so no pattern can match within one.
+    source_at = hit.index(_SOURCE)
+    head = json.loads(hit[hit.index("{") : source_at].rstrip(", ") + "}")
+    # A document may have a field of that name: the last one is OpenSearch's.
+    body = hit[source_at + len(_SOURCE) : hit.rindex(_SORT)]
+    return ScannedDocument(head["_id"], head.get("_routing", ""), head["_version"], body)
