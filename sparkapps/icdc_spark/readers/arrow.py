@@ -44,8 +44,14 @@ NOT_BY_ARROW = frozenset({"variant"})
 class ArrowReader(BaseReader):
     """A `SnapshotReader` of all columns but variants, of Parquet files."""
 
-    def __init__(self, session: SparkSession, table: IcebergTable, snapshot_id: int) -> None:
-        super().__init__(session, table, snapshot_id)
+    def __init__(
+        self,
+        session: SparkSession,
+        table: IcebergTable,
+        snapshot_id: int,
+        tasks: int | None = None,
+    ) -> None:
+        super().__init__(session, table, snapshot_id, tasks)
         self._shape = read_snapshot_schema(table, snapshot_id, without=NOT_BY_ARROW)
         self._schema = parse_schema(self._shape.iceberg_schema)
 
@@ -82,7 +88,7 @@ class ArrowReader(BaseReader):
     def _choose_packing(self, group: FileGroup, tasks: Sequence[FileTask]) -> Packing:
         return compute_packing(
             [max(task.bytes, OPEN_BYTES) for task in tasks],
-            count_reading_tasks(self._session, group),
+            count_reading_tasks(self._session, group, self._most_tasks),
             choose_target_size(self._table.properties),
         )
 

@@ -24,12 +24,19 @@ from icdc_spark.readers.staged import NOT_BY_ROWS, StagedReader
 
 
 def open_reader(
-    session: SparkSession, table: IcebergTable, snapshot_id: int, spec: DocumentSpec
+    session: SparkSession,
+    table: IcebergTable,
+    snapshot_id: int,
+    spec: DocumentSpec,
+    tasks: int | None = None,
 ) -> SnapshotReader:
-    """Return a reader of one snapshot for these documents; UnsupportedType where none fits."""
+    """Return a reader of one snapshot for these documents; UnsupportedType where none fits.
+
+    `tasks` read a group of files at most; None for as many as there are cores.
+    """
     needed = list(_list_needed_columns(table.read_schema(snapshot_id), spec))
     if _spark_reads(table, needed):
-        return StagedReader(session, table, snapshot_id)
+        return StagedReader(session, table, snapshot_id, tasks)
     # Imported here: pyarrow and pyiceberg take as long to load as all the rest of the application,
     # and few tables need them.
     from icdc_spark.readers.arrow import NOT_BY_ARROW, ArrowReader
@@ -46,7 +53,7 @@ def open_reader(
                 f"leave {'one of them' if texts else 'it'} out by naming the other columns in "
                 "`columns`"
             )
-    return ArrowReader(session, table, snapshot_id)
+    return ArrowReader(session, table, snapshot_id, tasks)
 
 
 def can_read_lineage(table: IcebergTable, snapshot_id: int, spec: DocumentSpec) -> bool:

@@ -54,9 +54,11 @@ _QUERY_OPEN_BYTES = 4 * 1024 * 1024
 more, for further cores may come while tasks wait."""
 
 
-WAVE_SECONDS = 60.0
-"""Time of a job of an export whose writes are limited, about: what is lost with a run, and what is
-still written after the export window."""
+WAVE_SECONDS = 15.0
+"""Time of a job of an export, about: what is lost with a run, and what is still written after the
+export window. What a job costs beside its tasks is a small part of it."""
+MOST_CHUNKS = 16
+"""Chunks for each task of a job at most: the driver holds the files of all of them."""
 
 
 class Packing(NamedTuple):
@@ -69,28 +71,32 @@ class Packing(NamedTuple):
 
 
 class Waves:
-    """Says how many chunks of an export the next job writes."""
+    """Says how many chunks of an export the next job writes, so that it takes WAVE_SECONDS."""
 
-    def __init__(self, executors: int | None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, executors: int | None, clock: Callable[[], float] = lambda: time.monotonic()
+    ) -> None:
         """Begin; `executors` divide the limits of the writes among them, None without limits."""
         self._executors, self._clock = executors, clock
         self._last: tuple[int, float] | None = None
 
     def count_chunks(self, tasks: int) -> int:
-        """Return the chunks of the job that begins now, at most `tasks`; the last one has ended.
+        """Return the chunks of the job that begins now, on `tasks` cores; the last one has ended.
 
-        Example, two executors, 16 tasks: 2 chunks, which take 20 s; 6, which take 60 s; 6.
+        Example, 16 tasks without limits: 16 chunks, which take 3 s; 80, which take 15 s; 80. With
+        limits that two executors divide: 2 chunks, which take 20 s; 2, which take 15 s; 2.
         """
-        # One chunk for each task: all cores are busy, and progress shows after each job.
-        if self._executors is None:
-            return tasks
-        now, count = self._clock(), 0
+        # All tasks are busy. Where what is allowed is divided among executors, fewer chunks than
+        # executors would take as long.
+        least = tasks if self._executors is None else min(tasks, self._executors)
+        now, count = self._clock(), least
         if self._last is not None:
             before, began = self._last
             # By the clock: how many bytes a row has in the index is not known beforehand.
             count = int(before * WAVE_SECONDS / max(now - began, 1.0))
-        # With fewer than executors a job takes as long: what is allowed is divided among them.
-        count = min(tasks, max(self._executors, count))
+        # Equal numbers for all tasks, or some would wait for others at the end.
+        count -= count % tasks if count > tasks else 0
+        count = max(least, min(count, MOST_CHUNKS * tasks))
         self._last = count, now
         return count
 
@@ -116,11 +122,14 @@ def compute_task_count(cores: int, conf: Mapping[str, str]) -> int:
     return max(cores, min(GROWTH * cores, limit))
 
 
-def count_reading_tasks(session: SparkSession, group: FileGroup) -> int:
-    """Return how many tasks should read a group of files: one where there is little to read."""
+def count_reading_tasks(session: SparkSession, group: FileGroup, most: int | None = None) -> int:
+    """Return how many tasks should read a group of files: one where there is little to read.
+
+    `most` are the tasks that it is worth at most; None for those of `count_tasks`.
+    """
     size = group.bytes + group.files * OPEN_BYTES
     worth = max(size // TASK_BYTES, group.records // TASK_ROWS)
-    return 1 if worth <= 1 else min(worth, count_tasks(session))
+    return 1 if worth <= 1 else min(worth, most or count_tasks(session))
 
 
 def compute_packing(sizes: Sequence[int], tasks: int, most: int) -> Packing:

@@ -103,10 +103,18 @@ class SnapshotReader(Protocol):
 class BaseReader:
     """The parts that all readers share: files of the snapshot, persisted frames, errors."""
 
-    def __init__(self, session: SparkSession, table: IcebergTable, snapshot_id: int) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        table: IcebergTable,
+        snapshot_id: int,
+        tasks: int | None = None,
+    ) -> None:
+        """Open; `tasks` read a group of files at most, None for as many as there are cores."""
         self._session = session
         self._table = table
         self._snapshot_id = snapshot_id
+        self._most_tasks = tasks
         self._persisted: list[DataFrame] = []
         self._stored: list[int] = []
         # Iceberg's scan tasks of all groups that were read: the suspects where a read fails.

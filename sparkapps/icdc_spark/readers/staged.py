@@ -30,8 +30,14 @@ rows it fails at a `time`."""
 class StagedReader(BaseReader):
     """A `SnapshotReader` of all columns that Spark can load."""
 
-    def __init__(self, session: SparkSession, table: IcebergTable, snapshot_id: int) -> None:
-        super().__init__(session, table, snapshot_id)
+    def __init__(
+        self,
+        session: SparkSession,
+        table: IcebergTable,
+        snapshot_id: int,
+        tasks: int | None = None,
+    ) -> None:
+        super().__init__(session, table, snapshot_id, tasks)
         with translate_source_errors(table.name):
             by_columns = (
                 table.format_version < 3  # which has no variants
@@ -59,7 +65,7 @@ class StagedReader(BaseReader):
 
     def _choose_splits(self, group: FileGroup) -> dict[str, str]:
         """Return the read options by which Iceberg cuts a group into tasks."""
-        tasks = count_reading_tasks(self._session, group)
+        tasks = count_reading_tasks(self._session, group, self._most_tasks)
         # One task of few files: it need not be asked how large each of them is.
         sizes = list_reading_bytes(self._table.bridge, group, OPEN_BYTES) if tasks > 1 else ()
         packing = compute_packing(sizes, tasks, choose_target_size(self._table.properties))

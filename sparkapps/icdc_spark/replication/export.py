@@ -1,15 +1,15 @@
 """Fills a new physical index with the rows of one snapshot; then `export_swap` serves it.
 
-Readers see the old index, or none, until the new one is complete and checked. The work is cut
-into chunks that depend on the snapshot alone. Their number, and how they were cut, is in the state
-document, so a restart continues where the last run stopped. It must not know why an export is due.
+Readers see the old index, or none, until the new one is complete and checked. The work is cut into
+chunks that depend on the snapshot alone. Their number, and how they were cut, is in the state
+document, so a restart continues where the last run stopped. A wave is one Spark job: the first one
+writes a chunk on each core, the next as many as take 15 s. It must not know why an export is due.
 
 Example, a snapshot of five data files of 1 MiB, on two cores (chunks of 2 MiB, waves of two):
 
     intent     index orders-000002 is created, 3 chunks, 0 done
     wave 1     chunks 0 and 1 are written in one Spark job; the document says 2 done, 40 rows
-    (crash)    the next run begins at chunk 2; a wave that was not recorded is written again,
-               with the same versions
+    (crash)    the next run begins at chunk 2; what was not recorded is written with equal versions
     wave 2     chunk 2 is written; 3 done, 50 rows
     count      the index holds 49 documents, 1 row was refused as a dead letter: 50, complete
     compare    a sample of the rows, or all of them, with their documents: they are equal
@@ -21,7 +21,7 @@ that does not explain it, somebody else changed the index, and a new one is begu
 
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 
@@ -221,23 +221,24 @@ def _write_chunks(work: ExportWork, stored: Stored, planned: ExportPlan | None) 
     is_limited = build_rate(context.opensearch.limits) is not None
     waves = Waves(context.spec.spark.most_executors if is_limited else None)
     while not context.stop.is_set() and context.may_export():
-        wave = list(islice(chunks, waves.count_chunks(count_tasks(work.session))))
-        if not wave:
+        tasks = count_tasks(work.session)
+        if not (wave := list(islice(chunks, waves.count_chunks(tasks)))):
             break
-        stored = _write_wave(work, stored, wave)
+        # A task for each chunk, so that none waits for a long one, nor do other tables.
+        stored = _write_wave(work, stored, wave, max(tasks, len(wave)))
         progress.report_export(context, require_intent(stored.document), rows_total, rate)
     return stored
 
 
-def _write_wave(work: ExportWork, stored: Stored, wave: list[Chunk]) -> Stored:
+def _write_wave(work: ExportWork, stored: Stored, wave: list[Chunk], tasks: int) -> Stored:
     """Write some chunks in one Spark job, and record that they are done."""
     context, intent = work.context, require_intent(stored.document)
     version = compute_base_version(intent.ordinal)
     to_id, started = int(intent.to or 0), time.monotonic()
-    with open_reader(work.session, work.table, to_id, work.documents) as reader:
+    with open_reader(work.session, work.table, to_id, work.documents, tasks) as reader:
         group = merge_groups(work.table, [chunk.group for chunk in wave])
-        whole_wave = Chunk(number=wave[0].number, group=group)
-        lines = build_export_lines(reader, whole_wave, work.documents, version=version)
+        whole = replace(wave[0], group=group)
+        lines = build_export_lines(reader, whole, work.documents, version=version)
         result = context.write(lines.frame, intent, version)
     seconds = time.monotonic() - started
     state = stored.document

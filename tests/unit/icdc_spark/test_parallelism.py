@@ -46,15 +46,19 @@ def test_more_tasks_than_cores_wait_only_where_cores_may_come(
     [
         # Without limits all tasks are busy, however long it takes.
         (None, 16, [4000, 4000], [16, 16, 16]),
-        # What is left to write when the window closes takes a minute.
-        (1, 16, [10, 60, 120, 1, 1], [1, 6, 6, 3, 16, 16]),
-        (2, 16, [20, 60], [2, 6, 6]),
+        # As many chunks for each task.
+        (None, 16, [3, 15, 40, 14], [16, 80, 80, 16, 16]),
+        # A job without rows is no measure, and the driver has the files of a job in memory.
+        (None, 2, [0, 0, 0], [2, 30, 32, 32]),
+        # What is left to write when the window closes takes as long.
+        (1, 16, [3, 15, 30, 1, 1], [1, 5, 5, 2, 16, 240]),
+        (2, 16, [5, 15], [2, 6, 6]),
         # One chunk takes longer, and fewer chunks than executors would take as long.
         (4, 16, [1000, 1000], [4, 4, 4]),
-        (4, 2, [1000, 0], [2, 2, 2]),
+        (4, 2, [1000, 0], [2, 2, 30]),
     ],
 )
-def test_a_job_of_a_limited_export_takes_about_a_minute(
+def test_a_job_of_an_export_takes_about_a_quarter_of_a_minute(
     executors: int | None, tasks: int, seconds: list[float], counts: list[int]
 ) -> None:
     now = [0.0]

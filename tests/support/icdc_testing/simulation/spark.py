@@ -81,7 +81,9 @@ class Reader:
 
 
 @contextmanager
-def open_reader(session: Any, table: LoadedTable, snapshot_id: int, spec: Any) -> Iterator[Reader]:
+def open_reader(
+    session: Any, table: LoadedTable, snapshot_id: int, spec: Any, tasks: int | None = None
+) -> Iterator[Reader]:
     """Stand for `icdc_spark.readers.choose.open_reader`."""
     yield Reader(table, snapshot_id)
 

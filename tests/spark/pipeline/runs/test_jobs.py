@@ -1,4 +1,7 @@
-"""What `icdc plan` costs: a driver alone, as in a cluster it has no executor to begin with."""
+"""How many jobs Spark starts, and how many tasks: none for a plan, and few for an export.
+
+A driver alone makes a plan, as in a cluster it has no executor to begin with.
+"""
 
 from pathlib import Path
 
@@ -6,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.job.modes import RunMode
+from icdc_spark.readers import parallelism
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 
@@ -49,6 +53,35 @@ def test_a_plan_reads_no_file_of_a_table_that_finds_columns_by_name(
     begun = _count_jobs(spark)
     assert harness.inspect(RunMode.PLAN)["mode"] == "Changelog"
     assert _count_jobs(spark) == begun
+
+
+def test_an_export_writes_as_many_chunks_with_a_job_as_take_a_while_each_in_a_task(
+    spark: SparkSession,
+    clean_indices: str,
+    lake: Lake,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files, cores = 8, spark.sparkContext.defaultParallelism
+    name = lake.create("id bigint")
+    # Two of these files are more than a chunk.
+    lake.sql(f"insert into lake.{name} select id from range(0, {files * 13_000}, 1, {files})")
+    entry = {"name": name, "identifierColumns": ["id"], "index": "things"}
+    harness = Harness(spark, clean_indices, tmp_path, [entry])
+    harness.resource["spec"]["changelog"] = {"proveBeforeSwitch": "Count"}
+    # However slow this host is.
+    monkeypatch.setattr(parallelism, "WAVE_SECONDS", 3600.0)
+    begun = _count_jobs(spark)
+    batch = harness.sync().last_batch
+    tracker, tasks = spark.sparkContext.statusTracker(), list[int]()
+    for number in range(begun, _count_jobs(spark)):
+        job = tracker.getJobInfo(number)
+        assert job is not None
+        stages = [tracker.getStageInfo(stage) for stage in job.stageIds]
+        tasks.append(sum(stage.numTasks for stage in stages if stage))
+    assert tasks == [cores, files - cores]
+    assert batch is not None
+    assert batch.upserted == (files - cores) * 13_000
 
 
 def _count_jobs(spark: SparkSession) -> int:
