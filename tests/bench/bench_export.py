@@ -83,7 +83,7 @@ def main() -> int:
     parser.add_argument("--heap", default="2g", help="of the client's JVM")
     parser.add_argument("--table", action="store_true", help="print Markdown")
     options = parser.parse_args()
-    runs = []
+    runs = list[dict[str, Any]]()
     with tempfile.TemporaryDirectory(prefix="icdc-bench-") as name:
         folder = Path(name)
         (folder / "lake" / "warehouse").mkdir(parents=True)
