@@ -138,13 +138,9 @@ def _judge_unread(table: Table, error: IcdcError, facts: HostFacts) -> Finding:
 
 
 def _list_named(table: Table) -> Iterator[tuple[str, str]]:
-    """Yield each column that the spec names, after its field; not those in SQL."""
-    for where, names in (
-        ("identifierColumns", table.identifier_columns),
-        ("routing", table.routing),
-        ("columns", table.columns),
-    ):
-        yield from ((where, name) for name in names or ())
+    """Yield each column that has to be in the table, after the field that names it."""
+    yield from (("identifierColumns", name) for name in table.identifier_columns or ())
+    yield from (("columns", name) for name in table.columns or ())
     for entry in table.fields or ():
         yield from (("fields", name) for name in (entry.from_, entry.exclude) if name)
 
@@ -168,8 +164,14 @@ def _judge_table(table: Table, read: TableFacts, facts: HostFacts) -> Finding:
             f"{edit}.identifierColumns: the columns that identify a row (or ALTER TABLE "
             f"{table.name} SET IDENTIFIER FIELDS ...)",
         )
-    identifiers = ", ".join(wanted or read.identifiers) or "none, appendOnly"
-    return confirm(check, f"branch {table.branch}, identified by {identifiers}")
+    key = wanted or read.identifiers
+    others = [name for name in table.routing or () if name not in key]
+    if others:
+        text = f"routing names {', '.join(others)}, not an identifier column ({', '.join(key)})"
+        return blame(check, text, f"{edit}.routing, only columns that identify a row")
+    return confirm(
+        check, f"branch {table.branch}, identified by {', '.join(key) or 'none, appendOnly'}"
+    )
 
 
 CHECKS: tuple[Check, ...] = (
