@@ -71,8 +71,8 @@ RULES = (
         "",
         f"self.metadata.name.size() <= {naming.MAX_PIPELINE_NAME} && "
         f"self.metadata.name.matches({_quote(naming.PIPELINE_NAME_PATTERN)})",
-        f"metadata.name: at most {naming.MAX_PIPELINE_NAME} characters, lower-case letters, digits "
-        "and dashes, beginning with a letter and not ending with a dash",
+        f"metadata.name: at most {naming.MAX_PIPELINE_NAME} characters, "
+        f"{naming.PIPELINE_NAME_RULE}",
     ),
     CelRule(
         "spec",

@@ -195,9 +195,9 @@ class Table(ApiModel):
     mapping: Annotated[dict[ColumnName, FieldMapping], Field(max_length=1000)] = Field(
         default_factory=dict
     )
-    """OpenSearch mappings of single fields, such as {title: {type: text}}, instead of those
-    derived from the column types. Default empty. A change needs a new index, see
-    changelog.onIncompatibleSchema."""
+    """OpenSearch mappings of single fields, such as {title: {type: text}, lines.sku: {type:
+    wildcard}}, instead of those derived from the column types. Default empty. A change needs a new
+    index, see changelog.onIncompatibleSchema."""
 
     @property
     def index_name(self) -> str:

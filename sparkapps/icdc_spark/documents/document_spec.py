@@ -34,6 +34,7 @@ from icdc_spark.documents.schema import (
     Schema,
     Type,
     describe_columns,
+    has_document_field,
     list_used,
     walk_fields,
 )
@@ -239,7 +240,7 @@ def _check_overrides(
 ) -> None:
     document = Schema(id=0, fields=columns)
     for name in overrides:
-        if document.find(name) is None:
+        if not has_document_field(columns, name):
             raise ColumnNotFound(
                 f"{table}: mapping names `{name}`, which is not a field of the documents; "
                 f"{describe_columns(document)}"

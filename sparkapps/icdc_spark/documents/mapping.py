@@ -14,6 +14,7 @@ same, and replace the derived ones where it is another. Pure: it must not know i
 connections.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from icdc_api.spec.sink import Strings
@@ -43,6 +44,9 @@ _SIMPLE: dict[str, dict[str, Any]] = {
     "fixed": {"type": "binary"},
     "variant": {"type": "flat_object"},
 }
+
+_OBJECTS = frozenset({"object", "nested"})
+"""Mapping types with fields inside."""
 
 _KEYWORD = {"type": "keyword", "ignore_above": KEYWORD_IGNORE_ABOVE}
 _STRINGS: dict[Strings, dict[str, Any]] = {
@@ -91,14 +95,29 @@ def _build_properties(fields: tuple[Field, ...], above: str, spec: DocumentSpec)
 def _build_field(entry: Field, path: str, spec: DocumentSpec) -> dict[str, Any]:
     derived = _build_type(entry.type, path, spec)
     wish = spec.mapping.get(path)
-    if wish is None:
-        return derived
+    return derived if wish is None else _lay_over(derived, wish)
+
+
+def _lay_over(derived: Mapping[str, Any], wish: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the mapping of a field with what the user wrote of it, and of fields inside it."""
+    is_object = wish.get("type", "object") in _OBJECTS and "properties" in derived
     if wish.get("type", derived.get("type", "object")) == derived.get("type", "object"):
-        return {**derived, **wish}
-    # Parameters of one field type are refused by another; only the sub-fields of objects carry on.
-    carries = "properties" in derived and wish["type"] in {"object", "nested"}
-    inherited = {"properties": derived["properties"]} if carries else {}
-    return {**inherited, **wish}
+        laid = {**derived, **wish}
+    else:
+        # Parameters of one field type are refused by another; only the sub-fields of objects carry
+        # on.
+        laid = {**({"properties": derived["properties"]} if is_object else {}), **wish}
+    below = wish.get("properties")
+    if is_object and isinstance(below, Mapping) and all(map(_is_mapping, below.values())):
+        # Those that the user did not name stay: documents have them, and the index is strict.
+        fields = derived["properties"]
+        named = {name: _lay_over(fields.get(name, {}), inner) for name, inner in below.items()}
+        laid["properties"] = {**fields, **named}
+    return laid
+
+
+def _is_mapping(value: object) -> bool:
+    return isinstance(value, Mapping)
 
 
 def _build_type(kind: Type, path: str, spec: DocumentSpec) -> dict[str, Any]:

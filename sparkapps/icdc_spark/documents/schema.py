@@ -130,6 +130,20 @@ def has_names_differing_by_case(fields: Iterable[Field]) -> bool:
     return any(has_names_differing_by_case(list_children(field.type)) for field in siblings)
 
 
+def has_document_field(fields: Iterable[Field], path: str) -> bool:
+    """Return whether documents of these fields have one at `a.b`, in objects of lists as well."""
+    for field in fields:
+        inner = field.type
+        while isinstance(inner, ListOf):
+            inner = inner.element.type
+        rest = path.removeprefix(f"{field.name}.")
+        if field.name == path or (
+            rest != path and isinstance(inner, Struct) and has_document_field(inner.fields, rest)
+        ):
+            return True
+    return False
+
+
 def describe_columns(schema: Schema) -> str:
     """Return the names of the top-level columns, as a part of a message."""
     return "the columns are " + ", ".join(f"`{column.name}`" for column in schema.fields)

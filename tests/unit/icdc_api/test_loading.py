@@ -143,7 +143,23 @@ def test_a_namespace_is_no_path(tmp_path: Path, namespace: str, shown: str) -> N
     text = HEAD.replace("name: shop", f"name: shop, namespace: {namespace}")
     message = _get_refusal(_write(tmp_path, text + "spec: {}\n"))
     assert f"metadata.namespace: {shown}" in message
-    assert "it must match ^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" in message
+    assert "allowed: lower-case letters, digits and dashes, beginning and ending with" in message
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        ("spark: {localVolumes: [{hostPath: {path: mnt}}]}", "path: 'mnt'"),
+        ("spark: {localVolumes: [{ephemeral: {size: 100 GB}}]}", "size: '100 GB'"),
+        ("spark: {driver: {serviceAccount: my_spark}}", "serviceAccount: 'my_spark'"),
+        ("catalog: {name: my.lake, properties: {type: rest}}", "spec.catalog.name: 'my.lake'"),
+    ],
+)
+def test_the_form_of_a_value_is_said_in_words(tmp_path: Path, field: str, said: str) -> None:
+    message = _get_refusal(_write(tmp_path, HEAD + "spec:\n" + TABLES + SINK + f"  {field}\n"))
+    line = next(line for line in message.splitlines() if said in line)
+    assert f"{said} is not allowed: allowed: " in line
+    assert "^" not in line
 
 
 def test_a_namespace_has_at_most_63_characters(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from icdc_api import naming
 from icdc_api.crd import loading
 from icdc_api.crd.explain import describe_kind
 from icdc_api.errors import BadSpec
+from icdc_api.spec.indices.fields import EVERY
 from icdc_cli import options
 from icdc_cli.commands.data_prepper import remarks, sinks
 from icdc_cli.commands.data_prepper.catalogs import convert_catalog
@@ -219,6 +220,8 @@ def _convert_table(
         section.note("identifier_columns", f"{', '.join(sink.routing)}: {remarks.ROUTING}")
     if sink.columns:
         table["columns"] = list(sink.columns)
+    elif sink.excluded:
+        table["fields"] = [EVERY, *({"exclude": column} for column in sink.excluded)]
     if sink.index is not None and alone:
         table["index"] = sink.index
     elif sink.index is not None:

@@ -11,8 +11,8 @@ PIPELINE: Mapping[str, str] = {
     "workers": f"{_NOTHING}spec.spark.executor.instances and cores say how much is done at a time",
     "delay": f"{_NOTHING}there is no buffer to be read",
     "buffer": f"{_NOTHING}rows go from the table to the index without a buffer",
-    "processor": "documents are the rows of the table: choose columns by tables[].columns and rows "
-    "by tables[].rowFilter, and compute fields in a view or in the table itself",
+    "processor": "documents are the rows of the table: tables[].fields renames, nests, computes "
+    "and leaves out fields, tables[].rowFilter chooses rows; write joins and aggregates to a table",
     "prepper": "the old name of processor, see there",
     "route": "all rows of a table go to its index: use tables[].rowFilter, or one pipeline each",
 }
@@ -28,6 +28,11 @@ SOURCE: Mapping[str, str] = {
 ROUTING = (
     "documents are routed by their _id, or by columns among the identifier columns: see "
     "tables[].routing"
+)
+
+EXCLUDED = (
+    "only whole columns of all are left out; tables[].fields can make an object anew, without some "
+    "of its fields"
 )
 
 SINK: Mapping[str, str] = {
@@ -56,7 +61,6 @@ SINK: Mapping[str, str] = {
     "normalize_index": f"{_NOTHING}index names that are derived from tables are always valid",
     "document_root_key": "documents are whole rows",
     "tags_target_key": "there are no tags",
-    "exclude_keys": "name the other columns in tables[].columns",
     "pipeline": "name it in sink.opensearch.pipeline, with the fields that it adds; it may change "
     "no other",
     "serverless_options": "make network policies and collections before",

@@ -33,6 +33,8 @@ class ConvertedSink:
     """Columns of which the sink itself makes the id."""
     columns: list[str] = field(default_factory=list)
     """Columns in the documents; empty for all."""
+    excluded: list[str] = field(default_factory=list)
+    """Columns that are not in the documents, of all others."""
     routing: list[str] = field(default_factory=list)
     """Columns by which documents are routed; empty for their ids."""
 
@@ -53,14 +55,26 @@ def convert(section: Section, name: str) -> ConvertedSink:
     _convert_index(section, sink)
     _convert_id(section, sink)
     _convert_routing(section, sink)
+    _convert_keys(section, sink)
+    section.close(remarks.SINK)
+    return sink
+
+
+def _convert_keys(section: Section, sink: ConvertedSink) -> None:
+    """Convert which columns are in the documents."""
     for key in section.take_texts("include_keys"):
         column = key.removeprefix("/")
         if "/" in column:
             section.note("include_keys", f"{column} is nested: whole columns are chosen")
         sink.columns.append(column.partition("/")[0])
     sink.columns = list(dict.fromkeys(sink.columns))
-    section.close(remarks.SINK)
-    return sink
+    for key in section.take_texts("exclude_keys"):
+        column = key.removeprefix("/")
+        if "/" in column or sink.columns:
+            section.note("exclude_keys", f"{column} stays: {remarks.EXCLUDED}")
+        else:
+            sink.excluded.append(column)
+    sink.excluded = list(dict.fromkeys(sink.excluded))
 
 
 def _convert_access(section: Section, name: str, opensearch: dict[str, Any]) -> None:

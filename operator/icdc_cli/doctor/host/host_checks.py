@@ -137,6 +137,14 @@ def _judge_unread(table: Table, error: IcdcError, facts: HostFacts) -> Finding:
     return blame_server(check, error.message, cure, may_pass=isinstance(error, PassingError))
 
 
+def _list_named(table: Table) -> Iterator[tuple[str, str]]:
+    """Yield each column that has to be in the table, after the field that names it."""
+    yield from (("identifierColumns", name) for name in table.identifier_columns or ())
+    yield from (("columns", name) for name in table.columns or ())
+    for entry in table.fields or ():
+        yield from (("fields", name) for name in (entry.from_, entry.exclude) if name)
+
+
 def _judge_table(table: Table, read: TableFacts, facts: HostFacts) -> Finding:
     check, edit = f"table {table.name}", f"edit {facts.source}: spec.tables[]"
     # A table has no `main` before its first commit, and a pipeline may be there before that.
@@ -144,10 +152,11 @@ def _judge_table(table: Table, read: TableFacts, facts: HostFacts) -> Finding:
         text = f"has no branch {table.branch!r}; it has {', '.join(read.branches) or 'none'}"
         return blame(check, text, f"{edit}.branch, one of these branches")
     wanted = table.identifier_columns or ()
-    missing = read.find_missing((*wanted, *(table.columns or ())))
+    missing = read.find_missing(_list_named(table))
     if missing:
-        text = f"has no column {', '.join(missing)}"
-        return blame(check, text, f"{edit}.identifierColumns and columns, as in the table")
+        where, names = next(iter(missing.items()))
+        text = f"has no column {', '.join(map(read.suggest, names))}"
+        return blame(check, text, f"{edit}.{where}, as in the table")
     if not (wanted or read.identifiers or table.append_only):
         return blame(
             check,
@@ -155,8 +164,14 @@ def _judge_table(table: Table, read: TableFacts, facts: HostFacts) -> Finding:
             f"{edit}.identifierColumns: the columns that identify a row (or ALTER TABLE "
             f"{table.name} SET IDENTIFIER FIELDS ...)",
         )
-    identifiers = ", ".join(wanted or read.identifiers) or "none, appendOnly"
-    return confirm(check, f"branch {table.branch}, identified by {identifiers}")
+    key = wanted or read.identifiers
+    others = [name for name in table.routing or () if name not in key]
+    if others:
+        text = f"routing names {', '.join(others)}, not an identifier column ({', '.join(key)})"
+        return blame(check, text, f"{edit}.routing, only columns that identify a row")
+    return confirm(
+        check, f"branch {table.branch}, identified by {', '.join(key) or 'none, appendOnly'}"
+    )
 
 
 CHECKS: tuple[Check, ...] = (

@@ -15,8 +15,18 @@ class TableFacts:
     identifiers: tuple[str, ...] = ()
     """Columns of the schema's identifier fields, sorted."""
 
-    def find_missing(self, names: Iterable[str]) -> list[str]:
-        """Return those of `names` that are no column; upper and lower case are the same, as in
-        Spark."""
-        present = {column.lower() for column in self.columns}
-        return [name for name in names if name.lower() not in present]
+    def find_missing(self, named: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+        """Return those of the names that are no column, by the field that has them.
+
+        Upper and lower case differ, as in runs.
+        """
+        missing: dict[str, list[str]] = {}
+        for field, name in named:
+            if name not in self.columns:
+                missing.setdefault(field, []).append(name)
+        return missing
+
+    def suggest(self, name: str) -> str:
+        """Return the name, with the column that differs from it by case alone, if there is one."""
+        same = [column for column in self.columns if column.lower() == name.lower()]
+        return f"{name} (but {same[0]})" if same else name

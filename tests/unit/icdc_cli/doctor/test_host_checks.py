@@ -15,6 +15,7 @@ from icdc_api.errors import (
     Unauthorized,
 )
 from icdc_api.spec.catalog import SecretRef, SecretSource
+from icdc_api.spec.indices.fields import FieldEntry
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.spec.secrets import describe_missing_keys
 from icdc_api.spec.sink import Tls
@@ -108,7 +109,15 @@ def test_a_host_on_which_all_is_well_has_no_finding_but_ok() -> None:
         (replace_table(ORDERS, identifier_columns=("id", "shop")), "Problem", "table shop.orders",
          "has no column shop", "spec.tables[].identifierColumns"),
         (replace_table(ORDERS, columns=("colour",)), "Problem", "table shop.orders",
-         "has no column colour", "columns, as in the table"),
+         "has no column colour", "spec.tables[].columns, as in the table"),
+        (replace_table(ORDERS, columns=("id", "NAME")), "Problem", "table shop.orders",
+         "has no column NAME (but name)", "spec.tables[].columns, as in the table"),
+        (replace_table(ORDERS, routing=("name",)), "Problem", "table shop.orders",
+         "routing names name, not an identifier column (id)", "only columns that identify a row"),
+        (replace_table(ORDERS, fields=(FieldEntry(name="title", from_="label"),)), "Problem",
+         "table shop.orders", "has no column label", "spec.tables[].fields, as in the table"),
+        (replace_table(ORDERS, fields=(FieldEntry(name="*"), FieldEntry(exclude="notes"))),
+         "Problem", "table shop.orders", "has no column notes", "spec.tables[].fields, as in"),
         (replace_table(replace(ORDERS, identifiers=())), "Problem", "table shop.orders",
          "no identifier fields", "SET IDENTIFIER FIELDS"),
     ],
@@ -138,9 +147,10 @@ def test_the_exit_code_says_who_acts(facts: HostFacts, code: int) -> None:
     assert choose_exit(host_checks.list_findings(facts)) == code
 
 
-def test_columns_are_named_in_any_case_and_appending_needs_no_identifier() -> None:
-    assert list_bad(replace_table(ORDERS, identifier_columns=("ID",))) == []
+def test_an_appended_table_needs_no_identifier_and_expressions_are_not_judged() -> None:
     assert list_bad(replace_table(replace(ORDERS, identifiers=()), append_only=True)) == []
+    fields = (FieldEntry(name="total", expression="price * n"), FieldEntry(name="n", from_="name"))
+    assert list_bad(replace_table(ORDERS, fields=fields)) == []
 
 
 @pytest.mark.parametrize(

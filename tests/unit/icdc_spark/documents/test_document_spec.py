@@ -130,6 +130,7 @@ WRONG: list[tuple[dict[str, Any], type[IcdcError], str]] = [
     ({"columns": ("s.x",)}, ColumnNotFound, "name the whole column `s`"),
     ({"identifier_columns": ("nope",)}, ColumnNotFound, "identifierColumns names `nope`"),
     ({"mapping": {"nope": {"type": "text"}}}, ColumnNotFound, "mapping names `nope`"),
+    ({"mapping": {"s.nope": {"type": "text"}}}, ColumnNotFound, "mapping names `s.nope`"),
     (
         {"ingest_pipeline": IngestPipeline(name="embed", adds={"s": {"type": "float"}})},
         FieldInvalid,

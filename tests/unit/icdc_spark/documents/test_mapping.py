@@ -15,7 +15,11 @@ from icdc_spark.documents.wishes import DocumentWishes
 pytestmark = pytest.mark.unit
 
 KEYWORD = {"type": "keyword", "ignore_above": 8191, "fields": {"text": {"type": "text"}}}
-INNER = {"type": "struct", "fields": [{"id": 9, "name": "x", "required": False, "type": "int"}]}
+LONG, SHORT = {"type": "long"}, {"type": "short"}
+INNER: dict[str, Any] = {
+    "type": "struct",
+    "fields": [{"id": 9, "name": "x", "required": False, "type": "int"}],
+}
 STRINGS: dict[Strings, dict[str, Any]] = {
     Strings.KEYWORD_AND_TEXT: KEYWORD,
     Strings.KEYWORD: {"type": "keyword", "ignore_above": 8191},
@@ -128,10 +132,37 @@ def test_an_override_replaces_the_type_or_adds_parameters(
     assert build_mapping(kind, c=override)["properties"]["c"] == expected
 
 
-def test_an_override_reaches_nested_fields() -> None:
+LIST: dict[str, Any] = {"type": "list", "element-id": 8, "element": INNER}
+
+
+@pytest.mark.parametrize("kind", [INNER, LIST, LIST | {"element-id": 7, "element": LIST}])
+def test_an_override_reaches_fields_of_objects_and_of_those_in_lists(kind: object) -> None:
     nested: dict[str, Any] = {"c.x": {"type": "short"}}
-    made = build_mapping(INNER, **nested)
-    assert made["properties"]["c"] == {"properties": {"x": {"type": "short"}}}
+    assert build_mapping(kind, **nested)["properties"]["c"] == {"properties": {"x": SHORT}}
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ({"type": "nested", "properties": {"x": SHORT}}, {"x": SHORT, "y": KEYWORD}),
+        (
+            {"properties": {"y": {"ignore_above": 9}}},
+            {"x": LONG, "y": KEYWORD | {"ignore_above": 9}},
+        ),
+        ({"type": "object", "properties": {"z": SHORT}}, {"x": LONG, "y": KEYWORD, "z": SHORT}),
+        # OpenSearch refuses it, and says why.
+        ({"properties": {"x": "short"}}, {"x": "short"}),
+    ],
+)
+def test_fields_of_an_object_that_its_override_does_not_name_stay(
+    override: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    """The index is strict: without their mapping it would refuse every document."""
+    second = {"id": 10, "name": "y", "required": False, "type": "string"}
+    two = {"type": "struct", "fields": [*INNER["fields"], second]}
+    for kind in (two, LIST | {"element": two}):
+        made = build_mapping(kind, c=override)["properties"]["c"]
+        assert made == override | {"properties": expected}
 
 
 def test_fields_that_an_ingest_pipeline_adds_are_mapped_beside_those_of_the_table() -> None:
