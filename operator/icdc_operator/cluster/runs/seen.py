@@ -148,7 +148,7 @@ def _explain_outcome(report: RunReport, evidence: Failure | None) -> RunReport:
     outcome = report.outcome
     if outcome is None or not outcome.may_hide_cause:
         return report
-    seen_classes = (FailureClass.OUT_OF_MEMORY, FailureClass.NODE_LOST)
+    seen_classes = (FailureClass.OUT_OF_MEMORY, FailureClass.DISK_FULL, FailureClass.NODE_LOST)
     if evidence is not None and evidence.failure_class in seen_classes:
         return report.model_copy(update={"outcome": evidence})
     if executors.ended_run(report):
