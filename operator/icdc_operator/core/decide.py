@@ -70,7 +70,7 @@ def decide(observed: Observed, now: datetime) -> Decision:
         status=status_size.fit(summary.summarise(recorded), observed.status_room),
         actions=(
             *deletion.require_finalizer(observed, draft.actions),
-            *_forget_runs(observed, draft.status),
+            *run_log.list_removals(observed, draft.status),
         ),
         requeue_after=_compute_requeue_after(draft, observed, now),
         settled=draft.settled,
@@ -275,16 +275,3 @@ def _close_run(
     return status.model_copy(
         update={"consecutive_failures": failures, "next_attempt_time": next_attempt}
     )
-
-
-def _forget_runs(observed: Observed, after: PipelineStatus) -> tuple[Action, ...]:
-    """Return removals of ended runs that neither the record nor the retained log holds."""
-    retained = {run.name for run in run_log.select_retained(after.recent_runs, observed.spec)}
-    if after.current_run is not None:
-        retained.add(after.current_run.name)
-    if after.observed_ask is not None:
-        retained.add(after.observed_ask.run)  # its pod holds the answer
-    # Remains of one attempt may share their name with another attempt that still writes.
-    retained |= {seen.name for seen in observed.runs if seen.live}
-    ended = [seen.name for seen in observed.runs if not seen.live]
-    return tuple(ForgetRun(name) for name in ended if name not in retained)

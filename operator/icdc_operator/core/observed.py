@@ -61,6 +61,8 @@ class RunSeen:
     nothing waits for it."""
     deaf: bool = False
     """True if the adapter was not able to hand it a question."""
+    holds: bool = False
+    """True if it has ended, and its pod takes disks or memory from others as long as it exists."""
     report_bytes: int | None = None
     """Bytes of the text that the report was read from; None where it is a file, or not alive."""
 
@@ -225,6 +227,8 @@ class ForgetRun:
 
     name: str
     """Name of the run."""
+    pods_only: bool = False
+    """True: its pods alone, with what they hold; all else stays as a record."""
 
 
 @dataclass(frozen=True)

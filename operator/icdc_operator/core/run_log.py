@@ -1,4 +1,4 @@
-"""Records of runs: name and epoch of the next one, the end of one, the length of the log. Pure.
+"""Records of runs: name and epoch of the next one, the end of one, what is retained. Pure.
 
 The record makes a run safe to create twice: its name and epoch are fixed before anything is
 created. Whether a run is due at all is decided by `schedule`.
@@ -24,7 +24,7 @@ from icdc_api.spec.pipeline import History, PipelineSpec
 from icdc_api.status.pipeline_status import MAX_RECENT_RUNS, PipelineStatus
 from icdc_api.status.runs import Failure, RunKind, RunState, RunStatus
 from icdc_operator.core import progress, retry
-from icdc_operator.core.observed import Observed, RunSeen
+from icdc_operator.core.observed import Action, ForgetRun, Observed, RunSeen
 
 STABLE_SECONDS = 60.0
 """Seconds after which a live run that reports has overcome the failures before it."""
@@ -158,6 +158,27 @@ def select_retained(recent: Iterable[RunStatus], spec: PipelineSpec | None) -> l
             retained.append(run)
         left[run.state] = left.get(run.state, 0) - 1
     return retained
+
+
+def list_removals(observed: Observed, after: PipelineStatus) -> tuple[Action, ...]:
+    """Return removals of ended runs that neither the record nor the retained log holds.
+
+    Of a retained one the pod alone, where that takes disks or memory from others.
+    """
+    # Remains of one attempt may share their name with another attempt that still writes.
+    used = {seen.name for seen in observed.runs if seen.live}
+    if after.current_run is not None:
+        used.add(after.current_run.name)
+    if after.observed_ask is not None:
+        used.add(after.observed_ask.run)  # its pod holds the answer
+    log = select_retained(after.recent_runs, observed.spec)
+    retained = used | {run.name for run in log}
+    if after.current_run is None and log and log[0].state == RunState.FAILED:
+        used.add(log[0].name)  # until the next attempt, which needs what it holds, for its log
+    ended = [seen for seen in observed.runs if not seen.live]
+    removed = [ForgetRun(seen.name) for seen in ended if seen.name not in retained]
+    freed = [seen.name for seen in ended if seen.holds and seen.name in retained - used]
+    return (*removed, *(ForgetRun(name, pods_only=True) for name in freed))
 
 
 def find_start_timeout(

@@ -165,8 +165,8 @@ class ClusterAdapter:
             case StopRun(name, graceful):
                 now = self._now()
                 await ending.stop(self._api, observation, name, graceful=graceful, now=now)
-            case ForgetRun(name):
-                await ending.forget(self._api, observation, name)
+            case ForgetRun(name, pods_only):
+                await ending.forget(self._api, observation, name, pods_only=pods_only)
             case AddFinalizer():
                 await self._api.replace_finalizers(
                     observation.pipeline,

@@ -69,6 +69,11 @@ def will_rerun(application: Resource) -> bool:
     return get_state(application) in _RERUN and not application["metadata"].get("deletionTimestamp")
 
 
+def has_ended(application: Resource) -> bool:
+    """Return whether spark-operator has recorded the end of the run."""
+    return get_state(application) in ("COMPLETED", "FAILED")
+
+
 def judge_without_pod(application: Resource, now: datetime) -> tuple[RunPhase, Failure | None]:
     """Return the phase of a run without a driver pod, and why it failed or is late."""
     written = get_state(application)

@@ -135,7 +135,17 @@ def _build_ended_run(attempt: RunObjects, pod: Resource) -> RunSeen:
         started_at=pods.find_start(pod),
         report=report,
         failure=failure,
+        holds=_holds_resources(attempt),
     )
+
+
+def _holds_resources(attempt: RunObjects) -> bool:
+    """Return whether pods of an ended attempt take disks or memory from others."""
+    application = attempt.application
+    # Not before spark-operator has seen the end: it records a pod that is gone as a failure.
+    if application is not None and not applications.has_ended(application):
+        return False
+    return any(map(pods.holds_resources, attempt.pods))
 
 
 def _explain_outcome(report: RunReport, evidence: Failure | None) -> RunReport:
