@@ -20,6 +20,7 @@ twice is creating it once. No run is planned or created while anything of anothe
     ... lingers, and something else is due        ask it to end; that is a success
     current run live, spec changed or suspended   ask it to end after its batch
     current run live, cannot start or overran     stop it
+    current run live, reported its end long ago   stop it
     current run ended, nothing of it writes       move it to the log; plan the next
 """
 
@@ -203,6 +204,9 @@ def _handle_live_run(
         status = retry.reset_failures(status)
     if stop is not None:
         return Draft(status, (stop[1],), OBSERVE_SECONDS)
+    if run_log.hangs_at_its_end(seen, now=now):
+        # Not Stopping: how it ended is in its report, and is judged as of any other run.
+        return Draft(status, (StopRun(run.name, graceful=True),), OBSERVE_SECONDS)
     return Draft(*continuous_run.advance(status, run, seen, observed, now=now), OBSERVE_SECONDS)
 
 

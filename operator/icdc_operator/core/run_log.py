@@ -33,6 +33,10 @@ HOPELESS_SECONDS = 120.0
 """Seconds after which a run that its image or settings keep from starting is ended. The next one
 may get a corrected spec; waiting for `timeouts.startSeconds` helps nobody."""
 
+ENDING_SECONDS = 180.0
+"""Seconds that a driver has from its last report to its end: it stops Spark, which deletes the
+executors, and waits for its JVM."""
+
 _HOPELESS = frozenset({FailureClass.IMAGE_PULL, FailureClass.BAD_SPEC})
 
 _SEQUENCE = re.compile(rf"-[{''.join(kind.letter for kind in RunKind)}](\d+)-\d+$")
@@ -233,6 +237,16 @@ def has_overrun(run: RunStatus, spec: PipelineSpec, *, now: datetime) -> bool:
     if limit == 0 or run.started_at is None:
         return False
     return now - run.started_at > timedelta(seconds=limit)
+
+
+def hangs_at_its_end(seen: RunSeen, *, now: datetime) -> bool:
+    """Return whether the driver lives on although it reported its end: nothing else ends it.
+
+    Its clock may differ. One that is stopped too early has no work left that could be lost.
+    """
+    if seen.report is None or not seen.report.finished:
+        return False
+    return abs(now - seen.report.updated_at) > timedelta(seconds=ENDING_SECONDS)
 
 
 def has_proved_itself(run: RunStatus, seen: RunSeen, *, now: datetime) -> bool:
