@@ -19,7 +19,7 @@ from typing import ClassVar
 class FailureClass(StrEnum):
     """Why a run failed: the values of `status.lastRun.failure.class`."""
 
-    SUBMISSION = "Submission"  # the application could not be created
+    SUBMISSION = "Submission"  # the application could not be created; retried slowly
     IMAGE_PULL = "ImagePull"  # retried; the platform engineer checks name and secret
     UNSCHEDULABLE = "Unschedulable"  # no node has room; retried
     START_TIMEOUT = "StartTimeout"  # later than timeouts.startSeconds; retried

@@ -60,7 +60,7 @@ _HOST_CLASSES = frozenset(
     }
 )
 """Classes of faults of the host or cluster, whatever `retryable` says: Submission, such as of a
-missing JDK, is not repeated by itself, and yet pipeline and tables are innocent of it."""
+missing JDK, does not pass by itself, and yet pipeline and tables are innocent of it."""
 
 
 def choose_for_error(error: IcdcError) -> Exit:

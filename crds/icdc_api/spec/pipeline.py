@@ -156,7 +156,8 @@ class PipelineSpec(ApiModel):
     finalizer keeps the pipeline. Retain, the annotation icebergcdc.dev/retain-indices=true or the
     end of timeouts.deleteSeconds releases the pipeline without that. Default Retain."""
     history: History = History()
-    """How many ended runs are retained."""
+    """How many ended runs are retained. A driver's pod that has an ephemeral volume, or a sidecar
+    that goes on, is deleted at the end of its run, after a failure with the next attempt."""
 
     def get_catalog(self, table: Table) -> Catalog:
         """Return the catalog of `table`: its own, or the shared one."""

@@ -11,9 +11,12 @@ _ERRORS: dict[FailureClass, type[IcdcError]] = {FailureClass.AUTH: errors.Unauth
 """The error of a class that has another name; else it is the error of the same name."""
 
 _RETRIES = {
-    FailureClass.NODE_LOST: "After the third in a row the delays grow.",
+    FailureClass.NODE_LOST: "After the third in a row the delays grow. From the eighth on, if "
+    "none of them went on for half an hour, the pipeline is Stalled, and retried all the same.",
     FailureClass.FENCED: "It is retried above the other run's epoch; after the third time in an "
     "hour, every retry.maxSeconds.",
+    FailureClass.SUBMISSION: "As a rule it is retried every retry.maxSeconds, because its cause is "
+    "most often outside of the pipeline, and nothing reports when that has ended.",
     FailureClass.AUTH: "It is retried every retry.maxSeconds, because nothing reports that "
     "credentials or permissions have changed.",
 }

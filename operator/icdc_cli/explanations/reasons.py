@@ -11,7 +11,7 @@ from icdc_api import errors
 from icdc_api.errors import IcdcError
 from icdc_api.job.answers import BATCH_UNDER_WAY
 from icdc_cli.explanations import sources
-from icdc_cli.explanations.cures import CURES, EDIT, LOGS, PODS, RIGHTS, VERIFY, edit
+from icdc_cli.explanations.cures import CURES, EDIT, LOGS, POD_LOGS, PODS, RIGHTS, VERIFY, edit
 from icdc_cli.explanations.entry import NOT_NEEDED, Explanation, Family
 
 _DOCTOR = "icdc doctor -n NAMESPACE"
@@ -31,6 +31,8 @@ _EXACT: dict[type[IcdcError], dict[str, str]] = {
         "DisruptionTarget": "Kubernetes removed the driver's pod without saying why.",
         "PodDeleted": "Somebody deleted the driver's pod.",
         "PodEnded": "The driver's pod ended before its driver began.",
+        "ContainerLost": "The driver's container was gone when its node, or the container runtime, "
+        "had been restarted.",
         **{name: _SIGNAL.format(name) for name in ("SIGHUP", "SIGINT", "SIGQUIT", "SIGKILL")},
         "SIGTERM": _SIGNAL.format("SIGTERM"),
     },
@@ -41,6 +43,8 @@ _EXACT: dict[type[IcdcError], dict[str, str]] = {
     errors.StartTimeout: {
         "ContainerCreating": "A pod of the run has no container yet: its image is still being "
         "pulled, a Secret that the pipeline names is missing, or a volume cannot be attached.",
+        "PodInitializing": "The driver's pod waits for an init container, such as one that an "
+        "injector of the cluster has added. The log of that container says why.",
         "ExecutorsMissing": "The run waits for executors, and has none: Kubernetes refuses to "
         "create their pods, or these end as they start. The log of the driver has the cause.",
         "ExecutorsNotRegistered": "The pods of the executors run, but do not reach the driver.",
@@ -51,6 +55,9 @@ _EXACT: dict[type[IcdcError], dict[str, str]] = {
         "not run, or does not watch the namespace.",
         "SparkOperatorMissing": "The cluster has no kind SparkApplication: spark-operator or its "
         "CRDs are not installed.",
+        "NotCreated": "The API server does not create the SparkApplication: it is overloaded, or "
+        "an admission webhook, such as that of spark-operator, does not answer; the message has "
+        "the cause.",
         "NameTaken": "",
         "Invalid": "",
         "InitContainerFailed": "An init container of the driver's pod ended with an error.",
@@ -100,6 +107,10 @@ _CURES = {
         "kubectl get validatingwebhookconfigurations,validatingadmissionpolicies",
         f"{EDIT}, so that the policy accepts it",
     ),
+    "NotCreated": (
+        "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
+        "kubectl get pods --all-namespaces -l app.kubernetes.io/name=spark-operator",
+    ),
     "Denied": (RIGHTS,),
     "Invalid": (EDIT,),
     "SparkOperatorMissing": (f"{_DOCTOR}  # prints the command that installs it",),
@@ -110,6 +121,7 @@ _CURES = {
     "QuotaExceeded": ("kubectl describe quota -n NAMESPACE",),
     "ExecutorsMissing": (LOGS, "kubectl describe quota,limitrange -n NAMESPACE"),
     "ExecutorsNotRegistered": (PODS, "kubectl get networkpolicies -n NAMESPACE"),
+    "PodInitializing": (PODS, POD_LOGS),
     "ContainerCreating": (
         PODS,
         "kubectl get secrets -n NAMESPACE",

@@ -61,6 +61,8 @@ class RunSeen:
     nothing waits for it."""
     deaf: bool = False
     """True if the adapter was not able to hand it a question."""
+    holds: bool = False
+    """True if it has ended, and its pod takes disks or memory from others as long as it exists."""
     report_bytes: int | None = None
     """Bytes of the text that the report was read from; None where it is a file, or not alive."""
 
@@ -149,6 +151,8 @@ class Observed:
     """Version of the operator or command line, for `status.operatorVersion`."""
     denied: Failure | None = None
     """The operation that the adapter has no permission for; None once a person has granted it."""
+    uncreated: Failure | None = None
+    """Why the planned run could not be created when that was last tried; it is tried again."""
     blind: bool = False
     """True if runs cannot be read, because of `denied`: none is planned, created, stopped or
     closed."""
@@ -225,6 +229,8 @@ class ForgetRun:
 
     name: str
     """Name of the run."""
+    pods_only: bool = False
+    """True: its pods alone, with what they hold; all else stays as a record."""
 
 
 @dataclass(frozen=True)

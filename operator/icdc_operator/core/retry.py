@@ -6,13 +6,14 @@ initialSeconds: 10, maxSeconds: 600}`, in seconds, each up to 10 % longer:
 
     failure in a row          1    2    3    4    5    6    7    8    9   counted  Stalled
     passes by itself         10   20   40   80  160  320  600  600  600   yes      from 8 on
-    NodeLost                  0    0    0   10   20   40   80  160  320   no       never
+    NodeLost                  0    0    0   10   20   40   80  160  320   no       from 8 on
     Fenced                   10   20  600  600  600  600  600  600  600   no       from 3 on
     Auth                    600  600  600  600  600  600  600  600  600   no       from 1 on
+    Submission, not passing 600  600  600  600  600  600  600  600  600   no       from 1 on
     cannot pass by itself     -                                           yes      from 1 on
 
 NodeLost and Fenced count runs of their own class. A success, or 60 s of a run that reports, ends
-every count.
+every other count; half an hour of a run ends that of NodeLost.
 """
 
 import zlib
@@ -30,6 +31,14 @@ from icdc_api.status.runs import Failure, RunStatus
 AT_ONCE_LOSSES = 3
 """Lost nodes in a row after which the next run starts at once. Later ones back off, so that a run
 that is killed at each start does not keep a host busy for ever."""
+
+MANY_LOSSES = 8
+"""Lost nodes in a row that are no chance any more, whatever the cluster does to its nodes: a limit
+or a policy ends each run, and somebody should know."""
+
+LONG_RUN = timedelta(minutes=30)
+"""A run that went on for so long was not lost for what it is. Nodes that are cheap, and taken away
+at any time, end a continuous run again and again."""
 
 QUICK_TAKEOVERS = 2
 """Fenced runs in a row after which the next run starts soon: the rival has most likely ended. A
@@ -87,12 +96,12 @@ def judge(
             )
         case FailureClass.NODE_LOST:
             # Not counted: draining the nodes of a cluster must not stall its pipelines.
-            repeated = count_losses(newest_first) - AT_ONCE_LOSSES
+            losses = count_losses(newest_first)
+            repeated = losses - AT_ONCE_LOSSES
             delay = _compute_backoff(policy, repeated, key) if repeated > 0 else 0.0
-            return RetryVerdict(counted=False, delay=delay, stalls=False)
-        case FailureClass.AUTH:
-            # Credentials are rotated outside of the pipeline, which nothing reports: retry slowly.
-            return RetryVerdict(counted=False, delay=float(policy.max_seconds), stalls=True)
+            return RetryVerdict(counted=False, delay=delay, stalls=losses >= MANY_LOSSES)
+    if is_retried_slowly(failure):
+        return RetryVerdict(counted=False, delay=float(policy.max_seconds), stalls=True)
     if not failure.retryable:
         return RetryVerdict(counted=True, delay=None, stalls=True)
     counted = failures + 1
@@ -118,10 +127,23 @@ def limit_wait(
     return status.model_copy(update={"next_attempt_time": min(recorded, latest)})
 
 
+def is_retried_slowly(failure: Failure) -> bool:
+    """Return whether somebody must act, but outside of the pipeline, and nothing reports that.
+
+    Credentials are rotated. What keeps a run from being submitted is most often a rule, a missing
+    service account or the memory of spark-operator, for many pipelines at once: nobody should have
+    to touch each of them afterwards.
+    """
+    if failure.failure_class == FailureClass.SUBMISSION:
+        return not failure.retryable
+    return failure.failure_class == FailureClass.AUTH
+
+
 def may_pass(failure: Failure) -> bool:
-    """Return whether an attempt may succeed although nobody has acted."""
+    """Return whether an attempt may succeed although nobody has changed the pipeline."""
     # Earlier versions recorded fenced runs as not retryable.
-    return failure.retryable or failure.failure_class == FailureClass.FENCED
+    fenced = failure.failure_class == FailureClass.FENCED
+    return failure.retryable or fenced or is_retried_slowly(failure)
 
 
 def outlasts(failure: Failure, *, policy: Retry, failures: int) -> bool:
@@ -133,13 +155,21 @@ def outlasts(failure: Failure, *, policy: Retry, failures: int) -> bool:
     return failure.retryable and failures >= policy.max_attempts
 
 
+def is_lost_for_long(failure: Failure, newest_first: Iterable[RunStatus]) -> bool:
+    """Return whether `failure` is the last of so many lost runs that a person should know."""
+    lost = failure.failure_class == FailureClass.NODE_LOST
+    return lost and count_losses(newest_first) >= MANY_LOSSES
+
+
 def count_losses(newest_first: Iterable[RunStatus]) -> int:
-    """Return how many of the last runs in a row were lost with their node."""
+    """Return how many of the last runs in a row were lost with their node, up to a long one."""
     count = 0
     for run in _without_asks(newest_first):
         if run.failure is None or run.failure.failure_class != FailureClass.NODE_LOST:
             break
         count += 1
+        if run.started_at and run.finished_at and run.finished_at - run.started_at >= LONG_RUN:
+            break
     return count
 
 

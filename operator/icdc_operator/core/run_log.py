@@ -1,4 +1,4 @@
-"""Records of runs: name and epoch of the next one, the end of one, the length of the log. Pure.
+"""Records of runs: name and epoch of the next one, the end of one, what is retained. Pure.
 
 The record makes a run safe to create twice: its name and epoch are fixed before anything is
 created. Whether a run is due at all is decided by `schedule`.
@@ -24,7 +24,7 @@ from icdc_api.spec.pipeline import History, PipelineSpec
 from icdc_api.status.pipeline_status import MAX_RECENT_RUNS, PipelineStatus
 from icdc_api.status.runs import Failure, RunKind, RunState, RunStatus
 from icdc_operator.core import progress, retry
-from icdc_operator.core.observed import Observed, RunSeen
+from icdc_operator.core.observed import Action, ForgetRun, Observed, RunSeen
 
 STABLE_SECONDS = 60.0
 """Seconds after which a live run that reports has overcome the failures before it."""
@@ -32,6 +32,10 @@ STABLE_SECONDS = 60.0
 HOPELESS_SECONDS = 120.0
 """Seconds after which a run that its image or settings keep from starting is ended. The next one
 may get a corrected spec; waiting for `timeouts.startSeconds` helps nobody."""
+
+ENDING_SECONDS = 180.0
+"""Seconds that a driver has from its last report to its end: it stops Spark, which deletes the
+executors, and waits for its JVM."""
 
 _HOPELESS = frozenset({FailureClass.IMAGE_PULL, FailureClass.BAD_SPEC})
 
@@ -160,6 +164,27 @@ def select_retained(recent: Iterable[RunStatus], spec: PipelineSpec | None) -> l
     return retained
 
 
+def list_removals(observed: Observed, after: PipelineStatus) -> tuple[Action, ...]:
+    """Return removals of ended runs that neither the record nor the retained log holds.
+
+    Of a retained one the pod alone, where that takes disks or memory from others.
+    """
+    # Remains of one attempt may share their name with another attempt that still writes.
+    used = {seen.name for seen in observed.runs if seen.live}
+    if after.current_run is not None:
+        used.add(after.current_run.name)
+    if after.observed_ask is not None:
+        used.add(after.observed_ask.run)  # its pod holds the answer
+    log = select_retained(after.recent_runs, observed.spec)
+    retained = used | {run.name for run in log}
+    if after.current_run is None and log and log[0].state == RunState.FAILED:
+        used.add(log[0].name)  # until the next attempt, which needs what it holds, for its log
+    ended = [seen for seen in observed.runs if not seen.live]
+    removed = [ForgetRun(seen.name) for seen in ended if seen.name not in retained]
+    freed = [seen.name for seen in ended if seen.holds and seen.name in retained - used]
+    return (*removed, *(ForgetRun(name, pods_only=True) for name in freed))
+
+
 def find_start_timeout(
     run: RunStatus, seen: RunSeen, spec: PipelineSpec, *, now: datetime
 ) -> Failure | None:
@@ -181,6 +206,13 @@ def find_start_timeout(
             "read its log, and give it more resources or more time"
         )
     )
+
+
+def find_creation_timeout(run: RunStatus, observed: Observed, *, now: datetime) -> Failure | None:
+    """Return why a planned run was not created within `timeouts.startSeconds`; None before."""
+    since, spec = run.planned_at, observed.spec
+    limit = timedelta(seconds=0 if spec is None else spec.timeouts.start_seconds)
+    return None if since is None or now - since <= limit else observed.uncreated
 
 
 def _find_executor_loss(run: RunStatus, report: RunReport) -> datetime | None:
@@ -212,6 +244,16 @@ def has_overrun(run: RunStatus, spec: PipelineSpec, *, now: datetime) -> bool:
     if limit == 0 or run.started_at is None:
         return False
     return now - run.started_at > timedelta(seconds=limit)
+
+
+def hangs_at_its_end(seen: RunSeen, *, now: datetime) -> bool:
+    """Return whether the driver lives on although it reported its end: nothing else ends it.
+
+    Its clock may differ. One that is stopped too early has no work left that could be lost.
+    """
+    if seen.report is None or not seen.report.finished:
+        return False
+    return abs(now - seen.report.updated_at) > timedelta(seconds=ENDING_SECONDS)
 
 
 def has_proved_itself(run: RunStatus, seen: RunSeen, *, now: datetime) -> bool:

@@ -289,9 +289,8 @@ def _is_stalled(status: PipelineStatus, last: RunStatus, spec: PipelineSpec) -> 
     failures = status.consecutive_failures
     # The same failures as `RetryVerdict.stalls`, but judged from the record: no status holds the
     # verdict.
-    match failure.failure_class:
-        case FailureClass.AUTH:
-            return True
-        case FailureClass.FENCED:
-            return retry.count_takeovers(status.recent_runs) > retry.QUICK_TAKEOVERS
+    if failure.failure_class == FailureClass.FENCED:
+        return retry.count_takeovers(status.recent_runs) > retry.QUICK_TAKEOVERS
+    if retry.is_lost_for_long(failure, status.recent_runs) or retry.is_retried_slowly(failure):
+        return True
     return retry.outlasts(failure, policy=spec.retry, failures=failures)

@@ -69,6 +69,11 @@ def will_rerun(application: Resource) -> bool:
     return get_state(application) in _RERUN and not application["metadata"].get("deletionTimestamp")
 
 
+def has_ended(application: Resource) -> bool:
+    """Return whether spark-operator has recorded the end of the run."""
+    return get_state(application) in ("COMPLETED", "FAILED")
+
+
 def judge_without_pod(application: Resource, now: datetime) -> tuple[RunPhase, Failure | None]:
     """Return the phase of a run without a driver pod, and why it failed or is late."""
     written = get_state(application)
@@ -129,7 +134,8 @@ def _judge_before_pod(
             return RunPhase.PENDING, None
         text = (
             f"spark-operator has not processed {evidence.describe(application)}: either it is not "
-            "running, or it does not watch this namespace (spark.jobNamespaces of its chart)"
+            "running, or it does not watch this namespace (spark.jobNamespaces of its chart), or "
+            "it has many others to submit first (its controller.workers; our limits.activeRuns)"
         )
         # spark-operator may only be restarting, so the run fails no earlier than startSeconds.
         wrong = evidence.build_failure(Submission(text), "SparkOperatorNotWatching", retryable=True)

@@ -3,6 +3,7 @@
 stop, graceful        delete the driver pod, keep the SparkApplication as a record
 stop, not graceful    delete ConfigMaps, SparkApplication and pod, with 1 s of grace
 forget                delete ConfigMaps, then SparkApplication and its ended pods
+forget, pods only     delete its ended pods, keep the rest as a record
 """
 
 from datetime import datetime
@@ -27,13 +28,16 @@ async def stop(
         await _stop(api, observation, attempt, graceful=graceful, now=now)
 
 
-async def forget(api: ClusterApi, observation: Observation, name: str) -> None:
+async def forget(
+    api: ClusterApi, observation: Observation, name: str, *, pods_only: bool = False
+) -> None:
     """Delete the objects of an ended run; the ConfigMaps first, as in `_stop`."""
-    await creation.forget_config_maps(api, observation.owner.namespace, name)
+    if not pods_only:
+        await creation.forget_config_maps(api, observation.owner.namespace, name)
     for attempt in _list_attempts(observation, name):
         if attempt.writers:
             continue  # not ended after all: `decide` sees it in the next reconcile
-        if attempt.application is not None:
+        if attempt.application is not None and not pods_only:
             await _delete(api, kinds.APPLICATION, attempt.application)
         for pod in attempt.pods:
             await _delete(api, kinds.POD, pod)

@@ -5,18 +5,30 @@ no status. It must not know SparkApplications.
 
     evidence in an ended pod, strongest first              failure
     container reason OOMKilled                             OutOfMemory
+    evicted because it used more disk than its limit       DiskFull
     status.reason, condition DisruptionTarget, deletion,   NodeLost: evicted, preempted, drained
-      or an exit by a signal of somebody else
-    an init container with an exit code                    Submission
+      an exit by a signal of somebody else, exit code 255    or its node was restarted
+    an init container with an exit code, and no driver     Submission
     exit code 2, 126, 127 before a first report            Submission: no program, see the image
+    an exit by a signal of its own, such as SIGSEGV        Bug, which is tried again
     any other exit code                                    Bug: it should have reported
 """
 
+import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from icdc_api.errors import BadSpec, Bug, ImagePull, NodeLost, OutOfMemory, StartTimeout, Submission
+from icdc_api.errors import (
+    BadSpec,
+    Bug,
+    DiskFull,
+    ImagePull,
+    NodeLost,
+    OutOfMemory,
+    StartTimeout,
+    Submission,
+)
 from icdc_api.errors import Unschedulable as NoRoom
 from icdc_api.status.runs import Failure
 from icdc_operator.cluster.kube.kinds import Resource
@@ -56,6 +68,14 @@ _NO_PROGRAM = frozenset({2, 126, 127})
 """Exit codes: Python cannot open its file (2), a shell cannot run (126) or find (127) a program."""
 _TAKEN_SIGNALS = {129: "SIGHUP", 130: "SIGINT", 131: "SIGQUIT", 137: "SIGKILL", 143: "SIGTERM"}
 """Exit codes (128 + signal) of a process that somebody else ended."""
+_CRASHES = {132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE", 139: "SIGSEGV"}
+"""The same of one that native code ended, of a library or of Python itself."""
+_LOST_CODE, _LOST_REASONS = 255, frozenset({"Unknown", "ContainerStatusUnknown"})
+"""What a container runtime says of a container that is gone when it starts again, as after a power
+loss of its node, and the kubelet of one that it does not find. No driver of ours ends so."""
+_OWN_LIMIT = re.compile(r"exceed(s|ed) (the|its) .*limit")
+"""What the kubelet says of a pod that it evicts for that pod's own use of disk. Of a node that is
+low on disk it says something else."""
 
 
 def explain_not_running(pod: Resource, now: datetime) -> Failure | None:
@@ -114,7 +134,9 @@ def explain_end(pod: Resource, *, began: bool = False) -> Failure | None:
         return evidence.build_failure(OutOfMemory(text), "OOMKilled")
     return (
         _find_eviction(pod, state, where)
-        or _find_init_failure(pod, where)
+        # A driver that began proves that all of them had done their work. A sidecar among them may
+        # end with any code, after the driver.
+        or (_find_init_failure(pod, where) if state is None else None)
         or _judge_exit(state, where, began=began)
     )
 
@@ -122,9 +144,16 @@ def explain_end(pod: Resource, *, began: bool = False) -> Failure | None:
 def _find_eviction(pod: Resource, state: pods.ContainerExit | None, where: str) -> Failure | None:
     """Return the failure of a pod that somebody else ended: kubelet, scheduler, drain, a person."""
     status = pods.get_status(pod)
-    reason = str(status.get("reason") or "")
+    reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
     if reason:
-        text = evidence.join_foreign_text(f"{where}: {reason}", str(status.get("message") or ""))
+        text = evidence.join_foreign_text(f"{where}: {reason}", message)
+        if reason == "Evicted" and _OWN_LIMIT.search(message):
+            # No node is at fault: NodeLost would be tried again at once, and for ever.
+            text += (
+                "; raise the limit of ephemeral-storage (the driver's template, or a LimitRange of "
+                "the namespace), or that of the volume, or set spec.spark.localVolumes"
+            )
+            return evidence.build_failure(DiskFull(text), "DiskFull")
         return evidence.build_failure(NodeLost(text), reason)
     for condition in status.get("conditions") or ():
         if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
@@ -134,6 +163,9 @@ def _find_eviction(pod: Resource, state: pods.ContainerExit | None, where: str) 
             return evidence.build_failure(NodeLost(text), reason)
     if pods.is_terminating(pod):
         return evidence.build_failure(NodeLost(f"{where} was deleted"), "PodDeleted")
+    if state is not None and (state.code == _LOST_CODE or state.reason in _LOST_REASONS):
+        text = f"{where}: its container was lost, as when its node is restarted"
+        return evidence.build_failure(NodeLost(text), "ContainerLost")
     # Last: what evicts or deletes a pod ends its processes by a signal too, and says why.
     if state is not None and state.code in _TAKEN_SIGNALS:
         name = _TAKEN_SIGNALS[state.code]
@@ -166,11 +198,16 @@ def _judge_exit(state: pods.ContainerExit | None, where: str, *, began: bool) ->
         return evidence.build_failure(
             Submission(evidence.join_foreign_text(text, log)), "DriverNotStarted"
         )
-    text = f"{where}: the driver ended with code {state.code} and reported no outcome; read its log"
+    crash = _CRASHES.get(state.code)
+    how = f"code {state.code}" + (f" ({crash})" if crash else "")
+    text = f"{where}: the driver ended with {how} and reported no outcome; read its log"
     if state.code == 0:
         # Our driver ends well only with a report, so this was another program.
         text += ", and check that spec.spark.image is an image of this operator"
-    return evidence.build_failure(Bug(evidence.join_foreign_text(text, log)), "NoOutcome")
+    # A crash depends on memory and timing as well: the next attempt may not meet it.
+    again = True if crash else None
+    bug = Bug(evidence.join_foreign_text(text, log))
+    return evidence.build_failure(bug, "NoOutcome", retryable=again)
 
 
 def _find_scheduling_failure(pod: Resource, where: str) -> Failure | None:
@@ -187,6 +224,8 @@ def _find_missing_container(pod: Resource, where: str, now: datetime) -> Failure
     since = evidence.parse_moment(pods.get_status(pod).get("startTime"))
     if since is None or now - since <= timedelta(seconds=CREATING_SECONDS):
         return None
+    if waits := _describe_init_wait(pod):
+        return evidence.build_failure(StartTimeout(f"{where} {waits}"), "PodInitializing")
     # Only the pod's Events say which, and the operator has no permission to read those.
     secrets = ", ".join(_list_mounted_secrets(pod))
     text = (
@@ -195,6 +234,22 @@ def _find_missing_container(pod: Resource, where: str, now: datetime) -> Failure
         "attached; the events of the pod say which"
     )
     return evidence.build_failure(StartTimeout(text), "ContainerCreating")
+
+
+def _describe_init_wait(pod: Resource) -> str:
+    """Return for which init container a pod waits; empty if for none, or if that is not known."""
+    for container in pods.get_status(pod).get("initContainerStatuses") or ():
+        # Started: one that goes on as a sidecar. Ready: one that has ended well.
+        if container.get("started") or container.get("ready"):
+            continue
+        state = container.get("state") or {}
+        waiting = state.get("waiting") or {}
+        # Before any of them was started, the pod lacks something else.
+        if "running" not in state and waiting.get("reason") in (None, "PodInitializing"):
+            return ""
+        text = f"waits for its init container {container.get('name')}, whose log says why"
+        return evidence.join_foreign_text(text, str(waiting.get("reason") or ""))
+    return ""
 
 
 def _describe_node(pod: Resource) -> str:

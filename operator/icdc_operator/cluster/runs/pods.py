@@ -75,6 +75,20 @@ def is_terminating(pod: Resource) -> bool:
     return bool(pod["metadata"].get("deletionTimestamp"))
 
 
+def holds_resources(pod: Resource) -> bool:
+    """Return whether a pod whose driver has ended takes memory or disks from others.
+
+    While a sidecar runs, all that the pod requested is taken. An ephemeral volume is a claim that
+    Kubernetes deletes with the pod, however long ago its containers have ended.
+    """
+    if is_terminating(pod):
+        return False
+    if get_status(pod).get("phase") not in ("Succeeded", "Failed"):
+        return True
+    volumes = (pod.get("spec") or {}).get("volumes") or ()
+    return any(volume.get("ephemeral") for volume in volumes)
+
+
 def get_grace_seconds(pod: Resource) -> int:
     """Return the grace period in seconds of a pod that is being deleted; else 0."""
     return int(pod["metadata"].get("deletionGracePeriodSeconds") or 0)

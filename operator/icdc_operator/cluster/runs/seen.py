@@ -135,7 +135,17 @@ def _build_ended_run(attempt: RunObjects, pod: Resource) -> RunSeen:
         started_at=pods.find_start(pod),
         report=report,
         failure=failure,
+        holds=_holds_resources(attempt),
     )
+
+
+def _holds_resources(attempt: RunObjects) -> bool:
+    """Return whether pods of an ended attempt take disks or memory from others."""
+    application = attempt.application
+    # Not before spark-operator has seen the end: it records a pod that is gone as a failure.
+    if application is not None and not applications.has_ended(application):
+        return False
+    return any(map(pods.holds_resources, attempt.pods))
 
 
 def _explain_outcome(report: RunReport, evidence: Failure | None) -> RunReport:
@@ -148,7 +158,7 @@ def _explain_outcome(report: RunReport, evidence: Failure | None) -> RunReport:
     outcome = report.outcome
     if outcome is None or not outcome.may_hide_cause:
         return report
-    seen_classes = (FailureClass.OUT_OF_MEMORY, FailureClass.NODE_LOST)
+    seen_classes = (FailureClass.OUT_OF_MEMORY, FailureClass.DISK_FULL, FailureClass.NODE_LOST)
     if evidence is not None and evidence.failure_class in seen_classes:
         return report.model_copy(update={"outcome": evidence})
     if executors.ended_run(report):

@@ -16,12 +16,12 @@ earlier conditions only where an answer must not flap. Pure.
 """
 
 from icdc_api.base import drop_name
-from icdc_api.errors import FailureClass, WhoActs
+from icdc_api.errors import WhoActs
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
 from icdc_api.status.runs import Failure, RunState
-from icdc_operator.core import progress
+from icdc_operator.core import progress, retry
 from icdc_operator.core.asked import comparisons
 from icdc_operator.core.conditions.messages import (
     join_clauses,
@@ -93,9 +93,9 @@ def claim_stalled(view: PipelineView) -> Claim:
         status = view.status
         waits = status.next_attempt_time is not None or view.replication_run is not None
         given_up = status.consecutive_failures > 0 and not waits
-        auth = failure.failure_class == FailureClass.AUTH
+        slow = retry.is_retried_slowly(failure)
         # All but `given_up` hold during an attempt too, or Stalled would flap with each retry.
-        if given_up or auth or view.outlasted or view.takeovers:
+        if given_up or slow or view.outlasted or view.takeovers or view.losses:
             return Claim(True, failure.reason, _describe_stall(view, failure))
     return Claim(False, "Working")
 
@@ -147,9 +147,11 @@ def _describe_stall(view: PipelineView, failure: Failure) -> str:
             require_action("end the pipeline that runs elsewhere, or suspend this one"),
         )
     if failure.retryable and view.spec is not None:
-        failures = status.consecutive_failures
+        failures = max(status.consecutive_failures, view.losses)
         times = f" {failures} times in a row" if failures > 1 else ""
         by_itself = "" if view.observed.gives_up else "resumes by itself"
+        if view.losses:
+            by_itself = require_action(WhoActs.PLATFORM)
         return join_clauses(
             f"failed{times}: {text}",
             _describe_retries(view, view.spec),
@@ -157,7 +159,9 @@ def _describe_stall(view: PipelineView, failure: Failure) -> str:
         )
     # Nothing retries it, so somebody must: the author is who sees this message first.
     who = require_action(WhoActs.DATA_ENGINEER if nobody else failure.who_acts)
-    if status.next_attempt_time is None:
+    # An attempt that is under way is the next one.
+    again = status.next_attempt_time is not None or view.replication_run is not None
+    if view.observed.gives_up or not again:
         return join_clauses(text, f"{who}, then {view.observed.next_attempt}")
     return join_clauses(text, f"{who}; retried until then")
 

@@ -99,10 +99,18 @@ class PipelineView:
         return takeovers if takeovers > retry.QUICK_TAKEOVERS else 0
 
     @property
+    def losses(self) -> int:
+        """Number of runs in a row that were lost with their node; 0 while that may be a chance."""
+        failure, runs = self.failure, self.status.recent_runs
+        if failure is None or not retry.is_lost_for_long(failure, runs):
+            return 0
+        return retry.count_losses(runs)
+
+    @property
     def blocking_failure(self) -> Failure | None:
-        """Why the current run does not start or go on; None where nothing is known."""
+        """Why the current run is not created, or does not start or go on; None if not known."""
         seen = self.observed.find_run(self.status.current_run)
-        return None if seen is None else seen.failure
+        return self.observed.uncreated if seen is None else seen.failure
 
     @property
     def queue_position(self) -> str:

@@ -59,3 +59,13 @@ def test_an_object_that_was_made_anew_is_left_alone(world: FakeWorld) -> None:
     api = world.server.make_api()
     asyncio.run(api.delete(kinds.CONFIG_MAP, "default", RUN, uid="of one before"))
     assert CONFIG_MAP in world.server.objects
+
+
+def test_a_pod_that_takes_from_others_goes_and_the_record_of_its_run_stays(
+    world: FakeWorld,
+) -> None:
+    ended = make_pod("Running", state=make_termination(0), epoch=CREATE.run.epoch)
+    world.server.add(POD, ended)
+    asyncio.run(world.adapter.act(world.observe(), ForgetRun(RUN, pods_only=True)))
+    assert POD not in world.server.objects
+    assert {APPLICATION, CONFIG_MAP} <= world.server.objects.keys()

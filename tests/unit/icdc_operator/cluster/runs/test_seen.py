@@ -19,6 +19,7 @@ from icdc_testing.operator.adapter.objects import (
     RUN_ID,
     Resource,
     build_only_run,
+    go_back,
     make_application,
     make_pod,
     make_running,
@@ -182,3 +183,39 @@ def test_a_pod_without_an_epoch_is_of_the_run_whose_name_it_has() -> None:
 def test_an_application_of_a_stranger_is_no_run(owners: list[Resource]) -> None:
     stranger = make_application("RUNNING", ownerReferences=owners)
     assert not seen.group_by_attempt("shop", [stranger], [])
+
+
+def make_volumes(volume: Resource) -> Resource:
+    """Return an ended driver pod with that volume."""
+    pod = make_pod("Succeeded", state=make_termination(0))
+    pod["spec"]["volumes"] = [{"name": "report", "emptyDir": {}}, {"name": "local", **volume}]
+    return pod
+
+
+CLAIM: Resource = {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+SIDECAR_RUNS = make_pod("Running", state=make_termination(0))
+
+# State of the SparkApplication, what is left of the driver, whether that takes from others.
+LEFT = [
+    ("COMPLETED", make_volumes(CLAIM), True),
+    ("FAILED", SIDECAR_RUNS, True),
+    # spark-operator would record it as failed.
+    ("RUNNING", SIDECAR_RUNS, False),
+    ("SUCCEEDING", make_volumes(CLAIM), False),
+    ("COMPLETED", make_volumes({"hostPath": {"path": "/mnt"}}), False),
+    ("COMPLETED", make_pod("Succeeded", state=make_termination(0)), False),
+    # It is on its way out.
+    (
+        "COMPLETED",
+        make_pod("Running", state=make_termination(0), deletionTimestamp=go_back(0)),
+        False,
+    ),
+]
+
+
+@pytest.mark.parametrize(("state", "pod", "holds"), LEFT)
+def test_what_is_left_of_a_run_is_told_where_it_takes_from_others(
+    state: str, pod: Resource, holds: bool
+) -> None:
+    run = build_only_run(make_application(state), pod)
+    assert (run.live, run.holds) == (False, holds)

@@ -227,7 +227,7 @@ CASES: dict[str, SequenceCase] = {
     ),
     "SUBMISSION_FAILED, the settings are wrong": SequenceCase(
         fail_submission("Caused by: java.lang.IllegalArgumentException: memory=0g is out of range"),
-        then=PERSON,
+        then=SLOWLY,
         failure=(FailureClass.SUBMISSION, "SubmissionFailed"),
         text="memory=0g is out of range",
         closed=(6, 10),

@@ -47,7 +47,7 @@ DOWN = Failure.of(errors.TargetUnavailable("down"))
         (errors.Bug("boom"), None, 1, True),
         (errors.BadSpec("tables"), None, 1, True),
         (errors.Fenced("by another"), 10.0, 0, False),
-        (errors.Submission("no JDK"), None, 1, True),
+        (errors.Submission("no JDK"), 600.0, 0, True),
     ],
 )
 def test_each_class_has_its_policy(
@@ -131,8 +131,9 @@ def test_an_outage_of_a_day_needs_nobody_once_it_is_over() -> None:
     assert world.status.consecutive_failures == 0
 
 
-def test_what_an_earlier_version_gave_up_goes_on_after_an_upgrade() -> None:
-    failed = run_record(state=RunState.FAILED, failure=DOWN, finished_at=NOW)
+@pytest.mark.parametrize("failure", [DOWN, Failure.of(errors.Submission("no account"))])
+def test_what_an_earlier_version_gave_up_goes_on_after_an_upgrade(failure: Failure) -> None:
+    failed = run_record(state=RunState.FAILED, failure=failure, finished_at=NOW)
     status = PipelineStatus(
         observed_generation=1, last_run=failed, recent_runs=(failed,), consecutive_failures=8
     )

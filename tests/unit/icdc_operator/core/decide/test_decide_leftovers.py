@@ -5,14 +5,17 @@ from datetime import timedelta
 
 import pytest
 
+from icdc_api import errors
 from icdc_api.status.pipeline_status import (
     ExportProgress,
     LastBatch,
     PipelineStatus,
     TableState,
 )
+from icdc_api.status.runs import Failure, RunState, RunStatus
+from icdc_api.status.triggers import ObservedAsk
 from icdc_operator.core.decide import decide
-from icdc_operator.core.observed import RunPhase, RunSeen, StopRun
+from icdc_operator.core.observed import ForgetRun, RunPhase, RunSeen, StopRun
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
     make_active,
@@ -111,3 +114,61 @@ def test_the_cost_of_the_last_batch_is_shown_until_a_run_has_written_one(
     status = PipelineStatus(observed_generation=1, current_run=run_record(), tables=tables)
     (table,) = decide(replace(world, status=status), NOW).status.tables
     assert table.last_batch == (written or before)
+
+
+NODE = Failure.of(errors.NodeLost("lost"))
+
+
+def make_ended(number: int, failure: Failure | None = None) -> RunStatus:
+    state = RunState.SUCCEEDED if failure is None else RunState.FAILED
+    ended = {"state": state, "failure": failure, "finished_at": NOW}
+    return run_record(name=f"shop-c{number}-1", sequence=number, epoch=number, **ended)
+
+
+@pytest.mark.parametrize(
+    ("newest", "waits", "asked", "freed"),
+    [
+        (None, True, "", {3, 2, 1}),
+        # Its log says why, until the next attempt needs its disks.
+        (NODE, True, "", {2, 1}),
+        (NODE, False, "", {3, 2, 1}),
+        # Its pod has the answer.
+        (None, True, "shop-c2-1", {3, 1}),
+    ],
+)
+def test_a_pod_that_takes_disks_from_others_goes_before_the_record_of_its_run(
+    newest: Failure | None, waits: bool, asked: str, freed: set[int]
+) -> None:
+    log = (make_ended(3, newest), make_ended(2, NODE), make_ended(1))
+    status = PipelineStatus(
+        observed_generation=1,
+        tables=(make_caught_up(),),
+        last_run=log[0],
+        recent_runs=log,
+        next_attempt_time=NOW + timedelta(seconds=10) if waits else NOW,
+        observed_ask=ObservedAsk(id="a", run=asked, finished=True) if asked else None,
+    )
+    runs = tuple(
+        RunSeen(run.name, run.epoch, RunPhase.SUCCEEDED, writer_alive=False, holds=True)
+        for run in log
+    )
+    decision = decide(replace(make_observed(make_spec(), status), runs=runs), NOW)
+    assert (decision.status.current_run is None) == waits
+    wanted = {ForgetRun(f"shop-c{number}-1", pods_only=True) for number in freed}
+    assert set(decision.actions) == wanted
+
+
+@pytest.mark.parametrize(("seconds_ago", "stops"), [(30, False), (200, True), (-200, True)])
+def test_a_driver_that_has_reported_its_end_and_lives_on_is_ended(
+    seconds_ago: int, stops: bool
+) -> None:
+    reported_at = {"updated_at": NOW - timedelta(seconds=seconds_ago)}
+    report = make_report(make_caught_up(), finished=True).model_copy(update=reported_at)
+    world = make_active(make_spec(), make_seen(RunPhase.RUNNING, report=report))
+    decision = decide(world, NOW)
+    assert decision.actions == ((StopRun("shop-e1-1", graceful=True),) if stops else ())
+    ended = make_seen(RunPhase.SUCCEEDED, report=report)
+    after = decide(replace(world, status=decision.status, runs=(ended,)), NOW).status
+    assert after.last_run is not None
+    assert after.last_run.state == RunState.SUCCEEDED
+    assert after.current_run is None, "nothing was left undone"
