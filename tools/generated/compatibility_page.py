@@ -185,7 +185,12 @@ def _list_targets() -> Sequence[VersionRow]:
         VersionRow("OpenSearch with its security plugin", secure, (role,)),
         VersionRow("OpenSearch, other versions from 2.19 on", ""),
         VersionRow("Amazon OpenSearch Service", ""),
-        VersionRow("Amazon OpenSearch Serverless", ""),
+        VersionRow(
+            "Amazon OpenSearch Serverless",
+            "",
+            (),
+            "not supported: it has neither external versions nor the Tasks API",
+        ),
         VersionRow("Elasticsearch", "", (), "not supported"),
     )
 

@@ -94,18 +94,18 @@ def _claim(context: TableContext, stored: Stored) -> Stored:
 
 
 def _delete_indices(context: TableContext, stored: Stored | None) -> tuple[list[str], list[str]]:
-    """Delete our indices; return the deleted ones, and those of such a name that are not ours."""
+    """Delete our indices; return the deleted ones, and those of such a name that are not ours.
+
+    TargetUnavailable, once all others are deleted, where a snapshot is being taken of some.
+    """
     client, ours = context.client, context.ownership
     deleted: list[str] = []
     left: list[str] = []
+    held: list[str] = []
     for name, owner in sorted(indices.list_indices(client, context.alias).items()):
         if owner == ours or (owner is None and _is_recorded(context, stored, name)):
             _raise_if_stopped(context)
-            if not indices.delete(client, name):
-                raise TargetUnavailable(
-                    f"index {name!r} cannot be deleted before the end of a snapshot of it"
-                )
-            deleted.append(name)
+            (deleted if indices.delete(client, name) else held).append(name)
         else:
             left.append(name)
     _raise_if_stopped(context)
@@ -113,6 +113,10 @@ def _delete_indices(context: TableContext, stored: Stored | None) -> tuple[list[
     # None: there was no such index. False: it is not ours.
     if dropped is not None:
         (deleted if dropped else left).append(naming.name_dead_letters_index(context.alias))
+    if held:
+        raise TargetUnavailable(
+            f"{', '.join(held)} cannot be deleted before the end of a snapshot of it"
+        )
     return deleted, left
 
 

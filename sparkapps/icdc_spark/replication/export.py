@@ -27,7 +27,7 @@ from itertools import islice
 
 from pyspark.sql import SparkSession
 
-from icdc_api.errors import Fenced
+from icdc_api.errors import Fenced, Gap
 from icdc_spark.diff.export_plan import Chunk, ExportPlan, plan_export
 from icdc_spark.diff.strategies import build_export_lines
 from icdc_spark.documents.document_spec import DocumentSpec
@@ -68,9 +68,6 @@ CUT = f"entries of manifests, {CHUNK_BYTES} bytes, {CHUNK_ROWS} rows"
 """How a snapshot is cut into chunks, as it is recorded. Where it changes, this text must change: a
 number of a chunk then means other rows."""
 
-NEWER = "a document in it, or a dead letter, is newer than what was written"
-"""Why an index is not as written where the target refuses a row for its version."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class ExportWork:
@@ -103,10 +100,10 @@ def run(work: ExportWork, stored: Stored, step: Step) -> Stored:
         try:
             if not only_begins(step):
                 stored = _write_chunks(work, stored, planned)
-        except Fenced as error:
-            # A document of a higher version in an index that is new: somebody else writes into it.
+        except (Fenced, Gap) as error:
             stored = context.require_ours(error)
-            return _begin_anew(work, stored, step, planned=planned, miscount=NEWER)
+            why = export_check.explain(context, stored.document, error)
+            return _begin_anew(work, stored, step, planned=planned, miscount=why)
         intent = require_intent(stored.document)
         if intent.chunks_done < intent.chunks_total or export_check.must_wait(context):
             return stored

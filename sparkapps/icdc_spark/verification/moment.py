@@ -18,10 +18,10 @@ should hold.
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from icdc_api.errors import Gap, IcdcError, PassingError
+from icdc_api.errors import Gap, IcdcError
 from icdc_spark.opensearch.client.scan import Scan, close_scan, open_scan
 from icdc_spark.opensearch.stores import dead_letters, indices
 from icdc_spark.opensearch.stores.state_store import Stored
@@ -116,7 +116,7 @@ def open_moment(
         try:
             yield moment
         finally:
-            _close(context, moment.scan)
+            close_scan(context.client, moment.scan)
         return
     raise NotSettledError
 
@@ -135,7 +135,7 @@ def _open_at(
     # What an ingest pipeline adds is not compared, and an embedding is larger than all else.
     scan = open_scan(context.client, index, documents, pipeline.adds if pipeline else ())
     with ExitStack() as unless_used:
-        unless_used.callback(_close, context, scan)
+        unless_used.callback(close_scan, context.client, scan)
         refused_ids = dead_letters.list_ids(context.client, context.ownership)
         if check is not None and state.intent is not None:
             # An export deletes the dead letters of this index once it has moved the alias.
@@ -145,12 +145,6 @@ def _open_at(
             return None
         unless_used.pop_all()
     return IndexMoment(stored, scan, documents, refused_ids)
-
-
-def _close(context: TableContext, scan: Scan) -> None:
-    # It expires by itself, and a comparison that has its answer must not lose it.
-    with suppress(PassingError):
-        close_scan(context.client, scan)
 
 
 def _is_replaced(state: StateDocument, after: Stored | None) -> bool:

@@ -13,9 +13,10 @@ from icdc_spark.matching.digests import build_scan_task
 from icdc_spark.opensearch.client import scan
 from icdc_spark.opensearch.client.connection import Client, Connection, open_client
 from icdc_spark.opensearch.stores import dead_letters, indices
+from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_spark.protocol.state_document import compute_base_version
 from icdc_testing.network.faultproxy import FaultProxy
-from icdc_testing.network.faults import RewrittenAnswer
+from icdc_testing.network.faults import RewrittenAnswer, Status
 from icdc_testing.target import sink_cases as sink
 from icdc_testing.target.node_calls import call
 
@@ -58,6 +59,18 @@ def test_pages_fit_into_the_window_of_an_index(clean_indices: str, admin: Client
     shards, page = scan.read_limits(admin, sink.INDEX)
     named = scan.NamedIndex(opened.connection, sink.INDEX, shards=shards, page=page)
     assert [document.id for document in scan.read_documents(named, ids[:2])] == ids[:2]
+
+
+def test_a_scan_that_was_read_is_left_to_expire_where_it_cannot_be_closed(
+    proxy: FaultProxy, index: PhysicalIndex
+) -> None:
+    through = open_client(Connection(hosts=(proxy.url,)))
+    opened = scan.open_scan(through, index.name, 0)
+    through.patience = 0.1
+    refused = proxy.add(Status(503), method="DELETE", path="point_in_time", times=None)
+    scan.close_scan(through, opened)
+    through.close()
+    assert refused.hits
 
 
 def test_pages_of_large_documents_have_fewer_of_them(proxy: FaultProxy, admin: Client) -> None:

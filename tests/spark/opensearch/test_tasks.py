@@ -29,22 +29,98 @@ def make_tasks(*tags: str) -> Status:
     return Status(200, body=json.dumps({"nodes": {"n": {"tasks": running}}}).encode())
 
 
+COUNT = 20_000
+
+
+def abandon_request(url: str, index: str, tag: str) -> None:
+    """Send a bulk request of COUNT documents with that opaque id, and wait for no answer."""
+    lines = [sink.upsert(f"k{n}", {"v": n, "s": "x y z " * 50})[0] for n in range(COUNT)]
+    body = GUARD + b"".join(lines)
+    head = (
+        f"POST /{index}/_bulk HTTP/1.1\r\nhost: node\r\n"
+        f"content-type: application/x-ndjson\r\nx-opaque-id: {tag}\r\n"
+        f"content-length: {len(body)}\r\n\r\n"
+    )
+    parts = urlsplit(url)
+    with socket.create_connection((parts.hostname, parts.port or 0)) as abandoned:
+        abandoned.sendall(head.encode() + body)
+
+
 def test_an_abandoned_request_is_applied_whole_before_it_is_quiet(
     clean_indices: str, admin: Client, index: PhysicalIndex
 ) -> None:
-    count = 20_000
-    lines = [sink.upsert(f"k{n}", {"v": n, "s": "x y z " * 50})[0] for n in range(count)]
-    body = GUARD + b"".join(lines)
-    head = (
-        f"POST /{index.name}/_bulk HTTP/1.1\r\nhost: node\r\n"
-        f"content-type: application/x-ndjson\r\nx-opaque-id: {build_opaque_id('orders', 1, 1)}\r\n"
-        f"content-length: {len(body)}\r\n\r\n"
-    )
-    parts = urlsplit(clean_indices)
-    with socket.create_connection((parts.hostname, parts.port or 0)) as abandoned:
-        abandoned.sendall(head.encode() + body)
+    abandon_request(clean_indices, index.name, build_opaque_id("orders", 1, 1))
     wait_until_quiet(admin, "orders", below_epoch=2)
-    assert indices.refresh_and_count(admin, index.name) == count
+    assert indices.refresh_and_count(admin, index.name) == COUNT
+
+
+def test_behind_a_gateway_with_ids_of_its_own_requests_are_known_by_their_index(
+    proxy: FaultProxy, admin: Client, index: PhysicalIndex, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The same as with tags: its own on the bulk request, and another one on the question."""
+    written: dict[str, str] = {}
+
+    def put_tag(answer: dict[str, Any]) -> dict[str, Any]:
+        for node in answer["nodes"].values():
+            for task in node["tasks"].values():
+                task["headers"] = {"X-Opaque-Id": "of the gateway"}
+                if "write" in task["action"]:
+                    written[task["action"]] = task["description"]
+        return answer
+
+    proxy.add(RewrittenAnswer(put_tag), path="_tasks", times=None)
+    abandon_request(proxy.upstream, index.name, "of the gateway")
+    watcher = open_client(Connection(hosts=(proxy.url,)))
+    wait_until_quiet(watcher, "orders", below_epoch=2)
+    watcher.close()
+    assert indices.refresh_and_count(admin, index.name) == COUNT
+    assert written
+    assert all(index.name in description for description in written.values()), written
+    assert "the header X-Opaque-Id of requests does not reach OpenSearch" in caplog.text
+
+
+def test_where_tags_arrive_a_request_of_somebody_else_is_not_waited_for(
+    proxy: FaultProxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    def add_task(answer: dict[str, Any]) -> dict[str, Any]:
+        (node,) = answer["nodes"].values()
+        node["tasks"]["n:0"] = {"description": "requests[3], indices[orders-000001]"}
+        return answer
+
+    proxy.add(RewrittenAnswer(add_task), path="_tasks", times=None)
+    watcher = open_client(Connection(hosts=(proxy.url,)))
+    wait_until_quiet(watcher, "orders")
+    watcher.close()
+    assert "X-Opaque-Id" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("description", "waits"),
+    [
+        ("requests[3], indices[orders-000001]", True),
+        ("requests[3], indices[parts-000001, orders-1772366672]", True),
+        ("requests[2], index[orders-000001][0]", True),
+        ("[requests[2], index[orders-000012][1]] for aID [x], term [1]", True),
+        ("requests[3], indices[orders-dead-letters]", True),
+        ("requests[3], indices[orders-eu-000001]", False),
+        ("requests[3], indices[old-orders-000001]", False),
+        ("requests[3], indices[orders]", False),
+        ("", False),
+    ],
+)
+def test_without_tags_requests_to_the_indices_of_the_alias_are_waited_for(
+    proxy: FaultProxy, description: str, waits: bool
+) -> None:
+    running = {"n:1": {"description": description, "headers": {}}}
+    body = json.dumps({"nodes": {"n": {"tasks": running}}}).encode()
+    proxy.add(Status(200, body=body), path="_tasks", times=None)
+    watcher = open_client(Connection(hosts=(proxy.url,)))
+    if waits:
+        with pytest.raises(TargetUnavailable, match="the header X-Opaque-Id of requests does not"):
+            wait_until_quiet(watcher, "orders", below_epoch=1, patience=0.1)
+    else:
+        wait_until_quiet(watcher, "orders", below_epoch=1)
+    watcher.close()
 
 
 @pytest.mark.parametrize(

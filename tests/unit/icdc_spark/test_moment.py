@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from icdc_api.errors import TargetInvalid, TargetUnavailable
+from icdc_api.errors import TargetInvalid
 from icdc_spark.opensearch.stores import dead_letters, indices
 from icdc_spark.protocol.state_document import IntentKind
 from icdc_spark.verification import entries, moment
@@ -43,19 +43,6 @@ def test_an_open_export_explains_no_difference_of_the_index_that_is_served(
     entry = entries.begin_entry(CONTEXT, opened, None)
     assert entry.get("underWay", False) is is_under_way
     assert "a batch is under way" in (entry["message"] or "")
-
-
-def test_a_comparison_has_its_answer_where_its_scan_cannot_be_closed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def fail(*_: object) -> None:
-        raise TargetUnavailable("no answer")
-
-    _play_opensearch(monkeypatch)
-    monkeypatch.setattr(moment, "close_scan", fail)
-    with moment.open_moment(CONTEXT, make_stored, lambda _: None) as opened:
-        documents = opened.documents
-    assert documents == 3
 
 
 def test_a_comparison_that_is_asked_to_stop_does_not_wait_for_the_end_of_a_batch(

@@ -63,13 +63,19 @@ SINK: Mapping[str, str] = {
     "tags_target_key": "there are no tags",
     "pipeline": "name it in sink.opensearch.pipeline, with the fields that it adds; it may change "
     "no other",
-    "serverless_options": "make network policies and collections before",
+    "serverless_options": "see serverless",
     "routes": "all rows of a table go to its index",
     "disable_authentication": f"{_NOTHING}without credentialsFrom there is none",
     "actions": "rows that are in the table are indexed, and deleted ones deleted",
     "action": "rows that are in the table are indexed, and deleted ones deleted",
 }
 """Of the sink `opensearch`, beside those that `sinks` converts."""
+
+SERVERLESS = (
+    "Amazon OpenSearch Serverless is not supported: it has neither external versions nor the Tasks "
+    "API. Use a domain of Amazon OpenSearch Service, or OpenSearch"
+)
+"""Of `serverless`, where it is true."""
 
 AWS: Mapping[str, str] = {
     "sts_role_arn": SINK["aws_sts_role_arn"],

@@ -49,6 +49,8 @@ from icdc_spark.protocol.state_document import compute_base_version
 
 MAX_ROUNDS = 5
 """How often a conflict is answered with a higher version, before somebody else is to blame."""
+_TOO_LARGE = 413
+"""HTTP status of a request that is too large for OpenSearch, or for a proxy before it."""
 
 AFTER_LIMIT = (
     "Correct the rows or the mapping and run icdc dead-letters replay, or raise the limit."
@@ -61,12 +63,12 @@ Deliver = Callable[[str, Operations, PartitionResult], Delivery]
 
 @dataclass(frozen=True)
 class _Resend:
-    """An operation to send again, because a higher version is there."""
+    """An operation to send again: because a higher version is there, or without the document."""
 
     operation: Operations
-    """The operation as it was sent."""
+    """The operation as it was sent, or what is left of it."""
     version: int
-    """The version to send it with now: one above what OpenSearch has."""
+    """The version to send it with now: one above what OpenSearch has, if it has one."""
 
     @property
     def document_id(self) -> str:
@@ -148,11 +150,10 @@ class DeadLetterWriter:
         # Two rounds are enough unless somebody writes at the same moment: versions only grow.
         for _ in range(MAX_ROUNDS):
             delivery = self._deliver(self._index, pending, result)
-            if delivery.refused:
-                kind = delivery.refused[0].answer.kind
-                raise Bug(f"A dead letter was refused by {self._index!r} ({kind}).")
+            resends = [self._shorten(refused) for refused in delivery.refused]
             deleted += delivery.result.deleted
-            resends = find_open(delivery.conflicts) if delivery.conflicts else []
+            if delivery.conflicts:
+                resends += find_open(delivery.conflicts)
             if not resends:
                 return deleted
             pending = build_operations(
@@ -163,6 +164,16 @@ class DeadLetterWriter:
             f"Another program keeps changing documents in {self._index!r}, which is for dead "
             "letters alone. The batch is repeated; stop that program."
         )
+
+    def _shorten(self, refused: RefusedOperation) -> _Resend:
+        """Return a dead letter without the document, for a proxy that finds it too large."""
+        letter = json.loads(refused.operation.get_document(0))
+        if refused.answer.status != _TOO_LARGE or letter.pop("document", None) is None:
+            kind = refused.answer.kind
+            raise Bug(f"A dead letter was refused by {self._index!r} ({kind}).")
+        version = int(refused.operation.get_action(0)["version"])
+        entry = build_index_entry(refused.document_id, version, json.dumps(letter).encode())
+        return _Resend(build_operations([entry], refused.operation.expects), version)
 
     def _find_unstored(self, conflicts: Sequence[VersionConflict]) -> list[_Resend]:
         """Return the dead letters that are not stored yet, one for each id."""

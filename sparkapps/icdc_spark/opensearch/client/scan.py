@@ -21,6 +21,7 @@ of the request, which no document can hold: OpenSearch puts the name of a query 
 import json
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -131,10 +132,18 @@ def list_names(left_out: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(name for name in left_out if "*" not in name))
 
 
-@repeat_passing
 def close_scan(client: Client, scan: Scan) -> None:
-    """Free the point in time in OpenSearch; one that has expired already is fine."""
-    client.delete_pit(body={"pit_id": [scan.point_in_time]}, params={"ignore": 404})
+    """Free the point in time in OpenSearch, or leave it to expire where that fails for a while.
+
+    Whoever has read all must not lose it.
+    """
+    with suppress(PassingError):
+        _delete_point(client, scan.point_in_time)
+
+
+@repeat_passing
+def _delete_point(client: Client, point_in_time: str) -> None:
+    client.delete_pit(body={"pit_id": [point_in_time]}, params={"ignore": 404})
 
 
 def read_slice(scan: Scan, number: int) -> Iterator[ScannedDocument]:

@@ -212,4 +212,7 @@ def _list_primary_nodes(copies: Mapping[str, list[dict[str, Any]]]) -> tuple[str
 
 
 def _build_target_unavailable(index: str) -> TargetUnavailable:
-    return TargetUnavailable(f"Index {index!r} has primary shards that are not started.")
+    return TargetUnavailable(
+        f"Index {index!r} has primary shards that are not started. If it stays so, GET "
+        "/_cluster/allocation/explain of OpenSearch says why."
+    )

@@ -19,17 +19,35 @@ It must not know what follows from a problem.
 import logging
 
 from icdc_api.base import format_count
-from icdc_api.errors import DataFileMissing
+from icdc_api.errors import DataFileMissing, Fenced, Gap
 from icdc_api.spec.changelog import SwitchProof
 from icdc_spark.diff.export_plan import ExportPlan
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
-from icdc_spark.opensearch.stores import dead_letters, indices
+from icdc_spark.opensearch.stores import dead_letters, identity, indices
+from icdc_spark.protocol.state_document import StateDocument
 from icdc_spark.replication import duplicates
 from icdc_spark.replication.checks.new_index import ComparedRows, NewIndex, RowComparison
 from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.duplicates import NO_DUPLICATES, DuplicateSummary
 
 LOG = logging.getLogger(__name__)
+
+_NEWER = "a document in it, or a dead letter, is newer than what was written"
+
+
+def explain(context: TableContext, state: StateDocument, error: Fenced | Gap) -> str:
+    """Return what somebody did to the index while it was filled, as a clause; or raise `error`.
+
+    Fenced in a run that owns the index: a document of a higher version is in an index that is new.
+    """
+    if isinstance(error, Fenced):
+        return _NEWER
+    intent = state.intent
+    now = identity.identify(context.client, intent.index) if intent else None
+    loss = identity.find_loss(intent.index, now, intent.index_uuid, None) if intent else None
+    if loss is None:
+        raise error
+    return f"{loss}: it was deleted while it was filled"
 
 
 def must_wait(context: TableContext) -> bool:

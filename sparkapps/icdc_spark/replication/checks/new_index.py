@@ -13,14 +13,13 @@ It must not know what follows from a difference.
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_api.base import format_count, shorten
-from icdc_api.errors import PassingError
 from icdc_api.job.answers import DIFFERENCE_KINDS
 from icdc_spark.diff.export_plan import ExportPlan
 from icdc_spark.diff.id_lookup import look_up_ids
@@ -185,9 +184,7 @@ class RowComparison:
         try:
             yield scan
         finally:
-            # It expires by itself.
-            with suppress(PassingError):
-                close_scan(client, scan)
+            close_scan(client, scan)
 
     def _ask_for_index(self) -> NamedIndex:
         """Return the index, for tasks that ask for documents by their ids."""

@@ -168,17 +168,18 @@ def test_a_request_refused_whole_is_halved_until_the_culprit_is_alone(clean_indi
     assert len(read_documents(clean_indices, sink.INDEX)) == 63
 
 
-def test_one_document_that_is_too_large_is_a_dead_letter_without_its_text(
-    proxy: FaultProxy,
+@pytest.mark.parametrize("size", [100_000, 1_200_000])
+def test_a_document_that_is_too_large_for_a_proxy_is_a_dead_letter_without_its_text(
+    proxy: FaultProxy, size: int
 ) -> None:
-    huge = json.dumps({"s": "x" * 1_200_000}).encode()
-    proxy.add(Status(413, body=b""), path=sink.INDEX, body="x{1000}", times=None)
+    huge = json.dumps({"s": "x" * size}).encode()
+    proxy.add(Status(413, body=b""), path="_bulk", body="x{1000}", times=None)
     lines = [sink.upsert("a", {"v": 1}), sink.upsert("big", huge), sink.upsert("z", {"v": 1})]
     result = sink.write(proxy.url, lines)
     assert (result.error, result.upserted, result.dead_letters) == (None, 2, 1)
-    ((_, letter),) = read_documents(proxy.upstream, DEAD_LETTERS).values()
+    ((version, letter),) = read_documents(proxy.upstream, DEAD_LETTERS).values()
     assert isinstance(letter, dict)
-    assert letter["documentBytes"] == len(huge)
+    assert (version, letter["documentBytes"]) == (compute_base_version(1) - 1, len(huge))
     assert "document" not in letter
 
 

@@ -111,11 +111,15 @@ def test_everything_of_the_pipeline_goes_whenever_the_run_before_died(
 def test_a_pipeline_of_whose_index_a_snapshot_is_being_taken_is_deleted_after_its_end(
     opensearch: OpenSearchNode, people: Harness, clean_indices: str
 ) -> None:
+    client = open_client(Connection(hosts=(clean_indices,)))
+    indices.create(client, OURS, {}, {})
+    client.close()
     with take_slowly(opensearch, "people-000001"):
         outcome = people.run(RunMode.DELETE).outcome
         assert outcome is not None
         assert outcome.failure_class == FailureClass.TARGET_UNAVAILABLE
-        assert "cannot be deleted before the end of a snapshot" in outcome.message
+        assert "people-000001 cannot be deleted before the end of a snapshot" in outcome.message
+        assert list_names(clean_indices) == ["people-000001"], "all others are deleted"
         assert has_state(clean_indices)
     delete(people)
     assert list_names(clean_indices) == []

@@ -16,6 +16,7 @@ from icdc_testing.target import oracle
 from icdc_testing.target.disturbing import (
     Disturb,
     delete_first,
+    delete_index,
     insert_foreign,
     list_aliased,
     run_disturbed,
@@ -86,6 +87,21 @@ def test_an_export_into_newer_documents_says_what_was_in_the_way(
     assert found in str(status.message)
     assert "another run" not in str(status.message)
     assert list_aliased(clean_indices, ALIAS) == []
+
+
+def test_an_index_that_is_deleted_twice_while_it_is_filled_stalls_and_is_not_filled_again(
+    pipeline: Harness, proxy: FaultProxy, clean_indices: str
+) -> None:
+    """As a policy does that deletes indices of such a name by their size or age."""
+    status = run_disturbed(pipeline, proxy, clean_indices, delete_index, INDICES, before="_bulk")
+    assert status.reason == "TargetInvalid"
+    assert f"the index {INDICES[1]} no longer exists: it was deleted while it was filled" in str(
+        status.message
+    )
+    assert "a policy on a wildcard" in str(status.message)
+    proxy.clear()
+    assert pipeline.run_to_stall().reason == "TargetInvalid"
+    assert {write.index for write in proxy.list_writes()} <= {"icdc-state"}
 
 
 def test_keys_that_occur_twice_hide_no_document_of_somebody_else(

@@ -28,6 +28,11 @@ def edit_first(url: str, index: str) -> None:
     assert call(url, "PUT", f"/{index}/_doc/1", {"id": 1, "name": "edited"}).status == 200
 
 
+def delete_index(url: str, index: str) -> None:
+    """Delete the index itself."""
+    assert call(url, "DELETE", f"/{index}").status == 200
+
+
 def write_newer(url: str, index: str) -> None:
     """Write document 1 with the version of a later batch."""
     path = f"/{index}/_doc/1?version={compute_base_version(99)}&version_type=external"

@@ -116,7 +116,7 @@ class ModelTarget:
             case "_tasks":
                 tasks = {
                     f"node:{number}": {"headers": {"X-Opaque-Id": tag}}
-                    for number, tag in self.tasks.items()
+                    for number, tag in {-1: "icdc-question", **self.tasks}.items()
                 }
                 if self.now() < self.failing_nodes_until:
                     # The node that does not answer is the one with the tasks.
