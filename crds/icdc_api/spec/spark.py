@@ -7,10 +7,12 @@ from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from icdc_api.base import ApiModel, Count, Flag
 from icdc_api.problems import build_problem, build_refusal
-from icdc_api.spec.catalog import PropertyValue
+from icdc_api.spec.catalog import OBJECT_NAME_FORM, PropertyValue
 from icdc_api.spec.spark_conf import find_problem
 
 MEMORY_FORM = r"^[1-9][0-9]{0,8}[kKmMgGtT]$"
+SIZE_FORM = r"^[1-9][0-9]{0,11}(\.[0-9]{1,3})?(k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$"
+PATH_FORM = r"^/"
 
 
 def _check_memory(value: object) -> object:
@@ -35,9 +37,7 @@ Template = Annotated[
     dict[str, Any],
     Field(max_length=16, json_schema_extra={"x-kubernetes-preserve-unknown-fields": True}),
 ]
-ServiceAccount = Annotated[
-    str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)
-]
+ServiceAccount = Annotated[str, StringConstraints(pattern=OBJECT_NAME_FORM, max_length=253)]
 
 
 def parse_memory(memory: str) -> int:
@@ -77,7 +77,7 @@ class Executor(ApiModel):
 class HostPath(ApiModel):
     """A directory of the node."""
 
-    path: Annotated[str, StringConstraints(pattern=r"^/", max_length=4096)]
+    path: Annotated[str, StringConstraints(pattern=PATH_FORM, max_length=4096)]
     """Absolute path on the node. Required."""
 
 
@@ -88,12 +88,7 @@ class EphemeralVolume(ApiModel):
         None
     )
     """Storage class. Default: the cluster's own."""
-    size: Annotated[
-        str,
-        StringConstraints(
-            pattern=r"^[1-9][0-9]{0,11}(\.[0-9]{1,3})?(k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$", max_length=24
-        ),
-    ]
+    size: Annotated[str, StringConstraints(pattern=SIZE_FORM, max_length=24)]
     """Size as a Kubernetes quantity, such as 100Gi. Required."""
 
 
