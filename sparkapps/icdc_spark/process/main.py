@@ -22,7 +22,7 @@ from types import FrameType
 from pyspark.sql import SparkSession
 
 from icdc_api import __version__
-from icdc_api.errors import BadSpec, IcdcError
+from icdc_api.errors import BadSpec, Bug, IcdcError
 from icdc_api.job.log_lines import FORMAT_VARIABLE, JsonFormatter
 from icdc_api.job.run_files import QUESTION_VARIABLE, STARTER_VARIABLE, RunRequest
 from icdc_api.spec.secrets import pick_authority, read_secret
@@ -76,7 +76,10 @@ def run(request: RunRequest) -> None:
     """Do what the request asks; the report says how it ended."""
     stop = threading.Event()
     stop_on_signal(stop)
-    spark = session.create_application_session(f"icdc {request.owner}")
+    try:
+        spark = session.create_application_session(f"icdc {request.owner}")
+    except Bug as error:
+        raise _suspect_conf(error, request) from error
     trust_catalogs(spark, request)
     # In a thread of its own: Python runs signal handlers in the main thread only, and not while
     # that is in a call into the JVM.
@@ -88,6 +91,18 @@ def run(request: RunRequest) -> None:
             wait([ending], timeout=0.2)
     ending.result()
     _end(spark)
+
+
+def _suspect_conf(error: Bug, request: RunRequest) -> IcdcError:
+    """Return the error, with the properties of the pipeline by which Spark may not start."""
+    names = sorted(request.parse_pipeline().spec.spark.conf)
+    if not names:
+        return error
+    # Of most values Spark says by itself that they are wrong, and of which property they are.
+    return BadSpec(
+        f"{error}; most likely Spark cannot work with a value in spec.spark.conf: check "
+        f"{', '.join(names)}"
+    )
 
 
 def trust_catalogs(spark: SparkSession, request: RunRequest) -> None:

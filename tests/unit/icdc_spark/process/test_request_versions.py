@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from icdc_api import __version__
-from icdc_api.errors import BadSpec, FailureClass
+from icdc_api.errors import BadSpec, Bug, FailureClass
 from icdc_api.job.run_files import STARTER_VARIABLE, RunReport
 from icdc_spark.process import main
 from icdc_testing.operator.deciding.pipelines import make_spec
@@ -76,3 +76,36 @@ def test_a_file_that_is_no_request_ends_the_process_with_its_error(tmp_path: Pat
         path.write_text(text)
         with pytest.raises(BadSpec, match="is not a RunRequest"):
             main.main([str(path)])
+
+
+@pytest.mark.parametrize(
+    ("conf", "kind", "said"),
+    [
+        ({}, FailureClass.BUG, "the driver does not start: odd"),
+        (
+            {"spark.memory.fraction": "7", "spark.io.compression.codec": "x"},
+            FailureClass.BAD_SPEC,
+            "the driver does not start: odd; most likely Spark cannot work with a value in "
+            "spec.spark.conf: check spark.io.compression.codec, spark.memory.fraction",
+        ),
+    ],
+)
+def test_where_spark_does_not_start_the_properties_of_the_pipeline_are_named(
+    conf: dict[str, str],
+    kind: FailureClass,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(_name: str) -> None:
+        raise Bug("the driver does not start: odd")
+
+    # The process of the tests keeps its own handlers of signals.
+    monkeypatch.setattr(main, "stop_on_signal", lambda _stop: None)
+    monkeypatch.setattr(main.session, "create_application_session", fail)
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(make_request(tmp_path, {"spark": {"conf": conf}})))
+    main.main([str(path)])
+    outcome = RunReport.read(tmp_path / "report.json").outcome
+    assert outcome is not None
+    assert (outcome.failure_class, outcome.message) == (kind, said)
