@@ -56,7 +56,7 @@ MAX_TABLE_NAME = 253
 
 # A DNS label that begins with a letter, because spark-operator refuses any other name of a run.
 PIPELINE_NAME_PATTERN = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
-PIPELINE_NAME_RULE = (
+PIPELINE_NAME_WORDS = (
     "lower-case letters, digits and dashes, beginning with a letter and not ending with a dash"
 )
 # The grammar of `parse_table_name` as one expression, for the CRD.

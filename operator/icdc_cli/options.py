@@ -66,6 +66,22 @@ class Output(StrEnum):
     """The same document as `kubectl get -o yaml` would print it."""
 
 
+class OnePipeline(argparse.Action):
+    """Takes the file of a pipeline; a second one would silently take the place of the first."""
+
+    def __call__(
+        self,
+        _parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        _option: str | None = None,
+    ) -> None:
+        """Store the path, or refuse it."""
+        if getattr(namespace, self.dest) is not None:
+            raise argparse.ArgumentError(self, "one pipeline at a time: call icdc for each file")
+        setattr(namespace, self.dest, values)
+
+
 def add_pipeline(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add `-f`, `--state-dir`, `--secrets-dir` and `--output`.
 
@@ -75,6 +91,7 @@ def add_pipeline(parser: argparse.ArgumentParser, *, required: bool = True) -> N
     parser.add_argument(
         "-f",
         "--filename",
+        action=OnePipeline,
         type=Path,
         required=required,
         metavar="PIPELINE.yaml",

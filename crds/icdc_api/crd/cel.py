@@ -72,7 +72,7 @@ RULES = (
         f"self.metadata.name.size() <= {naming.MAX_PIPELINE_NAME} && "
         f"self.metadata.name.matches({_quote(naming.PIPELINE_NAME_PATTERN)})",
         f"metadata.name: at most {naming.MAX_PIPELINE_NAME} characters, "
-        f"{naming.PIPELINE_NAME_RULE}",
+        f"{naming.PIPELINE_NAME_WORDS}",
     ),
     CelRule(
         "spec",

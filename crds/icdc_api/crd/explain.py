@@ -19,9 +19,9 @@ from pydantic_core import ErrorDetails
 
 from icdc_api import naming
 from icdc_api.problems import MAX_SHOWN, PROBLEM, format_value
-from icdc_api.spec.catalog import CATALOG_NAME_PATTERN, OBJECT_NAME_PATTERN
+from icdc_api.spec.catalog import CATALOG_NAME_FORM, OBJECT_NAME_FORM
 from icdc_api.spec.pipeline import Pipeline
-from icdc_api.spec.spark import PATH_PATTERN, SIZE_PATTERN
+from icdc_api.spec.spark import PATH_FORM, SIZE_FORM
 
 MAX_LINES = 10
 """Problems that are listed one by one: whoever corrects ten loads the file again anyway."""
@@ -40,17 +40,17 @@ _SYNONYMS = {
 }
 """Names that others have for a field, in lower case and without underscores."""
 
-_FORMS = {
-    naming.PIPELINE_NAME_PATTERN: naming.PIPELINE_NAME_RULE,
-    naming.NAMESPACE_PATTERN: "lower-case letters, digits and dashes, beginning and ending with a "
-    "letter or digit",
-    OBJECT_NAME_PATTERN: "lower-case letters, digits, dashes and dots, beginning and ending with a "
-    "letter or digit",
-    CATALOG_NAME_PATTERN: "letters, digits, dashes and underscores, not beginning with a dash",
-    PATH_PATTERN: "an absolute path, such as /mnt/nvme0",
-    SIZE_PATTERN: "a size as Kubernetes has it, such as 100Gi",
+_LABEL = "lower-case letters, digits and dashes"
+FORMS: Mapping[str, str] = {
+    naming.PIPELINE_NAME_PATTERN: naming.PIPELINE_NAME_WORDS,
+    naming.NAMESPACE_PATTERN: f"{_LABEL}; it neither begins nor ends with a dash",
+    OBJECT_NAME_FORM: "lower-case letters, digits, dashes and dots; it begins with a letter or "
+    "digit, and ends with one",
+    CATALOG_NAME_FORM: "letters, digits, underscores and dashes; it begins with no dash",
+    PATH_FORM: "an absolute path, which begins with a slash",
+    SIZE_FORM: "a size of Kubernetes, such as 100Gi",
 }
-"""Patterns of fields that people write, in words."""
+"""What each regular expression of a spec allows, in words."""
 
 # bool before int, of which it is a subclass in Python.
 _KINDS: tuple[tuple[type, str], ...] = (
@@ -167,8 +167,9 @@ def _describe_rule(error: ErrorDetails) -> str:
         case "less_than_equal":
             return f"it must be at most {context['le']}"
         case "string_pattern_mismatch":
-            words = _FORMS.get(context["pattern"])
-            return f"allowed: {words}" if words else f"it must match {context['pattern']}"
+            # A status may be in the document, too, of which nobody has to correct anything.
+            form = FORMS.get(context["pattern"])
+            return f"allowed: {form}" if form else f"it must match {context['pattern']}"
         case "string_too_short" | "too_short":
             return f"it must have a length of at least {context['min_length']}"
         case "string_too_long" | "too_long":

@@ -26,6 +26,9 @@ STANDARD_INPUT: Final = Path("-")
 MAX_FILE_BYTES = 1 << 20
 _VARIABLE: Final = re.compile(r"\$\{([^}]*)\}")
 _VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_BARE_VARIABLE: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)(?=/|$)")
+_ADDRESSES: Final = ("warehouse", "uri")
+"""Properties that begin with no dollar sign; a password may."""
 # Below these keys the schema is open, and a null there may mean something.
 _OPEN_KEYS = frozenset({"template", "indexSettings"})
 _OPEN_VALUES_KEYS = frozenset({"mapping"})
@@ -153,6 +156,13 @@ def _substitute(document: dict[str, Any], env: Mapping[str, str], source: str) -
             return [replace(item, (*path, position)) for position, item in enumerate(value)]
         # Only there, where credentials may stand. In a filter `${…}` is plain text.
         if isinstance(value, str) and path[-3:-1] == ("catalog", "properties"):
+            bare = _BARE_VARIABLE.match(value) if path[-1] in _ADDRESSES else None
+            if bare is not None:
+                # Left as it stands it would be the name of a directory.
+                problems.append(
+                    f"{explain.format_path(path)}: {format_value(bare.group())} is not replaced: "
+                    f"write ${{{bare.group(1)}}}"
+                )
             return _VARIABLE.sub(lambda match: find_variable(match, path), value)
         return value
 

@@ -38,6 +38,12 @@ QUESTION_VARIABLE = "ICDC_QUESTION_FILE"
 """Environment variable with the path of the file in which a RunQuestion appears, is replaced and
 disappears while a continuous run goes on; not set where none will."""
 
+STARTER_VARIABLE = "ICDC_STARTER_VERSION"
+"""Environment variable with the version of the program that wrote the request."""
+
+_ADDRESS = ("runId", "owner", "epoch", "reportPath")
+"""Fields of a request that say who is to hear of the run; every version has them."""
+
 
 class _JsonFile(ApiModel):
     def write(self, path: Path) -> None:
@@ -77,7 +83,8 @@ def _describe_first(error: ValidationError) -> str:
     """Return field and problem of the first error, without the input: it may hold credentials."""
     first = error.errors(include_url=False, include_input=False)[0]
     field = ".".join(str(part) for part in first["loc"])
-    return f"{field or 'document'}: {first['msg']}"
+    problem = "unknown field" if first["type"] == "extra_forbidden" else first["msg"]
+    return f"{field or 'document'}: {problem}"
 
 
 class Reexport(ApiModel):
@@ -163,6 +170,19 @@ class RunRequest(_JsonFile):
     end_with_stdin: Flag = False
     """True: whoever started the run holds the other end of its standard input, and the application
     ends at once when that closes. False where something else ends orphans, as on Kubernetes."""
+
+    @classmethod
+    def parse_address(cls, content: bytes) -> Self | None:
+        """Return a request with nothing but who is to hear of the run, of one of another version.
+
+        None where not even that can be read.
+        """
+        try:
+            document = json.loads(content)
+            address = {field: document[field] for field in _ADDRESS}
+            return cls.model_validate({**address, "pipeline": {}})
+        except (ValueError, LookupError, TypeError):
+            return None
 
     def parse_pipeline(self) -> Pipeline:
         """Return the pipeline in the request. BadSpec for one that this version refuses."""

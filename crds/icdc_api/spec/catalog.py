@@ -7,15 +7,15 @@ from pydantic import Field, StringConstraints, model_validator
 from icdc_api.base import ApiModel
 from icdc_api.problems import build_problem
 
-OBJECT_NAME_PATTERN = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
-"""Of most objects of Kubernetes, such as Secrets (a DNS subdomain)."""
-# A part of Spark property names (spark.sql.catalog.NAME.…), so it has no dots.
-CATALOG_NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_-]*$"
+OBJECT_NAME_FORM = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+"""Of the name of an object of Kubernetes."""
+CATALOG_NAME_FORM = r"^[A-Za-z0-9_][A-Za-z0-9_-]*$"
 
 SecretName = Annotated[
-    str, StringConstraints(pattern=OBJECT_NAME_PATTERN, min_length=1, max_length=253)
+    str, StringConstraints(pattern=OBJECT_NAME_FORM, min_length=1, max_length=253)
 ]
-CatalogName = Annotated[str, StringConstraints(pattern=CATALOG_NAME_PATTERN, max_length=63)]
+# A part of Spark property names (spark.sql.catalog.NAME.…), so it has no dots.
+CatalogName = Annotated[str, StringConstraints(pattern=CATALOG_NAME_FORM, max_length=63)]
 PropertyValue = Annotated[str, StringConstraints(max_length=4096)]
 CATALOG_KIND_RULE = "a catalog needs the property type or catalog-impl"
 

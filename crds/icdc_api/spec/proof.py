@@ -59,8 +59,10 @@ class RollingProof(ApiModel):
     every: Duration | None = None
     """Each table is compared again within this time: a number with the unit m, h or d, from 10m to
     365d. Replication comes first, until nine tenths of it are over; with trigger OnCommit, commits
-    and questions wait for the end of a comparison that has begun. With mode ExportOnly, as long as
-    the table retains the exported snapshot. Default empty: never."""
+    and questions wait for the end of a comparison that has begun. With mode ExportOnly each
+    comparison renews the tag of the exported snapshot (changelog.pinSnapshots); without a tag, or
+    with more than 30d, it has a result as long as the table retains that snapshot. Default empty:
+    never."""
     max_cpu: Annotated[float, Field(strict=True, ge=0.1, le=512)] | None = None
     """CPU limit of the one executor of such a run; its driver is as in spark.driver. Default 0.5.
     Without effect with trigger Continuous, where the run that follows the tables compares."""

@@ -7,12 +7,12 @@ from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from icdc_api.base import ApiModel, Count, Flag
 from icdc_api.problems import build_problem, build_refusal
-from icdc_api.spec.catalog import OBJECT_NAME_PATTERN, PropertyValue
+from icdc_api.spec.catalog import OBJECT_NAME_FORM, PropertyValue
 from icdc_api.spec.spark_conf import find_problem
 
 MEMORY_FORM = r"^[1-9][0-9]{0,8}[kKmMgGtT]$"
-PATH_PATTERN = r"^/"
-SIZE_PATTERN = r"^[1-9][0-9]{0,11}(\.[0-9]{1,3})?(k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$"
+SIZE_FORM = r"^[1-9][0-9]{0,11}(\.[0-9]{1,3})?(k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$"
+PATH_FORM = r"^/"
 
 
 def _check_memory(value: object) -> object:
@@ -27,6 +27,18 @@ def _check_memory(value: object) -> object:
 Memory = Annotated[
     str, StringConstraints(pattern=MEMORY_FORM, max_length=10), BeforeValidator(_check_memory)
 ]
+_TASK_CPUS = "spark.task.cpus"
+_COUNTS = (_TASK_CPUS, "spark.task.maxFailures", "spark.default.parallelism")
+"""Properties whose value is a number of at least 1. Spark takes others, and fails by them later, or
+waits for ever."""
+_CPUS = tuple(
+    f"spark.kubernetes.{role}.{kind}.cores"
+    for role in ("driver", "executor")
+    for kind in ("request", "limit")
+)
+_COUNT = re.compile(r"[1-9][0-9]{0,8}")
+# Not none at all: the API server refuses that beside a request, and Spark says so in a log alone.
+_CPU = re.compile(r"(?=.*[1-9])([0-9]{1,4}(\.[0-9]{1,3})?|[0-9]{1,12}[mun])")
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 # Whole ones, as Spark counts slots for tasks by them; fractions for Kubernetes are set by
 # spark.kubernetes.{driver,executor}.request.cores.
@@ -37,7 +49,7 @@ Template = Annotated[
     dict[str, Any],
     Field(max_length=16, json_schema_extra={"x-kubernetes-preserve-unknown-fields": True}),
 ]
-ServiceAccount = Annotated[str, StringConstraints(pattern=OBJECT_NAME_PATTERN, max_length=253)]
+ServiceAccount = Annotated[str, StringConstraints(pattern=OBJECT_NAME_FORM, max_length=253)]
 
 
 def parse_memory(memory: str) -> int:
@@ -77,7 +89,7 @@ class Executor(ApiModel):
 class HostPath(ApiModel):
     """A directory of the node."""
 
-    path: Annotated[str, StringConstraints(pattern=PATH_PATTERN, max_length=4096)]
+    path: Annotated[str, StringConstraints(pattern=PATH_FORM, max_length=4096)]
     """Absolute path on the node. Required."""
 
 
@@ -88,7 +100,7 @@ class EphemeralVolume(ApiModel):
         None
     )
     """Storage class. Default: the cluster's own."""
-    size: Annotated[str, StringConstraints(pattern=SIZE_PATTERN, max_length=24)]
+    size: Annotated[str, StringConstraints(pattern=SIZE_FORM, max_length=24)]
     """Size as a Kubernetes quantity, such as 100Gi. Required."""
 
 
@@ -164,6 +176,11 @@ class Spark(ApiModel):
         dynamic = self.dynamic_allocation
         return self.executor.instances if dynamic is None else dynamic.max_executors
 
+    @property
+    def task_cpus(self) -> int:
+        """CPU cores that each task takes."""
+        return int(self.conf.get(_TASK_CPUS, "1"))
+
     @model_validator(mode="after")
     def _check_conf(self) -> Self:
         for key, value in self.conf.items():
@@ -171,4 +188,17 @@ class Spark(ApiModel):
             wrong = find_problem(key, value)
             if wrong is not None:
                 raise build_problem(wrong, "conf", key)
+            if key in _COUNTS and not _COUNT.fullmatch(value.strip()):
+                raise build_refusal(value, "it must be a whole number of at least 1", "conf", key)
+            if key in _CPUS and not _CPU.fullmatch(value.strip()):
+                rule = "it must be a number of CPUs of Kubernetes above 0, such as 500m or 1.5"
+                raise build_refusal(value, rule, "conf", key)
+        self._check_task_cpus()
         return self
+
+    def _check_task_cpus(self) -> None:
+        # Spark does not start where an executor has no room for one task.
+        most = self.executor.cores
+        if self.task_cpus > most:
+            rule = f"it must be at most spec.spark.executor.cores, which is {most}"
+            raise build_refusal(self.conf[_TASK_CPUS], rule, "conf", _TASK_CPUS)

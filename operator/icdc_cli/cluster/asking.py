@@ -39,6 +39,7 @@ from icdc_api.status.triggers import Ask, AskedKind
 from icdc_cli import options, terminal
 from icdc_cli.cluster import explain_next, session, status
 from icdc_cli.cluster.session import Target
+from icdc_cli.local.termination import raise_on_sigterm
 from icdc_operator.cluster.kube import api_errors, kinds
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import reports
@@ -56,7 +57,14 @@ MAX_WITHDRAWALS = 5
 """Attempts to remove the annotation while others write the pipeline at the same time."""
 
 
-_MUST_END = "is active and must end first"
+@dataclass(frozen=True)
+class _Obstacle:
+    """What an answer waits for."""
+
+    text: str = ""
+    """One line for standard error; empty where nothing shows that an operator is at work."""
+    is_another: bool = False
+    """Whether it is a run that does not answer, but has to end first."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +94,9 @@ def ask(arguments: argparse.Namespace, mode: AskedKind, **details: Any) -> Clust
     async def work(target: Target, arguments: argparse.Namespace) -> ClusterAnswer:
         return await _ask(target, question, seconds=arguments.wait or options.WAIT_SECONDS)
 
-    return session.run_for(work, arguments)
+    # Such as of `timeout` and of CI, which would leave the question, and the run that answers it.
+    with raise_on_sigterm():
+        return session.run_for(work, arguments)
 
 
 async def _ask(target: Target, question: Ask, *, seconds: float) -> ClusterAnswer:
@@ -123,6 +133,8 @@ async def _wait_for_answer(target: Target, question: Ask, seconds: float) -> Pip
     `seconds`.
     """
     asked_at, shown = time.monotonic(), ""
+    # Of an operator, too, that has just ended the run before, nothing is known until it goes on.
+    idle_since = asked_at
     while True:
         resource = await target.read_pipeline()
         pipeline_status = status.parse_status_of(resource)
@@ -133,14 +145,14 @@ async def _wait_for_answer(target: Target, question: Ask, seconds: float) -> Pip
         if _parse_question(resource) != question:
             raise BadSpec(f"somebody else has asked {target.name} something meanwhile: ask again")
         _check_spec(pipeline_status, resource)
-        waited = time.monotonic() - asked_at
-        obstacle = _describe_obstacle(pipeline_status, question)
-        if waited >= seconds or (not obstacle and waited >= TAKEN_UP_SECONDS):
+        now, obstacle = time.monotonic(), _describe_obstacle(pipeline_status, question)
+        waited, idle_since = now - asked_at, now if obstacle.text else idle_since
+        if waited >= seconds or now - idle_since >= TAKEN_UP_SECONDS:
             raise StartTimeout(_explain_no_answer(target, obstacle, waited))
         # Once for each state: the command waits for minutes, and a line a second would hide it.
-        if obstacle != shown:
-            terminal.complain(obstacle)
-            shown = obstacle
+        if obstacle.text and obstacle.text != shown:
+            terminal.complain(obstacle.text)
+            shown = obstacle.text
         # The last read falls on the deadline, however --wait and the interval divide.
         _sleep(min(POLL_SECONDS, max(0.0, seconds - waited)))
 
@@ -160,32 +172,35 @@ def _sleep(seconds: float) -> None:
     time.sleep(seconds)
 
 
-def _describe_obstacle(pipeline_status: PipelineStatus, question: Ask) -> str:
-    """Return the run that has to end before the answer is there; empty where none is active.
+def _describe_obstacle(pipeline_status: PipelineStatus, question: Ask) -> _Obstacle:
+    """Return what the answer waits for.
 
-    For standard error, so one line: run shop-c4-1 follows tables  → "… is active and must end
-    first", or "… answers while it follows its tables"; run shop-p5-1 was planned for this very
-    question → "… answers (Submitted)".
+    run shop-c4-1 follows tables                      … is active and must end first
+    run shop-c4-1 has been asked this very question   … answers while it follows its tables
+    run shop-p5-1 was planned for it                  … answers (Submitted)
+    no run, as other pipelines have all there may be  the run that answers is queued: …
     """
     run, hindrance = pipeline_status.current_run, status.describe_hindrance(pipeline_status)
     if run is None:
-        return ""
+        queue = status.describe_queue(pipeline_status)
+        return _Obstacle(f"the run that answers is queued: {queue}" if queue else "")
     asked = pipeline_status.observed_ask
     if run.ask == question.id:
-        return f"the run {run.name} answers ({run.state.value}){hindrance}"
+        return _Obstacle(f"the run {run.name} answers ({run.state.value}){hindrance}")
     if asked is not None and (asked.id, asked.run) == (question.id, run.name):
-        return f"the run {run.name} answers while it follows its tables{hindrance}"
-    return f"the run {run.name} {_MUST_END}{hindrance}"
+        return _Obstacle(f"the run {run.name} answers while it follows its tables{hindrance}")
+    text = f"the run {run.name} is active and must end first{hindrance}"
+    return _Obstacle(text, is_another=True)
 
 
-def _explain_no_answer(target: Target, obstacle: str, waited: float) -> str:
+def _explain_no_answer(target: Target, obstacle: _Obstacle, waited: float) -> str:
     """Return why there is no answer after `waited` seconds, and who can do what about it."""
     lead = f"no answer within {waited:.0f} s"
-    if obstacle:
-        text = f"{lead}: {obstacle}; ask again with a higher --wait, see icdc logs {target.name}"
+    if obstacle.text:
+        logs = f"see icdc logs {target.name}"
+        text = f"{lead}: {obstacle.text}; ask again with a higher --wait, {logs}"
         pause = f", or end the run by icdc pause {target.name}, as a paused pipeline answers too"
-        # Not where the run is the one that answers.
-        return text + (pause if _MUST_END in obstacle else "")
+        return text + (pause if obstacle.is_another else "")
     return (
         f"{lead}: no operator has accepted the question; action required: the platform engineer "
         "must check that an operator of this version is running and watches the namespace "

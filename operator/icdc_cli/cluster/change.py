@@ -145,7 +145,9 @@ def _add_wait(parser: argparse.ArgumentParser, until: str) -> None:
 
 async def _pause(target: Target, _arguments: argparse.Namespace) -> Exit:
     if await _suspend(target, True):
-        terminal.say(f"{target.name} will pause once the current batch is finished")
+        # A driver has no longer to finish it.
+        when = "once a batch under way is finished, or after two minutes"
+        terminal.say(f"{target.name} will pause {when}")
     else:
         terminal.say(f"{target.name} is paused already")
     return Exit.DONE

@@ -89,9 +89,11 @@ def read_login(env: Mapping[str, str], context: str | None) -> Login:
         raise NeedsLibrary
     # Paths are appended to it and begin with a slash of their own.
     server = str(cluster.inner.get("server") or "").rstrip("/")
-    if not server.startswith(("http://", "https://")):
+    if not server:
         raise BadSpec(f"the kubeconfig has no server for the context {context}")
     try:
+        if not server.startswith(("http://", "https://")):
+            raise ValueError
         _ = urlsplit(server).port  # which is parsed here
     except ValueError as error:
         # Without the address, in which a password may be.

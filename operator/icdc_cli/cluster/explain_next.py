@@ -10,6 +10,7 @@ see that no run will start, because the pipeline is suspended, queued or stalled
     a run is active                           follows the run shop-c4-1 …
     suspended                                 nothing: suspended until …
     stalled, no attempt planned               stalled: TableStalled: …; action required: …
+    due, and other pipelines have all runs    starts the next run when it is its turn: …
     else                                      waits 40s, until 10:00:00 UTC, and starts a run
 
 The times come from `core.schedule`, the very code by which the operator acts, so that the two
@@ -26,6 +27,7 @@ from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunState, RunStatus
 from icdc_cli import text_tables
+from icdc_cli.cluster import status as statuses
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.core import schedule
 from icdc_operator.core.observed import Observed
@@ -63,7 +65,9 @@ def _describe_next(
         )
     run = status.current_run
     if run is not None:
-        ends = "; it ends after its batch, as the pipeline is suspended" if spec.suspend else ""
+        # A suspended pipeline answers questions all the same.
+        is_ended = spec.suspend and run.ask is None
+        ends = "; it ends after its batch, as the pipeline is suspended" if is_ended else ""
         return _describe_active(run) + ends + _describe_stall(status, "; meanwhile stalled")
     if spec.suspend:
         return f"nothing: suspended until somebody sets spec.suspend to false (icdc resume {name})"
@@ -113,7 +117,9 @@ def _describe_schedule(
         failed = status.next_attempt_time is not None and status.consecutive_failures > 0
         why = f" (attempt after failure {status.consecutive_failures})" if failed else ""
         if wait <= 0:
-            return f"starts the next run now{why}"
+            queue = statuses.describe_queue(status)
+            when = f"when it is its turn: {queue}" if queue else "now"
+            return f"starts the next run {when}{why}"
         duration = text_tables.format_duration(wait)
         return f"waits {duration}, until {due.at:%H:%M:%S} UTC, and starts a run{why}"
     if due.poll_after is None:

@@ -155,7 +155,8 @@ def _read_documents(env: Mapping[str, str]) -> Iterator[tuple[Path, dict[str, An
         except FileNotFoundError:
             continue  # kubectl passes over it too
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            text = " ".join(str(error).split())
+            said = error.strerror if isinstance(error, OSError) else None
+            text = " ".join((said or str(error)).split())
             raise BadSpec(f"the kubeconfig {path} cannot be read: {text}") from error
         if document is None:
             continue  # an empty file, such as of `touch`

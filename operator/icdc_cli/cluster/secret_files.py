@@ -6,7 +6,6 @@ application reads them as everywhere else.
     Secret lake {credential: aWQ6c2VjcmV0}      DIRECTORY/lake/credential    id:secret
 """
 
-import base64
 from pathlib import Path
 
 from icdc_api.errors import BadSpec
@@ -33,8 +32,8 @@ async def copy_secrets(target: Target, spec: PipelineSpec, directory: Path) -> N
             raise BadSpec(f"{field}: there is no Secret {name} in the namespace {target.namespace}")
         # Two fields may name one Secret.
         (directory / name).mkdir(exist_ok=True)
-        for key, encoded in (secret.get("data") or {}).items():
+        for key, value in kinds.decode_secret(secret).items():
             path = directory / name / key
             # Before the value is in it: nobody else may read it, not even for a moment.
             path.touch(PRIVATE_MODE)
-            path.write_bytes(base64.b64decode(encoded))
+            path.write_bytes(value)

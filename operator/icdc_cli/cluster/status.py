@@ -177,6 +177,15 @@ def describe_hindrance(status: PipelineStatus) -> str:
     return active.message.removeprefix(lead)
 
 
+def describe_queue(status: PipelineStatus) -> str:
+    """Return the position of the next run in the queue, and the limit; empty if it does not wait.
+
+    Other pipelines have all the runs that the operator starts at a time.
+    """
+    active = status.find_condition(ConditionType.RUN_ACTIVE)
+    return active.message if active is not None and active.reason == "Queued" else ""
+
+
 def choose_exit(status: PipelineStatus) -> tuple[Exit, str]:
     """Return the exit code for the status, and the message for standard error.
 

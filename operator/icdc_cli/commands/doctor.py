@@ -30,6 +30,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "-f",
         "--filename",
+        action=options.OnePipeline,
         type=Path,
         metavar="PIPELINE.yaml",
         help="check this host for the pipeline in a file, not a cluster; - for standard input",

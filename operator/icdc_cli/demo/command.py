@@ -35,6 +35,7 @@ from icdc_cli.exits import Exit
 from icdc_cli.local import application, resource
 from icdc_cli.local.ask import ask
 from icdc_cli.local.state_dir import StateDir
+from icdc_cli.local.termination import raise_on_sigterm
 
 KILL_AFTER_DOCUMENTS = 5000
 """Writes of the last batch that are let through before the application is killed: of 66,667, so
@@ -45,7 +46,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Carry out the command; return 0 when every index equals its table."""
     folder = Path(tempfile.mkdtemp(prefix="icdc-demo-"))
     try:
-        equal = _Demo(folder, keep=arguments.keep).play()
+        # Or the node would outlive a demo that a time-out of CI ends.
+        with raise_on_sigterm():
+            equal = _Demo(folder, keep=arguments.keep).play()
     # Logs are worth most when something went wrong, so nothing is removed then, nor after Ctrl-C,
     # which people press when nothing seems to go on.
     except (IcdcError, KeyboardInterrupt):

@@ -33,7 +33,8 @@ _TEXTS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
     (
         "Suspending",
         "Ready, Reconciling and Suspended",
-        "A suspend is requested, and the run ends after its current batch.",
+        "A suspend is requested, and the run ends after its current batch, or after two minutes. "
+        "What it had not finished is repeated once the pipeline is resumed.",
         NOT_NEEDED,
         (),
     ),

@@ -218,8 +218,12 @@ def find_creation_timeout(run: RunStatus, observed: Observed, *, now: datetime) 
 def _find_executor_loss(run: RunStatus, report: RunReport) -> datetime | None:
     """Return since when the run waits for executors; None where it does not."""
     since = report.without_executors_since
-    # The driver's clock may be behind: it cannot have waited before it was started.
-    return since if since is None or run.started_at is None else max(since, run.started_at)
+    if since is None:
+        return None
+    # The driver's clock may be behind: it cannot have begun before the run was planned.
+    behind = timedelta(0) if run.planned_at is None else run.planned_at - report.started_at
+    since += max(behind, timedelta(0))
+    return since if run.started_at is None else max(since, run.started_at)
 
 
 def find_hopeless_failure(run: RunStatus, seen: RunSeen, *, now: datetime) -> Failure | None:

@@ -143,17 +143,11 @@ def _with_one_executor(launch: Launch, max_cpu: float) -> Launch:
     """Return the launch with one executor, which has as many tasks at a time as it has CPUs."""
     spark = launch.spec.spark
     # Spark refuses an executor that has no room for one task.
-    cores = max(math.ceil(max_cpu), _read_task_cpus(spark))
+    cores = max(math.ceil(max_cpu), spark.task_cpus)
     one = spark.executor.model_copy(update={"instances": 1, "cores": cores})
     fewer = {"executor": one, "dynamic_allocation": None}
     spec = launch.spec.model_copy(update={"spark": spark.model_copy(update=fewer)})
     return replace(launch, spec=spec)
-
-
-def _read_task_cpus(spark: Spark) -> int:
-    """Return `spark.task.cpus`; 1 for what is no number, which Spark itself reports."""
-    text = spark.conf.get("spark.task.cpus", "1").strip()
-    return int(text) if text.isdecimal() else 1
 
 
 def _build_cpu_conf(max_cpu: float | None) -> dict[str, str]:

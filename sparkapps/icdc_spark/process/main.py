@@ -2,6 +2,7 @@
 
 end of the run                         report        exit code
 all tables done, or some of them fail  finished      0: the report says how it ended
+a request of another version           BadSpec       0
 SIGTERM or SIGINT                      finished      0, after the step that is running
 whoever started it has ended           stays as is   1, at once (`endWithStdin`)
 an unexpected error                    Bug           0
@@ -20,9 +21,10 @@ from types import FrameType
 
 from pyspark.sql import SparkSession
 
-from icdc_api.errors import IcdcError
+from icdc_api import __version__
+from icdc_api.errors import BadSpec, Bug, IcdcError
 from icdc_api.job.log_lines import FORMAT_VARIABLE, JsonFormatter
-from icdc_api.job.run_files import QUESTION_VARIABLE, RunRequest
+from icdc_api.job.run_files import QUESTION_VARIABLE, STARTER_VARIABLE, RunRequest
 from icdc_api.spec.secrets import pick_authority, read_secret
 from icdc_spark.iceberg.jvm import session
 from icdc_spark.iceberg.jvm.trust import trust_authority
@@ -74,7 +76,10 @@ def run(request: RunRequest) -> None:
     """Do what the request asks; the report says how it ended."""
     stop = threading.Event()
     stop_on_signal(stop)
-    spark = session.create_application_session(f"icdc {request.owner}")
+    try:
+        spark = session.create_application_session(f"icdc {request.owner}")
+    except Bug as error:
+        raise _suspect_conf(error, request) from error
     trust_catalogs(spark, request)
     # In a thread of its own: Python runs signal handlers in the main thread only, and not while
     # that is in a call into the JVM.
@@ -86,6 +91,18 @@ def run(request: RunRequest) -> None:
             wait([ending], timeout=0.2)
     ending.result()
     _end(spark)
+
+
+def _suspect_conf(error: Bug, request: RunRequest) -> IcdcError:
+    """Return the error, with the properties of the pipeline by which Spark may not start."""
+    names = sorted(request.parse_pipeline().spec.spark.conf)
+    if not names:
+        return error
+    # Of most values Spark says by itself that they are wrong, and of which property they are.
+    return BadSpec(
+        f"{error}; most likely Spark cannot work with a value in spec.spark.conf: check "
+        f"{', '.join(names)}"
+    )
 
 
 def trust_catalogs(spark: SparkSession, request: RunRequest) -> None:
@@ -107,6 +124,41 @@ def trust_catalogs(spark: SparkSession, request: RunRequest) -> None:
         trust_authority(spark, one)
 
 
+def read_request(path: Path) -> tuple[RunRequest, BadSpec | None]:
+    """Return the request, and why this version cannot do what it asks; None where it can.
+
+    Whoever started the run then hears of it, who would else see only that a process has ended.
+    BadSpec where nobody can be told.
+    """
+    content = path.read_bytes()
+    try:
+        request = RunRequest.parse(content, path)
+    except BadSpec as error:
+        address = RunRequest.parse_address(content)
+        if address is None:
+            raise
+        return address, _name_versions(error)
+    try:
+        request.parse_pipeline()
+    except BadSpec as error:
+        return request, _name_versions(error)
+    return request, None
+
+
+def _name_versions(error: BadSpec) -> BadSpec:
+    """Return the error with the two versions that do not fit, where both are known."""
+    starter = os.environ.get(STARTER_VARIABLE)
+    if starter is None:
+        return error
+    versions = f"The operator is version {starter}, the image of the run version {__version__}"
+    if starter == __version__:
+        versions = f"Operator and image of the run are different builds of version {starter}"
+    return BadSpec(
+        f"{error}. {versions}: an older image does not know what a newer operator or pipeline asks "
+        "for. Set spec.spark.image to an image of the operator's version, or leave it out"
+    )
+
+
 def _end(spark: SparkSession) -> None:
     """Stop Spark. The report is written: what fails now does not change it."""
     try:
@@ -123,11 +175,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     handler.setFormatter(build_formatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     (path,) = sys.argv[1:] if arguments is None else arguments
-    request = RunRequest.read(Path(path))
+    request, refusal = read_request(Path(path))
     handler.setFormatter(build_formatter(request))
     if request.end_with_stdin:
         end_with_stdin()
     try:
+        if refusal is not None:
+            raise refusal
         run(request)
     except IcdcError as error:
         Reporter(request, ()).finish(outcome=error)

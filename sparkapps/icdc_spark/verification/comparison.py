@@ -37,6 +37,7 @@ from icdc_api.job.answers import (
     DIFFERENCE_KINDS,
     ComparisonEntry,
 )
+from icdc_api.spec.pipeline import Mode
 from icdc_spark.diff.rows import check_filter
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.jvm.source_errors import translate_source_errors
@@ -45,6 +46,7 @@ from icdc_spark.matching.buckets import NOTHING, Buckets, ProvenBuckets
 from icdc_spark.matching.differences import EQUAL, KIND, MISSING
 from icdc_spark.protocol.state_document import StateDocument
 from icdc_spark.readers.snapshot_reader import SnapshotReader
+from icdc_spark.replication import pins
 from icdc_spark.replication.changelog import Batch
 from icdc_spark.replication.checks.table_observation import TableObserver
 from icdc_spark.replication.context import TableContext
@@ -146,6 +148,20 @@ def finish_batch(run: TableRun) -> None:
     stored = run.observer.load_state()
     if stored is not None and stored.document.intent is not None:
         run.advance()
+
+
+def renew_tag(run: TableRun) -> None:
+    """Keep the snapshot of a complete table for the next comparison, in mode ExportOnly.
+
+    No other run comes to such a table, so the tag that its export has set would expire.
+    """
+    context, stored = run.context, run.observer.load_state()
+    # While an export is open, its own tag must stay.
+    if context.spec.mode is not Mode.EXPORT_ONLY or stored is None or stored.document.intent:
+        return
+    applied = stored.document.applied
+    if applied is not None:
+        pins.pin(context, run.observer.read_table()[0], applied.snapshot_id)
 
 
 def _find_kinds(

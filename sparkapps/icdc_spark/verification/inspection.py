@@ -2,7 +2,7 @@
 
 Plan, verify and the list of dead letters change nothing. A comparison that the operator has planned
 is different: it finishes an open batch first, or an idle table could not be compared until its next
-commit.
+commit, and it renews the tag of a table that no other run reads.
 
 Example, the entry of `icdc plan` for a table that is one commit behind:
 
@@ -88,7 +88,10 @@ def _compare(context: TableContext, *, repair: bool) -> ComparisonEntry:
         # Not when a person asks, who wants to see what is there: an open batch is left as it is.
         if is_planned:
             comparison.finish_batch(run)
-        return comparison.verify(context, run.observer, repair=repair)
+        entry = comparison.verify(context, run.observer, repair=repair)
+        if is_planned:
+            comparison.renew_tag(run)
+        return entry
 
 
 def _plan(context: TableContext) -> PlanEntry:

@@ -2,8 +2,14 @@ from pathlib import Path
 
 import pytest
 
+from icdc_api.crd import explain
 from icdc_api.crd.loading import load_resource, parse_pipeline
 from icdc_api.errors import BadSpec
+from icdc_api.spec.export_window import WINDOW_PATTERN
+from icdc_api.spec.pipeline import Metadata, PipelineSpec
+from icdc_api.spec.proof import DURATION_FORM
+from icdc_api.spec.sink import HOST_PATTERN
+from icdc_api.spec.spark import MEMORY_FORM
 from icdc_testing.kube.stored_pipelines import load_pipeline
 
 pytestmark = pytest.mark.unit
@@ -143,7 +149,7 @@ def test_a_namespace_is_no_path(tmp_path: Path, namespace: str, shown: str) -> N
     text = HEAD.replace("name: shop", f"name: shop, namespace: {namespace}")
     message = _get_refusal(_write(tmp_path, text + "spec: {}\n"))
     assert f"metadata.namespace: {shown}" in message
-    assert "allowed: lower-case letters, digits and dashes, beginning and ending with" in message
+    assert "allowed: lower-case letters, digits and dashes; it neither begins nor" in message
 
 
 @pytest.mark.parametrize(
@@ -219,6 +225,40 @@ def test_a_variable_with_a_name_that_cannot_be_is_refused(tmp_path: Path) -> Non
     text = HEAD + "spec:\n  catalog: {properties: {type: 'a${B C}'}}\n" + TABLES + SINK
     expected = "spec.catalog.properties.type: '${B C}' is not the name of a variable"
     assert _get_refusal(_write(tmp_path, text)).endswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("properties", "problem"),
+    [
+        ("warehouse: $LAKE", "warehouse: '$LAKE' is not replaced: write ${LAKE}"),
+        ("warehouse: $LAKE/one", "warehouse: '$LAKE' is not replaced: write ${LAKE}"),
+        ("uri: $CATALOG", "uri: '$CATALOG' is not replaced: write ${CATALOG}"),
+        ("warehouse: 's3://$a/', uri: 'http://$b', password: $ecret", None),
+    ],
+)
+def test_a_variable_without_braces_is_no_name_of_a_directory(
+    tmp_path: Path, properties: str, problem: str | None
+) -> None:
+    text = HEAD + f"spec:\n  catalog: {{properties: {{type: hadoop, {properties}}}}}\n"
+    path = _write(tmp_path, text + TABLES + SINK)
+    if problem is None:
+        assert load_pipeline(path, {}).spec.catalog is not None
+    else:
+        assert _get_refusal(path, {"LAKE": "/lake"}).endswith(f"catalog.properties.{problem}")
+
+
+def _list_forms(schema: object) -> set[str]:
+    if isinstance(schema, dict):
+        own = {schema["pattern"]} if isinstance(schema.get("pattern"), str) else set()
+        return own.union(*map(_list_forms, schema.values()))
+    return set().union(*map(_list_forms, schema)) if isinstance(schema, list) else set()
+
+
+def test_every_form_that_a_spec_demands_is_said_in_words() -> None:
+    found = _list_forms([model.model_json_schema() for model in (Metadata, PipelineSpec)])
+    # These have validators of their own, which say it.
+    others = {MEMORY_FORM, DURATION_FORM, HOST_PATTERN, WINDOW_PATTERN}
+    assert found - others == set(explain.FORMS)
 
 
 def test_a_resource_as_the_cluster_returns_it_is_accepted() -> None:

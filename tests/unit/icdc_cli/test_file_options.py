@@ -58,3 +58,14 @@ def test_doctor_says_that_a_directory_is_one(
 ) -> None:
     assert main.main(["doctor", "-f", str(tmp_path)]) == 2
     assert f"{tmp_path}: cannot be read: Is a directory" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "verify", "preview", "doctor"])
+def test_a_second_file_is_refused_and_not_taken_for_the_first(
+    command: str, pipeline_file: PipelineFile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(pipeline_file())
+    with pytest.raises(SystemExit) as ended:
+        main.main([command, "-f", path, "--filename", path])
+    assert ended.value.code == 2
+    assert "one pipeline at a time: call icdc for each file" in capsys.readouterr().err

@@ -29,6 +29,16 @@ AROUND = f"org.apache.iceberg.exceptions.RuntimeIOException: Failed to open file
             FileUnreadable,
         ),
         (
+            {"ParquetCryptoRuntimeException"},
+            "Trying to read file with encrypted footer. No keys available",
+            FileUnreadable,
+        ),
+        (
+            {"IllegalArgumentException"},
+            "Retrieving encryption keys requires a StandardEncryptionManager",
+            FileUnreadable,
+        ),
+        (
             {"ValidationException"},
             "Metadata file for version 5 is missing under s3://lake/t/metadata",
             DataFileMissing,

@@ -122,7 +122,8 @@ def _describe_progress(status: PipelineStatus, *, seen: bool, taken_up: bool) ->
     if not seen:
         return "no operator has read it yet"
     if run is None:
-        return "no run is active"
+        queue = statuses.describe_queue(status)
+        return f"the run is queued: {queue}" if queue else "no run is active"
     if not taken_up:
         return f"the run {run.name} is active and must end first{hindrance}"
     exporting = sum(1 for table in status.tables if table.state == TableState.EXPORTING)

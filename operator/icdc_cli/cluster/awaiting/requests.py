@@ -13,7 +13,7 @@ run that has succeeded is no proof of an export: one that was asked to end has s
       or a run of it has succeeded and none follows,
       or it is continuous and has caught up             code 0: the tables
     Rollback: the request has no id                     code 2: no run makes it
-    either: a table waits for a person                  code 1: its message
+    either: a table waits for a person (anew)           code 1: its message
     Verify, Repair: verifiedNonce is 5                  code 0, or 1: what was compared
     its run has failed, and Stalled is True             as `icdc status`
     else                                                none yet
@@ -27,7 +27,7 @@ from icdc_api.base import drop_name
 from icdc_api.errors import BadSpec
 from icdc_api.spec.pipeline import Retry
 from icdc_api.status.conditions import ConditionStatus, ConditionType
-from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
+from icdc_api.status.pipeline_status import PipelineStatus, TableReason, TableState, TableStatus
 from icdc_api.status.runs import ResyncMode, RunState, RunStatus
 from icdc_cli import exits
 from icdc_cli.exits import Exit
@@ -123,29 +123,30 @@ class AwaitedResync:
         *,
         settled: bool,
     ) -> RequestEnd | None:
-        # While another one follows, the run before may have ended because it was asked to.
+        # While another one follows, the run before may have ended because it was asked to; not two.
         rests = status.current_run is None and not status.holds(ConditionType.SUSPENDED)
-        ended = rests and any(run.state.finished for run in runs)
+        states = [run.state for run in runs if run.state.finished]
+        ended = (rests and bool(states)) or states.count(RunState.SUCCEEDED) > 1
+        is_rollback = self.mode is ResyncMode.ROLLBACK
+        settles = self.continuous and settled and _wait_for_persons(status)
         for table in tables:
-            # A table that waited for a person before shows that until the run has reported.
-            news = ended or table.message != self.before.get(table.name)
+            # A table that waited for a person before shows that until the run has come to it.
+            again = settles and not (is_rollback and table.reason != TableReason.ROLLBACK_REFUSED)
+            news = ended or again or table.message != self.before.get(table.name)
             if news and retry.waits_for_person(table):
                 message = drop_name(table.name, table.message or "see the log of the run")
                 return RequestEnd(Exit.STALLED, f"{table.name}: {table.reason}: {message}")
         times = (self.planned_at, *(run.planned_at for run in runs))
         self.planned_at = min((time for time in times if time is not None), default=None)
-        if self.mode is ResyncMode.ROLLBACK:
-            ended = rests and any(run.state == RunState.SUCCEEDED for run in runs)
+        if is_rollback:
+            ended = rests and RunState.SUCCEEDED in states
             # The first step of each table is the rollback, if it has one.
-            caught_up = _has_caught_up(status, self.generation)
-            follows = self.continuous and (caught_up or (settled and _wait_for_persons(status)))
-            return self._find_end_of_rollback(tables, ended=ended or follows)
+            follows = self.continuous and _has_caught_up(status, self.generation)
+            return self._find_end_of_rollback(tables, ended=ended or follows or settles)
         if not all(_is_exported(table, runs, self.planned_at) for table in tables):
             return None
-        names = ", ".join(
-            f"{table.name} (snapshot {table.applied_snapshot_id})" for table in tables
-        )
-        return RequestEnd(Exit.DONE, f"{self.what} has ended: exported {names}")
+        shown = [f"{table.name} (snapshot {table.applied_snapshot_id})" for table in tables]
+        return RequestEnd(Exit.DONE, f"{self.what} has ended: exported {', '.join(shown)}")
 
     def _find_end_of_rollback(self, tables: list[TableStatus], *, ended: bool) -> RequestEnd | None:
         planned = self.planned_at
@@ -291,10 +292,8 @@ def _find_failure(
     failure = runs[0].failure or retry.find_passing_failure(tables or status.tables)
     if failure is None:
         return None
-    count = status.consecutive_failures - 1  # without the last one
-    verdict = retry.judge(
-        failure, policy=policy, failures=count, newest_first=status.recent_runs, key=""
-    )
+    log, count = status.recent_runs, status.consecutive_failures - 1  # without the last one
+    verdict = retry.judge(failure, policy=policy, failures=count, newest_first=log, key="")
     return (
         RequestEnd(exits.choose_for_failure(failure), failure.message) if verdict.stalls else None
     )

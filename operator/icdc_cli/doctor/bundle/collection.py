@@ -101,7 +101,7 @@ class Collector:
         for name in sorted(set(pod_needs.list_all_secrets(list(self._objects.values())))):
             reading = self._api.get(kinds.SECRET, self._facts.namespace, name)
             secret = await self._try(f"Secret {name} (its values were not searched for)", reading)
-            self._masker.learn_secret((secret or {}).get("data") or {})
+            self._masker.learn_secret(kinds.decode_secret(secret or {}))
 
     async def _collect_runs(self, pipeline: str) -> None:
         namespace, folder = self._facts.namespace, f"runs/{pipeline}"

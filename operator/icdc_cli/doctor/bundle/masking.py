@@ -68,11 +68,11 @@ class Masker:
     def __init__(self) -> None:
         self._values: set[str] = set()
 
-    def learn_secret(self, data: Mapping[str, str]) -> None:
-        """Remember the values of a Secret, given as the API has them: in base64."""
-        for key, encoded in data.items():
+    def learn_secret(self, values: Mapping[str, bytes]) -> None:
+        """Remember the values of a Secret, by key."""
+        for key, value in values.items():
             if key not in _SHOWN_KEYS:
-                self._learn(base64.b64decode(encoded).decode(errors="replace").strip())
+                self._learn(value.decode(errors="replace").strip())
 
     def mask_object(self, value: Any) -> Any:
         """Return an object of the API without what may be a secret; remember what that was."""

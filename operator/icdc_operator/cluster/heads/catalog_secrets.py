@@ -4,8 +4,6 @@ The only module of the operator that reads credentials. Values are cached for so
 polls cost no requests, and no message repeats one.
 """
 
-import base64
-import binascii
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -95,16 +93,16 @@ class CatalogSecrets:
         if secret is None:
             raise Unauthorized(f"there is no Secret {name!r} in the namespace of the pipeline")
         values = {
-            key: _decode_value(encoded, name=name, key=key)
-            for key, encoded in (secret.get("data") or {}).items()
+            key: _decode_value(value, name=name, key=key)
+            for key, value in kinds.decode_secret(secret).items()
         }
         self._cache[(namespace, name)] = (now + CACHE_SECONDS, values)
         return values
 
 
-def _decode_value(encoded: str, *, name: str, key: str) -> str:
+def _decode_value(value: bytes, *, name: str, key: str) -> str:
     """Decode one value without its final newline, as runs read the mounted file."""
     try:
-        return base64.b64decode(encoded, validate=True).decode().removesuffix("\n")
-    except (binascii.Error, UnicodeDecodeError):
+        return value.decode().removesuffix("\n")
+    except UnicodeDecodeError:
         raise Unauthorized(f"the Secret {name!r} holds no UTF-8 text at {key!r}") from None

@@ -4,6 +4,7 @@ PIPELINE.build_path("team", "shop", "status")
 /apis/icebergcdc.dev/v1alpha1/namespaces/team/icebergcdcpipelines/shop/status
 """
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,12 @@ from icdc_operator.manifests import spark_kind
 
 Resource = dict[str, Any]
 """An object as the API has it, in plain JSON values."""
+
+
+def decode_secret(secret: Resource) -> dict[str, bytes]:
+    """Return the values of a Secret by key; the API has them in base64."""
+    data: Mapping[str, str] = secret.get("data") or {}
+    return {key: base64.b64decode(text) for key, text in data.items()}
 
 
 @dataclass(frozen=True)

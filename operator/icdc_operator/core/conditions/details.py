@@ -100,7 +100,7 @@ def claim_suspended(view: PipelineView) -> Claim:
     if view.spec is None and before is not None and before.status is ConditionStatus.TRUE:
         return Claim(True, "Suspended", "a spec that is wrong resumes nothing: correct it")
     if view.spec is not None and view.spec.suspend:
-        return Claim(False, "Suspending", "the run ends after its current batch")
+        return Claim(False, "Suspending", view.ending)
     return Claim(False, "NotSuspended")
 
 

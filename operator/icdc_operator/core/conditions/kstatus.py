@@ -65,7 +65,7 @@ def claim_reconciling(view: PipelineView) -> Claim:
     if view.suspended:
         return Claim(False, "Suspended")
     if view.spec.suspend:
-        return Claim(True, "Suspending", "the run ends after its current batch")
+        return Claim(True, "Suspending", view.ending)
     # kstatus takes an object for failed only while nothing is in progress: never both at once.
     if claim_stalled(view).holds:
         return Claim(False, "Stalled")

@@ -12,7 +12,7 @@ from icdc_api.errors import FailureClass
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, TableStatus
-from icdc_api.status.runs import Failure, RunState, RunStatus
+from icdc_api.status.runs import Failure, RunKind, RunState, RunStatus
 from icdc_operator.core import export_windows, progress, retry, run_log
 from icdc_operator.core.observed import Observed
 
@@ -48,8 +48,20 @@ class PipelineView:
     @property
     def suspended(self) -> bool:
         """True if a requested suspend is reached."""
-        # A run that answers a question may be active: suspended pipelines answer as well.
-        return self.spec is not None and self.spec.suspend and self.replication_run is None
+        # A run that answers a question, or deletes the indices, may be active all the same.
+        run = self.replication_run
+        ended = run is None or run.kind is RunKind.DELETION
+        return self.spec is not None and self.spec.suspend and ended
+
+    @property
+    def ending(self) -> str:
+        """How the current run ends that is asked to."""
+        seen = self.observed.find_run(self.status.current_run)
+        if seen is not None and seen.waits_for_executors:
+            return "the run has no executor, and is ended at once; its batch is repeated later"
+        if seen is not None and seen.report is None:
+            return "the run is ended before it has begun"
+        return "the run ends after its current batch, or after two minutes"
 
     @cached_property
     def replication_run(self) -> RunStatus | None:

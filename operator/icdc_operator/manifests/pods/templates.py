@@ -7,9 +7,9 @@ image, memory and restartPolicy, is not here.
 from collections.abc import Mapping
 from typing import Any
 
-from icdc_api import authorities
+from icdc_api import __version__, authorities
 from icdc_api.job.log_lines import FORMAT_VARIABLE
-from icdc_api.job.run_files import QUESTION_VARIABLE
+from icdc_api.job.run_files import QUESTION_VARIABLE, STARTER_VARIABLE
 from icdc_operator.manifests import metadata
 from icdc_operator.manifests.launch import Launch
 from icdc_operator.manifests.pods import merge, pod_paths, volumes
@@ -42,10 +42,11 @@ UI_PORT_DEFAULT = "4040"
 
 
 def _build_run_env(launch: Launch) -> list[dict[str, Any]]:
-    """Return the variables by which the driver knows where to look, and how to log."""
+    """Return the variables by which the driver knows where to look, how to log, and who asks."""
     values = {
         QUESTION_VARIABLE: pod_paths.QUESTION_FILE if launch.takes_questions else None,
         FORMAT_VARIABLE: launch.settings.log_format,
+        STARTER_VARIABLE: __version__,
     }
     return [{"name": name, "value": value} for name, value in values.items() if value is not None]
 

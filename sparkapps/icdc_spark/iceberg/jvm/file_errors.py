@@ -56,6 +56,10 @@ _LACKS_COLUMN = (
     "a file lacks a column that the table requires and that has no default value: make the column "
     "optional, or rewrite the file"
 )
+_ENCRYPTED = (
+    "a file is encrypted, and Iceberg has no key to it: encrypted tables are not supported; write "
+    "the table without encryption.key-id, or leave it out of the pipeline"
+)
 _UNREADABLE = (
     (
         "Cannot read unsupported version",
@@ -72,6 +76,10 @@ _UNREADABLE = (
         "Iceberg cannot read a column that was added with a default value from ORC files without "
         "it: drop the column, or leave it out by naming the other columns in `columns`",
     ),
+    ("No keys available", _ENCRYPTED),
+    # Of a list of manifests.
+    ("encryption keys requires a StandardEncryptionManager", _ENCRYPTED),
+    ("key metadata encryption requires a StandardEncryptionManager", _ENCRYPTED),
     ("Missing required field", _LACKS_COLUMN),
     # The same of an ORC file.
     ("is required and was not found", _LACKS_COLUMN),

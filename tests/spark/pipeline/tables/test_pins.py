@@ -145,6 +145,21 @@ def test_a_tag_that_nobody_renews_expires_and_a_look_renews_it_in_time(
     assert lake.load_table(table).find_snapshot(applied) is None
 
 
+def test_a_planned_comparison_keeps_the_snapshot_of_a_table_that_no_other_run_reads(
+    spark: SparkSession, lake: Lake, table: str, clean_indices: str, tmp_path: Path
+) -> None:
+    harness = Harness(spark, clean_indices, tmp_path, [make_entry(table)], mode="ExportOnly")
+    harness.sync()
+    tag = read_tag(clean_indices)
+    set_days(lake, table, tag, 5)
+    harness.sync()
+    harness.run(RunMode.VERIFY)
+    # Neither reads the table of its own accord, nor does a person's question change anything.
+    assert 4.9 < compute_days_left(lake, table, tag) <= 5
+    harness.run(RunMode.VERIFY, tables=[table])
+    assert 29.9 < compute_days_left(lake, table, tag) <= 30
+
+
 def test_tags_of_an_older_version_and_of_an_index_that_was_renamed_are_taken_away(
     spark: SparkSession, lake: Lake, table: str, clean_indices: str, tmp_path: Path
 ) -> None:

@@ -16,7 +16,12 @@ def count_patches(api: ApiStub) -> int:
 @pytest.mark.parametrize(
     ("command", "before", "after", "said"),
     [
-        ("pause", False, True, "shop will pause once the current batch is finished\n"),
+        (
+            "pause",
+            False,
+            True,
+            "shop will pause once a batch under way is finished, or after two minutes\n",
+        ),
         ("pause", True, True, "shop is paused already\n"),
         ("resume", True, False, "shop goes on\n"),
         ("resume", False, False, "shop is not paused\n"),

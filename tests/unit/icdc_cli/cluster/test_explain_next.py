@@ -1,5 +1,6 @@
 """What the operator does next, in one line, from what it left in the status."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -8,10 +9,11 @@ import pytest
 from icdc_api import errors
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus, TableReason, TableState
-from icdc_api.status.runs import Failure, RunState
+from icdc_api.status.runs import Failure, RunKind, RunState
 from icdc_cli.cluster.explain_next import MAX_LINE, explain_next_step
 from icdc_operator.core import retry
 from icdc_operator.core.conditions import summary as core
+from icdc_operator.core.observed import Queued
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
     make_caught_up,
@@ -30,11 +32,18 @@ SOON = NOW + timedelta(seconds=40)
 LATER = NOW + timedelta(minutes=10)
 
 
-def build_line(spec: PipelineSpec | None = None, *, generation: int = 1, **fields: Any) -> str:
+def build_line(
+    spec: PipelineSpec | None = None,
+    *,
+    generation: int = 1,
+    queued: Queued | None = None,
+    **fields: Any,
+) -> str:
     """Return the line for a status with these fields, as the operator would have written it."""
     spec_or_default = spec or make_spec()
     value = PipelineStatus(**{"observed_generation": 1, **fields})
-    conditions = core.build_conditions(value, make_observed(spec_or_default), now=NOW)
+    observed = replace(make_observed(spec_or_default), queued=queued)
+    conditions = core.build_conditions(value, observed, now=NOW)
     value = value.model_copy(update={"conditions": conditions})
     metadata = {"name": "shop", "namespace": "default", "generation": generation}
     return explain_next_step({"metadata": metadata}, value, spec_or_default, now=NOW)
@@ -49,6 +58,10 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"observed_generation": None}, "unknown: no operator has seen the pipeline yet"),
     ({"generation": 2}, "reads generation 2 of the spec, which no operator has seen yet"),
     ({}, "starts the next run now"),
+    (
+        {"queued": Queued(5.0, "--max-active-runs", 4, position=2, waiting=3)},
+        "starts the next run when it is its turn: queue position 2 of 3: the limit --max-active",
+    ),
     (
         {"current_run": run_record(state=RunState.PLANNED)},
         "creates the run shop-e1-1 (Export, attempt 1) now",
@@ -107,6 +120,12 @@ CASES: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("world", "expected"), CASES, ids=[text[:40] for _, text in CASES])
 def test_the_next_step_is_said(world: dict[str, Any], expected: str) -> None:
     assert expected in build_line(**world)
+
+
+def test_a_run_that_answers_a_question_does_not_end_for_a_suspend() -> None:
+    run = run_record(state=RunState.RUNNING, kind=RunKind.PLAN, ask="a1")
+    step = build_line(current_run=run, spec=make_spec(suspend=True))
+    assert step == "follows the run shop-e1-1 (Plan, attempt 1), which runs now"
 
 
 def test_a_line_is_one_line_and_bounded() -> None:

@@ -1,5 +1,8 @@
 """`icdc plan`, `verify` and `dead-letters` with a NAME of a pipeline that can answer nothing."""
 
+import signal
+from types import SimpleNamespace
+
 import pytest
 
 from icdc_api import naming
@@ -53,6 +56,58 @@ def test_a_spec_that_the_operator_refuses_is_named_as_the_cause(
     assert main.main([*command, "shop"]) == code
     assert said in capsys.readouterr().err
     assert not any((shop["metadata"].get("annotations") or {}).values()), "taken back"
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"]
+)
+def test_who_gives_up_takes_the_question_back(
+    number: signal.Signals, code: int, shop: Object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Object] = []
+
+    def give_up(_seconds: float) -> None:
+        asked.append(dict(shop["metadata"]["annotations"]))
+        signal.raise_signal(number)
+
+    monkeypatch.setattr(asking, "_sleep", give_up)
+    assert main.main(["verify", "shop", "--repair"]) == code
+    assert [bool(annotations[naming.ANNOTATION_ASK]) for annotations in asked] == [True]
+    assert not any((shop["metadata"].get("annotations") or {}).values()), "taken back"
+
+
+def test_a_question_that_waits_in_the_queue_of_runs_is_waited_for(
+    shop: Object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    position = "queue position 2 of 3: the limit --max-active-runs (4) is reached"
+    queued = make_condition("RunActive", "False", reason="Queued", message=position)
+    shop["status"] = {"observedGeneration": 1, "conditions": [queued]}
+    monkeypatch.setattr(asking, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(asking, "TAKEN_UP_SECONDS", 0.05)
+    assert main.main(["plan", "shop", "--wait", "1"]) == 3
+    waits = f"the run that answers is queued: {position}"
+    assert capsys.readouterr().err.splitlines() == [
+        f"icdc: {waits}",
+        f"icdc: no answer within 1 s: {waits}; ask again with a higher --wait, see icdc logs shop",
+    ]
+
+
+def test_an_operator_has_time_to_plan_the_answer_once_the_run_before_has_ended(
+    shop: Object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The clock of the command: 30 s between two reads, of which the second meets no run.
+    active = {"observedGeneration": 1, "currentRun": run_record().to_resource()}
+    statuses = iter([active, active, active, {"observedGeneration": 1}, active])
+    times = iter(range(0, 10_000, 30))
+
+    def show_next(_seconds: float) -> None:
+        shop["status"] = next(statuses)
+
+    shop["status"] = active
+    monkeypatch.setattr(asking, "time", SimpleNamespace(monotonic=lambda: float(next(times))))
+    monkeypatch.setattr(asking, "_sleep", show_next)
+    assert main.main(["plan", "shop", "--wait", "180"]) == 3
+    assert "no answer within 180 s: the run shop-e1-1 is active" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -168,3 +168,58 @@ def test_other_tables_than_those_asked_for_do_not_end_the_waiting(
     assert main.main(asked) == code
     printed = capsys.readouterr()
     assert said in (printed.err if code else printed.out).splitlines()[-1]
+
+
+STILL = make_table("Stalled", **GAP)
+REFUSED = make_table("Stalled", reason="RollbackRefused", message="why")
+
+
+@pytest.mark.parametrize(
+    ("command", "table", "said"),
+    [
+        ("resync", STILL, "shop.orders: Gap: the changes are lost"),
+        ("rollback", REFUSED, "shop.orders: RollbackRefused: why"),
+    ],
+)
+def test_a_table_that_a_run_which_goes_on_stalls_as_before_ends_the_waiting(
+    command: str,
+    table: Object,
+    said: str,
+    shop: Object,
+    play: Callable[[Iterable[Object]], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shop["spec"]["changelog"] = {"trigger": "Continuous"}
+    other = make_table(name="customers", appliedAt=APPLIED, appliedSnapshotId="9")
+    left = iter(
+        [
+            # Neither before the run reports, nor while it has work in another table.
+            make_taken_up(table, other | {"snapshotsBehind": 0}, currentRun=run("Submitted")),
+            make_taken_up(table, other, currentRun=run("Running")),
+            make_taken_up(table, other | {"snapshotsBehind": 0}, currentRun=run("Running")),
+        ]
+    )
+    play(left)
+    shop["status"] = {**BEFORE, "tables": [table]}
+    monkeypatch.setattr(loop, "SETTLED_SECONDS", 0.0)
+    assert main.main([command, "shop", "--table", "shop.orders", "--wait"]) == 1
+    assert said in capsys.readouterr().err.splitlines()[-1]
+    assert not list(left)
+
+
+def test_a_table_that_stays_stalled_while_runs_of_other_tables_follow_each_other_ends_the_waiting(
+    play: Callable[[Iterable[Object]], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = [run("Succeeded", 51), run("Succeeded", 50)]
+    left = iter(
+        [
+            # The first one may have been asked to end before it came to the table.
+            make_taken_up(STILL, currentRun=run("Running", 51), recentRuns=ended[1:]),
+            make_taken_up(STILL, currentRun=run("Running", 52), recentRuns=ended),
+        ]
+    )
+    play(left)
+    assert main.main(["resync", "shop", "--table", "shop.orders", "--wait"]) == 1
+    assert "shop.orders: Gap: the changes are lost" in capsys.readouterr().err
+    assert not list(left)

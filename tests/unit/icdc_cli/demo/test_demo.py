@@ -1,6 +1,9 @@
 """`icdc demo`: what it leaves behind. The demo itself is played by the tests with Spark."""
 
+import signal
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,11 +16,20 @@ from icdc_cli.local import application
 pytestmark = pytest.mark.unit
 
 
+def fail() -> None:
+    raise Bug("b")
+
+
 @pytest.mark.parametrize(
-    ("raised", "code", "said"), [(KeyboardInterrupt(), 130, "interrupted"), (Bug("b"), 1, "b")]
+    ("end", "code", "said"),
+    [
+        (partial(signal.raise_signal, signal.SIGINT), 130, "interrupted"),
+        (partial(signal.raise_signal, signal.SIGTERM), 143, "ended by SIGTERM"),
+        (fail, 1, "b"),
+    ],
 )
 def test_the_folder_of_a_demo_that_is_not_played_to_its_end_stays_and_is_named(
-    raised: BaseException,
+    end: Callable[[], None],
     code: int,
     said: str,
     tmp_path: Path,
@@ -25,7 +37,8 @@ def test_the_folder_of_a_demo_that_is_not_played_to_its_end_stays_and_is_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def play(_demo: command._Demo) -> bool:
-        raise raised
+        end()
+        return True
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(application, "require_spark", lambda: None)

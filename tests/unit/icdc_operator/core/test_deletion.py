@@ -121,6 +121,9 @@ def test_a_suspended_or_continuous_pipeline_is_deleted_like_any_other() -> None:
     assert (last.run.kind, last.continuous) == (RunKind.DELETION, False)
     world.step()
     assert world.find_live_run() == "shop-d1-1"
+    # Its run does not end for the suspend, and nobody has resumed it.
+    assert world.get_reason(ConditionType.SUSPENDED) == "Suspended"
+    assert "Resumed" not in {event.reason for event in world.recorded}
 
 
 @pytest.mark.parametrize(

@@ -124,8 +124,9 @@ def test_a_run_with_a_cpu_limit_has_one_executor_within_it(launch: Make) -> None
 
 
 def test_an_executor_with_a_cpu_limit_has_room_for_one_task(launch: Make) -> None:
-    for conf, cores in (("3", 3), (" 2 ", 2), ("two", 1)):
-        limited = replace(launch(spark={"conf": {"spark.task.cpus": conf}}), max_cpu=0.5)
+    for conf, cores in (("3", 3), (" 2 ", 2), ("1", 1)):
+        spec = {"conf": {"spark.task.cpus": conf}, "executor": {"cores": 4}}
+        limited = replace(launch(spark=spec), max_cpu=0.5)
         assert build_spark_application(limited)["spec"]["executor"]["cores"] == cores
 
 

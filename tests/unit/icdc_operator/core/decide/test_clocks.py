@@ -111,3 +111,22 @@ def test_a_time_out_that_a_wrong_clock_put_off_is_over_as_late_as_any(
         world = replace(world, status=decision.status)
         now += timedelta(seconds=5)
     raise AssertionError("the run is waited for as long as the clock was ahead")
+
+
+@pytest.mark.parametrize("behind", [timedelta(0), HOUR, DAY], ids=str)
+def test_a_run_has_its_time_to_get_executors_although_the_clock_of_its_driver_is_behind(
+    behind: timedelta,
+) -> None:
+    # It ran for a day, and lost its executors half a minute ago.
+    planned, lost = NOW - DAY, NOW - timedelta(seconds=30)
+    report = make_report(make_caught_up()).model_copy(
+        update={
+            "started_at": planned + timedelta(seconds=20) - behind,
+            "without_executors_since": lost - behind,
+        }
+    )
+    seen = make_seen(RunPhase.RUNNING, report=report)
+    spec = make_spec(timeouts={"startSeconds": 600})
+    world = make_active(spec, seen, planned_at=planned, started_at=planned)
+    for seconds, actions in ((0, 0), (540, 0), (600, 1)):
+        assert len(decide(world, NOW + timedelta(seconds=seconds)).actions) == actions

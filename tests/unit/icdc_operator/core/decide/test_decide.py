@@ -122,6 +122,32 @@ def test_a_live_run_that_is_not_wanted_is_stopped_gently_until_it_is_gone(
     assert (after.current_run is not None) == (world.generation == 2)
 
 
+@pytest.mark.parametrize(
+    ("live", "said"),
+    [
+        (make_seen(RunPhase.PENDING), "the run is ended before it has begun"),
+        (
+            make_seen(RunPhase.RUNNING, report=make_report(make_caught_up())),
+            "the run ends after its current batch, or after two minutes",
+        ),
+        (
+            make_seen(
+                RunPhase.RUNNING,
+                report=make_report(make_caught_up()).model_copy(
+                    update={"without_executors_since": NOW}
+                ),
+            ),
+            "the run has no executor, and is ended at once; its batch is repeated later",
+        ),
+    ],
+)
+def test_a_suspend_says_how_the_run_ends(live: RunSeen, said: str) -> None:
+    status = decide(make_active(make_spec(suspend=True), live), NOW).status
+    condition = status.find_condition(ConditionType.SUSPENDED)
+    assert condition is not None
+    assert (condition.reason, condition.message) == ("Suspending", said)
+
+
 def test_a_requested_suspend_that_is_reached_is_ready() -> None:
     decision = decide(make_observed(make_spec(suspend=True)), NOW)
     ready = decision.status.find_condition(ConditionType.READY)
