@@ -185,7 +185,7 @@ def _list_targets() -> Sequence[VersionRow]:
         VersionRow("OpenSearch with its security plugin", secure, (role,)),
         VersionRow("OpenSearch, other versions from 2.19 on", ""),
         VersionRow("Amazon OpenSearch Service", ""),
-        VersionRow("Amazon OpenSearch Serverless", ""),
+        VersionRow("Amazon OpenSearch Serverless", "", (), "not supported"),
         VersionRow("Elasticsearch", "", (), "not supported"),
     )
 

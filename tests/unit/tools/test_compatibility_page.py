@@ -53,6 +53,6 @@ def test_a_version_that_is_not_fixed_is_no_row() -> None:
 
 def test_a_row_without_a_test_says_so() -> None:
     untested = [row for row in ROWS if not row.tests and not row.remark]
-    assert {row.what for row in untested} >= {"Hive metastore", "Amazon OpenSearch Serverless"}
+    assert {row.what for row in untested} >= {"Hive metastore", "Amazon OpenSearch Service"}
     page = compatibility_page.render_page()
     assert page.count("| not tested |") == len(untested)

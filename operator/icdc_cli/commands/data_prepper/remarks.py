@@ -30,6 +30,11 @@ ROUTING = (
     "tables[].routing"
 )
 
+SERVERLESS = (
+    "Amazon OpenSearch Serverless is not supported, as it has neither external versions nor the "
+    "Tasks API: set hosts to a domain of Amazon OpenSearch Service, or to an OpenSearch of your own"
+)
+
 SINK: Mapping[str, str] = {
     "aws_sts_role_arn": "the role of the pod is used: give the service account in "
     "spec.spark.driver.serviceAccount that role (IRSA or EKS Pod Identity)",
@@ -59,7 +64,7 @@ SINK: Mapping[str, str] = {
     "exclude_keys": "name the other columns in tables[].columns",
     "pipeline": "name it in sink.opensearch.pipeline, with the fields that it adds; it may change "
     "no other",
-    "serverless_options": "make network policies and collections before",
+    "serverless_options": "see serverless",
     "routes": "all rows of a table go to its index",
     "disable_authentication": f"{_NOTHING}without credentialsFrom there is none",
     "actions": "rows that are in the table are indexed, and deleted ones deleted",

@@ -68,17 +68,17 @@ def _convert_access(section: Section, name: str, opensearch: dict[str, Any]) -> 
     # Taken even where `aws` wins, or `close` would note them as unknown options.
     user, password = section.take("username"), section.take("password")
     given = section.take("aws")
-    service = "aoss" if section.take_flag("serverless") else "es"
+    _note_serverless(section)
     old_region, signed = section.take_text("aws_region"), section.take_flag("aws_sigv4")
     if given is not None or signed:
         aws = section.open("aws", {} if given is None else given)
         region = aws.take_text("region") or old_region or DEFAULT_REGION
-        service = "aoss" if aws.take_flag("serverless") else service
+        _note_serverless(aws)
         aws.close(remarks.AWS)
         section.note(
             "aws",
             f"kubectl create secret generic {name}-opensearch --from-literal=awsRegion={region} "
-            f"--from-literal=awsService={service}",
+            "--from-literal=awsService=es",
         )
     elif user is not None or password is not None:
         section.note(
@@ -100,6 +100,11 @@ def _convert_access(section: Section, name: str, opensearch: dict[str, Any]) -> 
         tls["insecureSkipVerify"] = True
     if tls:
         opensearch["tls"] = tls
+
+
+def _note_serverless(section: Section) -> None:
+    if section.take_flag("serverless"):
+        section.note("serverless", remarks.SERVERLESS)
 
 
 def _convert_bulk_size(section: Section, opensearch: dict[str, Any]) -> None:

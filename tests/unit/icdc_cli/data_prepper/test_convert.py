@@ -184,7 +184,11 @@ def test_an_option_becomes_a_field(options: Document, path: str, expected: objec
         (make_sink(bulk_size=0), "bulk.maxBytes up to 100 MiB"),
         (make_sink(aws_sigv4=True, aws_region="r1"), "awsRegion=r1 --from-literal=awsService=es"),
         (make_sink(aws={"sts_role_arn": "arn"}), "aws.sts_role_arn: the role of the pod is used"),
-        (make_sink(aws={"serverless": True}), "--from-literal=awsService=aoss"),
+        (
+            make_sink(aws={"serverless": True}),
+            "aws.serverless: Amazon OpenSearch Serverless is not",
+        ),
+        (make_sink(serverless=True), "opensearch.serverless: Amazon OpenSearch Serverless is not"),
         (make_sink(cert="ca.pem"), "--from-file=ca.crt=ca.pem"),
     ],
 )
