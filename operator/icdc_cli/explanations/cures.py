@@ -113,7 +113,7 @@ CURES: dict[str, tuple[str, ...]] = {
     "TargetReadOnly": (
         "curl 'SEARCH/_cat/allocation?v'  # free space on disks that are full",
         # One at a time: with two settings OpenSearch refuses even this request.
-        f"{_unblock('read_only_allow_delete')}  # if the message says read-only / allow delete; of "
+        f"{_unblock('read_only_allow_delete')}  # if the message says read-only-allow-delete; of "
         "the index that it names, such as icdc-state",
         f"{_unblock('read_only')}  # if it says index read-only",
         f"{_unblock('write')}  # if it says index write",
