@@ -50,6 +50,13 @@ def edit(field: str, change: str) -> str:
     return f"kubectl edit icdc {_PIPELINE}  # spec.{field}: {change}"
 
 
+def _unblock(block: str) -> str:
+    return (
+        "curl -X PUT SEARCH/INDEX/_settings -H 'Content-Type: application/json' "
+        f"-d '{{\"index.blocks.{block}\": null}}'"
+    )
+
+
 EDIT = f"kubectl edit icdc {_PIPELINE}  # the field that the message names"
 DUPLICATES = (
     edit("tables[].identifierColumns", "columns by which each row is another"),
@@ -83,7 +90,11 @@ CURES: dict[str, tuple[str, ...]] = {
     "UnsupportedType": (edit("tables[].columns", "all but the column that the message names"),),
     "NoIdentifier": (edit("tables[].identifierColumns", "the columns that identify a row"),),
     "NotAppendOnly": (
-        edit("tables[].appendOnly", "false, if such commits are right"),
+        edit(
+            "tables[].appendOnly",
+            "false, with identifierColumns, if such commits are right: ids are others then, so the "
+            "table is exported anew",
+        ),
         f"{RESYNC}  # if the commit was an exception and appendOnly stays",
     ),
     "DataFileMissing": (
@@ -102,8 +113,14 @@ CURES: dict[str, tuple[str, ...]] = {
     ),
     "TargetReadOnly": (
         "curl 'SEARCH/_cat/allocation?v'  # free space on disks that are full",
-        "curl -X PUT SEARCH/INDEX/_settings -H 'Content-Type: application/json' "
-        '-d \'{"index.blocks.read_only_allow_delete": null, "index.blocks.write": null}\'',
+        # One at a time: with two settings OpenSearch refuses even this request.
+        f"{_unblock('read_only_allow_delete')}  # if the message says read-only-allow-delete; of "
+        "the index that it names, such as icdc-state",
+        f"{_unblock('read_only')}  # if it says index read-only",
+        f"{_unblock('write')}  # if it says index write",
+        "curl -X PUT SEARCH/_cluster/settings -H 'Content-Type: application/json' "
+        '-d \'{"persistent": {"cluster.blocks.read_only": null}}\'  # if the message says cluster '
+        "read-only; transient in place of persistent, if it was set so",
         "curl -X POST SEARCH/INDEX/_open  # if the index is closed",
         "curl 'SEARCH/_cluster/settings?include_defaults&filter_path=*.cluster.max_shards_per_node'"
         "  # raise it, or delete indices, if no more shards are taken",

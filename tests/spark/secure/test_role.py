@@ -1,7 +1,10 @@
 """The role of docs/opensearch-role.json is enough for what a pipeline does, and not too much."""
 
 import json
+import os
+import secrets
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +17,10 @@ from icdc_spark.opensearch.client.connection import Connection, open_client
 from icdc_spark.opensearch.client.http import BulkEndpoint
 from icdc_spark.opensearch.stores import dead_letters
 from icdc_spark.opensearch.wire import responses
+from icdc_testing import ROOT
+from icdc_testing.target.secure.node import ADMIN, SecureNode
 from icdc_testing.target.secure.site import ROLE, SECRET, SecureSite
+from icdc_testing.user_programs import pages
 from icdc_testing.waiting.wait import wait_until
 
 pytestmark = pytest.mark.spark
@@ -194,3 +200,23 @@ def test_the_doctor_names_each_missing_permission_and_changes_nothing(site: Secu
         "indices:data/read/point_in_time/delete",
     }
     assert problems == {f"permission {action}" for action in documented - unasked}
+
+
+def test_the_commands_of_the_page_make_the_user_and_its_role(
+    secure_node: SecureNode, tmp_path: Path
+) -> None:
+    page = ROOT / "docs" / "opensearch-role.md"
+    (commands,) = (block for block in pages.list_blocks(page, "sh") if "curl" in block)
+    (tmp_path / "ca.crt").write_text(secure_node.ca, encoding="utf-8")
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    typed = commands.replace("https://search:9200", secure_node.url)
+    # Else curl asks for it, and does not notice an answer that is an error.
+    typed = typed.replace("-u admin", f"-u {':'.join(ADMIN)} --silent --fail-with-body")
+    password = secrets.token_urlsafe(24)
+    environment = {**os.environ, "PASSWORD": password}
+    pages.type_commands(typed, environment, folder=tmp_path, seconds=60)
+    user = ("iceberg-cdc", password)
+    known: Any = secure_node.call("GET", "/_plugins/_security/authinfo", user=user).json
+    assert user[0] in known["roles"]
+    stored: Any = secure_node.call("GET", f"/_plugins/_security/api/roles/{user[0]}").json
+    assert stored[user[0]]["cluster_permissions"] == ROLE["cluster_permissions"]

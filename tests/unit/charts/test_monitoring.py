@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from icdc_api.status.conditions import ConditionType
+from icdc_cli.explanations import metrics as explained
 from icdc_operator.cluster import operator_process
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import WorkQueue
@@ -38,6 +40,25 @@ def test_every_metric_that_is_asked_for_exists(path: Path) -> None:
     asked = set(re.findall(_METRIC, path.read_text(encoding="utf-8")))
     assert asked
     assert asked <= list_sample_names()
+
+
+@pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.name)
+def test_a_query_selects_and_groups_by_labels_that_its_metrics_have(path: Path) -> None:
+    labels = {name: set(names) for name, (_, _, names) in explained.read_metrics().items()}
+    panels = json.loads(path.read_text(encoding="utf-8"))["panels"]
+    queries = [target["expr"] for panel in panels for target in panel.get("targets", ())]
+    assert len(queries) > 20
+    for query in queries:
+        known: set[str] = {"le"}
+        for name, selector in re.findall(rf"({_METRIC})(?:{{([^}}]*)}})?", query):
+            series = name if name in labels else re.sub(r"_(bucket|sum|count)$", "", name)
+            chosen = dict(re.findall(r'(\w+)[=!]~?"([^"]*)"', selector))
+            assert chosen.keys() <= labels[series], query
+            assert chosen.get("type", "Ready") in list(ConditionType), query
+            assert chosen.get("status", "True") in ("True", "False", "Unknown"), query
+            known |= labels[series]
+        for grouped in re.findall(r"by \(([^)]*)\)", query):
+            assert set(re.split(r",\s*", grouped)) <= known, query
 
 
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.name)

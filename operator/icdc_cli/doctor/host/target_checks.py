@@ -249,12 +249,14 @@ def check_blocks(facts: TargetFacts) -> Iterator[Finding]:
         if (names := list_blocks(entry.get("settings") or {}))
     }
     for index, names in blocked.items():
-        unset = ", ".join(f'"{name}": null' for name in names)
-        cure = f"curl -X PUT {facts.hosts[0]}/{index}/_settings -H content-type:application/json "
+        put = f"curl -X PUT {facts.hosts[0]}/{index}/_settings -H content-type:application/json"
+        # One at a time, and those first that refuse the request for another one.
+        ordered = sorted(names, key=lambda name: ("read_only" not in name, name))
+        unset = " && ".join(f"{put} -d '{{\"{name}\": null}}'" for name in ordered)
         yield blame(
             f"blocks of the index {index}",
             f"{', '.join(names)} refuses writes",
-            f"{cure}-d '{{{unset}}}'  # after its cause, such as a full disk, was removed",
+            f"{unset}  # after its cause, such as a full disk, was removed",
         )
     if not blocked:
         yield confirm(check, "none")

@@ -254,6 +254,18 @@ def test_an_export_that_is_requested_takes_the_place_of_a_rollback_that_waits(
     assert served() == ["things0-000003", "things1-000003"]
 
 
+def test_a_comparison_that_is_requested_ends_a_rollback_that_waits(
+    pipeline: RepeatedPipeline, tables: list[str], served: Callable[[], list[str]]
+) -> None:
+    pipeline.run()
+    status = pipeline.run(resync={"nonce": 1, "mode": "Rollback", "tables": tables})
+    assert [table.reason for table in status.tables] == ["RollbackRefused", "RollbackRefused"]
+    status = pipeline.run(resync={"nonce": 2, "mode": "Verify", "tables": tables})
+    assert [table.reason for table in status.tables] == [None, None]
+    assert served() == ["things0-000001", "things1-000001"]
+    assert [table.reason for table in pipeline.run().tables] == [None, None]
+
+
 def _make_again(pipeline: RepeatedPipeline) -> None:
     """Its status goes with it; the indices and their state documents stay."""
     shutil.rmtree(pipeline.folder / "state")

@@ -15,12 +15,13 @@ from pyspark.sql import SparkSession
 from icdc_api.errors import FailureClass
 from icdc_api.job.modes import RunMode
 from icdc_api.job.run_files import RunReport
-from icdc_api.status.pipeline_status import TableStatus
+from icdc_api.status.pipeline_status import TableReason, TableStatus
 from icdc_spark.opensearch.stores import access
 from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
+from icdc_testing.tables import cures
 from icdc_testing.tables.scenarios import list_operations, put, select_writes
 from icdc_testing.target import oracle
 from icdc_testing.waiting.wait import wait_until
@@ -179,11 +180,12 @@ def test_a_read_only_cluster_stalls_the_table_before_anything_is_made(
 ) -> None:
     harness = Harness(spark, proxy.url, tmp_path, [make_entry(table)])
     settings = f"{clean_indices}/_cluster/settings"
-    oracle.request(settings, "PUT", {"transient": {"cluster.blocks.read_only": True}})
+    oracle.request(settings, "PUT", {"persistent": {"cluster.blocks.read_only": True}})
     try:
         status = harness.run_to_stall()
     finally:
-        oracle.request(settings, "PUT", {"transient": {"cluster.blocks.read_only": None}})
+        lift = cures.find_cure(TableReason.TARGET_READ_ONLY, "cluster.blocks")
+        cures.type_request(lift, clean_indices, "things")
 
     assert (status.reason, status.message) == (
         "TargetReadOnly",

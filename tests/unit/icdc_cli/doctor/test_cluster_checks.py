@@ -226,6 +226,18 @@ def test_one_broken_thing_is_one_finding_with_its_cure(
     assert cure in finding.cure
 
 
+@pytest.mark.parametrize(
+    "fact",
+    [
+        *("spark_crd", "operators", "spark_operators", "pipelines", "storage_classes"),
+        *("priority_classes", "driver_pods", "caller"),
+    ],
+)
+def test_what_may_not_be_read_is_no_problem_and_the_rest_is_judged(fact: str) -> None:
+    (finding,) = list_bad(alter(**{fact: DENIED}))
+    assert (finding.result, finding.observation) == (Result.NOT_CHECKED, DENIED.message)
+
+
 @pytest.mark.parametrize("flag", ["--trusted-namespace=team", "--trusted-namespace=*"])
 def test_a_trusted_namespace_is_known_by_the_operators_flags(flag: str) -> None:
     trusting = Listed((make_deployment("--namespace=team", flag),))

@@ -85,6 +85,10 @@ def test_an_opensearch_in_which_all_is_well_has_no_finding_but_ok() -> None:
          f"OpenSearch at {HOST}", "Serverless", "a domain of"),
         (replace(GOOD, login=RawReply(404)), "NotChecked", "OpenSearch user",
          "no security plugin", ""),
+        (replace(GOOD, login=RawReply(500)), "NotChecked", "OpenSearch user",
+         "the security plugin answered 500", ""),
+        (replace(GOOD, settings=RawReply(403, REFUSED)), "NotChecked", "blocks of indices",
+         "the settings may not be read (403)", ""),
         (replace(GOOD, rights={DELETE: RawReply(403, REFUSED)}), "Problem",
          "permission indices:admin/delete", "for the indices orders-*",
          "add indices:admin/delete to a role of icdc"),
@@ -113,6 +117,14 @@ def test_one_broken_thing_is_one_finding_with_its_cure(
     assert (finding.result, finding.check) == (result, check)
     assert observation in finding.observation
     assert cure in finding.cure
+
+
+def test_blocks_are_lifted_one_at_a_time_as_opensearch_wants_it() -> None:
+    settings = {"index.blocks.write": "true", "index.blocks.read_only": "true"}
+    blocked = replace(GOOD, settings=RawReply(200, {"orders-000001": {"settings": settings}}))
+    (finding,) = list_bad(blocked)
+    bodies = [part.partition("'")[0] for part in finding.cure.split(" -d '")[1:]]
+    assert bodies == ['{"index.blocks.read_only": null}', '{"index.blocks.write": null}']
 
 
 def test_a_block_of_an_index_is_no_missing_permission() -> None:
