@@ -55,6 +55,9 @@ _EXACT: dict[type[IcdcError], dict[str, str]] = {
         "not run, or does not watch the namespace.",
         "SparkOperatorMissing": "The cluster has no kind SparkApplication: spark-operator or its "
         "CRDs are not installed.",
+        "NotCreated": "The API server does not create the SparkApplication: it is overloaded, or "
+        "an admission webhook, such as that of spark-operator, does not answer; the message has "
+        "the cause.",
         "NameTaken": "",
         "Invalid": "",
         "InitContainerFailed": "An init container of the driver's pod ended with an error.",
@@ -103,6 +106,10 @@ _CURES = {
     "AdmissionDenied": (
         "kubectl get validatingwebhookconfigurations,validatingadmissionpolicies",
         f"{EDIT}, so that the policy accepts it",
+    ),
+    "NotCreated": (
+        "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
+        "kubectl get pods --all-namespaces -l app.kubernetes.io/name=spark-operator",
     ),
     "Denied": (RIGHTS,),
     "Invalid": (EDIT,),

@@ -14,7 +14,8 @@ twice is creating it once. No run is planned or created while anything of anothe
     runs cannot be read (`blind`)                 none until the permission is there
     no current run, but another run writes        stop it; plan nothing
     no current run, nothing writes                plan one if due, see `planning`
-    Planned, not created                          create it; drop it if the spec moved on
+    Planned, not created                          create it; drop it if the spec moved on, and
+                                                  end it if that is tried in vain for too long
     current run live, spec unchanged              record its report; read it again after 5 s
     ... and asked to compare or repair            ask it, until its report has the answer
     ... lingers, and something else is due        ask it to end; that is a success
@@ -146,7 +147,7 @@ def _choose_step(status: PipelineStatus, observed: Observed, now: datetime) -> D
             return Draft(status, strays, OBSERVE_SECONDS)
         return plan_next(status, observed, now)
     if seen is None and run.state == RunState.PLANNED:
-        return _handle_planned_run(status, run, observed, strays=strays)
+        return _handle_planned_run(status, run, observed, strays=strays, now=now)
     if seen is not None and seen.live:
         draft = _handle_live_run(status, run, seen, observed, now=now)
         return replace(draft, actions=strays + draft.actions)
@@ -168,7 +169,12 @@ def _stop_strays(observed: Observed, run: RunStatus | None) -> tuple[Action, ...
 
 
 def _handle_planned_run(
-    status: PipelineStatus, run: RunStatus, observed: Observed, *, strays: tuple[Action, ...]
+    status: PipelineStatus,
+    run: RunStatus,
+    observed: Observed,
+    *,
+    strays: tuple[Action, ...],
+    now: datetime,
 ) -> Draft:
     """Create the run of the record, or drop the record if the spec moved on."""
     # The record was read back, so it is durable: a decision that plans never creates.
@@ -177,6 +183,13 @@ def _handle_planned_run(
     if observed.spec is None or must_stop(observed, run):
         # Nothing of it exists, so nothing is stopped; the next plan may take its name.
         return Draft(status.model_copy(update={"current_run": None}), (), 0.0)
+    failure = run_log.find_creation_timeout(run, observed, now=now)
+    if failure is not None:
+        # As one that does not start: else nobody would learn that it is tried in vain.
+        failed = run.model_copy(update={"failure": failure})
+        draft = plan_next(_close_run(status, failed, None, observed, now=now), observed, now)
+        # A part of it may exist, which is found by its name alone.
+        return replace(draft, actions=(ForgetRun(run.name), *draft.actions))
     create = build_creation(status, observed, observed.spec, run)
     return Draft(status, (create,), OBSERVE_SECONDS)
 

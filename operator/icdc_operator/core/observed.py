@@ -151,6 +151,8 @@ class Observed:
     """Version of the operator or command line, for `status.operatorVersion`."""
     denied: Failure | None = None
     """The operation that the adapter has no permission for; None once a person has granted it."""
+    uncreated: Failure | None = None
+    """Why the planned run could not be created when that was last tried; it is tried again."""
     blind: bool = False
     """True if runs cannot be read, because of `denied`: none is planned, created, stopped or
     closed."""

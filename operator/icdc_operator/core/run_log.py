@@ -208,6 +208,13 @@ def find_start_timeout(
     )
 
 
+def find_creation_timeout(run: RunStatus, observed: Observed, *, now: datetime) -> Failure | None:
+    """Return why a planned run was not created within `timeouts.startSeconds`; None before."""
+    since, spec = run.planned_at, observed.spec
+    limit = timedelta(seconds=0 if spec is None else spec.timeouts.start_seconds)
+    return None if since is None or now - since <= limit else observed.uncreated
+
+
 def _find_executor_loss(run: RunStatus, report: RunReport) -> datetime | None:
     """Return since when the run waits for executors; None where it does not."""
     since = report.without_executors_since

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from icdc_api import naming
 from icdc_api.errors import Bug
 from icdc_api.status.pipeline_status import PipelineStatus
-from icdc_api.status.runs import Failure, RunStatus
+from icdc_api.status.runs import Failure, RunState, RunStatus
 from icdc_operator.cluster.heads.head_watch import HeadWatch
 from icdc_operator.cluster.kube import api_errors
 from icdc_operator.cluster.kube.api import ClusterApi
@@ -113,6 +113,7 @@ class ClusterAdapter:
             runs=await self._build_runs((namespace, name), status.current_run, attempts),
             operator_version=find_version(),
             denied=unseen or self._memory.find_denial((namespace, name), self._now()),
+            uncreated=self._find_obstacle((namespace, name), status.current_run),
             blind=unseen is not None,
             # A finalizer holds a deleted pipeline: no new run starts meanwhile.
             closing=bool(metadata.get("deletionTimestamp")),
@@ -216,6 +217,10 @@ class ClusterAdapter:
         phase = RunPhase.FAILED
         return (*runs, RunSeen(current.name, current.epoch, phase, False, failure=refusal))
 
+    def _find_obstacle(self, key: tuple[str, str], run: RunStatus | None) -> Failure | None:
+        epoch = run.epoch if run is not None and run.state is RunState.PLANNED else None
+        return self._memory.find_obstacle(key, epoch, self._now())
+
     async def _create(self, observation: Observation, action: CreateRun) -> None:
         spec, run = observation.observed.spec, action.run
         if spec is None:
@@ -239,6 +244,12 @@ class ClusterAdapter:
             LOG.warning("the run %s cannot be created: %s", run.name, error)
             key = (launch.owner.namespace, launch.owner.name)
             self._memory.refuse(key, run.epoch, creation.explain_refusal(error))
+        except api_errors.Unavailable as error:
+            # Such as of a webhook that does not answer: the queue tries again.
+            key = (launch.owner.namespace, launch.owner.name)
+            failure = creation.explain_delay(error)
+            self._memory.note_obstacle(key, run.epoch, failure, self._now())
+            raise
 
     async def _ask(self, observation: Observation, action: AskRun) -> None:
         spec, run = observation.observed.spec, action.run

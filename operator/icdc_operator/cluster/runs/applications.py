@@ -134,7 +134,8 @@ def _judge_before_pod(
             return RunPhase.PENDING, None
         text = (
             f"spark-operator has not processed {evidence.describe(application)}: either it is not "
-            "running, or it does not watch this namespace (spark.jobNamespaces of its chart)"
+            "running, or it does not watch this namespace (spark.jobNamespaces of its chart), or "
+            "it has many others to submit first (its controller.workers; our limits.activeRuns)"
         )
         # spark-operator may only be restarting, so the run fails no earlier than startSeconds.
         wrong = evidence.build_failure(Submission(text), "SparkOperatorNotWatching", retryable=True)

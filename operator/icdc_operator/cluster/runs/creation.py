@@ -13,7 +13,7 @@ import re
 from typing import Any
 
 from icdc_api import naming
-from icdc_api.errors import BadSpec, FailureClass, IcdcError, Unschedulable
+from icdc_api.errors import BadSpec, FailureClass, IcdcError, Submission, Unschedulable
 from icdc_api.job.run_files import RunQuestion
 from icdc_api.status.runs import Failure, RunKind
 from icdc_operator.cluster.kube import api_errors, kinds
@@ -105,6 +105,12 @@ def explain_refusal(error: IcdcError) -> Failure:
             # The next attempt has another name.
             return evidence.build_failure(error, "NameTaken", retryable=True)
     return Failure.of(error)
+
+
+def explain_delay(error: api_errors.Unavailable) -> Failure:
+    """Return why a run is not created yet: that may pass, but somebody should know if it lasts."""
+    text = f"the run cannot be created: {error.message}"
+    return evidence.build_failure(Submission(text), "NotCreated", retryable=True)
 
 
 def _retry_slowly(failure: Failure) -> Failure:

@@ -4,6 +4,7 @@
     a refused creation       why; a run that was not created has no object to say so
     a refused question       that this run is deaf: a run of its own answers instead
     a denied action          which permission is missing, for DENIAL_SECONDS
+    an obstacle              why a run could not be created yet, for as long
 
 The first two are dropped once the run is in the status. A restarted operator works without them:
 a run whose pod is unknown is Missing, and the next run does the rest. For one event
@@ -40,6 +41,7 @@ class Memory:
         self._refused: dict[Key, tuple[int, Failure]] = {}
         self._denied: dict[Key, tuple[Action, Failure, datetime]] = {}
         self._deaf: dict[Key, int] = {}
+        self._obstacles: dict[Key, tuple[int, Failure, datetime]] = {}
 
     def note_pod(self, pod: Resource) -> None:
         """Remember a driver pod that has ended or is about to; ignore any other."""
@@ -87,6 +89,23 @@ class Memory:
             return None
         return entry[1]
 
+    def note_obstacle(self, key: Key, epoch: int, failure: Failure, now: datetime) -> None:
+        """Remember why the run of that epoch could not be created yet."""
+        self._obstacles[key] = (epoch, failure, now)
+
+    def find_obstacle(self, key: Key, epoch: int | None, now: datetime) -> Failure | None:
+        """Return why the run of that epoch could not be created when it was last tried.
+
+        None if that is long ago: an API server that was away since then says nothing of it.
+        """
+        entry = self._obstacles.get(key)
+        if entry is None:
+            return None
+        if entry[0] != epoch or now - entry[2] > timedelta(seconds=DENIAL_SECONDS):
+            del self._obstacles[key]
+            return None
+        return entry[1]
+
     def note_deaf(self, key: Key, epoch: int) -> None:
         """Remember that no question can be handed to the run of that epoch."""
         self._deaf[key] = epoch
@@ -121,3 +140,4 @@ class Memory:
         self._ended.pop(key, None)
         self._refused.pop(key, None)
         self._deaf.pop(key, None)
+        self._obstacles.pop(key, None)

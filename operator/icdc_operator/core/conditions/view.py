@@ -108,9 +108,9 @@ class PipelineView:
 
     @property
     def blocking_failure(self) -> Failure | None:
-        """Why the current run does not start or go on; None where nothing is known."""
+        """Why the current run is not created, or does not start or go on; None if not known."""
         seen = self.observed.find_run(self.status.current_run)
-        return None if seen is None else seen.failure
+        return self.observed.uncreated if seen is None else seen.failure
 
     @property
     def queue_position(self) -> str:

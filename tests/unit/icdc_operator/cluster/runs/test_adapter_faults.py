@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from icdc_api.errors import FailureClass
+from icdc_api.status.conditions import ConditionType
 from icdc_operator.cluster.kube import api_errors, kinds
 from icdc_operator.core.observed import RunPhase
 from icdc_testing.operator.adapter.fakes.api import FakeAnswer, make_fault, refuse
@@ -157,3 +158,39 @@ def test_every_request_is_counted(world: FakeWorld) -> None:
         asyncio.run(api.get_pipeline("default", "shop"))
     plural = kinds.PIPELINE.plural
     assert counted == [("get", plural, 200), ("get", plural, "TimeoutError")]
+
+
+def test_a_run_that_a_silent_webhook_keeps_from_being_created_says_so_and_fails_in_the_end(
+    world: FakeWorld,
+) -> None:
+    silent = 'Internal error occurred: failed calling webhook "w.test": connection refused'
+    world.server.fault = make_fault("POST", "sparkapplications", refuse(500, silent))
+    for _ in range(2):
+        with pytest.raises(api_errors.Unavailable):
+            world.step()
+    status = world.observe().observed.status
+    active = status.find_condition(ConditionType.RUN_ACTIVE)
+    assert active is not None
+    assert (active.reason, silent in active.message) == ("Planned", True)
+    # As one that does not start: it counts, and backs off.
+    world.now += timedelta(seconds=299)
+    with pytest.raises(api_errors.Unavailable):
+        world.step()
+    world.now += timedelta(seconds=299)
+    last = world.step().status.last_run
+    assert last is not None
+    assert last.failure is not None
+    assert (last.failure.reason, last.failure.retryable) == ("NotCreated", True)
+    assert set(world.server.objects) == {PIPELINE}
+
+
+def test_a_run_that_could_not_be_created_before_an_outage_is_created_after_it(
+    world: FakeWorld,
+) -> None:
+    world.server.fault = make_fault("POST", "sparkapplications", TimeoutError())
+    with pytest.raises(api_errors.Unavailable):
+        world.step()
+    world.server.fault = lambda method, path: None
+    world.now += timedelta(hours=1)
+    assert world.step().status.current_run is not None
+    assert APPLICATION in world.server.objects
