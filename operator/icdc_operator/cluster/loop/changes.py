@@ -51,6 +51,8 @@ def is_progress_only(before: PipelineStatus, after: PipelineStatus) -> bool:
 def _without_progress(status: PipelineStatus) -> PipelineStatus:
     return status.model_copy(
         update={
+            # Two operators of different versions would write it by turns, as fast as they can.
+            "operator_version": None,
             "tables": tuple(_without_table_progress(table) for table in status.tables),
             "summary": _without_summary_progress(status.summary),
             "conditions": tuple(

@@ -76,7 +76,6 @@ def test_where_a_table_stands_is_written_at_once(
         {"current_run": run_record(epoch=2000)},
         {"consecutive_failures": 1},
         {"next_attempt_time": NOW},
-        {"operator_version": "9"},
     ],
 )
 def test_everything_else_is_written_at_once(
@@ -95,6 +94,12 @@ def test_a_condition_is_written_at_once_unless_it_tells_of_lag(
     )
     after = status.model_copy(update={"conditions": turned})
     assert is_progress_only(status, after) == (kind == ConditionType.CAUGHT_UP)
+
+
+def test_two_operators_of_different_versions_do_not_write_by_turns_without_a_pause(
+    status: PipelineStatus,
+) -> None:
+    assert is_progress_only(status, status.model_copy(update={"operator_version": "9.9.9"}))
 
 
 def test_the_text_of_a_condition_may_wait(status: PipelineStatus) -> None:
