@@ -114,9 +114,10 @@ ALERTS = (
     Alert(
         "IcebergCDCOperatorForbidden",
         "icdc_api_requests_total",
-        "The API server refuses requests of the operator, because a rule of its Role is missing. "
-        "The condition Stalled of the affected pipelines names the permission; the operator's log "
-        "names a namespace that it cannot read at all. Other namespaces are not affected.",
+        "The API server refuses requests of the operator, because a rule of its Role is missing, "
+        "or a quota or a policy of the namespace refuses runs. The condition Stalled or Ready of "
+        "the affected pipelines says which; the operator's log names a namespace that it cannot "
+        "read at all. Other namespaces are not affected.",
         _PLATFORM,
         (
             cures.RIGHTS,
@@ -141,6 +142,18 @@ ALERTS = (
         "commits may be applied later.",
         _PLATFORM,
         (f"{cures.OPERATOR_LOG}  # names the catalogs; make them reachable from the operator",),
+    ),
+    Alert(
+        "IcebergCDCReconcilesFail",
+        "icdc_reconciles_total",
+        "The API server does not take what the operator writes for a pipeline, so no run of it "
+        "starts, and its status may not say so: the CRD is older than the operator, an admission "
+        "webhook does not answer, a permission is missing, or the API server is overloaded.",
+        _PLATFORM,
+        (
+            f"{cures.OPERATOR_LOG}  # names the pipeline and the request",
+            "icdc doctor -n NAMESPACE  # whether the CRD is older, and which permission is missing",
+        ),
     ),
 )
 """All alerts, in the order of the chart."""
