@@ -19,7 +19,11 @@ from icdc_testing.kube.charts.files import OPERATOR
 pytestmark = pytest.mark.unit
 
 CURES = sorted({command for entry in lookup.list_all() for command in entry.cure})
-CLUSTER_WIDE = ("crd", "validatingwebhookconfigurations,validatingadmissionpolicies")
+CLUSTER_WIDE = (
+    "crd",
+    "validatingwebhookconfigurations,validatingadmissionpolicies",
+    "validatingwebhookconfigurations,mutatingwebhookconfigurations",
+)
 
 
 def parse_words(command: str) -> list[str]:
