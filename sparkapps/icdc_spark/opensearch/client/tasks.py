@@ -79,7 +79,7 @@ def wait_until_quiet(
     deadline = begun + at_least + patience
     quiet_since: float | None = None
     absent: frozenset[str] = frozenset()
-    question = _BulkQuestion(client, alias, below_epoch, below_ordinal)
+    question = _TaskQuestion(client, alias, below_epoch, below_ordinal)
     while True:
         now = time.monotonic()
         busy, nodes = question.ask()
@@ -104,7 +104,7 @@ def wait_until_quiet(
 
 
 @dataclass
-class _BulkQuestion:
+class _TaskQuestion:
     """Which requests are under way, asked again and again.
 
     Example, epoch 7 has taken over from 6 and waits with `below_epoch` = 7:
