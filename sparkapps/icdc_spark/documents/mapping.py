@@ -10,10 +10,11 @@
 
 Above is the default of the spec's `strings`; without words, or without whole values, a string costs
 less. What the user wrote in `mapping` is laid over it: parameters are merged where the type is the
-same, and replace the derived ones where it is another. Pure: it must not know indices or
-connections.
+same, and replace the derived ones where it is another. `properties` of an object are merged field
+by field, unless it also says `dynamic`. Pure: it must not know indices or connections.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from icdc_api.spec.sink import Strings
@@ -91,14 +92,26 @@ def _build_properties(fields: tuple[Field, ...], above: str, spec: DocumentSpec)
 def _build_field(entry: Field, path: str, spec: DocumentSpec) -> dict[str, Any]:
     derived = _build_type(entry.type, path, spec)
     wish = spec.mapping.get(path)
-    if wish is None:
-        return derived
-    if wish.get("type", derived.get("type", "object")) == derived.get("type", "object"):
-        return {**derived, **wish}
-    # Parameters of one field type are refused by another; only the sub-fields of objects carry on.
-    carries = "properties" in derived and wish["type"] in {"object", "nested"}
-    inherited = {"properties": derived["properties"]} if carries else {}
-    return {**inherited, **wish}
+    return derived if wish is None else _lay_over(derived, wish)
+
+
+def _lay_over(derived: dict[str, Any], wish: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the derived mapping of a field with what the user wrote on top."""
+    kind = derived.get("type", "object")
+    if wish.get("type", kind) != kind:
+        # Parameters of one field type are refused by another; only the sub-fields of objects carry
+        # on.
+        carries = "properties" in derived and wish["type"] in {"object", "nested"}
+        derived = {"properties": derived["properties"]} if carries else {}
+    made, inside, own = {**derived, **wish}, derived.get("properties"), wish.get("properties")
+    # Of some sub-fields: the others keep theirs, or the strict mapping would refuse each document
+    # that has them. With `dynamic` the user says what is to become of others.
+    if inside and isinstance(own, Mapping) and "dynamic" not in wish:
+        made["properties"] = inside | {
+            name: _lay_over(inside.get(name, {}), sub) if isinstance(sub, Mapping) else sub
+            for name, sub in own.items()
+        }
+    return made
 
 
 def _build_type(kind: Type, path: str, spec: DocumentSpec) -> dict[str, Any]:
