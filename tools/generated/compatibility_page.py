@@ -179,10 +179,21 @@ def _list_targets() -> Sequence[VersionRow]:
         "::test_the_documented_role_is_enough_for_the_whole_life_of_a_pipeline"
     )
     secure = read_jar("org.opensearch:opensearch", "tests/tools/secure-opensearch/jars.lock")
+    newer = read_jar("org.opensearch:opensearch", "tests/tools/secure-opensearch/newer.lock")
     return (
         VersionRow("OpenSearch", newest, (_SCENARIOS,)),
         VersionRow("OpenSearch", oldest, (old,)),
         VersionRow("OpenSearch with its security plugin", secure, (role,)),
+        VersionRow(
+            "OpenSearch with shapes, processors of ingest pipelines and, of 2.19, k-NN",
+            f"{secure}, {newer}",
+            (
+                "tests/spark/plugins/test_search_mappings.py"
+                "::test_every_recipe_with_a_search_is_found_by_it",
+                "tests/spark/plugins/test_ingest_pipelines.py"
+                "::test_a_pipeline_that_does_more_than_to_add_stalls_the_table_until_it_is_mended",
+            ),
+        ),
         VersionRow("OpenSearch, other versions from 2.19 on", ""),
         VersionRow("Amazon OpenSearch Service", ""),
         VersionRow(

@@ -78,14 +78,15 @@ REFUSED: Mapping[Refusal, str] = {
         spark.kubernetes.{role}.podTemplateFile spark.driver.cores spark.driver.memory
         spark.executor.cores spark.executor.instances spark.executor.memory
         spark.dynamicAllocation.enabled spark.dynamicAllocation.minExecutors
-        spark.dynamicAllocation.maxExecutors spark.local.dir spark.authenticate.*
-        spark.authenticate spark.network.crypto.* spark.network.sasl.* spark.io.encryption.*
-        spark.io.crypto.*""",
+        spark.dynamicAllocation.maxExecutors spark.local.dir spark.authenticate.* spark.authenticate
+        spark.network.crypto.* spark.network.sasl.* spark.io.encryption.* spark.io.crypto.*""",
     Refusal.CATALOG: "spark.sql.catalog.*",
     Refusal.DOCUMENTS: """spark.sql.ansi.* spark.sql.caseSensitive spark.sql.parser.*
         spark.sql.mapKeyDedupPolicy spark.sql.decimalOperations.* spark.sql.timestampType
-        spark.sql.jsonGenerator.ignoreNullFields spark.sql.jsonGenerator.writeNullIfWithDefaultValue
-        spark.sql.session.timeZone spark.sql.variable.substitute spark.sql.legacy.*""",
+        spark.sql.jsonGenerator.* spark.sql.json.* spark.sql.csv.* spark.sql.function.*
+        spark.sql.icu.* spark.sql.columnNameOfCorruptRecord spark.sql.chunkBase64String.*
+        spark.sql.variant.allowDuplicateKeys spark.sql.session.timeZone
+        spark.sql.variable.substitute spark.sql.legacy.*""",
     Refusal.SPECULATION: "spark.speculation*",
     Refusal.DENIED: "spark.kubernetes.authenticate.* spark.kubernetes.driver.master",
     Refusal.NAMES: " ".join(
@@ -145,11 +146,10 @@ ALLOWED: Mapping[Use, str] = {
         spark.kubernetes.dynamicAllocation.deleteGracePeriod
         spark.kubernetes.executor.terminationGracePeriodSeconds
         spark.kubernetes.executor.deleteOnTermination spark.kubernetes.executor.useDriverPodIP
-        spark.kubernetes.executor.missingPodDetectDelta
-        spark.kubernetes.executor.checkAllContainers spark.kubernetes.executor.apiPollingInterval
-        spark.kubernetes.executor.eventProcessingInterval
-        spark.kubernetes.driver.connectionTimeout spark.kubernetes.driver.requestTimeout
-        spark.kubernetes.driver.ownPersistentVolumeClaim
+        spark.kubernetes.executor.missingPodDetectDelta spark.kubernetes.executor.checkAllContainers
+        spark.kubernetes.executor.apiPollingInterval
+        spark.kubernetes.executor.eventProcessingInterval spark.kubernetes.driver.connectionTimeout
+        spark.kubernetes.driver.requestTimeout spark.kubernetes.driver.ownPersistentVolumeClaim
         spark.kubernetes.driver.reusePersistentVolumeClaim
         spark.kubernetes.driver.waitToReusePersistentVolumeClaim
         spark.kubernetes.driver.service.ipFamilies

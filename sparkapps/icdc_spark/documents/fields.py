@@ -39,7 +39,7 @@ class Expression:
     text: str
     """As the user wrote it."""
     reads: tuple[Field, ...]
-    """The top-level columns that it names, in the order of the schema."""
+    """The top-level columns that it names, in the order of their ids."""
 
 
 @dataclass(frozen=True)
@@ -149,8 +149,9 @@ def _resolve_entry(
     name = entry.name or ""
     if entry.expression is not None:
         kind, names = analyse(schema, name, entry.expression)
-        # The names are a set: in the order of the schema they are stored alike by every run.
-        reads = tuple(column for column in schema.fields if column.name in names)
+        # The names are a set, and columns may be moved: by id they are stored alike by every run.
+        named = (column for column in schema.fields if column.name in names)
+        reads = tuple(sorted(named, key=lambda column: column.id))
         return DocumentField(Field(id=0, name=name, type=kind), Expression(entry.expression, reads))
     wanted = entry.from_ or ""
     path = schema.find(wanted)

@@ -10,8 +10,8 @@
 
 Above is the default of the spec's `strings`; without words, or without whole values, a string costs
 less. What the user wrote in `mapping` is laid over it: parameters are merged where the type is the
-same, and replace the derived ones where it is another. Pure: it must not know indices or
-connections.
+same, and replace the derived ones where it is another. `properties` of an object are merged field
+by field, unless it also says `dynamic`. Pure: it must not know indices or connections.
 """
 
 from collections.abc import Mapping
@@ -44,9 +44,6 @@ _SIMPLE: dict[str, dict[str, Any]] = {
     "fixed": {"type": "binary"},
     "variant": {"type": "flat_object"},
 }
-
-_OBJECTS = frozenset({"object", "nested"})
-"""Mapping types with fields inside."""
 
 _KEYWORD = {"type": "keyword", "ignore_above": KEYWORD_IGNORE_ABOVE}
 _STRINGS: dict[Strings, dict[str, Any]] = {
@@ -98,26 +95,23 @@ def _build_field(entry: Field, path: str, spec: DocumentSpec) -> dict[str, Any]:
     return derived if wish is None else _lay_over(derived, wish)
 
 
-def _lay_over(derived: Mapping[str, Any], wish: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the mapping of a field with what the user wrote of it, and of fields inside it."""
-    is_object = wish.get("type", "object") in _OBJECTS and "properties" in derived
-    if wish.get("type", derived.get("type", "object")) == derived.get("type", "object"):
-        laid = {**derived, **wish}
-    else:
+def _lay_over(derived: dict[str, Any], wish: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the derived mapping of a field with what the user wrote on top."""
+    kind = derived.get("type", "object")
+    if wish.get("type", kind) != kind:
         # Parameters of one field type are refused by another; only the sub-fields of objects carry
         # on.
-        laid = {**({"properties": derived["properties"]} if is_object else {}), **wish}
-    below = wish.get("properties")
-    if is_object and isinstance(below, Mapping) and all(map(_is_mapping, below.values())):
-        # Those that the user did not name stay: documents have them, and the index is strict.
-        fields = derived["properties"]
-        named = {name: _lay_over(fields.get(name, {}), inner) for name, inner in below.items()}
-        laid["properties"] = {**fields, **named}
-    return laid
-
-
-def _is_mapping(value: object) -> bool:
-    return isinstance(value, Mapping)
+        carries = "properties" in derived and wish["type"] in {"object", "nested"}
+        derived = {"properties": derived["properties"]} if carries else {}
+    made, inside, own = {**derived, **wish}, derived.get("properties"), wish.get("properties")
+    # Of some sub-fields: the others keep theirs, or the strict mapping would refuse each document
+    # that has them. With `dynamic` the user says what is to become of others.
+    if inside and isinstance(own, Mapping) and "dynamic" not in wish:
+        made["properties"] = inside | {
+            name: _lay_over(inside.get(name, {}), sub) if isinstance(sub, Mapping) else sub
+            for name, sub in own.items()
+        }
+    return made
 
 
 def _build_type(kind: Type, path: str, spec: DocumentSpec) -> dict[str, Any]:

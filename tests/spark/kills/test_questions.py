@@ -1,6 +1,7 @@
 """SIGKILL of a driver, a process, while it repairs one table and follows another."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,6 +13,7 @@ from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
 from icdc_testing.runs.processes import ChildRuns, KilledProcess
+from icdc_testing.tables.fields import derive
 from icdc_testing.target import oracle
 from icdc_testing.waiting.wait import wait_until
 
@@ -47,16 +49,18 @@ def test_a_repair_in_which_the_driver_was_killed_is_repeated_by_the_next_run(
     question = tmp_path / "question.json"
     monkeypatch.setenv(QUESTION_VARIABLE, str(question))
     tables = create_tables(lake)
-    entries = [
+    entries: list[dict[str, Any]] = [
         {"name": name, "identifierColumns": ["id"], "index": alias}
         for alias, name in tables.items()
     ]
+    # The one that is repaired has documents like its rows, but made by an expression, and routed.
+    entries[0] |= {"routing": ["id"], "fields": ["*", derive("name", "lower(name)")]}
     pipeline = Harness(spark, proxy.url, tmp_path, entries)
     driver = runs.start(pipeline.make_request(continuous=True))
 
     wait_until(lambda: is_streaming(driver.read_report()), "both are followed", seconds=300)
     edited = f"{clean_indices}/orders-000001/_doc"
-    oracle.request(f"{edited}/1", "PUT", {"id": 1, "name": "edited"})
+    oracle.request(f"{edited}/1?routing=1", "PUT", {"id": 1, "name": "edited"})
     # The first asks whether the account sees the whole index, and writes nothing.
     held = proxy.hold("orders-000001/_bulk", body='"index"')
     RunQuestion(id="a", mode=RunMode.REPAIR, tables=(tables["orders"],)).write(question)

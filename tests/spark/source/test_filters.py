@@ -66,6 +66,11 @@ NOT_OF_THE_ROW = [
     "ts < timestamp 'now'",
     "ts < timestamp_ntz'tomorrow'",
     "ts < localtimestamp()",
+    "ts > timestamp '10:30:00'",
+    "ts > timestamp_ltz ' 9:05'",
+    "ts > 'T10:30'",
+    "ts between '10:30' and '2024-01-01'",
+    "hour(to_timestamp('10:30:00.5')) = id",
     "unix_timestamp() > id",
     "months_between(current_date(), d) < 3",
     "c = current_user()",
@@ -114,7 +119,9 @@ def test_a_filter_that_needs_more_than_the_row_is_refused(lake: Lake, row_filter
 
 OF_THE_ROW = [
     "c = 'now'",
-    "c in ('today', 'tomorrow')",
+    "c in ('today', 'tomorrow', '10:30')",
+    "to_timestamp('10:30', 'HH:mm') < ts and concat(c, ' 10:30') = c",
+    "ts > cast(10 as timestamp) and ts < timestamp '2024'",
     "d > '2024-01-01' and ts < timestamp '2026-01-01 00:00:00'",
     "d between date '2024-01-01' and date '2025-01-01'",
     "id + 1 between 3 and 5 or nullif(c, 'x') is null",

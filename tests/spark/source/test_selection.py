@@ -17,7 +17,7 @@ from icdc_api.errors import (
 from icdc_spark.diff.change_plan import plan_changes
 from icdc_spark.diff.export_plan import plan_export
 from icdc_spark.diff.id_lookup import look_up_ids
-from icdc_spark.diff.strategies import Strategy, list_changed_ids
+from icdc_spark.diff.strategies import Strategy, build_export_lines, list_changed_ids
 from icdc_spark.iceberg.table import tags
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.iceberg.table.tags import Tag
@@ -31,6 +31,7 @@ from icdc_testing.lake.lake import (
     make_frame_of_ids,
     parse,
 )
+from icdc_testing.tables.fields import derive, parse_fields, take
 
 pytestmark = pytest.mark.spark
 
@@ -43,6 +44,22 @@ def test_a_change_outside_the_projection_writes_nothing(lake: Lake) -> None:
     since = lake.read_head(name)
     lake.sql(f"update lake.{name} set b = 'x'")
     assert lake.diff(name, since, columns=("id", "a")).ops == []
+
+
+def test_a_column_that_no_field_key_or_filter_names_is_not_read_from_files(lake: Lake) -> None:
+    columns = "id int, price int, n int, flag boolean, address struct<city:string>, notes string"
+    name = lake.create(columns)
+    lake.sql(f"insert into lake.{name} values (1, 2, 3, true, named_struct('city', 'a'), 'x')")
+    at, table = lake.read_head(name), lake.load_table(name)
+    fields = parse_fields(derive("total", "price * n"), take("city", "address.city"))
+    spec = lake.resolve_spec(name, at, fields=fields, row_filter="flag")
+    plan = plan_export(table, at, target_bytes=1 << 30, target_rows=10)
+    (chunk,) = plan.iterate_chunks()
+    with open_reader(lake.session, table, at, spec) as reader:
+        lines = build_export_lines(reader, chunk, spec, version=VERSION)
+        optimised = str(lines.frame._jdf.queryExecution().optimizedPlan().toString())
+    (read,) = re.findall(r"RelationV2\[([^\]]*)\]", optimised)
+    assert re.findall(r"(\w+)#", read) == ["id", "price", "n", "flag", "address"]
 
 
 def test_an_added_nullable_column_touches_no_document(lake: Lake) -> None:

@@ -18,6 +18,7 @@ Example:
     rand() < 0.5                 Rand                            refused: not deterministic
     id in (select id from t)     a PlanExpression                refused: another table
     day > 'yesterday'            a text cast to a date           refused: depends on the time
+    at > '10:30'                 a text cast to a timestamp      refused: of the day of the run
     window(at, '1 day') …        a Project below the Filter      refused: Spark changes the rows
     from_protobuf(x, 'M', path)  not analysed                    refused: the analysis reads a file
 """
@@ -64,7 +65,13 @@ _TOKEN = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _TIME_TYPE = re.compile(r"date|time|timestamp(_ltz|_ntz)?", re.IGNORECASE)
-_FIXED_TIME = re.compile(r"r?['\"]\s*([+-]?\d|epoch)", re.IGNORECASE)
+_FIXED = re.compile(r"r?['\"]\s*([+-]?\d{4}|epoch)", re.IGNORECASE)
+"""The beginning of a text that names a day, the same one in every run."""
+_FIXED_TIME = re.compile(r"r?['\"]\s*\d", re.IGNORECASE)
+"""The same of the type `time`, which has no day."""
+_TIME_ALONE = re.compile(r"['\"]\s*(T\d|\d{1,2}:)", re.IGNORECASE)
+_CAST_OF_TIME_ALONE = re.compile(r"cast\(\s*(T\d|\d{1,2}:)[^#()\n]* as timestamp\)", re.IGNORECASE)
+"""To a timestamp Spark casts the text `10:30` as half past ten of the day on which it does so."""
 
 _READERS = re.compile(r"(from|to)_protobuf|identifier", re.IGNORECASE)
 """Functions that read a file while Spark analyses them, and the clause that gives a function its
@@ -74,8 +81,11 @@ _XML = frozenset({"XmlToStructs", "SchemaOfXml"})
 _XML_FILE = "rowvalidationxsdpath"
 """The option of functions of XML that names a file, whose content decides on the result."""
 
-_RANDOM = frozenset({"AesEncrypt"})
-"""Functions that draw random bytes, but that Spark takes for deterministic."""
+_RANDOM = frozenset(
+    {"AesEncrypt", "KllSketchMergeBigint", "KllSketchMergeDouble", "KllSketchMergeFloat"}
+)
+"""Functions that draw random bytes, or drop values by chance, but that Spark takes for
+deterministic."""
 
 _VERSION_OF_ICEBERG = "IcebergVersionFunction"
 
@@ -143,6 +153,8 @@ def find_dependency(bridge: Bridge, rows: DataFrame, filtered: DataFrame, row_fi
     # This rule replaces a text that is compared with a time, such as `day > 'yesterday'`.
     if not bridge.get_statics(_RULES + "SpecialDatetimeValues").apply(plan).fastEquals(plan):
         return "depends on the time of the run"
+    if _TIME_ALONE.search(row_filter) and _casts_time_alone(bridge, condition):
+        return "depends on the day of the run: name the date as well"
     # To Spark this is a call like any other, whose classes pass above.
     if _VERSION_OF_ICEBERG in str(condition.toString()):
         return "depends on the version of Iceberg"
@@ -152,13 +164,14 @@ def find_dependency(bridge: Bridge, rows: DataFrame, filtered: DataFrame, row_fi
 def _has_typed_now(text: str) -> bool:
     """Return whether a text has a literal such as `date 'today'`, which is a plain day once parsed.
 
-    Only those count as fixed that begin with a digit: words may be written with escapes.
+    Only those count as fixed that begin with a year: words may be written with escapes.
     """
     previous = ""
     for token in _TOKEN.finditer(text):
         if token["skipped"]:
             continue
-        if token["text"] and _TIME_TYPE.fullmatch(previous) and not _FIXED_TIME.match(token[0]):
+        fixed = _FIXED_TIME if previous.lower() == "time" else _FIXED
+        if token["text"] and _TIME_TYPE.fullmatch(previous) and not fixed.match(token[0]):
             return True
         previous = token[0]
     return False
@@ -179,6 +192,12 @@ def _names_xml_file(bridge: Bridge, expression: Any, classes: set[str]) -> bool:
     # The text of each part: that of a whole is cut where it has many arguments.
     texts = expression.map(bridge.build_scala_function("java.lang.Object", "toString"))
     return _XML_FILE in str(texts.mkString("\n")).lower()
+
+
+def _casts_time_alone(bridge: Bridge, expression: Any) -> bool:
+    """Return whether a constant text with a time and without a day is cast to a timestamp."""
+    texts = expression.map(bridge.build_scala_function("java.lang.Object", "toString"))
+    return bool(_CAST_OF_TIME_ALONE.search(str(texts.mkString("\n"))))
 
 
 def _is_row_expression(bridge: Bridge, class_name: str) -> bool:

@@ -85,6 +85,21 @@ def test_a_renamed_column_is_followed_before_and_after_the_next_snapshot(
     assert "takes effect with the next snapshot" in str(status.message)
 
 
+def test_columns_that_are_moved_in_the_table_change_no_document(
+    harness: Harness, table: str, lake: Lake, clean_indices: str
+) -> None:
+    reshape(harness, "*", derive("sum", "n + m"), derive("who.name", "upper(name)"))
+    harness.sync()
+    lake.sql(f"alter table lake.{table} alter column m first")
+    lake.sql(f"alter table lake.{table} alter column id after name")
+    lake.sql(f"update lake.{table} set n = 7 where id = 1")
+    harness.sync()
+    assert list(oracle.request(f"{clean_indices}/_alias/{ALIAS}")) == [INDEX]
+    expected = {"id": 1, "name": "a", "n": 7, "m": 10, "sum": 17, "who": {"name": "A"}}
+    assert oracle.read_index(clean_indices, ALIAS)["1"] == expected
+    assert harness.inspect(RunMode.VERIFY)["equal"] is True
+
+
 def test_a_batch_that_was_begun_before_a_column_was_renamed_is_finished_with_its_new_name(
     harness: Harness, table: str, lake: Lake, clean_indices: str
 ) -> None:

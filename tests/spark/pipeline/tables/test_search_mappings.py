@@ -55,6 +55,24 @@ def test_each_mapping_finds_the_document_by_a_real_search_and_again_when_its_row
         assert harness.inspect(RunMode.VERIFY)["equal"] is True
 
 
+def test_a_mapping_of_some_fields_of_objects_leaves_the_others_theirs(
+    spark: SparkSession, lake: Lake, clean_indices: str, tmp_path: Path
+) -> None:
+    table = lake.create(search_cases.COLUMNS)
+    lake.sql(f"insert into lake.{table} values (1, 'Amber'), (2, 'green')")
+    lines = "array(named_struct('sku', word, 'n', id))"
+    words = {"type": "nested", "properties": {"sku": {"type": "text"}}}
+    harness = make_harness(
+        *(spark, clean_indices, tmp_path, table), derive("lines", lines, mapping=words)
+    )
+    assert harness.sync().dead_letters == 0
+    found = [{"match": {"lines.sku": "amber"}}, {"term": {"lines.n": 1}}]
+    query = {"nested": {"path": "lines", "query": {"bool": {"must": found}}}}
+    oracle.request(f"{clean_indices}/{ALIAS}/_refresh", "POST")
+    (hit,) = find(clean_indices, {"query": query})["hits"]["hits"]
+    assert hit["_source"] == {"lines": [{"sku": "Amber", "n": 1}]}
+
+
 UNFIT = [
     ("'nonsense'", {"type": "ip"}),
     ("'31/02/2026'", {"type": "date", "format": "dd/MM/yyyy"}),

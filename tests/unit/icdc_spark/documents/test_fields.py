@@ -205,6 +205,13 @@ EVOLVED: list[tuple[tuple[Any, ...], tuple[Any, ...], dict[str, Any], str | None
     (BASE, BASE, change(id=(1, "int")), None),
     (BASE, BASE, change(price=(3, "long")), "a column that the expression of field `p` reads"),
     (BASE, BASE, change(price=(9, "int")), "a column that the expression of field `p` reads"),
+    # Moved to another place in the table.
+    (
+        (derive("p", "id + price"),),
+        (derive("p", "id + price"),),
+        dict([*COLUMNS.items()][::-1]),
+        None,
+    ),
     (BASE, BASE, change(added=(9, "int")), None),
     (ALL, ALL, change(added=(9, "int")), None),
     (INNER, INNER, change(address=(4, MORE)), None),

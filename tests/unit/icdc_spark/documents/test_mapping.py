@@ -124,6 +124,27 @@ def test_a_mapping_is_strict_and_tells_where_it_comes_from() -> None:
         ("int", {"type": "integer"}, {"type": "integer"}),
         (INNER, {"type": "nested"}, {"type": "nested", "properties": {"x": {"type": "long"}}}),
         (INNER, {"type": "flat_object"}, {"type": "flat_object"}),
+        # Of some of the fields inside: the others keep theirs.
+        (
+            TEXTS,
+            {"type": "nested", "properties": {"x": {"type": "text"}, "all": {"type": "text"}}},
+            {
+                "type": "nested",
+                "properties": {"x": {"type": "text"}, "y": KEYWORD, "all": {"type": "text"}},
+            },
+        ),
+        (
+            TEXTS,
+            {"properties": {"y": {"ignore_above": 5}}},
+            {"properties": {"x": KEYWORD, "y": {**KEYWORD, "ignore_above": 5}}},
+        ),
+        (
+            TEXTS,
+            {"dynamic": False, "properties": {"x": {"type": "text"}}},
+            {"dynamic": False, "properties": {"x": {"type": "text"}}},
+        ),
+        (INNER, {"properties": {"x": "text"}}, {"properties": {"x": "text"}}),
+        (INNER, {"properties": []}, {"properties": []}),
     ],
 )
 def test_an_override_replaces_the_type_or_adds_parameters(

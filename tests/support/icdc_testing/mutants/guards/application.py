@@ -16,7 +16,7 @@ _PROVED = (
 _ABSENT = f"{_TESTS}/target/test_absent_nodes.py"
 _BULK = "sparkapps/icdc_spark/opensearch/bulk"
 _SPOILED = (
-    "tests/spark/secure/test_ingest_pipelines.py"
+    "tests/spark/plugins/test_ingest_pipelines.py"
     "::test_a_change_that_a_pipeline_spoils_is_followed_by_a_new_index"
 )
 

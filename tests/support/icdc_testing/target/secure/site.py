@@ -1,4 +1,4 @@
-"""A pipeline on a node with OpenSearch's security plugin, whose user has one role."""
+"""A pipeline on a node with plugins of OpenSearch; with security, its user has one role."""
 
 import itertools
 import json
@@ -21,6 +21,7 @@ from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.tables.long_values import UNLIMITED
 from icdc_testing.target.secure.node import SecureNode
+from icdc_testing.target.secure.plugin_node import PluginNode
 from icdc_testing.waiting.wait import WAIT_SECONDS, wait_until
 
 ROLE: dict[str, Any] = json.loads(
@@ -33,15 +34,14 @@ _USERS = itertools.count(1)
 
 
 @dataclass
-class SecureSite:
-    """A pipeline whose user has one role, and its table."""
+class PluginSite:
+    """A pipeline on a node with plugins, and its table."""
 
     harness: Harness
     lake: Lake
     table: str
-    node: SecureNode
-    role: str
-    reports: list[RunReport] = field(default_factory=list)
+    node: PluginNode
+    reports: list[RunReport] = field(default_factory=list, kw_only=True)
 
     def sql(self, statement: str) -> None:
         """Run SQL in which {} stands for the table."""
@@ -53,6 +53,47 @@ class SecureSite:
         report = self.harness.run(mode, secrets_dir=secrets, **changes)
         self.reports.append(report)
         return report
+
+    def run_ok(self, mode: RunMode = RunMode.RUN, **changes: Any) -> dict[str, Any]:
+        """Do one run that must come through; return its result for the table, where the mode has
+        one."""
+        report = self.run(mode, **changes)
+        assert report.outcome is None, report.outcome
+        assert not [table for table in report.tables if table.reason], report.tables
+        table: dict[str, Any] = report.result["tables"][0] if report.result else {}
+        assert table.get("reason") is None, table
+        return table
+
+    def count_dead_letters(self) -> int:
+        """Count the rows of the last run that were refused."""
+        return sum(table.dead_letters for table in self.reports[-1].tables)
+
+    def spoil(self) -> None:
+        """Remove a document, which somebody else may have removed already."""
+        (index,) = self.node.call("GET", "/_alias/orders").json
+        answer = self.node.call("DELETE", f"/{index}/_doc/2?refresh=true")
+        assert answer.status in (200, 404), answer.body
+
+    def repair(self) -> None:
+        """Mend what differs."""
+        self.spoil()
+        self.run_ok(RunMode.REPAIR)
+        assert "2" not in self.run_ok(RunMode.VERIFY)["missing"]["samples"]
+
+    def replay(self) -> None:
+        """Send a refused row again, which the index takes now."""
+        (index,) = self.node.call("GET", "/_alias/orders").json
+        field = {"name": {"type": "keyword", "ignore_above": 8191}}
+        assert self.node.call("PUT", f"/{index}/_mapping", {"properties": field}).status == 200
+        assert self.run_ok(RunMode.REPLAY)["left"] == 0
+
+
+@dataclass
+class SecureSite(PluginSite):
+    """A pipeline whose user has one role, and its table."""
+
+    node: SecureNode
+    role: str
 
     @contextmanager
     def follow_continuously(self) -> Iterator[Callable[[], TableStatus]]:
@@ -89,20 +130,6 @@ class SecureSite:
         self.node.call("POST", "/orders/_refresh")
         return self.node.call("GET", "/orders/_count").json.get("count")
 
-    def run_ok(self, mode: RunMode = RunMode.RUN, **changes: Any) -> dict[str, Any]:
-        """Do one run that must come through; return its result for the table, where the mode has
-        one."""
-        report = self.run(mode, **changes)
-        assert report.outcome is None, report.outcome
-        assert not [table for table in report.tables if table.reason], report.tables
-        table: dict[str, Any] = report.result["tables"][0] if report.result else {}
-        assert table.get("reason") is None, table
-        return table
-
-    def count_dead_letters(self) -> int:
-        """Count the rows of the last run that were refused."""
-        return sum(table.dead_letters for table in self.reports[-1].tables)
-
     def export(self) -> None:
         """Export for the first time, with a dead letter."""
         self.sql(f"insert into {{}} values (1, 'one'), (2, 'two'), (3, {TOO_LONG})")
@@ -121,22 +148,10 @@ class SecureSite:
         self.sql("insert into {} values (6, 'six', 'new')")
         self.run_ok()
 
-    def spoil(self) -> None:
-        """Remove a document, which somebody else may have removed already."""
-        (index,) = self.node.call("GET", "/_alias/orders").json
-        answer = self.node.call("DELETE", f"/{index}/_doc/2?refresh=true")
-        assert answer.status in (200, 404), answer.body
-
     def verify(self) -> None:
         """Compare with the table."""
         self.spoil()
         assert "2" in self.run_ok(RunMode.VERIFY)["missing"]["samples"]
-
-    def repair(self) -> None:
-        """Mend what differs."""
-        self.spoil()
-        self.run_ok(RunMode.REPAIR)
-        assert "2" not in self.run_ok(RunMode.VERIFY)["missing"]["samples"]
 
     def reexport(self) -> None:
         """Make a change after which the old index does not serve; a refused row has gone."""
@@ -151,13 +166,6 @@ class SecureSite:
         self.run_ok(reexport=Reexport(nonce=1, tables=(), id=1, rollback=True))
         assert list(self.node.call("GET", "/_alias/orders").json) == ["orders-000001"]
 
-    def replay(self) -> None:
-        """Send a refused row again, which the index takes now."""
-        (index,) = self.node.call("GET", "/_alias/orders").json
-        field = {"name": {"type": "keyword", "ignore_above": 8191}}
-        assert self.node.call("PUT", f"/{index}/_mapping", {"properties": field}).status == 200
-        assert self.run_ok(RunMode.REPLAY)["left"] == 0
-
     def read_searches(self) -> bytes:
         """Return searches that the node still holds open."""
         path = "/_nodes/stats/indices/search?filter_path=**.open_contexts"
@@ -169,10 +177,22 @@ class SecureSite:
         assert report.outcome is None, report.outcome
 
 
-def make_site(spark: SparkSession, lake: Lake, node: SecureNode, folder: Path) -> SecureSite:
-    """Return a pipeline whose user has the documented role and no other; its index is orders."""
+def make_open_site(spark: SparkSession, lake: Lake, node: PluginNode, folder: Path) -> PluginSite:
+    """Return a pipeline on a node that asks nobody who he is; its index is orders."""
     lake.sql("create namespace if not exists lake.db")
     table = lake.create("id int, name string")
+    entry = {
+        "name": table,
+        "identifierColumns": ["id"],
+        "index": "orders",
+        "mapping": {"name": UNLIMITED},
+    }
+    node.call("DELETE", "/orders-*,icdc-state?expand_wildcards=all")
+    return PluginSite(Harness(spark, node.url, folder, [entry]), lake, table, node)
+
+
+def make_site(spark: SparkSession, lake: Lake, node: SecureNode, folder: Path) -> SecureSite:
+    """Return a pipeline whose user has the documented role and no other; its index is orders."""
     role = f"pipeline-{next(_USERS)}"
     node.give_role(role, ROLE)
     username, password = node.create_user(role, role)
@@ -185,15 +205,8 @@ def make_site(spark: SparkSession, lake: Lake, node: SecureNode, folder: Path) -
         secret_folder.mkdir(parents=True)
         for key, value in keys.items():
             (secret_folder / key).write_text(value, encoding="utf-8")
-    entry = {
-        "name": table,
-        "identifierColumns": ["id"],
-        "index": "orders",
-        "mapping": {"name": UNLIMITED},
-    }
-    harness = Harness(spark, node.url, folder, [entry])
-    sink = harness.resource["spec"]["sink"]["opensearch"]
+    plain = make_open_site(spark, lake, node, folder)
+    sink = plain.harness.resource["spec"]["sink"]["opensearch"]
     sink["credentialsFrom"] = {"secretRef": {"name": SECRET}}
     sink["tls"] = {"caFrom": {"secretRef": {"name": AUTHORITY}}}
-    node.call("DELETE", "/orders-*,icdc-state?expand_wildcards=all")
-    return SecureSite(harness, lake, table, node, role)
+    return SecureSite(plain.harness, lake, plain.table, node, role)

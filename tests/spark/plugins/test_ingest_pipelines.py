@@ -1,6 +1,7 @@
-"""Documents that go through an ingest pipeline, on a node whose processors are OpenSearch's own.
+"""Documents that go through an ingest pipeline, on nodes whose processors are OpenSearch's own.
 
-The user of the pipeline has the documented role: naming an ingest pipeline takes no other right.
+Where the node knows users, that of the pipeline has the documented role: naming an ingest pipeline
+takes no other right.
 """
 
 from typing import Any
@@ -8,7 +9,8 @@ from typing import Any
 import pytest
 
 from icdc_api.job.modes import RunMode
-from icdc_testing.target.secure.site import TOO_LONG, SecureSite
+from icdc_testing.tables.fields import derive, take
+from icdc_testing.target.secure.site import TOO_LONG, PluginSite
 
 pytestmark = pytest.mark.spark
 
@@ -17,14 +19,14 @@ ADDS = {"length": {"type": "long"}, "vector": {"type": "float"}}
 ADDING = "ctx.length = ctx.name == null ? 0 : ctx.name.length(); ctx.vector = [0.5, ctx.id]"
 
 
-def put(site: SecureSite, *processors: dict[str, Any]) -> None:
+def put(site: PluginSite, *processors: dict[str, Any]) -> None:
     """Create or replace the ingest pipeline, and have the spec name it."""
     answer = site.node.call("PUT", f"/_ingest/pipeline/{NAME}", {"processors": processors})
     assert answer.status == 200, answer.body
     name_it(site)
 
 
-def name_it(site: SecureSite) -> None:
+def name_it(site: PluginSite) -> None:
     """Have the spec name the ingest pipeline."""
     sink = site.harness.resource["spec"]["sink"]["opensearch"]
     sink["pipeline"] = {"name": NAME, "adds": ADDS}
@@ -35,21 +37,21 @@ def make_script(source: str) -> dict[str, Any]:
     return {"script": {"source": source}}
 
 
-def read_sources(site: SecureSite) -> dict[str, Any]:
+def read_sources(site: PluginSite) -> dict[str, Any]:
     """Return the documents of the index by their ids."""
     site.node.call("POST", "/orders/_refresh")
     hits: Any = site.node.call("GET", "/orders/_search?size=100").json["hits"]
     return {hit["_id"]: hit["_source"] for hit in hits["hits"]}
 
 
-def count_runs(site: SecureSite) -> int:
+def count_runs(site: PluginSite) -> int:
     """Return how many documents the ingest pipeline has seen, by OpenSearch's own statistics."""
     nodes: Any = site.node.call("GET", "/_nodes/stats/ingest").json["nodes"]
     return sum(node["ingest"]["pipelines"][NAME]["count"] for node in nodes.values())
 
 
 def test_what_a_pipeline_adds_is_indexed_for_changed_rows_and_left_out_of_comparisons(
-    site: SecureSite,
+    site: PluginSite,
 ) -> None:
     put(site, make_script(ADDING))
     before = count_runs(site)
@@ -85,6 +87,26 @@ def test_what_a_pipeline_adds_is_indexed_for_changed_rows_and_left_out_of_compar
     assert site.run_ok(RunMode.VERIFY)["equal"]
 
 
+def test_a_pipeline_is_run_for_documents_that_changed_and_not_for_rows_that_a_commit_rewrote(
+    site: PluginSite,
+) -> None:
+    put(site, make_script(ADDING))
+    site.sql("alter table {} add columns (notes string)")
+    fields = [take("id", "id"), derive("name", "upper(name)")]
+    site.harness.resource["spec"]["tables"][0] |= {"routing": ["id"], "fields": fields}
+    site.sql("insert into {} select cast(id as int), concat('n', id), '' from range(50)")
+    before = count_runs(site)
+    site.run_ok()
+    assert count_runs(site) == before + 50
+    site.sql("update {} set notes = 'no field reads it'")
+    site.sql("update {} set name = 'other' where id = 3")
+    site.lake.compact(site.table)
+    site.run_ok()
+    assert count_runs(site) == before + 51
+    assert read_sources(site)["3"] == {"id": 3, "name": "OTHER", "length": 5, "vector": [0.5, 3]}
+    assert site.run_ok(RunMode.VERIFY)["equal"]
+
+
 def make_conditional(condition: str, source: str) -> dict[str, Any]:
     """Return a processor for some of the documents."""
     return {"script": {"if": condition, "source": source}}
@@ -114,7 +136,7 @@ FAULTS: list[tuple[dict[str, Any] | None, str]] = [
 @pytest.mark.sampled
 @pytest.mark.parametrize(("processor", "message"), FAULTS)
 def test_a_pipeline_that_does_more_than_to_add_stalls_the_table_until_it_is_mended(
-    site: SecureSite, processor: dict[str, Any] | None, message: str
+    site: PluginSite, processor: dict[str, Any] | None, message: str
 ) -> None:
     name_it(site)
     # So that a document with another routing lies where a request for it does not find it.
@@ -136,7 +158,7 @@ def test_a_pipeline_that_does_more_than_to_add_stalls_the_table_until_it_is_mend
     assert site.run_ok(RunMode.VERIFY)["equal"]
 
 
-def test_a_change_that_a_pipeline_spoils_is_followed_by_a_new_index(site: SecureSite) -> None:
+def test_a_change_that_a_pipeline_spoils_is_followed_by_a_new_index(site: PluginSite) -> None:
     put(site, make_script(ADDING))
     site.sql("insert into {} values (1, 'one'), (2, 'two')")
     site.run_ok()
@@ -150,7 +172,7 @@ def test_a_change_that_a_pipeline_spoils_is_followed_by_a_new_index(site: Secure
     assert site.run_ok(RunMode.VERIFY)["equal"]
 
 
-def test_rows_that_a_processor_refuses_are_dead_letters_unless_most_are(site: SecureSite) -> None:
+def test_rows_that_a_processor_refuses_are_dead_letters_unless_most_are(site: PluginSite) -> None:
     failing = {"if": "ctx.name == 'bad'", "message": "no"}
     put(site, {"fail": failing}, make_script(ADDING))
     site.sql("insert into {} values (1, 'one'), (2, 'bad'), (3, 'three')")
@@ -167,7 +189,7 @@ def test_rows_that_a_processor_refuses_are_dead_letters_unless_most_are(site: Se
 
 
 def test_what_others_do_and_keys_that_are_there_twice_are_no_fault_of_the_pipeline(
-    site: SecureSite,
+    site: PluginSite,
 ) -> None:
     put(site, make_script(ADDING))
     site.sql("insert into {} values (1, 'one'), (1, 'uno'), (2, 'two'), (3, 'three')")

@@ -3,47 +3,43 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
+import org.opensearch.Version;
 import org.opensearch.common.settings.Settings;
 import org.opensearch.env.Environment;
 import org.opensearch.node.InternalSettingsPreparer;
 import org.opensearch.node.Node;
+import org.opensearch.plugins.PluginInfo;
 
 /**
- * Runs one OpenSearch 2.x node with its plugins security and k-NN: {@code SecureNode HOME [key=value ...]}.
+ * Runs one OpenSearch node, of 2.x or 3.x, with plugins of the class path:
+ * {@code PluginNode HOME CLASS,CLASS,... [key=value ...]}.
  *
  * <p>It ends when its standard input closes, so it never outlives its parent.
  */
-public class SecureNode extends Node {
-    private static final List<String> PLUGINS = List.of(
-        "org.opensearch.transport.Netty4ModulePlugin",
-        "org.opensearch.analysis.common.CommonAnalysisModulePlugin",
-        "org.opensearch.index.mapper.MapperExtrasModulePlugin",
-        "org.opensearch.index.reindex.ReindexModulePlugin",
-        "org.opensearch.geo.GeoModulePlugin",
-        "org.opensearch.ingest.common.IngestCommonModulePlugin",
-        "org.opensearch.knn.plugin.KNNPlugin",
-        "org.opensearch.security.OpenSearchSecurityPlugin",
-        "org.opensearch.painless.PainlessModulePlugin");
-
-    // Raw on purpose: the constructor takes a Collection of Class in 2.x.
+public class PluginNode extends Node {
+    // Raw on purpose: a Collection of Class in 2.x, of PluginInfo in 3.x, with one erasure.
     @SuppressWarnings({"unchecked", "rawtypes"})
-    private SecureNode(Environment environment, List plugins) {
+    private PluginNode(Environment environment, List plugins) {
         super(environment, plugins, true);
     }
 
     public static void main(String[] args) throws Exception {
         Path home = Path.of(args[0]);
         Settings.Builder settings = Settings.builder().put("path.home", home.toString());
-        for (int i = 1; i < args.length; i++) {
+        for (int i = 2; i < args.length; i++) {
             int equals = args[i].indexOf('=');
             settings.put(args[i].substring(0, equals), args[i].substring(equals + 1));
         }
-        List<Class<?>> plugins = new ArrayList<>();
-        for (String name : PLUGINS) {
-            plugins.add(plugin(name));
+        List<Object> plugins = new ArrayList<>();
+        for (String name : args[1].split(",")) {
+            Class<?> plugin = plugin(name);
+            plugins.add(Version.CURRENT.major < 3
+                ? plugin
+                : new PluginInfo(plugin.getName(), "tested", "NA", Version.CURRENT, "11",
+                    plugin.getName(), null, List.of(), false));
         }
-        Node node = new SecureNode(
-            InternalSettingsPreparer.prepareEnvironment(settings.build(), Map.of(), home, () -> "secure"),
+        Node node = new PluginNode(
+            InternalSettingsPreparer.prepareEnvironment(settings.build(), Map.of(), home, () -> "plugins"),
             plugins);
         node.start();
         while (System.in.read() >= 0) {
@@ -52,7 +48,7 @@ public class SecureNode extends Node {
         System.exit(0);
     }
 
-    /** 2.x names some ...ModulePlugin and others ...Plugin. */
+    /** Some are named ...ModulePlugin in one line and ...Plugin in another. */
     private static Class<?> plugin(String name) throws ClassNotFoundException {
         try {
             return Class.forName(name);
