@@ -39,7 +39,7 @@ SHAPING = (
     "tests/spark/source/test_shaping_page.py::test_every_recipe_gives_the_document_that_is_shown"
 )
 SEARCHES = (
-    "tests/spark/secure/test_search_mappings.py::test_every_recipe_with_a_search_is_found_by_it"
+    "tests/spark/plugins/test_search_mappings.py::test_every_recipe_with_a_search_is_found_by_it"
 )
 GITOPS = "tests/api/charts/test_gitops.py::test_flux_and_argo_cd_agree_with_kstatus"
 CONVERTED = (
