@@ -18,7 +18,7 @@ from icdc_spark.opensearch.client.http import BulkEndpoint
 from icdc_spark.opensearch.stores import dead_letters
 from icdc_spark.opensearch.wire import responses
 from icdc_testing import ROOT
-from icdc_testing.target.secure.node import ADMIN, SecureNode
+from icdc_testing.target.secure.node import SecureNode
 from icdc_testing.target.secure.site import ROLE, SECRET, SecureSite
 from icdc_testing.user_programs import pages
 from icdc_testing.waiting.wait import wait_until
@@ -211,7 +211,8 @@ def test_the_commands_of_the_page_make_the_user_and_its_role(
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     typed = commands.replace("https://search:9200", secure_node.url)
     # Else curl asks for it, and does not notice an answer that is an error.
-    typed = typed.replace("-u admin", f"-u {':'.join(ADMIN)} --silent --fail-with-body")
+    administrator = ":".join(secure_node.administrator or ())
+    typed = typed.replace("-u admin", f"-u {administrator} --silent --fail-with-body")
     password = secrets.token_urlsafe(24)
     environment = {**os.environ, "PASSWORD": password}
     pages.type_commands(typed, environment, folder=tmp_path, seconds=60)
