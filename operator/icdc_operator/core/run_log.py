@@ -250,14 +250,14 @@ def has_overrun(run: RunStatus, spec: PipelineSpec, *, now: datetime) -> bool:
     return now - run.started_at > timedelta(seconds=limit)
 
 
-def hangs_at_its_end(seen: RunSeen, *, now: datetime) -> bool:
+def hangs_at_its_end(report: RunReport | None, *, now: datetime) -> bool:
     """Return whether the driver lives on although it reported its end: nothing else ends it.
 
     Its clock may differ. One that is stopped too early has no work left that could be lost.
     """
-    if seen.report is None or not seen.report.finished:
+    if report is None or not report.finished:
         return False
-    return abs(now - seen.report.updated_at) > timedelta(seconds=ENDING_SECONDS)
+    return abs(now - report.updated_at) > timedelta(seconds=ENDING_SECONDS)
 
 
 def has_proved_itself(run: RunStatus, seen: RunSeen, *, now: datetime) -> bool:
