@@ -37,8 +37,7 @@ _CPUS = tuple(
     for kind in ("request", "limit")
 )
 _COUNT = re.compile(r"[1-9][0-9]{0,8}")
-# Not none at all: the API server refuses that beside a request, and Spark says so in a log alone.
-_CPU = re.compile(r"(?=.*[1-9])([0-9]{1,4}(\.[0-9]{1,3})?|[0-9]{1,12}[mun])")
+_CPU = re.compile(r"[0-9]{1,4}(\.[0-9]{1,3})?|[0-9]{1,12}[mun]")
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 # Whole ones, as Spark counts slots for tasks by them; fractions for Kubernetes are set by
 # spark.kubernetes.{driver,executor}.request.cores.
@@ -191,7 +190,11 @@ class Spark(ApiModel):
             if key in _COUNTS and not _COUNT.fullmatch(value.strip()):
                 raise build_refusal(value, "it must be a whole number of at least 1", "conf", key)
             if key in _CPUS and not _CPU.fullmatch(value.strip()):
-                rule = "it must be a number of CPUs of Kubernetes above 0, such as 500m or 1.5"
+                rule = "it must be a number of CPUs of Kubernetes, such as 500m or 1.5"
+                raise build_refusal(value, rule, "conf", key)
+            # The API server refuses that beside a request, and Spark says so in a log alone.
+            if key in _CPUS and ".limit." in key and not re.search("[1-9]", value):
+                rule = "it must be above 0; only a request may be 0"
                 raise build_refusal(value, rule, "conf", key)
         self._check_task_cpus()
         return self

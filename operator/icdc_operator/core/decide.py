@@ -217,7 +217,7 @@ def _handle_live_run(
         status = retry.reset_failures(status)
     if stop is not None:
         return Draft(status, (stop[1],), OBSERVE_SECONDS)
-    if run_log.hangs_at_its_end(seen, now=now):
+    if run_log.hangs_at_its_end(seen.report, now=now):
         # Not Stopping: how it ended is in its report, and is judged as of any other run.
         return Draft(status, (StopRun(run.name, graceful=True),), OBSERVE_SECONDS)
     return Draft(*continuous_run.advance(status, run, seen, observed, now=now), OBSERVE_SECONDS)

@@ -238,9 +238,13 @@ def _find_missing_container(pod: Resource, where: str, now: datetime) -> Failure
 
 def _describe_init_wait(pod: Resource) -> str:
     """Return for which init container a pod waits; empty if for none, or if that is not known."""
+    declared = (pod.get("spec") or {}).get("initContainers") or ()
+    sidecars = {one.get("name") for one in declared if one.get("restartPolicy") == "Always"}
     for container in pods.get_status(pod).get("initContainerStatuses") or ():
-        # Started: one that goes on as a sidecar. Ready: one that has ended well.
-        if container.get("started") or container.get("ready"):
+        # Ready: one that has ended well. Started is any that runs; the pod goes on beside those
+        # alone that are sidecars.
+        started = container.get("started") and container.get("name") in sidecars
+        if started or container.get("ready"):
             continue
         state = container.get("state") or {}
         waiting = state.get("waiting") or {}

@@ -58,6 +58,12 @@ def find_start(pod: Resource) -> datetime | None:
     return None
 
 
+def find_end(pod: Resource) -> datetime | None:
+    """Return when the driver's process ended, by the clock of its node, which is its own."""
+    ended = find_container_state(pod).get("terminated") or {}
+    return evidence.parse_moment(ended.get("finishedAt"))
+
+
 def find_container_exit(pod: Resource) -> ContainerExit | None:
     """Return the end of the driver's container; None before, or if its node never reported it."""
     state = find_container_state(pod).get("terminated")

@@ -19,7 +19,7 @@ from icdc_api.job.run_files import RunReport
 from icdc_api.status.runs import Failure
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import applications, executors, pod_failures, pods, reports
-from icdc_operator.core import deletion
+from icdc_operator.core import deletion, run_log
 from icdc_operator.core.observed import RunPhase, RunSeen
 from icdc_operator.manifests.metadata import ANNOTATION_RUN_ID, read_epoch
 
@@ -121,7 +121,7 @@ def _build_ended_run(attempt: RunObjects, pod: Resource) -> RunSeen:
     report, unreadable = reports.read_report(pod, attempt.run_id)
     evidence = pod_failures.explain_end(pod, began=report is not None)
     if report is not None and report.finished:
-        report = _explain_outcome(report, evidence)
+        report = _explain_outcome(report, evidence, pods.find_end(pod))
         good, failure = report.outcome is None, None
     else:
         state = pods.find_container_exit(pod)
@@ -148,7 +148,9 @@ def _holds_resources(attempt: RunObjects) -> bool:
     return any(map(pods.holds_resources, attempt.pods))
 
 
-def _explain_outcome(report: RunReport, evidence: Failure | None) -> RunReport:
+def _explain_outcome(
+    report: RunReport, evidence: Failure | None, ended: datetime | None
+) -> RunReport:
     """Return the report with the cause of its outcome, where the driver could not know it.
 
     A driver whose JVM is killed for memory sees only refused connections, and reports NodeLost.
@@ -158,7 +160,10 @@ def _explain_outcome(report: RunReport, evidence: Failure | None) -> RunReport:
     outcome = report.outcome
     if outcome is None or not outcome.may_hide_cause:
         return report
-    seen_classes = (FailureClass.OUT_OF_MEMORY, FailureClass.DISK_FULL, FailureClass.NODE_LOST)
+    seen_classes = {FailureClass.OUT_OF_MEMORY, FailureClass.DISK_FULL, FailureClass.NODE_LOST}
+    if ended is not None and run_log.hangs_at_its_end(report, now=ended):
+        # What took it came long after its outcome, such as our own end of a driver that lives on.
+        seen_classes.remove(FailureClass.NODE_LOST)
     if evidence is not None and evidence.failure_class in seen_classes:
         return report.model_copy(update={"outcome": evidence})
     if executors.ended_run(report):

@@ -18,7 +18,11 @@ pytestmark = pytest.mark.unit
         ("spark.default.parallelism", "abc", "of at least 1"),
         *(
             ("spark.kubernetes.executor.request.cores", value, "a number of CPUs")
-            for value in ("0", "0m", "-1", "abc", "1.5m", "")
+            for value in ("-1", "abc", "1.5m", "")
+        ),
+        *(
+            (f"spark.kubernetes.{role}.limit.cores", value, "above 0")
+            for role, value in (("driver", "0"), ("executor", "0m"))
         ),
     ],
 )
@@ -39,6 +43,8 @@ def test_a_number_that_spark_cannot_work_with_is_refused_with_what_is_allowed(
         ("spark.task.cpus", "2"),
         ("spark.task.maxFailures", "1"),
         ("spark.kubernetes.driver.request.cores", "0.5"),
+        # No share of a CPU is reserved, as on a laptop: Kubernetes allows it.
+        ("spark.kubernetes.executor.request.cores", "0"),
         ("spark.kubernetes.driver.limit.cores", "1500m"),
     ],
 )

@@ -86,10 +86,11 @@ def test_a_question_that_waits_in_the_queue_of_runs_is_waited_for(
     monkeypatch.setattr(asking, "TAKEN_UP_SECONDS", 0.05)
     assert main.main(["plan", "shop", "--wait", "1"]) == 3
     waits = f"the run that answers is queued: {position}"
-    assert capsys.readouterr().err.splitlines() == [
-        f"icdc: {waits}",
-        f"icdc: no answer within 1 s: {waits}; ask again with a higher --wait, see icdc logs shop",
-    ]
+    first, last = capsys.readouterr().err.splitlines()
+    assert first == f"icdc: {waits}"
+    # Not how long that was: on a busy host the last read comes late.
+    assert last.startswith("icdc: no answer within ")
+    assert last.endswith(f" s: {waits}; ask again with a higher --wait, see icdc logs shop")
 
 
 def test_an_operator_has_time_to_plan_the_answer_once_the_run_before_has_ended(

@@ -1,11 +1,12 @@
 """What spark-operator and pods show, and what is made of it: the recorded states, one by one."""
 
 import copy
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from icdc_api.errors import FailureClass, OutOfMemory, SourceUnavailable
+from icdc_api.errors import Bug, FailureClass, OutOfMemory, SourceUnavailable
 from icdc_api.job import report_text
 from icdc_api.job.run_files import RunReport
 from icdc_api.status.runs import Failure
@@ -139,6 +140,20 @@ def test_a_driver_that_cannot_know_why_it_failed_is_told_by_its_pod(seen_as: Fai
     assert run.report is not None
     assert run.report.outcome is not None
     assert run.report.outcome.failure_class == FailureClass.OUT_OF_MEMORY
+
+
+@pytest.mark.parametrize(("seconds", "reason"), [(10, "SIGTERM"), (300, "Bug")])
+def test_what_ends_a_driver_that_lives_on_after_its_outcome_is_not_its_cause(
+    seconds: int, reason: str
+) -> None:
+    """Else a driver that hangs at its end, and is ended for that, would be a lost node."""
+    reported_at = NOW - timedelta(seconds=seconds)
+    report = make_report(finished=True, outcome=Failure.of(Bug("the JVM does not answer")))
+    report = report.model_copy(update={"updated_at": reported_at})
+    run = build_only_run(make_pod("Failed", state=make_termination(143), report=report))
+    assert run.report is not None
+    assert run.report.outcome is not None
+    assert run.report.outcome.reason == reason
 
 
 def test_attempts_of_one_name_are_told_apart_by_their_epoch() -> None:

@@ -95,7 +95,7 @@ def test_an_init_container_that_ends_after_the_driver_is_not_what_ended_it() -> 
     assert failure.reason == "NoOutcome"
 
 
-MESH = {"name": "istio-proxy", "started": True, "ready": True, "state": make_running()}
+MESH = {"name": "istio-proxy", "started": True, "ready": False, "state": make_running()}
 NOT_YET = {"name": "later", "state": make_waiting("PodInitializing")}
 
 
@@ -104,7 +104,7 @@ NOT_YET = {"name": "later", "state": make_waiting("PodInitializing")}
     [
         # Vault is away, and its agent waits for it.
         (
-            [MESH, {"name": "vault-agent-init", "state": make_running()}, NOT_YET],
+            [MESH, {"name": "vault-agent-init", "started": True, "state": make_running()}, NOT_YET],
             *("PodInitializing", "waits for its init container vault-agent-init"),
         ),
         (
@@ -120,6 +120,8 @@ def test_a_driver_that_waits_for_an_init_container_names_it(
 ) -> None:
     status = {"startTime": go_back(31), "initContainerStatuses": containers}
     pod = make_pod("Pending", state=make_waiting("PodInitializing"), status=status)
+    # A sidecar; every other one has to end before the driver begins.
+    pod["spec"]["initContainers"] = [{"name": MESH["name"], "restartPolicy": "Always"}]
     failure = build_only_run(make_application("SUBMITTED"), pod).failure
     assert failure is not None
     assert (failure.failure_class, failure.reason) == (FailureClass.START_TIMEOUT, reason)
