@@ -45,8 +45,8 @@ _SIMPLE: dict[str, dict[str, Any]] = {
     "variant": {"type": "flat_object"},
 }
 
-_OBJECTS = frozenset({"object", "nested"})
-"""Mapping types with fields inside."""
+_OBJECTS = ("object", "nested")
+"""Mapping types with fields inside. No set: what a user writes there need not have a hash."""
 
 _KEYWORD = {"type": "keyword", "ignore_above": KEYWORD_IGNORE_ABOVE}
 _STRINGS: dict[Strings, dict[str, Any]] = {
