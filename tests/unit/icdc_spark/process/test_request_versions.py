@@ -10,6 +10,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from icdc_api import __version__
 from icdc_api.errors import BadSpec, Bug, FailureClass
 from icdc_api.job.run_files import STARTER_VARIABLE, RunReport
+from icdc_spark.iceberg.jvm import session
 from icdc_spark.process import main
 from icdc_testing.operator.deciding.pipelines import make_spec
 
@@ -112,7 +113,7 @@ def test_where_spark_does_not_start_the_properties_of_the_pipeline_are_named(
 
     # The process of the tests keeps its own handlers of signals.
     monkeypatch.setattr(main, "stop_on_signal", lambda _stop: None)
-    monkeypatch.setattr(main.session, "create_application_session", fail)
+    monkeypatch.setattr(session, "create_application_session", fail)
     path = tmp_path / "request.json"
     path.write_text(json.dumps(make_request(tmp_path, {"spark": {"conf": conf}})))
     main.main([str(path)])
