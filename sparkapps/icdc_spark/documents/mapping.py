@@ -45,6 +45,9 @@ _SIMPLE: dict[str, dict[str, Any]] = {
     "variant": {"type": "flat_object"},
 }
 
+_OBJECTS = ("object", "nested")
+"""Mapping types with fields inside. No set: what a user writes there need not have a hash."""
+
 _KEYWORD = {"type": "keyword", "ignore_above": KEYWORD_IGNORE_ABOVE}
 _STRINGS: dict[Strings, dict[str, Any]] = {
     Strings.KEYWORD_AND_TEXT: {**_KEYWORD, "fields": {"text": {"type": "text"}}},
@@ -101,7 +104,7 @@ def _lay_over(derived: dict[str, Any], wish: Mapping[str, Any]) -> dict[str, Any
     if wish.get("type", kind) != kind:
         # Parameters of one field type are refused by another; only the sub-fields of objects carry
         # on.
-        carries = "properties" in derived and wish["type"] in {"object", "nested"}
+        carries = "properties" in derived and wish["type"] in _OBJECTS
         derived = {"properties": derived["properties"]} if carries else {}
     made, inside, own = {**derived, **wish}, derived.get("properties"), wish.get("properties")
     # Of some sub-fields: the others keep theirs, or the strict mapping would refuse each document

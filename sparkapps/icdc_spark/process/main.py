@@ -27,6 +27,7 @@ from icdc_api.job.log_lines import FORMAT_VARIABLE, JsonFormatter
 from icdc_api.job.run_files import QUESTION_VARIABLE, STARTER_VARIABLE, RunRequest
 from icdc_api.spec.secrets import pick_authority, read_secret
 from icdc_spark.iceberg.jvm import session
+from icdc_spark.iceberg.jvm.source_errors import has_jvm_ended
 from icdc_spark.iceberg.jvm.trust import trust_authority
 from icdc_spark.process.failures import build_bug, log_unforeseen
 from icdc_spark.process.pipeline_run import PipelineRun
@@ -96,7 +97,9 @@ def run(request: RunRequest) -> None:
 def _suspect_conf(error: Bug, request: RunRequest) -> IcdcError:
     """Return the error, with the properties of the pipeline by which Spark may not start."""
     names = sorted(request.parse_pipeline().spec.spark.conf)
-    if not names:
+    # A JVM that was killed says nothing of them. For a Bug, what was seen of its pod is reported,
+    # such as OOMKilled.
+    if not names or has_jvm_ended(error.__cause__):
         return error
     # Of most values Spark says by itself that they are wrong, and of which property they are.
     return BadSpec(

@@ -109,13 +109,16 @@ def _delete_indices(context: TableContext, stored: Stored | None) -> tuple[list[
         else:
             left.append(name)
     _raise_if_stopped(context)
-    dropped = dead_letters.drop(client, ours)
-    # None: there was no such index. False: it is not ours.
-    if dropped is not None:
-        (deleted if dropped else left).append(naming.name_dead_letters_index(context.alias))
+    name = naming.name_dead_letters_index(context.alias)
+    match dead_letters.owns_index(client, ours):
+        case True:
+            (deleted if indices.delete(client, name) else held).append(name)
+        case False:
+            left.append(name)
     if held:
         raise TargetUnavailable(
-            f"{', '.join(held)} cannot be deleted before the end of a snapshot of it"
+            f"{', '.join(held)} cannot be deleted before the end of a snapshot of "
+            f"{'it' if len(held) == 1 else 'them'}"
         )
     return deleted, left
 

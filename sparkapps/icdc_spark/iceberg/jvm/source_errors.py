@@ -249,7 +249,7 @@ def translate_error(table: str, error: Exception) -> IcdcError:
         if names & classes:
             return error_class(f"{table}: {message}{_suspect_proxy(error_class)} ({cause})")
     # After the texts: the last answer of a JVM may say why it ended.
-    if _has_jvm_ended(error):
+    if has_jvm_ended(error):
         return DriverLost(f"{table}: the JVM of the driver has ended ({detail})")
     # The text of an unexpected error may quote a row.
     return Bug(f"{table}: {row_errors.withhold_values(detail, text)}")
@@ -263,7 +263,7 @@ def _suspect_proxy(kind: type[IcdcError]) -> str:
     return ""
 
 
-def _has_jvm_ended(error: Exception) -> bool:
+def has_jvm_ended(error: BaseException | None) -> bool:
     """Return whether py4j got no answer, as opposed to an answer that is an error."""
     if isinstance(error, Py4JNetworkError | ConnectionError | EOFError):
         return True

@@ -248,18 +248,12 @@ def _delete(client: Client, owner: Ownership, query: Mapping[str, Any]) -> int:
 
 
 @repeat_passing
-def drop(client: Client, owner: Ownership) -> bool | None:
-    """Delete the index; None when there is none, False when it is not ours and stays."""
-    name = naming.name_dead_letters_index(owner.alias)
+def owns_index(client: Client, owner: Ownership) -> bool | None:
+    """Return whether the index is ours; None when there is none."""
     try:
-        mappings = client.indices.get_mapping(index=name)
+        return _is_ours(client, owner)
     except NotFoundError:
         return None
-    # Under another name: somebody put an alias in front of an index.
-    if name not in mappings or read_ownership(mappings[name]["mappings"]) != owner:
-        return False
-    client.indices.delete(index=name, params={"ignore": 404})
-    return True
 
 
 def _check_owner(client: Client, owner: Ownership) -> None:

@@ -153,6 +153,12 @@ def test_an_override_replaces_the_type_or_adds_parameters(
     assert build_mapping(kind, c=override)["properties"]["c"] == expected
 
 
+@pytest.mark.parametrize("kind", ["string", INNER])
+def test_a_type_that_is_no_text_is_left_to_opensearch_which_refuses_it(kind: object) -> None:
+    wish: dict[str, Any] = {"type": ["text"]}
+    assert build_mapping(kind, c=wish)["properties"]["c"] == wish
+
+
 LIST: dict[str, Any] = {"type": "list", "element-id": 8, "element": INNER}
 
 

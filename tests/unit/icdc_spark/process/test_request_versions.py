@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
 
 from icdc_api import __version__
 from icdc_api.errors import BadSpec, Bug, FailureClass
@@ -80,11 +81,19 @@ def test_a_file_that_is_no_request_ends_the_process_with_its_error(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("conf", "kind", "said"),
+    ("conf", "cause", "kind", "said"),
     [
-        ({}, FailureClass.BUG, "the driver does not start: odd"),
+        ({}, Py4JError("Trace:\nodd"), FailureClass.BUG, "the driver does not start: odd"),
+        # Such as OOMKilled: what was seen of the pod explains a Bug, and no BadSpec.
+        (
+            {"spark.memory.fraction": "0.7"},
+            Py4JNetworkError("Answer from Java side is empty"),
+            FailureClass.BUG,
+            "the driver does not start: odd",
+        ),
         (
             {"spark.memory.fraction": "7", "spark.io.compression.codec": "x"},
+            Py4JError("Trace:\nodd"),
             FailureClass.BAD_SPEC,
             "the driver does not start: odd; most likely Spark cannot work with a value in "
             "spec.spark.conf: check spark.io.compression.codec, spark.memory.fraction",
@@ -93,13 +102,14 @@ def test_a_file_that_is_no_request_ends_the_process_with_its_error(tmp_path: Pat
 )
 def test_where_spark_does_not_start_the_properties_of_the_pipeline_are_named(
     conf: dict[str, str],
+    cause: Py4JError,
     kind: FailureClass,
     said: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(_name: str) -> None:
-        raise Bug("the driver does not start: odd")
+        raise Bug("the driver does not start: odd") from cause
 
     # The process of the tests keeps its own handlers of signals.
     monkeypatch.setattr(main, "stop_on_signal", lambda _stop: None)
