@@ -37,7 +37,7 @@ ENDING_SECONDS = 180.0
 """Seconds that a driver has from its last report to its end: it stops Spark, which deletes the
 executors, and waits for its JVM."""
 
-KEPT_ANSWERS = 2
+RETAINED_ANSWERS = 2
 """Runs that answered questions or compared, and stay in a full log."""
 
 _HOPELESS = frozenset({FailureClass.IMAGE_PULL, FailureClass.BAD_SPEC})
@@ -148,7 +148,7 @@ def add_to_log(recent: Iterable[RunStatus], run: RunStatus) -> tuple[RunStatus, 
     """
     log = [run, *recent]
     if len(log) > MAX_RECENT_RUNS:
-        others = [one for one in log if one.kind.inspects][KEPT_ANSWERS:]
+        others = [one for one in log if one.kind.inspects][RETAINED_ANSWERS:]
         log.remove((others or log)[-1])
     return tuple(log)
 
