@@ -37,6 +37,9 @@ ENDING_SECONDS = 180.0
 """Seconds that a driver has from its last report to its end: it stops Spark, which deletes the
 executors, and waits for its JVM."""
 
+RETAINED_ANSWERS = 2
+"""Runs that answered questions or compared, and stay in a full log."""
+
 _HOPELESS = frozenset({FailureClass.IMAGE_PULL, FailureClass.BAD_SPEC})
 
 _SEQUENCE = re.compile(rf"-[{''.join(kind.letter for kind in RunKind)}](\d+)-\d+$")
@@ -140,15 +143,14 @@ def limit_times(run: RunStatus, *, now: datetime) -> RunStatus:
 def add_to_log(recent: Iterable[RunStatus], run: RunStatus) -> tuple[RunStatus, ...]:
     """Return the log with `run` as its newest entry, bounded.
 
-    The last run that replicated stays, however many answered questions since: by its end and its
-    generation is known when the next one is due.
+    Those that replicated stay longest, however many answered questions since: by the last one it is
+    known when the next one is due, and retries count those that were lost or fenced in a row.
     """
-    log = (run, *recent)
-    shown, left = log[:MAX_RECENT_RUNS], log[MAX_RECENT_RUNS:]
-    if all(one.kind.inspects for one in shown):
-        replicated = [one for one in left if not one.kind.inspects][:1]
-        shown = (*shown[: MAX_RECENT_RUNS - len(replicated)], *replicated)
-    return shown
+    log = [run, *recent]
+    if len(log) > MAX_RECENT_RUNS:
+        others = [one for one in log if one.kind.inspects][RETAINED_ANSWERS:]
+        log.remove((others or log)[-1])
+    return tuple(log)
 
 
 def select_retained(recent: Iterable[RunStatus], spec: PipelineSpec | None) -> list[RunStatus]:

@@ -7,7 +7,9 @@ import pytest
 
 from icdc_api import errors
 from icdc_api.status.conditions import ConditionType
-from icdc_api.status.runs import Failure, RunState
+from icdc_api.status.pipeline_status import MAX_RECENT_RUNS
+from icdc_api.status.runs import Failure, RunKind, RunState, RunStatus
+from icdc_operator.core import retry, run_log
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import RunPhase
 from icdc_testing.operator.deciding.pipelines import (
@@ -64,3 +66,17 @@ def test_runs_that_are_lost_again_and_again_need_a_person_and_those_of_hours_do_
             f"failed {before + 1} times in a row: NodeLost: evicted"
         )
         assert condition.message.endswith("action required: the platform engineer")
+
+
+def test_questions_in_between_do_not_hide_that_runs_are_lost_again_and_again() -> None:
+    """A person who looks for the cause asks, and a script may ask every hour."""
+    lost = {"state": RunState.FAILED, "failure": Failure.of(errors.NodeLost("evicted"))}
+    log: tuple[RunStatus, ...] = ()
+    for epoch in range(0, 60, 3):
+        for answer in (epoch, epoch + 1):
+            asked = run_record(epoch=answer, kind=RunKind.PLAN, ask=f"a{answer}")
+            log = run_log.add_to_log(log, asked)
+        log = run_log.add_to_log(log, run_record(epoch=epoch + 2, **lost))
+    assert len(log) == MAX_RECENT_RUNS
+    assert retry.count_losses(log) == retry.MANY_LOSSES
+    assert [run.epoch for run in log if run.ask is not None] == [58, 57], "the newest"
