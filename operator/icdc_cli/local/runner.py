@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from icdc_api import naming
+from icdc_api.errors import FailureClass
 from icdc_api.job.modes import RunMode
 from icdc_api.job.run_files import RunRequest
 from icdc_api.spec.pipeline import Mode
@@ -105,6 +106,9 @@ class LocalRunner:
         try:
             while True:
                 decision = self._step()
+                if not self._once and self._cannot_start():
+                    self._once = True
+                    continue  # judged anew, as what is not tried again
                 if self._is_done(decision):
                     return self._status
                 self._wait(decision)
@@ -173,6 +177,14 @@ class LocalRunner:
             end_with_stdin=True,
             secrets_dir=None if self._secrets_dir is None else str(self._secrets_dir),
         )
+
+    def _cannot_start(self) -> bool:
+        """Return whether no JVM starts with these options and this JDK: both are read only once."""
+        last = self._status.last_run
+        if self._status.current_run is not None or last is None or last.failure is None:
+            return False
+        is_submission = last.failure.failure_class is FailureClass.SUBMISSION
+        return is_submission and not last.failure.retryable
 
     def _is_done(self, decision: Decision) -> bool:
         # Settled is about tables; a run that is asked to end still has a report to write.

@@ -135,6 +135,24 @@ def test_stop_lets_a_continuous_run_finish_its_batch(
     assert (status.last_run.failure, status.holds(ConditionType.READY)) == (None, True)
 
 
+def test_a_pipeline_of_which_no_jvm_starts_ends_also_one_that_would_go_on(
+    bench: RunnerBench, pipeline_file: PipelineFile
+) -> None:
+    """On a cluster it is tried again; here the pipeline and the JDK are read only once."""
+    with bench.state:
+        runner = bench.make_runner(pipeline_file("start_no_jvm"), once=False)
+        thread = threading.Thread(target=runner.run)
+        thread.start()
+        thread.join(DEADLINE_SECONDS)
+        ended = not thread.is_alive()
+        runner.stop()
+        thread.join(DEADLINE_SECONDS)
+    assert ended
+    code, message = exits.choose_for_status(runner.status)
+    assert code == Exit.OUTLASTED
+    assert message.endswith("then call icdc run again")
+
+
 @pytest.mark.parametrize(
     ("fake", "code"), [("succeed", Exit.DONE), ("differ_at_verify", Exit.STALLED)]
 )
