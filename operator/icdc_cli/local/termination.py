@@ -6,6 +6,7 @@ disk. `icdc run` takes signals as requests to stop instead, see there.
 
 import contextlib
 import signal
+import threading
 from collections.abc import Iterator
 from types import FrameType
 
@@ -16,7 +17,10 @@ class Terminated(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def raise_on_sigterm() -> Iterator[None]:
-    """Let SIGTERM raise Terminated within the context."""
+    """Let SIGTERM raise Terminated within the context; in the main thread, which alone gets it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
     def handle(_number: int, _frame: FrameType | None) -> None:
         # A second one would interrupt the cleaning up; SIGKILL ends that too.
