@@ -8,15 +8,24 @@ import logging
 from dataclasses import dataclass
 from datetime import datetime
 
-from icdc_api.status.pipeline_status import Duplicates, ExportProgress, LastBatch
+from icdc_api.status.pipeline_status import Duplicates, ExportProgress, LastBatch, TableState
 from icdc_spark.opensearch.bulk.sink import BatchResult
 from icdc_spark.protocol.state_document import Intent, StateDocument
+from icdc_spark.protocol.steps import StepKind
 from icdc_spark.replication.checks.table_observation import TableObservation
 from icdc_spark.replication.context import TableContext
 from icdc_spark.reporting.export_rate import ExportRate
 from icdc_spark.reporting.reporter import TableReporter, get_utc_now
 
 LOG = logging.getLogger(__name__)
+
+
+_AFTER_EXPORT = {
+    StepKind.CHANGELOG: TableState.STREAMING,
+    StepKind.IDLE: TableState.STREAMING,
+    StepKind.COMPLETE: TableState.COMPLETE,
+}
+"""The state of a table whose export is over, by the step that is next."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +62,14 @@ def report_observation(reporter: TableReporter, observation: TableObservation) -
         **_measure_lag(observation, state),
     )
     if applied is not None:
+        # In one change: who waits until a table is exported would see it exporting still.
+        over = _AFTER_EXPORT.get(observation.step.kind)
+        ended = over is not None and reporter.status.state is TableState.EXPORTING
         reporter.set(
             applied_snapshot_id=applied.snapshot_id,
             applied_sequence_number=applied.sequence_number,
             applied_at=state.updated_at,
+            **({"state": over, "reason": None, "message": None} if ended else {}),
         )
 
 

@@ -1,4 +1,4 @@
-"""What each batch took is in the table's entry and in one line of the log."""
+"""What is reported of a table while it is exported and followed, and what each batch took."""
 
 import logging
 import re
@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from icdc_api.status.pipeline_status import TableState
+from icdc_spark.reporting.reporter import TableReporter
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Status
@@ -65,6 +67,28 @@ def test_the_cost_of_each_batch_is_reported_and_logged_in_one_line(
         # Nothing to do: the last batch stays the last one that there was.
         assert harness.sync().last_batch in (None, batch)
         assert len(list_lines(caplog)) == 2
+
+
+def test_no_report_shows_a_table_as_exported_and_exporting_at_a_time(
+    spark: SparkSession,
+    lake: Lake,
+    clean_indices: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = lake.create("id int")
+    lake.sql(f"insert into lake.{name} values (1)")
+    entry = {"name": name, "index": "some", "identifierColumns": ["id"]}
+    shown, change = list[tuple[TableState, str | None]](), TableReporter.set
+
+    def note(self: TableReporter, **changes: object) -> None:
+        change(self, **changes)
+        shown.append((self.status.state, self.status.applied_snapshot_id))
+
+    monkeypatch.setattr(TableReporter, "set", note)
+    Harness(spark, clean_indices, tmp_path, [entry]).sync()
+    assert (TableState.EXPORTING, None) in shown
+    assert {state for state, applied in shown if applied} == {TableState.STREAMING}
 
 
 def test_numbers_that_json_does_not_have_are_counted_in_the_batch_that_writes_them(
