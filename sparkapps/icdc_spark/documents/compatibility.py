@@ -80,8 +80,13 @@ def compare_stored(before: Stored, now: Stored, filled: Mapping[int, str]) -> Co
 
 def _find_changed_expression(before: Stored, now: Stored) -> str | None:
     """Return the reason why a field that is made by an expression differs; None if none does."""
+    # In no order: earlier versions stored what is read in the order of the table's columns.
     earlier, later = (
-        {entry[0]: entry[1:] for entry in stored.get("expressions", ())} for stored in (before, now)
+        {
+            name: (text, made, sorted(reads))
+            for name, text, made, reads in stored.get("expressions", ())
+        }
+        for stored in (before, now)
     )
     for name in sorted(earlier.keys() | later.keys()):
         if name not in later:

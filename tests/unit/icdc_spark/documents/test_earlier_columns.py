@@ -8,7 +8,7 @@ import pytest
 from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
 from icdc_spark.documents.schema import Field, Primitive, Schema, Struct
 from icdc_spark.documents.wishes import DocumentWishes
-from icdc_testing.tables.fields import parse_fields
+from icdc_testing.tables.fields import derive, parse_fields
 
 pytestmark = pytest.mark.unit
 
@@ -28,6 +28,16 @@ def store(spec: DocumentSpec) -> dict[str, Any]:
     """Return what the index of the spec has in its mapping."""
     stored: dict[str, Any] = json.loads(json.dumps(spec.stored))
     return stored
+
+
+def test_what_an_expression_reads_is_compared_in_no_order_as_earlier_versions_stored_it() -> None:
+    schema = Schema(id=3, fields=(ID, NAME), identifier_ids=(1,))
+    wishes = DocumentWishes(fields=parse_fields(derive("both", "concat(id, name)")))
+    now = resolve_spec("db.t", schema, wishes, lambda *_: (Primitive("string"), {"id", "name"}))
+    before = store(now)
+    before["expressions"][0][3].reverse()
+    assert before != store(now)
+    assert now.compare_with_stored(before).reason is None
 
 
 @pytest.mark.parametrize(
