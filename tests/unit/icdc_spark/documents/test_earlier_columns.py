@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
+from icdc_spark.documents.fields import Analysis
 from icdc_spark.documents.schema import Field, Primitive, Schema, Struct
 from icdc_spark.documents.wishes import DocumentWishes
 from icdc_testing.tables.fields import derive, parse_fields
@@ -33,7 +34,8 @@ def store(spec: DocumentSpec) -> dict[str, Any]:
 def test_what_an_expression_reads_is_compared_in_no_order_as_earlier_versions_stored_it() -> None:
     schema = Schema(id=3, fields=(ID, NAME), identifier_ids=(1,))
     wishes = DocumentWishes(fields=parse_fields(derive("both", "concat(id, name)")))
-    now = resolve_spec("db.t", schema, wishes, lambda *_: (Primitive("string"), {"id", "name"}))
+    analysis = Analysis(Primitive("string"), frozenset({"id", "name"}))
+    now = resolve_spec("db.t", schema, wishes, lambda *_: analysis)
     before = store(now)
     before["expressions"][0][3].reverse()
     assert before != store(now)
