@@ -77,6 +77,7 @@ class Waves:
         self, executors: int | None, clock: Callable[[], float] = lambda: time.monotonic()
     ) -> None:
         """Begin; `executors` divide the limits of the writes among them, None without limits."""
+        # The clock by a call: simulations put theirs in the place of `time.monotonic`.
         self._executors, self._clock = executors, clock
         self._last: tuple[int, float] | None = None
 

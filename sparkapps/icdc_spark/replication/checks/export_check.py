@@ -43,8 +43,10 @@ def explain(context: TableContext, state: StateDocument, error: Fenced | Gap) ->
     if isinstance(error, Fenced):
         return _NEWER
     intent = state.intent
-    now = identity.identify(context.client, intent.index) if intent else None
-    loss = identity.find_loss(intent.index, now, intent.index_uuid, None) if intent else None
+    if intent is None:
+        raise error
+    now = identity.identify(context.client, intent.index)
+    loss = identity.find_loss(intent.index, now, intent.index_uuid, None)
     if loss is None:
         raise error
     return f"{loss}: it was deleted while it was filled"
