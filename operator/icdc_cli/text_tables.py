@@ -1,9 +1,7 @@
 """Tables as text, in the form of `kubectl get`: aligned columns, capitals on top, no frames.
 
 One form for what a run on this host, a driver in a cluster and the status of a pipeline say, so
-that people compare them at a glance and `awk` and `column` can work on them. Answers of runs are
-read with the gaps filled: another version of the application may leave a field out, which shows
-as `-`, or add one, which is not shown.
+that people compare them at a glance and `awk` and `column` can work on them.
 
     NAME          STATE           APPLIED               BEHIND   LAG   ROWS     MESSAGE
     shop.orders   Streaming       5139476312650311405   0        4s    200000
@@ -13,25 +11,9 @@ Pure; `terminal.say` writes it.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
 
-from icdc_api.base import format_count
-from icdc_api.job.answers import (
-    BATCH_UNDER_WAY,
-    DIFFERENCE_KINDS,
-    ComparisonEntry,
-    DeadLetterEntry,
-    DeadLettersEntry,
-    Differences,
-    Form,
-    PlanEntry,
-    ReplayEntry,
-    RunAnswer,
-    TableEntry,
-    fill,
-)
 from icdc_api.status.pipeline_status import TableState, TableStatus
 
 NONE = "-"
@@ -48,16 +30,6 @@ _BY_NEED = (
     TableState.COMPLETE,
 )
 _STATUS_HEAD = ("NAME", "STATE", "APPLIED", "BEHIND", "LAG", "ROWS", "MESSAGE")
-_PLAN_HEAD = (
-    *("NAME", "INDEX", "MODE", "FROM", "TO", "FILES+", "FILES-", "DELETES", "ROWS", "BYTES"),
-    *("STRATEGY", "MESSAGE"),
-)
-_VERIFY_HEAD = (
-    *("NAME", "INDEX", "SNAPSHOT", "EQUAL", "ROWS", "DOCUMENTS", "MISSING", "EXTRA", "DIFFERENT"),
-    *("REFUSED", "MESSAGE"),
-)
-_DEAD_LETTERS_HEAD = ("NAME", "INDEX", "ID", "ERROR", "SNAPSHOT", "ORDINAL", "AT", "REASON")
-_REPLAY_HEAD = ("NAME", "INDEX", "RESENT", "LEFT", "MESSAGE")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
@@ -99,81 +71,6 @@ def _needs_attention(table: TableStatus) -> bool:
 def rank_need(table: TableStatus) -> tuple[int, bool, int]:
     """Return the key that sorts tables: what needs a person first, then what is further behind."""
     return _BY_NEED.index(table.state), table.reason is None, -(table.lag_seconds or 0)
-
-
-def format_plan(result: Mapping[str, Any]) -> str:
-    """Render the plan: one line for each table, then the mapping changes.
-
-    Below the table, since a batch may change any number of fields, and each needs a line.
-    """
-    tables = _list_entries(PlanEntry, result)
-    rows = [
-        (
-            *_format_cells(table["name"], table["index"], table["mode"]),
-            *_format_cells(table["fromSnapshotId"], table["toSnapshotId"]),
-            *_format_cells(table["filesAdded"], table["filesRemoved"]),
-            *_format_cells(table["filesWithNewDeletes"], table["rows"]),
-            _format_share(table["bytes"], table["tableBytes"]),
-            _format_cell(table["strategy"]),
-            _format_message(table),
-        )
-        for table in tables
-    ]
-    changes = [
-        f"{table['name']}: mapping: {change}"
-        for table in tables
-        for change in table["mappingChanges"] or ()
-    ]
-    return "\n".join([align(_PLAN_HEAD, rows), *changes])
-
-
-def format_comparison(result: Mapping[str, Any]) -> str:
-    """Render a comparison: one line for each table, then samples of the ids."""
-    tables = _list_entries(ComparisonEntry, result)
-    rows = [_build_comparison_row(table) for table in tables]
-    samples = [
-        f"{table['name']}: {kind}: {', '.join(map(str, ids))}"
-        for table in tables
-        for kind in DIFFERENCE_KINDS
-        if (ids := fill(Differences, table[kind] or {})["samples"])
-    ]
-    return "\n".join([align(_VERIFY_HEAD, rows), *samples])
-
-
-def format_dead_letters(result: Mapping[str, Any]) -> str:
-    """Render the rows that indices refused, one line for each; then each table's message."""
-    tables = _list_entries(DeadLettersEntry, result)
-    rows = [
-        (
-            *_format_cells(table["name"], table["index"]),
-            *_format_cells(row["id"], row["errorType"], row["snapshotId"]),
-            *_format_cells(row["ordinal"], row["at"], row["reason"]),
-        )
-        for table in tables
-        for row in (fill(DeadLetterEntry, written) for written in table["letters"] or ())
-    ]
-    notes = [
-        f"{table['name']}: {_format_message(table)}" for table in tables if _format_message(table)
-    ]
-    return "\n".join([align(_DEAD_LETTERS_HEAD, rows), *notes])
-
-
-def format_replay(result: Mapping[str, Any]) -> str:
-    """Render a replay: one line for each table, then samples of rows refused again."""
-    tables = _list_entries(ReplayEntry, result)
-    rows = [
-        (
-            *_format_cells(table["name"], table["index"], table["resent"], table["left"]),
-            _format_message(table),
-        )
-        for table in tables
-    ]
-    samples = [
-        f"{table['name']}: still refused: {', '.join(map(str, table['samples']))}"
-        for table in tables
-        if table["samples"]
-    ]
-    return "\n".join([align(_REPLAY_HEAD, rows), *samples])
 
 
 def align(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -227,56 +124,17 @@ def _build_status_row(table: TableStatus) -> tuple[str, ...]:
         table.name,
         state,
         table.applied_snapshot_id or NONE,
-        _format_cell(table.snapshots_behind),
+        format_cell(table.snapshots_behind),
         format_duration(table.lag_seconds),
         str(table.rows_upserted),
         f"{table.reason.value}: {message}" if table.reason is not None else message,
     )
 
 
-def _list_entries(form: type[Form], result: Mapping[str, Any]) -> list[Form]:
-    return [fill(form, entry) for entry in fill(RunAnswer, result)["tables"]]
-
-
-def _build_comparison_row(table: ComparisonEntry) -> tuple[str, ...]:
-    repaired = table["repaired"]
-    message = _format_message(table)
-    if repaired is not None:
-        documents = format_count(repaired, "document")
-        message = f"repaired {documents}{'; ' if message else ''}{message}"
-    return (
-        *_format_cells(table["name"], table["index"], table["snapshotId"]),
-        _format_equal(table),
-        *_format_cells(table["rows"], table["documents"]),
-        *(_format_cell(fill(Differences, table[kind] or {})["count"]) for kind in DIFFERENCE_KINDS),
-        _format_cell(table["refused"]),
-        message,
-    )
-
-
-def _format_equal(table: ComparisonEntry) -> str:
-    if table["reason"] == BATCH_UNDER_WAY:
-        return "unsettled"
-    # Absent is "no": a table that could not be compared has not been shown to be equal.
-    return "yes" if table["equal"] else "no"
-
-
-def _format_message(table: TableEntry) -> str:
-    reason, message = table["reason"], table["message"]
-    return ": ".join(str(part) for part in (reason, message) if part)
-
-
-def _format_cells(*values: object) -> Iterator[str]:
-    return map(_format_cell, values)
-
-
-def _format_cell(value: object) -> str:
+def format_cell(value: object) -> str:
+    """Return a value as the text of a cell: `-` without one."""
     # 0 and False are values: "0 missing" is not "unknown how many are missing".
     return NONE if value is None or value == "" else str(value)
-
-
-def _format_share(part: object, whole: object) -> str:
-    return format_bytes(part) if whole is None else f"{format_bytes(part)} of {format_bytes(whole)}"
 
 
 def format_bytes(value: object) -> str:

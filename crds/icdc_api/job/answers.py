@@ -38,6 +38,15 @@ class TableEntry(TypedDict, total=False):
     """The same for a person; without a `reason`, a remark on the answer."""
 
 
+class WorkEstimate(TypedDict):
+    """What a step costs, each as what it takes at least and at most; without the run's start."""
+
+    cpuSeconds: list[float]
+    """CPU seconds of driver and executors; OpenSearch's are not among them."""
+    seconds: list[float]
+    """Seconds, if all executors of the spec are there and OpenSearch is not the slower part."""
+
+
 class PlanEntry(TableEntry, total=False):
     """What the next run would do with a table."""
 
@@ -64,8 +73,17 @@ class PlanEntry(TableEntry, total=False):
     tableBytes: int | None
     """Size of the files that an export would read instead; None where changes are not applied, or
     the writer of the snapshot did not state it."""
+    tableRows: int | None
+    """Rows that an export would write instead; None as for `tableBytes`."""
     strategy: str | None
     """How rows would be compared; None where none are."""
+    estimate: WorkEstimate | None
+    """What the step would cost; None where nothing is read."""
+    exportEstimate: WorkEstimate | None
+    """What an export in place of changes would cost; None as for `tableRows`."""
+    cheaper: str | None
+    """Which of both takes less CPU, `Changelog` or `Export`; None where that depends on how many
+    rows differ, and where there is no choice."""
 
 
 class Differences(TypedDict):
@@ -194,7 +212,7 @@ class RunAnswer(TypedDict, total=False):
     """The entries, each a TableEntry of the mode's own kind."""
 
 
-Form = TypeVar("Form", bound=TableEntry | Differences | DeadLetterEntry | RunAnswer)
+Form = TypeVar("Form", bound=TableEntry | Differences | DeadLetterEntry | WorkEstimate | RunAnswer)
 
 
 def fill(form: type[Form], written: Mapping[str, Any]) -> Form:

@@ -18,7 +18,7 @@ from icdc_api.job.answers import ReplayEntry, fill
 from icdc_api.job.modes import RunMode
 from icdc_api.status.runs import Failure, RunKind
 from icdc_api.status.triggers import MAX_ASKED_IDS, AskedKind
-from icdc_cli import options, text_tables
+from icdc_cli import answer_tables, options
 from icdc_cli.cluster import session
 from icdc_cli.commands import plan_verify
 
@@ -68,13 +68,13 @@ def list_dead_letters(arguments: argparse.Namespace) -> int:
     """Carry out `icdc dead-letters list`; return the exit code."""
     details = {"documents": arguments.documents}
     answer = _ask(arguments, RunMode.DEAD_LETTERS, RunKind.DEAD_LETTERS, details)
-    return _show(answer, arguments, text_tables.format_dead_letters)
+    return _show(answer, arguments, answer_tables.format_dead_letters)
 
 
 def replay_dead_letters(arguments: argparse.Namespace) -> int:
     """Carry out `icdc dead-letters replay`; return the exit code."""
     answer = _ask(arguments, RunMode.REPLAY, RunKind.REPLAY, {})
-    return _show(answer, arguments, text_tables.format_replay)
+    return _show(answer, arguments, answer_tables.format_replay)
 
 
 def _ask(

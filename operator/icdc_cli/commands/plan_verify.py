@@ -23,7 +23,7 @@ from icdc_api.errors import BadSpec
 from icdc_api.job.answers import ComparisonEntry, RunAnswer, fill
 from icdc_api.job.modes import RunMode
 from icdc_api.status.runs import Failure, RunKind
-from icdc_cli import exits, options, terminal, text_tables
+from icdc_cli import answer_tables, exits, options, terminal
 from icdc_cli.cluster import session
 from icdc_cli.exits import Exit
 from icdc_cli.options import Output
@@ -38,8 +38,9 @@ def add_plan_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParse
         "plan",
         help="say what the next run would do, and change nothing",
         description="Says for each table what the next run would do: the snapshots, files, rows, "
-        "bytes and mapping changes. Changes nothing. For a pipeline in a cluster (NAME), it first "
-        "says what the operator does next; a run in the cluster answers the rest, and a continuous "
+        "bytes and mapping changes, and about how much CPU and time they take, beside those of an "
+        "export instead. Changes nothing. For a pipeline in a cluster (NAME), it first says what "
+        "the operator does next; a run in the cluster answers the rest, and a continuous "
         "run does so without stopping.",
     )
     session.add_target(parser, required=False)
@@ -76,7 +77,7 @@ def add_verify_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
 def plan(arguments: argparse.Namespace) -> int:
     """Carry out `icdc plan`; return the exit code."""
     if is_of_file(arguments, "plan"):
-        return _ask(arguments, RunMode.PLAN, text_tables.format_plan)
+        return _ask(arguments, RunMode.PLAN, answer_tables.format_plan)
     # Here and not above: it brings the models of a spec, which `icdc status` can do without.
     from icdc_cli.cluster import asking
 
@@ -90,19 +91,19 @@ def plan(arguments: argparse.Namespace) -> int:
     elif not isinstance(answer, Failure):
         # First, since dictionaries keep their order and it is what a reader looks for.
         answer = {"operator": reply.next_step, **answer}
-    return _show_tables(answer, arguments, RunMode.PLAN, text_tables.format_plan)
+    return _show_tables(answer, arguments, RunMode.PLAN, answer_tables.format_plan)
 
 
 def verify(arguments: argparse.Namespace) -> int:
     """Carry out `icdc verify`; return the exit code."""
     mode = RunMode.REPAIR if arguments.repair else RunMode.VERIFY
     if is_of_file(arguments, "verify"):
-        return _ask(arguments, mode, text_tables.format_comparison)
+        return _ask(arguments, mode, answer_tables.format_comparison)
     # Here and not above, as in `plan`.
     from icdc_cli.cluster import asking
 
     reply = asking.ask(arguments, RunKind.REPAIR if arguments.repair else RunKind.VERIFY)
-    return _show_tables(reply.answer, arguments, mode, text_tables.format_comparison)
+    return _show_tables(reply.answer, arguments, mode, answer_tables.format_comparison)
 
 
 def is_of_file(

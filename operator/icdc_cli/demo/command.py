@@ -24,7 +24,7 @@ import yaml
 from icdc_api.errors import Bug, IcdcError
 from icdc_api.job.answers import ComparisonEntry, RunAnswer, fill
 from icdc_api.job.modes import RunMode
-from icdc_cli import live, terminal, text_tables
+from icdc_cli import answer_tables, live, terminal, text_tables
 from icdc_cli.demo import scenario
 from icdc_cli.demo.scenario import Change
 from icdc_cli.demo.stage import Stage
@@ -149,7 +149,7 @@ class _Demo:
         )
         if not isinstance(answer, dict):
             raise Bug(f"verify did not answer: {answer.message}")
-        terminal.say(text_tables.format_comparison(answer))
+        terminal.say(answer_tables.format_comparison(answer))
         entries = [fill(ComparisonEntry, entry) for entry in fill(RunAnswer, answer)["tables"]]
         equal = all(entry["equal"] for entry in entries)
         # From the saved resource: the runner has ended, and its status with it.

@@ -9,13 +9,17 @@ Example, the entry of `icdc plan` for a table that is one commit behind:
     {"name": "shop.orders", "index": "orders", "mode": "Changelog",
      "fromSnapshotId": "77", "toSnapshotId": "78", "why": "", "mappingChanges": [],
      "filesAdded": 1, "filesRemoved": 1, "filesWithNewDeletes": 0, "rows": 20, "bytes": 4096,
-     "tableBytes": 81920, "strategy": "OneRead"}
+     "tableBytes": 81920, "tableRows": 400, "strategy": "OneRead",
+     "estimate": {"cpuSeconds": [0.5, 1.5], "seconds": [0.1, 1.5]},
+     "exportEstimate": {"cpuSeconds": [0.5, 1.5], "seconds": [0.1, 1.5]}, "cheaper": None}
 
 It must not know how the entries of all tables become one answer.
 """
 
 from collections.abc import Callable, Iterable
 from contextlib import closing
+
+from pyspark.sql import SparkSession
 
 from icdc_api.errors import PassingError, TableError
 from icdc_api.job.answers import ComparisonEntry, PlanEntry, ReplayEntry, TableEntry
@@ -29,7 +33,7 @@ from icdc_spark.replication import export
 from icdc_spark.replication.checks.table_observation import TableObservation, TableObserver
 from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.table_run import TableRun
-from icdc_spark.verification import comparison, refused_rows
+from icdc_spark.verification import comparison, estimates, refused_rows
 
 _NO_FILES: PlanEntry = {
     "filesAdded": 0,
@@ -38,7 +42,11 @@ _NO_FILES: PlanEntry = {
     "rows": 0,
     "bytes": 0,
     "tableBytes": None,
+    "tableRows": None,
     "strategy": None,
+    "estimate": None,
+    "exportEstimate": None,
+    "cheaper": None,
 }
 
 
@@ -107,12 +115,28 @@ def _plan(context: TableContext) -> PlanEntry:
             "toSnapshotId": step.to_id,
             "why": step.reason,
             "mappingChanges": list(observation.compatibility.added),
-            **_measure_files(observation),
+            **_measure_files(observation, _find_means(context, observer.session, observation)),
         }
 
 
-def _measure_files(observation: TableObservation) -> PlanEntry:
-    """Return the files, rows and bytes that the step would read."""
+def _find_means(
+    context: TableContext, session: SparkSession, observation: TableObservation
+) -> estimates.Means:
+    """Return what the next run would do its work with."""
+    spark, limits = context.spec.spark, context.opensearch.limits
+    cores = spark.most_executors * spark.executor.cores
+    # On a host the driver is all there is; in a cluster a plan has no executors to count.
+    if str(session.sparkContext.master).startswith("local"):
+        cores = session.sparkContext.defaultParallelism
+    return estimates.Means(
+        columns=len(observation.documents.columns),
+        cores=cores,
+        documents_per_second=(limits and limits.documents_per_second) or 0,
+    )
+
+
+def _measure_files(observation: TableObservation, means: estimates.Means) -> PlanEntry:
+    """Return the files, rows and bytes that the step would read, and what that costs."""
     step, table = observation.step, observation.table
     is_export = step.kind is StepKind.EXPORT or (
         step.intent is not None and step.intent.kind is IntentKind.EXPORT
@@ -123,7 +147,8 @@ def _measure_files(observation: TableObservation) -> PlanEntry:
     if is_export:
         planned = export.plan(table, to_id)
         size: PlanEntry = {"rows": planned.records, "bytes": planned.bytes}
-        return _NO_FILES | {"filesAdded": planned.files, **size}
+        cost = estimates.estimate(estimates.measure_export(planned.records), means)
+        return _NO_FILES | {"filesAdded": planned.files, **size, "estimate": cost}
     if step.kind is StepKind.BEGIN:
         # The index is created empty: StreamOnly reads nothing at its start.
         return _NO_FILES
@@ -137,16 +162,31 @@ def _measure_files(observation: TableObservation) -> PlanEntry:
         "filesWithNewDeletes": changes.shared_after.files + by_equality,
         **_measure_size(changes.groups),
         "tableBytes": table.read_bytes(to_id),
-        "strategy": _name_strategy(observation, changes),
+        "tableRows": table.read_records(to_id),
+        **_compare_costs(observation, changes, means),
     }
 
 
-def _name_strategy(observation: TableObservation, changes: ChangePlan) -> str | None:
-    """Return how rows would be compared; None where none are."""
+def _compare_costs(
+    observation: TableObservation, changes: ChangePlan, means: estimates.Means
+) -> PlanEntry:
+    """Return how rows would be compared, what that costs, and whether an export would cost less."""
     if changes.is_empty:
-        return None
-    lineage = can_read_lineage(observation.table, changes.to_id, observation.documents)
-    return choose_strategy(changes, lineage=lineage).value
+        return {"strategy": None, "estimate": None, "exportEstimate": None, "cheaper": None}
+    table = observation.table
+    lineage = can_read_lineage(table, changes.to_id, observation.documents)
+    strategy = choose_strategy(changes, lineage=lineage)
+    cost = estimates.estimate(estimates.measure_changes(changes, strategy), means)
+    rows = table.read_records(changes.to_id)
+    export_cost = (
+        None if rows is None else estimates.estimate(estimates.measure_export(rows), means)
+    )
+    return {
+        "strategy": strategy.value,
+        "estimate": cost,
+        "exportEstimate": export_cost,
+        "cheaper": export_cost and estimates.choose_cheaper(cost, export_cost),
+    }
 
 
 def _measure_size(groups: Iterable[FileGroup]) -> PlanEntry:

@@ -6,7 +6,7 @@ import pytest
 
 from icdc_api.job.answers import BATCH_UNDER_WAY
 from icdc_api.status.pipeline_status import PipelineStatus
-from icdc_cli import exits
+from icdc_cli import answer_tables, exits
 from icdc_cli.commands import plan_verify
 from icdc_cli.exits import Exit
 from icdc_cli.options import Output
@@ -43,6 +43,41 @@ def test_a_table_without_an_answer_calls_a_person_only_if_one_must_act(
         {"tables": tables}, given, str, lambda table: bool(table["reason"])
     )
     assert shown is code
+
+
+COST = {"cpuSeconds": [0.5, 1234.5], "seconds": [0.2, 800.0]}
+
+
+@pytest.mark.parametrize(
+    ("entry", "line"),
+    [
+        pytest.param({"estimate": None}, None, id="nothing to do"),
+        pytest.param({}, None, id="a driver that does not estimate"),
+        pytest.param(
+            {"estimate": COST},
+            "estimate: 0.5 to 1,234.5 CPU s, 0.2 to 800.0 s",
+            id="an export",
+        ),
+        pytest.param(
+            {"estimate": COST, "exportEstimate": COST, "tableRows": 7, "cheaper": "Changelog"},
+            "estimate: 0.5 to 1,234.5 CPU s, 0.2 to 800.0 s; an export of 7 rows instead: "
+            "0.5 to 1,234.5 CPU s; cheaper: Changelog",
+            id="changes",
+        ),
+        pytest.param(
+            {"estimate": COST, "exportEstimate": COST, "tableRows": 7, "cheaper": None},
+            "estimate: 0.5 to 1,234.5 CPU s, 0.2 to 800.0 s; an export of 7 rows instead: "
+            "0.5 to 1,234.5 CPU s; cheaper: depends on how many rows differ",
+            id="either may be cheaper",
+        ),
+        pytest.param({"estimate": {"cpu": 3}}, "estimate: - CPU s, - s", id="another form"),
+    ],
+)
+def test_a_plan_says_below_its_tables_what_each_step_may_cost(
+    entry: dict[str, object], line: str | None
+) -> None:
+    below = answer_tables.format_plan({"tables": [FINE | entry]}).splitlines()[2:]
+    assert below == ([] if line is None else [f"shop.a: {line}"])
 
 
 @pytest.mark.parametrize(

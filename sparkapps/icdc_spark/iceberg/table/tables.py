@@ -170,9 +170,16 @@ class IcebergTable:
 
         From the snapshot's summary, which is a writer's claim: not for what must be right.
         """
+        return self._read_stated(snapshot_id, "total-files-size")
+
+    def read_records(self, snapshot_id: int) -> int | None:
+        """Return the rows of the snapshot's files, deleted ones included, likewise."""
+        return self._read_stated(snapshot_id, "total-records")
+
+    def _read_stated(self, snapshot_id: int, name: str) -> int | None:
         with translate_source_errors(self.name):
             summary = self.java.snapshot(snapshot_id).summary() or {}
-            stated = str(summary.get("total-files-size"))
+            stated = str(summary.get(name))
         return int(stated) if stated.isdecimal() else None
 
     def build_table_at(self, snapshot_id: int) -> Any:

@@ -170,7 +170,9 @@ NOTHING_TO_DO: dict[str, Any] = {
     "filesRemoved": 0,
     "filesWithNewDeletes": 0,
     "rows": 0,
+    "tableRows": None,
     "strategy": None,
+    "cheaper": None,
 }
 
 
@@ -186,6 +188,9 @@ def plan_without_effect(harness: Harness, proxy: FaultProxy, table: str) -> dict
     size, whole = plan.pop("bytes"), plan.pop("tableBytes")
     assert (whole is not None) == (plan["mode"] == "Changelog")
     assert (size > 0) == (plan["rows"] > 0)
+    cost, export_cost = plan.pop("estimate"), plan.pop("exportEstimate")
+    assert (cost is not None) == (plan["rows"] > 0)
+    assert (export_cost is not None) == (plan["mode"] == "Changelog")
     return plan
 
 
@@ -225,6 +230,7 @@ def test_a_plan_says_what_the_next_run_would_do_and_does_nothing(
         "mappingChanges": ["age"],
         "filesAdded": 1,
         "rows": 1,
+        "tableRows": 5,
         "strategy": "Append",
     }
     harness.sync()

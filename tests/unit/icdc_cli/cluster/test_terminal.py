@@ -13,7 +13,7 @@ import yaml
 from icdc_api import errors
 from icdc_api.status.pipeline_status import PipelineStatus, TableReason
 from icdc_api.status.runs import Failure
-from icdc_cli import live, main, options, terminal, text_tables
+from icdc_cli import answer_tables, live, main, options, terminal
 from icdc_cli.commands import plan_verify
 from icdc_cli.options import Output
 from icdc_operator.core.conditions import summary as core
@@ -87,11 +87,13 @@ def test_a_refusal_of_the_cluster_commands_no_terminal(
 @pytest.mark.parametrize(
     "text",
     [
-        text_tables.format_plan({"tables": [{"name": "a", "mappingChanges": [HOSTILE]}]}),
-        text_tables.format_comparison({"tables": [{"name": "a", "extra": {"samples": [HOSTILE]}}]}),
-        text_tables.format_comparison({"tables": [{"name": HOSTILE, "reason": "Gap"}]}),
-        text_tables.format_dead_letters({"tables": [{"name": HOSTILE, "message": "m"}]}),
-        text_tables.format_replay({"tables": [{"name": "a", "samples": [HOSTILE]}]}),
+        answer_tables.format_plan({"tables": [{"name": "a", "mappingChanges": [HOSTILE]}]}),
+        answer_tables.format_comparison(
+            {"tables": [{"name": "a", "extra": {"samples": [HOSTILE]}}]}
+        ),
+        answer_tables.format_comparison({"tables": [{"name": HOSTILE, "reason": "Gap"}]}),
+        answer_tables.format_dead_letters({"tables": [{"name": HOSTILE, "message": "m"}]}),
+        answer_tables.format_replay({"tables": [{"name": "a", "samples": [HOSTILE]}]}),
     ],
     ids=["plan", "verify", "name", "letters", "replay"],
 )
@@ -141,7 +143,7 @@ def test_programs_get_the_very_text_in_any_encoding(
 
 def test_a_message_of_several_lines_looks_like_no_other_row() -> None:
     row = {"name": "a", "index": "a", "reason": "Gap", "message": "first\nshop.b   b   1   yes"}
-    assert len(text_tables.format_comparison({"tables": [row]}).splitlines()) == 2
+    assert len(answer_tables.format_comparison({"tables": [row]}).splitlines()) == 2
 
 
 def test_tabs_lines_and_other_scripts_stay() -> None:
