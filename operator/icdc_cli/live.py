@@ -31,8 +31,9 @@ from rich.progress import (
 from rich.text import Text
 
 from icdc_api.status.pipeline_status import TableState, TableStatus
-from icdc_cli import terminal, text_tables
+from icdc_cli import terminal
 from icdc_cli.local.runner import Update
+from icdc_cli.tables import text_tables
 from icdc_operator.core.events import Event
 
 MAX_BARS = 16

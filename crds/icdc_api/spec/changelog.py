@@ -67,8 +67,8 @@ class Changelog(ApiModel):
     """Share of the table's bytes above which changes are not applied: the table is exported again,
     while the old index serves. 0.5: files with more than half of the table's bytes would be read,
     on both sides of a rewrite. A table of few files may then be exported with each commit. `icdc
-    plan` estimates both. Default 0: never. Without effect in the modes StreamOnly and ExportOnly, and outside of
-    sink.opensearch.limits.exportWindow."""
+    plan` estimates both. Default 0: never. Without effect in the modes StreamOnly and ExportOnly,
+    and outside of sink.opensearch.limits.exportWindow."""
     on_gap: OnProblem = OnProblem.REEXPORT
     """What happens when the changes since the applied snapshot are no longer available, because it
     expired or the table was replaced. Reexport: fill a new index while the old one serves. Stop:

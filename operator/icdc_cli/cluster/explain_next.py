@@ -26,8 +26,8 @@ from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunState, RunStatus
-from icdc_cli import text_tables
 from icdc_cli.cluster import status as statuses
+from icdc_cli.tables import text_tables
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.core import schedule
 from icdc_operator.core.observed import Observed

@@ -21,11 +21,12 @@ from icdc_api import naming
 from icdc_api.errors import BadSpec
 from icdc_api.status.conditions import ConditionStatus, ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, parse_status
-from icdc_cli import exits, options, terminal, text_tables
+from icdc_cli import exits, options, terminal
 from icdc_cli.cluster import session, views
 from icdc_cli.cluster.session import Target
 from icdc_cli.cluster.views import FOR_PEOPLE, StatusView
 from icdc_cli.exits import Exit
+from icdc_cli.tables import text_tables
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.kube.kinds import Resource

@@ -18,9 +18,10 @@ from icdc_api.job.answers import ReplayEntry, fill
 from icdc_api.job.modes import RunMode
 from icdc_api.status.runs import Failure, RunKind
 from icdc_api.status.triggers import MAX_ASKED_IDS, AskedKind
-from icdc_cli import answer_tables, options
+from icdc_cli import options
 from icdc_cli.cluster import session
 from icdc_cli.commands import plan_verify
+from icdc_cli.tables import answer_tables
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -23,10 +23,11 @@ from icdc_api.errors import BadSpec
 from icdc_api.job.answers import ComparisonEntry, RunAnswer, fill
 from icdc_api.job.modes import RunMode
 from icdc_api.status.runs import Failure, RunKind
-from icdc_cli import answer_tables, exits, options, terminal
+from icdc_cli import exits, options, terminal
 from icdc_cli.cluster import session
 from icdc_cli.exits import Exit
 from icdc_cli.options import Output
+from icdc_cli.tables import answer_tables
 
 if TYPE_CHECKING:
     from icdc_cli.local.resource import LocalPipeline

@@ -29,7 +29,7 @@ from icdc_api.status.runs import Failure
 from icdc_cli import options, terminal
 from icdc_cli.cluster import session
 from icdc_cli.commands import plan_verify
-from icdc_cli.text_tables import NONE
+from icdc_cli.tables.text_tables import NONE
 
 if TYPE_CHECKING:
     from icdc_cli.local.resource import LocalPipeline

@@ -21,8 +21,9 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from icdc_cli import exits, options, terminal, text_tables
+from icdc_cli import exits, options, terminal
 from icdc_cli.options import Output
+from icdc_cli.tables import text_tables
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -24,7 +24,7 @@ import yaml
 from icdc_api.errors import Bug, IcdcError
 from icdc_api.job.answers import ComparisonEntry, RunAnswer, fill
 from icdc_api.job.modes import RunMode
-from icdc_cli import answer_tables, live, terminal, text_tables
+from icdc_cli import live, terminal
 from icdc_cli.demo import scenario
 from icdc_cli.demo.scenario import Change
 from icdc_cli.demo.stage import Stage
@@ -36,6 +36,7 @@ from icdc_cli.local import application, resource
 from icdc_cli.local.ask import ask
 from icdc_cli.local.state_dir import StateDir
 from icdc_cli.local.termination import raise_on_sigterm
+from icdc_cli.tables import answer_tables, text_tables
 
 KILL_AFTER_DOCUMENTS = 5000
 """Writes of the last batch that are let through before the application is killed: of 66,667, so

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from icdc_cli import text_tables
 from icdc_cli.exits import Exit
+from icdc_cli.tables import text_tables
 
 _HEAD = ("RESULT", "CHECK", "FOUND")
 

@@ -40,7 +40,7 @@ _HIDE = 0.5e-6
 """CPU seconds for one row of a file that only got new deletes: "Changelog", merge-on-read. Of most
 of its rows nothing but the position is read."""
 
-_SPREAD = (0.8, 1.3)
+_VARIATION = (0.8, 1.3)
 """How far comparisons were from that, by keys and types of columns."""
 
 _BATCH = (0.5, 1.5)
@@ -50,7 +50,7 @@ _LEAST_SHARE = 0.2
 """What a row of one column costs, as a share of one of 20: not all grows with the columns."""
 
 
-class Work(NamedTuple):
+class StepSize(NamedTuple):
     """What a step does, by counts that are known before it."""
 
     compared: int = 0
@@ -74,13 +74,13 @@ class Means(NamedTuple):
     """The limit of the spec; 0 for none."""
 
 
-def measure_changes(changes: ChangePlan, strategy: Strategy) -> Work:
+def measure_changes(changes: ChangePlan, strategy: Strategy) -> StepSize:
     """Return what applying a plan of changes does."""
     added = changes.added.records
     # These take each new row for changed; the others find out which were only moved.
     writes_all = strategy in (Strategy.APPEND, Strategy.STREAM)
     shared = changes.shared_after.records + sum(one.data.records for one in changes.value_deletes)
-    return Work(
+    return StepSize(
         compared=added + changes.removed.records,
         hidden=shared,
         written=(added if writes_all else 0, added),
@@ -88,12 +88,12 @@ def measure_changes(changes: ChangePlan, strategy: Strategy) -> Work:
     )
 
 
-def measure_export(rows: int) -> Work:
+def measure_export(rows: int) -> StepSize:
     """Return what exporting so many rows does."""
-    return Work(written=(rows, rows))
+    return StepSize(written=(rows, rows))
 
 
-def estimate(work: Work, means: Means) -> WorkEstimate:
+def estimate(work: StepSize, means: Means) -> WorkEstimate:
     """Return the CPU seconds of the run and the seconds that the work takes, at least and at most.
 
     1,000,000 rows of 20 columns to be exported on two cores:
@@ -102,9 +102,9 @@ def estimate(work: Work, means: Means) -> WorkEstimate:
     share = _LEAST_SHARE + (1 - _LEAST_SHARE) * means.columns / _COLUMNS
     read = work.compared * _COMPARE[work.strategy] + work.hidden * _HIDE
     cpu = [
-        fixed + share * (read * spread + documents * each)
-        for fixed, spread, documents, each in zip(
-            _BATCH, _SPREAD, work.written, _WRITE, strict=True
+        fixed + share * (read * factor + documents * each)
+        for fixed, factor, documents, each in zip(
+            _BATCH, _VARIATION, work.written, _WRITE, strict=True
         )
     ]
     # At most: one task that is longer than the others, or a target that answers slowly.

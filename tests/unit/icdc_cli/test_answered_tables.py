@@ -6,10 +6,11 @@ import pytest
 
 from icdc_api.job.answers import BATCH_UNDER_WAY
 from icdc_api.status.pipeline_status import PipelineStatus
-from icdc_cli import answer_tables, exits
+from icdc_cli import exits
 from icdc_cli.commands import plan_verify
 from icdc_cli.exits import Exit
 from icdc_cli.options import Output
+from icdc_cli.tables import answer_tables
 from icdc_testing.kube.stored_pipelines import make_condition
 
 pytestmark = pytest.mark.unit

@@ -9,7 +9,7 @@ from icdc_spark.diff.strategies import Strategy
 from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.verification.estimates import (
     Means,
-    Work,
+    StepSize,
     choose_cheaper,
     estimate,
     measure_changes,
@@ -34,15 +34,19 @@ def changes(**groups: int) -> ChangePlan:
     ("work", "measured"),
     [
         pytest.param(measure_export(MILLION), 30.1, id="an export of 64 files"),
-        pytest.param(Work(4 * MILLION, 0, (0, 22_000), Strategy.LINEAGE), 3.1, id="lineage"),
-        pytest.param(Work(4 * MILLION, 0, (0, 22_000), Strategy.TWO_READS), 9.2, id="two reads"),
-        pytest.param(Work(4 * MILLION, 0, (0, 22_000), Strategy.ONE_READ), 13.8, id="one read"),
+        pytest.param(StepSize(4 * MILLION, 0, (0, 22_000), Strategy.LINEAGE), 3.1, id="lineage"),
         pytest.param(
-            Work(22_000, 2 * MILLION, (0, 22_000), Strategy.ONE_READ), 1.8, id="deletion vectors"
+            StepSize(4 * MILLION, 0, (0, 22_000), Strategy.TWO_READS), 9.2, id="two reads"
+        ),
+        pytest.param(StepSize(4 * MILLION, 0, (0, 22_000), Strategy.ONE_READ), 13.8, id="one read"),
+        pytest.param(
+            StepSize(22_000, 2 * MILLION, (0, 22_000), Strategy.ONE_READ),
+            1.8,
+            id="deletion vectors",
         ),
     ],
 )
-def test_the_range_holds_what_the_benchmarks_measured(work: Work, measured: float) -> None:
+def test_the_range_holds_what_the_benchmarks_measured(work: StepSize, measured: float) -> None:
     least, most = estimate(work, TWO_CORES)["cpuSeconds"]
     assert least <= measured * 1.1
     assert most >= measured * 0.9

@@ -14,10 +14,10 @@ from urllib.parse import quote
 from icdc_api.status.conditions import Condition, ConditionStatus, ConditionType
 from icdc_api.status.pipeline_status import Phase, TableState
 from icdc_api.status.runs import RunState
-from icdc_cli import text_tables
 from icdc_cli.commands.ui.elements import Child, Element, make
 from icdc_cli.explanations import lookup
 from icdc_cli.explanations.entry import PLACEHOLDERS, Explanation
+from icdc_cli.tables import text_tables
 
 REFRESH_SECONDS = 10
 """Between two readings of a page that is open."""

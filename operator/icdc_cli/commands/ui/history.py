@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunState, RunStatus
 from icdc_api.status.table_parts import LastBatch
-from icdc_cli import text_tables
 from icdc_cli.commands.ui import cells, plots
 from icdc_cli.commands.ui.cells import Frame, PageColumn, Tone
 from icdc_cli.commands.ui.elements import Child, Element, make
 from icdc_cli.commands.ui.plots import Bar
 from icdc_cli.commands.ui.readers import PageReading
+from icdc_cli.tables import text_tables
 
 MAX_BATCHES = 40
 """Of one pipeline: as many as a plot can show."""

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from icdc_api.status.pipeline_status import Phase, TableState, TableStatus
-from icdc_cli import text_tables
 from icdc_cli.commands.ui import cells, needs
 from icdc_cli.commands.ui.cells import Frame, PageColumn, Tone
 from icdc_cli.commands.ui.elements import Child, Element, make
 from icdc_cli.commands.ui.readers import PageReading, ReadRefusal, SeenPipeline
+from icdc_cli.tables import text_tables
 from icdc_operator.core.asked import verification
 from icdc_operator.core.asked.verification import ComparisonResult
 

@@ -7,7 +7,6 @@ from icdc_api.crd import loading
 from icdc_api.errors import BadSpec
 from icdc_api.status.pipeline_status import TableState, TableStatus
 from icdc_api.status.runs import RunStatus
-from icdc_cli import text_tables
 from icdc_cli.cluster import explain_next
 from icdc_cli.commands.ui import cells, history, needs, overview, plots
 from icdc_cli.commands.ui.cells import Frame, PageColumn
@@ -16,6 +15,7 @@ from icdc_cli.commands.ui.history import SeenBatch
 from icdc_cli.commands.ui.needs import Need
 from icdc_cli.commands.ui.readers import PageReading, SeenPipeline
 from icdc_cli.explanations.entry import Explanation
+from icdc_cli.tables import text_tables
 
 MAX_TABLES_SHOWN = 50
 """Tables of a page up to which each has its row, and needs that are spelled out."""

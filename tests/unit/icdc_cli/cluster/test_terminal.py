@@ -13,9 +13,10 @@ import yaml
 from icdc_api import errors
 from icdc_api.status.pipeline_status import PipelineStatus, TableReason
 from icdc_api.status.runs import Failure
-from icdc_cli import answer_tables, live, main, options, terminal
+from icdc_cli import live, main, options, terminal
 from icdc_cli.commands import plan_verify
 from icdc_cli.options import Output
+from icdc_cli.tables import answer_tables
 from icdc_operator.core.conditions import summary as core
 from icdc_operator.core.events import Event
 from icdc_testing.kube.api_stub import ApiStub, Object, make_driver_pod

@@ -23,7 +23,7 @@ from icdc_api.job.answers import (
     WorkEstimate,
     fill,
 )
-from icdc_cli.text_tables import NONE, align, format_bytes, format_cell
+from icdc_cli.tables.text_tables import NONE, align, format_bytes, format_cell
 
 _PLAN_HEAD = (
     *("NAME", "INDEX", "MODE", "FROM", "TO", "FILES+", "FILES-", "DELETES", "ROWS", "BYTES"),

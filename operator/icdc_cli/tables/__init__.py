@@ -1,0 +1,1 @@
+"""Tables of statuses and answers as text."""
