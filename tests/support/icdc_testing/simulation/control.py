@@ -218,7 +218,7 @@ def _drive(world: "World", run: PlayedApplication, request: RunRequest) -> None:
     spark: Any = Session()
     driver = PipelineRun(request, spark, stop, question_path=run.name)
     # The second receiver of reports is the driver's own pod.
-    driver._reporter._sink = run
+    driver.reporter._sink = run
     result = driver.run()
     world.cluster.notify()
     outcome = type(result.outcome).__name__ if result.outcome else "well"
