@@ -25,6 +25,7 @@ from icdc_testing.waiting.wait import wait_until
 pytestmark = pytest.mark.spark
 
 _LAUNCHER = """#!/bin/sh
+case "$*" in *request.json) ;; *) exec {python} "$@" ;; esac
 exec {python} -c '
 import runpy, sys
 from icdc_spark.reporting import renewal
@@ -32,6 +33,7 @@ renewal.RENEWAL_SECONDS = 1
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")' "$@"
 """
+"""Workers of Spark are started by it too, and are as always."""
 READ_SECONDS = 30
 """Of the operator, in half a second of the driver."""
 RENEWALS = 5
