@@ -204,6 +204,9 @@ class RunReport(_JsonFile):
     """When this report was written."""
     finished: Flag = False
     """True in the last report of a run."""
+    renewal_seconds: Annotated[Count, Field(ge=1)] | None = None
+    """Seconds within which the application writes its report anew, though nothing has changed;
+    absent of an older one, whose report may rightly stay as it is for days."""
     tables: Annotated[tuple[TableStatus, ...], Field(max_length=MAX_TABLES)] = ()
     """The same entries as `status.tables[]`."""
     open_sessions: Annotated[tuple[ShortText, ...], Field(max_length=MAX_TABLES)] = ()

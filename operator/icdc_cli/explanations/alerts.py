@@ -59,6 +59,21 @@ ALERTS = (
         ),
     ),
     Alert(
+        "IcebergCDCDriverNotResponding",
+        "icdc_report_age_seconds",
+        "The driver of a pipeline has not renewed its report for five minutes, although its node "
+        "answers: it is frozen, or cannot write to the API server. What its tables are behind is "
+        "not known meanwhile. After ten minutes the operator ends the run and starts it anew, "
+        "unless no driver at all renews its report.",
+        _PLATFORM,
+        (
+            f"{cures.PODS}  # on which node it is",
+            cures.LOGS,
+            "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations  # one that "
+            "does not answer, if it is so for all pipelines",
+        ),
+    ),
+    Alert(
         "IcebergCDCDeadLetters",
         "icdc_dead_letters",
         "A table has four fifths of the dead letters that it may have. Above the limit it is "

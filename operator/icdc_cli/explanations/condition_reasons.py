@@ -158,9 +158,10 @@ _TEXTS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
     (
         "NotReported",
         "CaughtUp and SnapshotsPinned",
-        "No run has reported yet, so nothing is known.",
+        "No run has reported yet, so nothing is known; or nothing is heard of the driver any more "
+        "that reported last.",
         NOT_NEEDED,
-        (cures.PLAN,),
+        (f"{cures.STATUS}  # whether a driver does not respond", cures.PLAN),
     ),
     (
         "Pinned",

@@ -28,6 +28,10 @@ _EXACT: dict[type[IcdcError], dict[str, str]] = {
         "NodeNotResponding": "The driver was asked to end, and its node does not answer.",
         "NodeNotReady": "The node of the driver does not answer. If it does not come back, the run "
         "is retried on another node.",
+        "DriverNotResponding": "The driver has not renewed its report for ten minutes, although "
+        "its node answers: it is frozen, or cannot write to the API server. Its run was ended, and "
+        "is retried. If it happens again, the platform engineer must find out why: a disk that "
+        "does not answer, too little memory for the driver, or a permission that is missing.",
         "DisruptionTarget": "Kubernetes removed the driver's pod without saying why.",
         "PodDeleted": "Somebody deleted the driver's pod.",
         "PodEnded": "The driver's pod ended before its driver began.",
@@ -117,6 +121,10 @@ _CURES = {
     "SparkOperatorNotWatching": (
         "kubectl get pods --all-namespaces -l app.kubernetes.io/name=spark-operator",
         f"{_DOCTOR}  # which namespaces it watches, and the command that adds this one",
+    ),
+    "DriverNotResponding": (
+        f"{PODS}  # on which node it is",
+        edit("spark.driver.memory", "more, if it only collects garbage"),
     ),
     "QuotaExceeded": ("kubectl describe quota -n NAMESPACE",),
     "ExecutorsMissing": (LOGS, "kubectl describe quota,limitrange -n NAMESPACE"),

@@ -80,6 +80,13 @@ class PipelineMetrics:
             "Tables that have a session open in the pipeline's run, by its last report.",
             *_OF_PIPELINE,
         )
+        self.report_age = self._create_gauge(
+            "icdc_report_age_seconds",
+            "Seconds for which the driver of the pipeline's run has not renewed its report, by the "
+            "operator's clock at its last reconcile; a driver renews it every 120 s. Absent "
+            "without a run, and of images that do not renew it.",
+            *_OF_PIPELINE,
+        )
         self._add_limit_metrics()
         self._add_comparison_metrics()
 
@@ -163,7 +170,7 @@ class PipelineMetrics:
         gauges = (self.lag, self.snapshots_behind, self.last_success, self.failures)
         limits = (self.dead_letters, self.dead_letters_limit, self.limited, self.pinned_tables)
         proofs = (self.oldest_proof, self.proof_limit)
-        for gauge in (*gauges, *limits, *proofs, self.open_sessions):
+        for gauge in (*gauges, *limits, *proofs, self.open_sessions, self.report_age):
             _set(gauge, key, None)
         for kind in _KINDS:
             for gauge in (self.state_bytes, self.state_limit):
@@ -172,12 +179,14 @@ class PipelineMetrics:
         self._show_comparisons(key, PipelineStatus())
         self._count_phase(key, None)
 
-    def show_sessions(self, key: PipelineKey, run: RunSeen | None) -> None:
-        """Set how many tables have a session open in a run; none, or one that ended, has no gauge.
+    def show_run(self, key: PipelineKey, run: RunSeen | None) -> None:
+        """Set what the report of a live run says of it; none, or one that ended, has no gauges.
 
-        The names are in the report alone: a series for each table would grow with their number.
+        The names of tables with a session are in the report alone: a series for each table would
+        grow with their number.
         """
         report = None if run is None or not run.live else run.report
+        _set(self.report_age, key, None if run is None or report is None else run.report_age)
         _set(self.open_sessions, key, None if report is None else len(report.open_sessions))
 
     def show_usage(self, key: PipelineKey, usage: Usage) -> None:

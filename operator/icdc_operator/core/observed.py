@@ -57,14 +57,17 @@ class RunSeen:
     """Evidence of the adapter: what blocks a live run, or why one ended without an outcome of
     its own."""
     given_up: bool = False
-    """True if what may still write cannot be reached: only its epoch keeps it from writing, and
-    nothing waits for it."""
+    """True if what may still write cannot be reached, or is frozen: only its epoch keeps it from
+    writing, and nothing waits for it."""
     deaf: bool = False
     """True if the adapter was not able to hand it a question."""
     holds: bool = False
     """True if it has ended, and its pod takes disks or memory from others as long as it exists."""
     report_bytes: int | None = None
     """Bytes of the text that the report was read from; None where it is a file, or not alive."""
+    report_age: float | None = None
+    """Seconds for which the adapter has read no newer report, by its own clock; None where that
+    says nothing of the driver."""
 
     @property
     def takes_questions(self) -> bool:

@@ -24,6 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from icdc_api.errors import SourceUnavailable
+from icdc_spark.process.failures import outlive_errors
 
 POLL_SECONDS = 0.5
 
@@ -108,7 +109,8 @@ class CallWatch:
         with self._lock:
             overdue = [call for call in self._calls if call.deadline < now]
         for call in overdue:
-            call.report()
+            with outlive_errors("the watch of calls"):
+                call.report()
 
     def _poll(self) -> None:
         while not self._closed.wait(POLL_SECONDS):

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Protocol
 
 from icdc_api.errors import IcdcError
+from icdc_spark.process.failures import outlive_errors
 from icdc_spark.reporting.reporter import Reporter, get_utc_now
 
 POLL_SECONDS = 5.0
@@ -69,4 +70,5 @@ class ExecutorWatch:
 
     def _poll_until_closed(self) -> None:
         while not self._closed.wait(POLL_SECONDS):
-            self.poll(time.monotonic())
+            with outlive_errors("the watch of executors"):
+                self.poll(time.monotonic())

@@ -43,6 +43,18 @@ def log_unforeseen(words: str, error: Exception) -> None:
     LOG.error("%s\n%s", words, trace)
 
 
+@contextmanager
+def outlive_errors(watch: str) -> Iterator[None]:
+    """Log every exception inside the block, which is one poll of a watch, and go on.
+
+    A watch that ended by one would be missed by nobody, and what hangs later would never be told.
+    """
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - the root of a thread
+        log_unforeseen(f"{watch}: unforeseen", error)
+
+
 def report_failure(context: TableContext, error: IcdcError) -> None:
     """Write into log and report why the table does not advance."""
     LOG.warning("%s: %s: %s", context.table.name, type(error).__name__, error)

@@ -28,9 +28,11 @@ from icdc_api.job.run_files import QUESTION_VARIABLE, STARTER_VARIABLE, RunReque
 from icdc_api.spec.secrets import pick_authority, read_secret
 from icdc_spark.iceberg.jvm import session
 from icdc_spark.iceberg.jvm.source_errors import has_jvm_ended
+from icdc_spark.iceberg.jvm.table_jobs import TableJobs
 from icdc_spark.iceberg.jvm.trust import trust_authority
 from icdc_spark.process.failures import build_bug, log_unforeseen
 from icdc_spark.process.pipeline_run import PipelineRun
+from icdc_spark.reporting.renewal import Renewal
 from icdc_spark.reporting.reporter import Reporter
 
 LOG = logging.getLogger("icdc_spark")
@@ -86,10 +88,13 @@ def run(request: RunRequest) -> None:
     # that is in a call into the JVM.
     with ThreadPoolExecutor(1, "application") as pool:
         path = os.environ.get(QUESTION_VARIABLE)
-        ending = pool.submit(PipelineRun(request, spark, stop, question_path=path).run)
+        application = PipelineRun(request, spark, stop, question_path=path)
+        renewal = Renewal(application.reporter, TableJobs(spark).answer)
+        ending = pool.submit(application.run)
         while not ending.done():
             # Waits in slices: a signal's handler runs only between two of them.
             wait([ending], timeout=0.2)
+            renewal.poll()
     ending.result()
     _end(spark)
 

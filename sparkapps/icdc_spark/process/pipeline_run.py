@@ -99,11 +99,11 @@ class PipelineRun:
         names = [table.name for table in self._tables]
         statuses = [TableStatus(name=table.name, index=table.index_name) for table in self._tables]
         path = question_path if request.continuous else None
-        self._reporter = Reporter(request, statuses, takes_questions=path is not None)
+        self.reporter = Reporter(request, statuses, takes_questions=path is not None)
         self._failures: list[IcdcError] = []  # the tables' threads append to it
         permits = count_permits(self._pipeline.spec.spark.driver)
         self._semaphore = FairSemaphore(
-            permits, lag=lambda name: measure_lag(self._reporter.get_status(name))
+            permits, lag=lambda name: measure_lag(self.reporter.get_status(name))
         )
         self._question_semaphore = FairSemaphore(QUESTION_PERMITS)
         # A thread that follows a table without end stays with it; the semaphore bounds their steps.
@@ -114,18 +114,18 @@ class PipelineRun:
         )
         self._call_watch = CallWatch(catalog_seconds)
         self._step_watch = StepWatch(progress_seconds, TableJobs(spark))
-        self._linger = Linger(request.linger_seconds or 0, names, self._reporter.mark_lingering)
+        self._linger = Linger(request.linger_seconds or 0, names, self.reporter.mark_lingering)
         self._questions = RunQuestions(
             path,
             {table.name: table.index_name for table in self._tables},
             jobs=TableJobs(spark),
-            publish=self._reporter.set_result,
+            publish=self.reporter.set_result,
         )
 
     def run(self) -> RunResult:
         """Run to the end and report it; every failure is in the report, none is raised."""
         result = self._run()
-        self._reporter.finish(outcome=result.outcome, result=result.result)
+        self.reporter.finish(outcome=result.outcome, result=result.result)
         return result
 
     def _run(self) -> RunResult:
@@ -186,7 +186,7 @@ class PipelineRun:
     ) -> None:
         """Do `work` for each table in a thread of its own; return when all have ended."""
         jobs = {context.table.name: partial(self._guard, work, context) for context in contexts}
-        executors = ExecutorWatch(TableJobs(self._spark), self._reporter)
+        executors = ExecutorWatch(TableJobs(self._spark), self.reporter)
         with self._call_watch, self._step_watch, executors:
             self._threads.run(jobs)
 
@@ -203,7 +203,7 @@ class PipelineRun:
             step=partial(self._watch_step, table),
             note_progress=partial(self._step_watch.note, table.name),
             open_session=lambda: self._open_session(table),
-            reporter=self._reporter.get_table_reporter(table.name),
+            reporter=self.reporter.get_table_reporter(table.name),
             stop=self.stop,
         )
 
@@ -232,7 +232,7 @@ class PipelineRun:
     def _give_up_waiting(self, table: str, error: IcdcError) -> None:
         """Report why a table hangs, and let others have its permit and its thread."""
         LOG.warning("%s", error)
-        self._reporter.get_table_reporter(table).fail(error)
+        self.reporter.get_table_reporter(table).fail(error)
         if not self.request.continuous:
             # The run may end before the table does, and its failure must be known by then.
             self._failures.append(error)
@@ -250,7 +250,7 @@ class PipelineRun:
     def _open_session(self, table: Table) -> TableSession:
         catalog = self._pipeline.spec.get_catalog(table)
         properties = load_catalog_properties(catalog, self._secrets)
-        report = partial(self._reporter.mark_session, table.name)
+        report = partial(self.reporter.mark_session, table.name)
         opened = session.open_table_session(self._spark, catalog.name, properties, report)
         # This is the table's own thread, and Spark's pool and tags are properties of the thread.
         session.mark_jobs(opened.spark, table.name, tag=table.index_name)

@@ -29,6 +29,7 @@ from icdc_api.errors import BadSpec, IcdcError, PassingError
 from icdc_api.job.answers import RunAnswer, TableEntry
 from icdc_api.job.modes import RunMode
 from icdc_api.job.run_files import RunQuestion
+from icdc_spark.process.failures import outlive_errors
 from icdc_spark.process.step_watch import Jobs
 
 LOG = logging.getLogger(__name__)
@@ -112,7 +113,8 @@ class RunQuestions:
 
         def work() -> None:
             while not ended.wait(POLL_SECONDS):
-                self.poll()
+                with outlive_errors("the watch of questions"):
+                    self.poll()
 
         thread = threading.Thread(target=work, name="questions", daemon=True)
         thread.start()

@@ -30,6 +30,7 @@ from typing import Protocol
 
 from icdc_api.errors import Bug, IcdcError, NoProgress
 from icdc_spark.iceberg.jvm.table_jobs import JobProgress
+from icdc_spark.process.failures import outlive_errors
 
 LOG = logging.getLogger(__name__)
 
@@ -149,7 +150,7 @@ class StepWatch:
         with self._lock:
             steps = list(self._steps.values())
         for step in steps:
-            with step.lock:
+            with outlive_errors(f"the watch of {step.table}"), step.lock:
                 if not step.has_ended:
                     self._judge(step, now)
 

@@ -24,6 +24,10 @@ LOG = logging.getLogger(__name__)
 MIN_INTERVAL_SECONDS = 0.5
 """The least time between two reports in which no state of a table changes."""
 
+RENEWAL_SECONDS = 120
+"""The time between two reports of a run of which nothing changes. By them the operator sees that it
+is not frozen; 500 runs send four a second together."""
+
 
 def get_utc_now() -> datetime:
     """Return the present moment, in UTC."""
@@ -70,6 +74,7 @@ class Reporter:
             updated_at=now,
             tables=tuple(tables),
             takes_questions=takes_questions,
+            renewal_seconds=RENEWAL_SECONDS,
         )
         # Before any work: whoever waits for the run sees that it has begun.
         self._report.write(self._path)
@@ -147,10 +152,12 @@ class Reporter:
         if self._sink is not None:
             self._sink.deliver(last)
 
-    def flush(self) -> None:
-        """Write the report now, whatever the interval."""
+    def renew(self) -> None:
+        """Write the report now, whatever the interval, though nothing may have changed."""
         with self._lock:
-            self._show(urgent=False, updated_at=get_utc_now())
+            # The last one has been handed over, and is waited for.
+            if not self._report.finished:
+                self._show(urgent=False, updated_at=get_utc_now())
 
     def _show(self, *, urgent: bool, **changes: Any) -> None:
         """Write the report and pass it on; the file is written later where the disk is full."""

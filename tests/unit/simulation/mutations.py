@@ -125,6 +125,13 @@ MUTATIONS = (
         "    if False:\n",
     ),
     _edit(
+        "a driver that is frozen is waited for",
+        range(73, 76),
+        "operator/icdc_operator/cluster/runs/renewals.py",
+        "given_up=frozen",
+        "given_up=False",
+    ),
+    _edit(
         "an export goes on though its state document was put back from before it",
         range(100_001_272, 100_001_273),
         _EXPORT,

@@ -168,7 +168,7 @@ class Reconciler:
     ) -> float | None:
         self._metrics.show(key, decision.status)
         run = observation.observed.find_run(decision.status.current_run)
-        self._metrics.show_sessions(key, run)
+        self._metrics.show_run(key, run)
         self._metrics.show_usage(key, usage.measure(observation.observed, decision.status, run))
         write_wait = self._compute_write_wait(key, observation, decision, now)
         if write_wait is None and decision.status != observation.observed.status:

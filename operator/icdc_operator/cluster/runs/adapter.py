@@ -29,6 +29,7 @@ from icdc_operator.cluster.queue import PipelineKey
 from icdc_operator.cluster.runs import creation, ending, executors, resource, seen
 from icdc_operator.cluster.runs.memory import Memory
 from icdc_operator.cluster.runs.observation import Observation
+from icdc_operator.cluster.runs.renewals import ReportRenewals
 from icdc_operator.cluster.runs.seen import RunObjects
 from icdc_operator.core import deletion, schedule
 from icdc_operator.core.asked import comparisons
@@ -68,6 +69,7 @@ class ClusterAdapter:
         self._heads = heads
         self._now = now
         self._memory = Memory()
+        self._renewals = ReportRenewals()
 
     def note_driver_pod(self, pod: Resource) -> None:
         """Take in a driver pod from a watch, whose last report may be lost otherwise. A hint."""
@@ -76,6 +78,7 @@ class ClusterAdapter:
     def forget(self, key: PipelineKey) -> None:
         """Forget what is known of a pipeline that is gone."""
         self._memory.forget(key)
+        self._renewals.forget(key)
         if self._heads is not None:
             self._heads.forget(key)
 
@@ -203,6 +206,7 @@ class ClusterAdapter:
         ended = self._memory.find_ended_pods(key, run_id)
         now = self._now()
         built = seen.build_runs(attempts, now=now, ended_pods=ended)
+        built = self._renewals.judge_current(key, current, built, now)
         runs = tuple(
             replace(run, deaf=True) if self._memory.is_deaf(key, run.epoch) else run
             for run in await executors.explain_waits(self._api, key[0], built, now)

@@ -125,6 +125,15 @@ class PipelineView:
         return self.observed.uncreated if seen is None else seen.failure
 
     @property
+    def is_unheard(self) -> bool:
+        """True if nothing is heard of the driver of a run that has reported: what it said last may
+        have changed since."""
+        seen = self.observed.find_run(self.status.current_run)
+        if seen is None or not seen.live or seen.report is None or seen.failure is None:
+            return False
+        return seen.failure.failure_class == FailureClass.NODE_LOST
+
+    @property
     def queue_position(self) -> str:
         """Position in the queue of pipelines whose run is due; empty where it is not queued."""
         if self.observed.queued is None or self.status.current_run is not None:

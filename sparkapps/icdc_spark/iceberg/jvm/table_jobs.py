@@ -67,6 +67,12 @@ class TableJobs:
             # Of the scheduler itself: the tracker may never hear of the end of a job.
             return bool(context.dagScheduler().activeJobs().size() > 0)
 
+    def answer(self) -> None:
+        """Return once the JVM has answered; an IcdcError if it has ended."""
+        with translate_source_errors("the driver's JVM"):
+            # A number that never changes: nothing in the JVM is waited for but the JVM.
+            self._context.startTime()
+
     @property
     def _context(self) -> Any:
         return self._application.sparkContext._jsc.sc()

@@ -4,18 +4,20 @@ What is decided is the product's `decide`. What is modelled: what the API server
 operator reads of it, when a driver starts and ends, and what a lost node hides.
 """
 
-from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from icdc_api.errors import NodeLost
 from icdc_api.job.modes import RunMode
-from icdc_api.job.run_files import RunQuestion, RunReport, RunRequest
+from icdc_api.job.run_files import RunRequest
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import Failure
+from icdc_operator.cluster.loop.reconciler import WATCHED_SECONDS
 from icdc_operator.cluster.runs import resource as resources
+from icdc_operator.cluster.runs.renewals import ReportRenewals
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import (
+    Action,
     AskRun,
     CreateRun,
     ForgetRun,
@@ -25,6 +27,7 @@ from icdc_operator.core.observed import (
     StopRun,
 )
 from icdc_spark.process.pipeline_run import PipelineRun
+from icdc_testing.simulation.applications import PlayedApplication
 from icdc_testing.simulation.model.lake import TABLE
 from icdc_testing.simulation.resources import parse_pipeline
 from icdc_testing.simulation.schedule import BEGIN, Flag, PlayedProcess
@@ -34,38 +37,6 @@ if TYPE_CHECKING:
     from icdc_testing.simulation.world import World
 
 OWNER = "default/shop"
-
-
-@dataclass
-class PlayedApplication:
-    """One run: its objects, its driver, and what that reported."""
-
-    name: str
-    epoch: int
-    run_id: str | None
-    began_with: int | None
-    """The head of the table when the run was created."""
-    process: PlayedProcess | None = None
-    stop: Flag | None = None
-    report: RunReport | None = None
-    asked: RunQuestion | None = None
-    """The question in the ConfigMap of the run."""
-    question: RunQuestion | None = None
-    """The question that the kubelet has brought into the driver's pod."""
-    started: float | None = None
-    lost: bool = False
-    """Its node does not answer: its driver may go on, and nobody knows."""
-    removed: bool = False
-    """Its pod was deleted by force: nothing of it is left that the API server knows."""
-
-    def offer(self, report: RunReport, *, urgent: bool) -> None:
-        """Take a report, as the driver's pod does."""
-        self.deliver(report)
-
-    def deliver(self, report: RunReport) -> None:
-        """Take a report, unless the driver cannot reach the API server."""
-        if not self.lost and self.process is not None and self.process.alive:
-            self.report = report
 
 
 class SimulatedCluster:
@@ -80,6 +51,7 @@ class SimulatedCluster:
         self.version = 1
         """The resourceVersion of the pipeline."""
         self.applications: dict[str, PlayedApplication] = {}
+        self._renewals = ReportRenewals()
         self.head_at_start: int | None = None
 
     def edit(self, **spec: Any) -> None:
@@ -121,13 +93,18 @@ class SimulatedCluster:
             spec=self.spec,
             status=self.status,
             spec_hash=self._spec_hash,
-            runs=tuple(self._see(run) for run in self.applications.values()),
+            runs=self._see_all(),
             heads={TABLE: head},
             old_heads=frozenset({TABLE}) if unchanged else frozenset(),
         )
         return observed, self.version
 
-    def _see(self, run: PlayedApplication) -> RunSeen:
+    def _see_all(self) -> tuple[RunSeen, ...]:
+        now = BEGIN + timedelta(seconds=self._world.schedule.now)
+        runs = tuple(self._see(run, now) for run in self.applications.values())
+        return self._renewals.judge_current(("default", "shop"), self.status.current_run, runs, now)
+
+    def _see(self, run: PlayedApplication, now: datetime) -> RunSeen:
         process = run.process
         report = run.report
         started = None if run.started is None else BEGIN + timedelta(seconds=run.started)
@@ -142,6 +119,9 @@ class SimulatedCluster:
                 run.name, run.epoch, RunPhase.RUNNING, True, started, report, lost, given_up=True
             )
         if process.alive:
+            if report is not None and process.paused_until <= self._world.schedule.now:
+                # Of the renewals that no one sees, the last one is enough.
+                report = report.model_copy(update={"updated_at": now})
             return RunSeen(run.name, run.epoch, RunPhase.RUNNING, True, started, report)
         good = report is not None and report.finished and report.outcome is None
         phase = RunPhase.SUCCEEDED if good else RunPhase.FAILED
@@ -154,6 +134,32 @@ class SimulatedCluster:
                 run.lost = True
         process.paused_until = max(process.paused_until, self._world.schedule.now + hangs_for)
         self.notify()
+
+    def freeze(self, process: PlayedProcess, *, seconds: float) -> None:
+        """Let a driver hang for so many seconds; its node answers, and says that it runs."""
+        for run in self.applications.values():
+            if run.process is process:
+                run.frozen = True
+        process.paused_until = self._world.schedule.now + seconds
+        self.notify()
+
+    def is_frozen(self, run: PlayedApplication) -> bool:
+        """Return whether the driver hangs at present."""
+        process = run.process
+        hangs = process is not None and process.paused_until > self._world.schedule.now
+        return run.frozen and hangs
+
+    def act(self, action: Action) -> None:
+        """Carry out an action of the operator."""
+        match action:
+            case CreateRun():
+                self.create(action)
+            case AskRun():
+                self.ask(action)
+            case StopRun():
+                self.stop(action)
+            case ForgetRun(name):
+                self.applications.pop(name, None)
 
     def create(self, action: CreateRun) -> None:
         """Create a run, unless there is one of that name; its driver starts seconds later."""
@@ -200,11 +206,14 @@ class SimulatedCluster:
         self._world.schedule.call_later(1.0 + self._world.random.random() * 60, bring)
 
     def stop(self, action: StopRun) -> None:
-        """Ask a run to end, or end it; one whose node is lost is removed by force."""
+        """Ask a run to end, or end it; one whose node is lost is removed by force.
+
+        So is one that hangs in a disk that does not answer: it goes on when nobody knows of it.
+        """
         run = self.applications.get(action.name)
         if run is None:
             return
-        if run.lost:
+        if run.lost or self.is_frozen(run):
             run.removed = True
         elif action.graceful and run.stop is not None:
             run.stop.set()
@@ -218,7 +227,7 @@ def _drive(world: "World", run: PlayedApplication, request: RunRequest) -> None:
     spark: Any = Session()
     driver = PipelineRun(request, spark, stop, question_path=run.name)
     # The second receiver of reports is the driver's own pod.
-    driver._reporter._sink = run
+    driver.reporter._sink = run
     result = driver.run()
     world.cluster.notify()
     outcome = type(result.outcome).__name__ if result.outcome else "well"
@@ -263,16 +272,13 @@ class SimulatedOperator:
         if crash == "before actions":
             return 1.0
         for action in decision.actions:
-            if isinstance(action, CreateRun):
-                cluster.create(action)
-            elif isinstance(action, AskRun):
-                cluster.ask(action)
-            elif isinstance(action, StopRun):
-                cluster.stop(action)
-            elif isinstance(action, ForgetRun):
-                cluster.applications.pop(action.name, None)
+            cluster.act(action)
         if decision.requeue_after == 0.0:
             return 0.1
-        # A live run is read again where it ends; the rest is a safety net.
+        # A live run is read again where it ends; the rest is a safety net. Of one that hangs it is
+        # the only way, so it is read as often as by the operator.
         live = any(seen.live for seen in observed.runs)
-        return min(max(decision.requeue_after or 600.0, 300.0 if live else 1.0), 600.0)
+        least = 300.0 if live else 1.0
+        if any(map(cluster.is_frozen, cluster.applications.values())):
+            least = WATCHED_SECONDS
+        return min(max(decision.requeue_after or 600.0, least), 600.0)

@@ -158,13 +158,24 @@ def test_a_pipeline_that_is_gone_leaves_nothing(metrics: Metrics) -> None:
 
 def test_sessions_are_shown_while_their_run_is_alive(metrics: Metrics) -> None:
     reported = make_report(make_caught_up()).model_copy(update={"open_sessions": ("shop.orders",)})
-    metrics.show_sessions(SHOP, make_seen(RunPhase.RUNNING, report=reported))
+    metrics.show_run(SHOP, make_seen(RunPhase.RUNNING, report=reported))
     assert get_value(metrics, "icdc_open_sessions", **OF_SHOP) == 1
-    metrics.show_sessions(SHOP, make_seen(RunPhase.SUCCEEDED, report=reported))
+    metrics.show_run(SHOP, make_seen(RunPhase.SUCCEEDED, report=reported))
     assert get_value(metrics, "icdc_open_sessions", **OF_SHOP) is None
-    metrics.show_sessions(SHOP, make_seen(RunPhase.RUNNING, report=reported))
+    metrics.show_run(SHOP, make_seen(RunPhase.RUNNING, report=reported))
     metrics.forget(SHOP)
     assert get_value(metrics, "icdc_open_sessions", **OF_SHOP) is None
+
+
+def test_the_age_of_a_report_is_shown_while_its_run_is_alive(metrics: Metrics) -> None:
+    name, reported = "icdc_report_age_seconds", make_report(make_caught_up())
+    metrics.show_run(SHOP, make_seen(RunPhase.RUNNING, report=reported, report_age=90.0))
+    assert get_value(metrics, name, **OF_SHOP) == 90
+    metrics.show_run(SHOP, make_seen(RunPhase.RUNNING, report=reported))
+    assert get_value(metrics, name, **OF_SHOP) is None, "an image that renews no report"
+    metrics.show_run(SHOP, make_seen(RunPhase.RUNNING, report=reported, report_age=600.0))
+    metrics.show_run(SHOP, None)
+    assert get_value(metrics, name, **OF_SHOP) is None
 
 
 def test_what_is_used_of_each_limit_stands_beside_the_limit(metrics: Metrics) -> None:

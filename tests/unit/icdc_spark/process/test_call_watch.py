@@ -32,6 +32,21 @@ def test_a_call_that_takes_too_long_is_reported_once_and_fails_when_it_ends() ->
         call.close()
 
 
+def test_a_report_that_fails_keeps_no_other_call_from_being_reported() -> None:
+    watch, reported = CallWatch(SECONDS), list[str]()
+    calls = ExitStack()
+
+    def fail() -> None:
+        raise ValueError("nobody foresaw")
+
+    calls.enter_context(watch.call("first", fail))
+    calls.enter_context(watch.call("second", lambda: reported.append("second")))
+    watch.report_overdue(compute_late_moment())
+    assert reported == ["second"]
+    with pytest.raises(SourceUnavailable):
+        calls.close()
+
+
 def test_a_call_that_ends_while_another_is_reported_is_not_reported_any_more() -> None:
     watch, reported = CallWatch(SECONDS), list[str]()
     first, second = ExitStack(), ExitStack()

@@ -6,8 +6,10 @@ import pytest
 
 from icdc_api.errors import NodeLost
 from icdc_api.job.run_files import RunReport, RunRequest
+from icdc_spark.process import executor_watch
 from icdc_spark.process.executor_watch import USUAL_SECONDS, ExecutorWatch
 from icdc_spark.reporting.reporter import Reporter
+from icdc_testing.waiting.wait import wait_until
 
 pytestmark = pytest.mark.unit
 
@@ -58,6 +60,31 @@ def test_a_run_says_so_once_it_waits_longer_than_executors_usually_need(
 ) -> None:
     assert 20 < USUAL_SECONDS < 40
     assert follow(tmp_path / "report.json", *answers) == said
+
+
+class UnforeseenExecutors(PlayedExecutors):
+    """The first time that they are asked for, something fails that nobody foresaw."""
+
+    def lack_executors(self) -> bool:
+        if len(self.answers) == 2:
+            self.answers.pop()
+            raise ValueError("nobody foresaw")
+        return True
+
+
+def test_an_error_that_nobody_foresaw_does_not_end_the_watch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor_watch, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(executor_watch, "USUAL_SECONDS", 0.0)
+    path = tmp_path / "report.json"
+    reporter = Reporter(make_request(path), [])
+    with ExecutorWatch(UnforeseenExecutors(True, True), reporter):
+
+        def is_told() -> bool:
+            return RunReport.read(path).without_executors_since is not None
+
+        wait_until(is_told, "the report says that no executor is there")
 
 
 def test_a_run_that_ends_without_an_executor_says_so_however_short_it_was(tmp_path: Path) -> None:

@@ -83,6 +83,17 @@ def test_a_step_in_which_something_is_done_may_take_for_ever(step: TimedStep) ->
     step.end()
 
 
+def test_an_error_that_nobody_foresaw_keeps_no_step_from_being_judged(step: TimedStep) -> None:
+    def fail(_: str) -> None:
+        raise ValueError("nobody foresaw")
+
+    step.spark.on_read = fail
+    step.wait(SECONDS / 2)
+    step.spark.on_read = lambda _: None
+    step.wait(SECONDS)
+    assert step.spark.cancelled == ["a"]
+
+
 @pytest.mark.parametrize("error", [NoProgress("cancelled"), Bug("nobody foresaw")])
 def test_the_jobs_of_a_step_without_progress_are_cancelled_and_it_fails(
     step: TimedStep, error: IcdcError

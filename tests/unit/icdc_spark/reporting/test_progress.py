@@ -57,14 +57,14 @@ def test_a_report_on_a_full_disk_is_written_once_there_is_room(
     reporter.get_table_reporter("a.b").mark_working(TableState.EXPORTING)
     reporter.set_result({"question": "a"})
     path.rmdir()
-    reporter.flush()
+    reporter.renew()
     assert RunReport.read(path).result == {"question": "a"}
     assert read_table(path).state is TableState.EXPORTING
 
 
 def test_a_report_names_the_tables_whose_session_is_open(reporter: Reporter, path: Path) -> None:
     reporter.mark_session("a.b", is_open=True)
-    reporter.flush()
+    reporter.renew()
     assert RunReport.read(path).open_sessions == ("a.b",)
     reporter.mark_session("a.b", is_open=False)
     reporter.finish(outcome=None)
@@ -137,7 +137,7 @@ def test_a_sink_is_handed_every_report_that_is_written(
     monkeypatch.setattr("icdc_spark.reporting.reporter.MIN_INTERVAL_SECONDS", 0.0)
     reporter.get_table_reporter("a.b").set(rows_upserted=2)
     assert sink.offered[1:] == [(RunReport.read(path), False)]
-    reporter.flush()
+    reporter.renew()
     assert sink.offered[2:] == [(RunReport.read(path), False)]
     assert sink.delivered == []
 

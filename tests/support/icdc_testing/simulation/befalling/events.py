@@ -49,6 +49,7 @@ ACTS: Mapping[str, Callable[["World", float], None]] = {
     "kill the driver, its task goes on": machines.orphan_task,
     "kill a task": machines.kill_task,
     "pause the driver": machines.pause_driver,
+    "freeze the driver": machines.freeze_driver,
     "lose the driver's node": machines.lose_node,
     "kill the operator": machines.kill_operator,
     "show the operator an old view": machines.show_old_view,
@@ -118,6 +119,10 @@ ROLLBACKS = ("ask for a rollback",)
 """Kinds that come in themes of their own alone: without an export before, nothing can be done."""
 ROLLBACK_SHARE = 0.2
 """Of all worlds, those in which a rollback is asked for."""
+FREEZES = ("freeze the driver",)
+"""Kinds that come once each at most, beside others: a world is over in minutes without them."""
+FREEZE_SHARE = 0.1
+"""Of all worlds, those in which a driver hangs."""
 STEPS = 160
 """Events are spread over so many steps of a world."""
 KINDS = (3, 9)
@@ -129,7 +134,7 @@ def draw_events(random: Random) -> list[WorldEvent]:
     weights = {
         kind: WEIGHTS.get(kind) or FAULT_WEIGHT[kind.partition(" request")[0]]
         for kind in ACTS
-        if kind not in ROLLBACKS
+        if kind not in ROLLBACKS + FREEZES
     }
     some = random.choices(list(weights), list(weights.values()), k=random.randint(*KINDS))
     kinds = random.choices([*some, "commit"], k=random.randint(0, 6))
@@ -139,6 +144,8 @@ def draw_events(random: Random) -> list[WorldEvent]:
     # After all others, which are the same in worlds without it.
     if random.random() < ROLLBACK_SHARE:
         drawn += draw_theme(random, random.choice(ROLLBACK_THEMES))
+    if random.random() < FREEZE_SHARE:
+        drawn += [WorldEvent(random.randrange(STEPS), kind, random.random()) for kind in FREEZES]
     return sorted(drawn, key=lambda event: event.step)
 
 

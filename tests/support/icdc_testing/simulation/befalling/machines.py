@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING
 from icdc_api.status.pipeline_status import PipelineStatus
 
 if TYPE_CHECKING:
-    from icdc_testing.simulation.control import PlayedApplication
+    from icdc_testing.simulation.applications import PlayedApplication
     from icdc_testing.simulation.world import World
 
 ORPHAN_SECONDS = 60.0
 """The longest that a task goes on without its driver."""
+FOR_EVER = 1e9
+"""Seconds, of which no world has as many."""
 
 
 def _find_driver(world: "World") -> "PlayedApplication | None":
@@ -44,6 +46,14 @@ def pause_driver(world: "World", share: float) -> None:
     run = _find_driver(world)
     if run is not None and run.process is not None:
         run.process.paused_until = world.schedule.now + share * 300.0
+
+
+def freeze_driver(world: "World", share: float) -> None:
+    """Let the newest driver hang for an hour at most, or for ever; its node says that it runs."""
+    run = _find_driver(world)
+    if run is not None and run.process is not None:
+        seconds = FOR_EVER if share < 0.5 else share * 3600.0
+        world.cluster.freeze(run.process, seconds=seconds)
 
 
 def lose_node(world: "World", share: float) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from icdc_api import errors
 from icdc_api.errors import FailureClass
-from icdc_api.status.conditions import ConditionType
+from icdc_api.status.conditions import ConditionStatus, ConditionType
 from icdc_api.status.runs import Failure, RunState
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Decision, RunPhase, StopRun
@@ -76,6 +76,24 @@ def test_a_run_that_reports_is_ended_only_with_its_node(
     error: errors.IcdcError, ends: bool
 ) -> None:
     assert bool(decide_about(error, waited=3600.0, reports=True).actions) is ends
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (SILENT, ConditionStatus.UNKNOWN, SILENT.message),
+        (NODE, ConditionStatus.UNKNOWN, NODE.message),
+        (ROOM, ConditionStatus.TRUE, ""),
+    ],
+)
+def test_tables_of_which_nothing_is_heard_are_not_said_to_be_caught_up(
+    error: errors.IcdcError, status: ConditionStatus, message: str
+) -> None:
+    decision = decide_about(error, waited=3600.0, reports=True)
+    caught_up = decision.status.find_condition(ConditionType.CAUGHT_UP)
+    assert caught_up is not None
+    assert caught_up.status is status
+    assert caught_up.message.endswith(message)
 
 
 def test_the_conditions_say_meanwhile_what_is_waited_for() -> None:
