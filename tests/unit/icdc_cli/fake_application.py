@@ -6,6 +6,7 @@ that the form of the files is tested and not only their code.
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -188,6 +189,11 @@ def ignore_sigterm() -> None:
     write_report(finished=False)
     while True:
         signal.pause()
+
+
+def remove_state_dir() -> None:
+    """End as somebody cleans up who does not know that the directory is used."""
+    shutil.rmtree(Path(REQUEST["reportPath"]).parents[2])
 
 
 def wait_for_end_of_stdin() -> None:
