@@ -79,22 +79,28 @@ def test_a_directory_that_cannot_be_made_is_bad_usage(tmp_path: Path) -> None:
 def test_a_directory_that_somebody_removes_while_it_is_used_is_no_defect(tmp_path: Path) -> None:
     with StateDir(tmp_path / "state") as state:
         shutil.rmtree(state.root)
-        with pytest.raises(errors.BadSpec, match="No such file or.*progress is stored in Open"):
-            with state.explain_errors():
-                state.save(RESOURCE)
+        refused = pytest.raises(errors.BadSpec, match=r"No such file or.*progress is stored in Op")
+        with refused, state.explain_errors():
+            state.save(RESOURCE)
 
 
 def test_a_full_disk_is_said_with_the_file_and_leaves_no_scratch_file(tmp_path: Path) -> None:
     scratch = tmp_path / f".pipeline.yaml.{os.getpid()}.tmp"
     scratch.symlink_to("/dev/full")
-    with StateDir(tmp_path) as state, pytest.raises(errors.DiskFull) as full:
-        with state.explain_errors():
-            state.save(RESOURCE)
+    with (
+        StateDir(tmp_path) as state,
+        pytest.raises(errors.DiskFull) as full,
+        state.explain_errors(),
+    ):
+        state.save(RESOURCE)
     assert f"No space left on device: {tmp_path}/pipeline.yaml;" in str(full.value)
     assert not scratch.is_symlink()
 
 
 def test_an_error_of_something_else_is_left_alone(tmp_path: Path) -> None:
-    with StateDir(tmp_path / "state") as state, pytest.raises(FileNotFoundError):
-        with state.explain_errors():
-            (tmp_path / "other").read_text()
+    with (
+        StateDir(tmp_path / "state") as state,
+        pytest.raises(FileNotFoundError),
+        state.explain_errors(),
+    ):
+        (tmp_path / "other").read_text()
