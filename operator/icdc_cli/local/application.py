@@ -181,6 +181,9 @@ def build_environment(
         "PYSPARK_SUBMIT_ARGS": shlex.join(
             build_submit_arguments(application, spark, scratch=scratch, short=short)
         ),
+        # Or a file of the working directory, such as queue.py, would stand in for a module of
+        # Python in Spark's workers, which are started by `python -m`.
+        "PYTHONSAFEPATH": "1",
         # The log is a file: unbuffered, it has the last lines of a driver that was killed.
         "PYTHONUNBUFFERED": "1",
         # Beside spark.driver.host: asks no resolver for the name of the host, and warns of nothing.

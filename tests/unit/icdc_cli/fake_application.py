@@ -202,6 +202,12 @@ def wait_for_end_of_stdin() -> None:
     write_report(finished=True)
 
 
+def start_worker() -> None:
+    """Start a module that imports `queue`, as Spark starts its Python workers."""
+    subprocess.run([sys.executable, "-m", "concurrent.futures.thread"], check=True)
+    succeed()
+
+
 def leave_worker() -> None:
     """Leave a worker in a process group of its own behind, as Spark's Python daemon does."""
     subprocess.Popen(["sleep", "600"], process_group=0)
