@@ -104,23 +104,6 @@ def test_each_key_that_a_secret_lacks_is_named_before_anything_starts(
     assert "credentialsFrom: the Secret 'search' has no key password; write it into a file" in said
 
 
-@pytest.mark.usefixtures("scripted")
-def test_a_state_directory_that_is_removed_during_a_run_is_no_defect(
-    pipeline_file: PipelineFile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main.main(["run", "--once", "-f", str(pipeline_file("remove_state_dir"))]) == 2
-    said = capsys.readouterr().err
-    assert f"icdc: --state-dir {tmp_path}/.icdc/default-shop cannot be used: No such file" in said
-
-
-@pytest.mark.usefixtures("scripted")
-def test_a_file_of_the_working_directory_stands_in_for_no_module_of_python(
-    pipeline_file: PipelineFile, tmp_path: Path
-) -> None:
-    (tmp_path / "queue.py").write_text("raise SystemExit('the queue of somebody else')")
-    assert main.main(["run", "--once", "-f", str(pipeline_file("start_worker"))]) == 0
-
-
 def test_a_traceback_is_shown_on_request(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
