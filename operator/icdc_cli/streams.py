@@ -74,7 +74,8 @@ def _end(error: OSError) -> int:
     broken = isinstance(error, BrokenPipeError)
     if not broken:
         try:
-            terminal.complain(f"cannot write: {error.strerror}")
+            file = f" {os.fsdecode(error.filename)}" if error.filename else ""
+            terminal.complain(f"cannot write{file}: {error.strerror}")
             sys.stderr.flush()
         except OSError:
             pass  # standard error is on the same disk

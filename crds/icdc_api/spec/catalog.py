@@ -18,6 +18,11 @@ SecretName = Annotated[
 CatalogName = Annotated[str, StringConstraints(pattern=CATALOG_NAME_FORM, max_length=63)]
 PropertyValue = Annotated[str, StringConstraints(max_length=4096)]
 CATALOG_KIND_RULE = "a catalog needs the property type or catalog-impl"
+JDBC_NAME_RULE = (
+    "a JDBC catalog has only the tables that were written under its name: is catalog.name, which "
+    "is {name}, the one that the writers use?"
+)
+"""What messages add where a table is not found: under another name all tables seem to be gone."""
 
 
 class SecretRef(ApiModel):

@@ -166,11 +166,8 @@ def ask_locally(
     with contextlib.ExitStack() as stack:
         stack.enter_context(raise_on_sigterm())
         spark = application.find_installed(local.pipeline.spec)
-        # Only then: without the lock, a question may be asked while `icdc run` follows the tables.
-        if local.pipeline.spec.sink.opensearch.embedded:
-            state = stack.enter_context(host.choose_state_dir(arguments.state_dir, local))
-            # Joins a node that --keep left running, and does not end that one.
-            local = stack.enter_context(host.with_node(local, state, keep=False))
+        state = host.choose_state_dir(arguments.state_dir, local)
+        local = stack.enter_context(host.with_node_to_ask(local, state))
         return ask(local, mode, application=spark, secrets_dir=secrets_dir, **details)
 
 

@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
         # Signals are taken over for the loop alone. While jars are fetched or a node starts, Ctrl-C
         # raises KeyboardInterrupt, which the stack answers by ending the node.
-        with view, _stop_by_signal(runner.stop):
+        with state.explain_errors(), view, _stop_by_signal(runner.stop):
             status = runner.run()
     if arguments.output == Output.TEXT:
         terminal.say(

@@ -22,9 +22,6 @@ from pathlib import Path
 from icdc_api.errors import IcdcError
 from icdc_cli.embedded import jars, jdk, lake
 
-VARIABLE = "SPARK_SUBMIT_OPTS"
-"""What spark-submit adds to the options of the JVM that it becomes."""
-
 # The archive may not fit options that a user adds: the JVM goes on without, and need not say so.
 _QUIET = "-Xlog:cds*=off"
 _DUMP_SECONDS = 300.0
@@ -106,8 +103,12 @@ def _with_options(environ: Mapping[str, str], *options: str) -> dict[str, str]:
     Each once: the environment may be that of an `icdc` which has added them already. Not by
     `spark.driver.extraJavaOptions`, which belongs to the user and has one value.
     """
-    given = shlex.split(environ.get(VARIABLE, ""))
-    return {VARIABLE: shlex.join([*given, *(option for option in options if option not in given)])}
+    given = shlex.split(environ.get(jdk.SUBMIT_OPTIONS, ""))
+    return {
+        jdk.SUBMIT_OPTIONS: shlex.join(
+            [*given, *(option for option in options if option not in given)]
+        )
+    }
 
 
 def build_archive_path() -> Path:

@@ -25,6 +25,10 @@ from icdc_api.errors import Submission
 SPARK_JDKS = (17, 21)
 """Majors that run Spark 4.1: Hadoop's `getSubject` fails on later ones."""
 
+SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
+"""What spark-submit adds to the options of the JVM that it becomes."""
+_SPARK_PREFIXES = ("SPARK_", "PYSPARK_")
+
 # Where packages of Linux distributions, images and macOS put JDKs.
 _SYSTEM_FOLDERS = (
     "/usr/lib/jvm/*",
@@ -45,6 +49,20 @@ _HOME_FOLDERS = (
 )
 # Java 8 and before call themselves 1.8: the 1 is passed over.
 _VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
+
+
+def without_other_spark(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables without those of another Spark on this host, which would change ours.
+
+    SPARK_HOME says which Spark is started, SPARK_CONF_DIR whose spark-defaults.conf it reads,
+    SPARK_REMOTE that pyspark asks a server instead, PYSPARK_GATEWAY_PORT that it uses the JVM of
+    another program. Options for a JVM, SPARK_SUBMIT_OPTS, stay: a user means them for any.
+    """
+    return {
+        name: value
+        for name, value in environ.items()
+        if not name.startswith(_SPARK_PREFIXES) or name == SUBMIT_OPTIONS
+    }
 
 
 @dataclass(frozen=True)

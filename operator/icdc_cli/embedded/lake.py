@@ -102,7 +102,7 @@ class LakeProcess:
             command += ["--conf", f"{key}={value}"]
         # Spark's launcher takes JAVA_HOME before the PATH, whose `java` may be too new.
         java = {"JAVA_HOME": str(jdk.find_spark_jdk().home)}
-        environment = {**os.environ, **java, **self._environment}
+        environment = {**jdk.without_other_spark(os.environ), **java, **self._environment}
         with self.log_file.open("w", encoding="utf-8") as log:
             self._process = subprocess.Popen(
                 command,

@@ -50,21 +50,9 @@ FIXED_CONF: Mapping[str, str] = {
 }
 """Further defaults of local runs; `spec.spark.conf` goes over them."""
 
-_JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", class_data.VARIABLE)
+_JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", jdk.SUBMIT_OPTIONS)
 """What gives a JVM options beside its command line. One may name a garbage collector, and a JVM
 with two does not start; see `build_defaults`."""
-
-_FOREIGN_VARIABLES = (
-    "PYSPARK_DRIVER_PYTHON",
-    "PYSPARK_GATEWAY_PORT",
-    "PYSPARK_GATEWAY_SECRET",
-    "SPARK_CONF_DIR",
-    "SPARK_HOME",
-)
-"""What belongs to another Spark on this host and would change ours: SPARK_HOME says which Spark is
-started, SPARK_CONF_DIR whose spark-defaults.conf it reads, and PYSPARK_GATEWAY_PORT, which programs
-below another pyspark have, that none is started and that one's JVM is used."""
-
 
 LOCAL_PACKAGES = ("pyspark", "rich")
 """What a run on this host needs beyond the extra `cli`: Spark, and the live table of `icdc run`."""
@@ -174,13 +162,16 @@ def build_environment(
     Write the settings of Spark into `scratch`, where its launcher reads them. `short`: the run is
     expected to end within a minute.
     """
-    env = {name: value for name, value in os.environ.items() if name not in _FOREIGN_VARIABLES}
+    env = jdk.without_other_spark(os.environ)
     env |= {
         processes.MARKER_VARIABLE: marker,
         "PYSPARK_PYTHON": application.python,
         "PYSPARK_SUBMIT_ARGS": shlex.join(
             build_submit_arguments(application, spark, scratch=scratch, short=short)
         ),
+        # Or a file of the working directory, such as queue.py, would stand in for a module of
+        # Python in Spark's workers, which are started by `python -m`.
+        "PYTHONSAFEPATH": "1",
         # The log is a file: unbuffered, it has the last lines of a driver that was killed.
         "PYTHONUNBUFFERED": "1",
         # Beside spark.driver.host: asks no resolver for the name of the host, and warns of nothing.

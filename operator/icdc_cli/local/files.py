@@ -7,6 +7,7 @@ to mend.
 Knows nothing of what the files hold.
 """
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -15,20 +16,30 @@ PRIVATE_MODE = 0o600
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace the text of `path`; a reader, and a crash at any point, sees the old or the new."""
+    """Replace the text of `path`; a reader, and a crash at any point, sees the old or the new.
+
+    An OSError names `path`.
+    """
     # Beside it, as a rename is atomic within one file system only. With our id: no two
     # processes write one scratch file.
     scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    # The mode is given when it is made: a chmod afterwards leaves a moment in which anybody may
-    # open it.
-    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_MODE)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        # Before the rename: a crash could otherwise leave the new name on an empty file.
-        os.fsync(stream.fileno())
-    scratch.replace(path)
-    _sync_directory(path.parent)
+    try:
+        # The mode is given when it is made: a chmod afterwards leaves a moment in which anybody may
+        # open it.
+        descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_MODE)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            # Before the rename: a crash could otherwise leave the new name on an empty file.
+            os.fsync(stream.fileno())
+        scratch.replace(path)
+        _sync_directory(path.parent)
+    except OSError as error:
+        # A write names no file, such as where the disk is full; and its part only takes space.
+        error.filename = str(path)
+        with contextlib.suppress(OSError):
+            scratch.unlink()
+        raise
 
 
 def read_tail(path: Path, limit_bytes: int) -> str:

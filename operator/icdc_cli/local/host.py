@@ -3,6 +3,11 @@
 `run`, `plan`, `verify` and `dead-letters` take these in the same order, and each for as long as it
 works: directory and Secrets are checked before a node is started, which takes seconds and memory.
 
+    embedded node of the pipeline     run                   plan, verify, dead-letters
+    none runs                         started, and ended    started, and ended
+    --keep left one                   joined, and left      joined, and left
+    icdc run has one                  refused               joined: its end is theirs
+
 Apart from the options that name them, so that a command about a cluster imports none of it.
 """
 
@@ -11,6 +16,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from icdc_cli.embedded import node_files
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_cli.local.resource import LocalPipeline
 from icdc_cli.local.secrets import check_secrets
@@ -51,3 +57,18 @@ def with_node(local: LocalPipeline, state: StateDir, *, keep: bool) -> Iterator[
             sys.stderr.write(
                 f"OpenSearch keeps running at {node.url}; to stop it: {node.stop_command}\n"
             )
+
+
+@contextlib.contextmanager
+def with_node_to_ask(local: LocalPipeline, state: StateDir) -> Iterator[LocalPipeline]:
+    """As `with_node`, for a question: it may be asked while `icdc run` follows the tables.
+
+    So no lock is taken where a node runs, as none is for a pipeline with a host of its own.
+    """
+    if not local.pipeline.spec.sink.opensearch.embedded:
+        yield local
+    elif (there := node_files.find_running(state.node_path)) is not None:
+        yield local.with_host(there.url)
+    else:
+        with state, with_node(local, state, keep=False) as hosted:
+            yield hosted

@@ -17,8 +17,11 @@ nothing else. This module does not interpret specs or statuses.
     opensearch/      data of the embedded node, when the pipeline asks for one
 """
 
+import contextlib
+import errno
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -95,6 +98,25 @@ class StateDir:
             # while a second, which has the old one open, gets that.
             os.close(self._lock)
             self._lock = None
+
+    @contextlib.contextmanager
+    def explain_errors(self) -> Iterator[None]:
+        """Raise errors of files in the directory as ours: somebody may remove it while it is used.
+
+        DiskFull where no space is left, else BadSpec.
+        """
+        try:
+            yield
+        except OSError as error:
+            # Not of others, such as of standard output, whose reader may have gone away.
+            if not Path(os.fsdecode(error.filename or "")).is_relative_to(self.root):
+                raise
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            kind = errors.DiskFull if full else errors.BadSpec
+            raise kind(
+                f"--state-dir {self.root} cannot be used: {error.strerror}: {error.filename}; "
+                "call icdc run again when it can, for progress is stored in OpenSearch"
+            ) from error
 
     def load(self) -> dict[str, Any] | None:
         """Read the resource as last saved; None at the first run, StateCorrupt if not ours.

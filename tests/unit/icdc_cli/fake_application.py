@@ -6,6 +6,7 @@ that the form of the files is tested and not only their code.
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -190,10 +191,30 @@ def ignore_sigterm() -> None:
         signal.pause()
 
 
+def remove_state_dir() -> None:
+    """End as somebody cleans up who does not know that the directory is used."""
+    shutil.rmtree(Path(REQUEST["reportPath"]).parents[2])
+
+
 def wait_for_end_of_stdin() -> None:
     write_report(finished=False)
     sys.stdin.read()
     write_report(finished=True)
+
+
+def need_own_spark() -> None:
+    """Fail if a variable that belongs to another Spark of the host would change this one."""
+    own = {"PYSPARK_PYTHON", "PYSPARK_SUBMIT_ARGS", "SPARK_LOCAL_IP", "SPARK_SUBMIT_OPTS"}
+    foreign = {name for name in os.environ if name.startswith(("SPARK_", "PYSPARK_"))} - own
+    assert not foreign, foreign
+    assert os.environ["SPARK_SUBMIT_OPTS"] == "-Dmine=1"
+    succeed()
+
+
+def start_worker() -> None:
+    """Start a module that imports `queue`, as Spark starts its Python workers."""
+    subprocess.run([sys.executable, "-m", "concurrent.futures.thread"], check=True)
+    succeed()
 
 
 def leave_worker() -> None:

@@ -1,6 +1,7 @@
 """The state directory: one runner at a time, whole files only."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -73,3 +74,33 @@ def test_a_directory_that_cannot_be_made_is_bad_usage(tmp_path: Path) -> None:
         StateDir(tmp_path / "file" / "state"),
     ):
         pass
+
+
+def test_a_directory_that_somebody_removes_while_it_is_used_is_no_defect(tmp_path: Path) -> None:
+    with StateDir(tmp_path / "state") as state:
+        shutil.rmtree(state.root)
+        refused = pytest.raises(errors.BadSpec, match=r"No such file or.*progress is stored in Op")
+        with refused, state.explain_errors():
+            state.save(RESOURCE)
+
+
+def test_a_full_disk_is_said_with_the_file_and_leaves_no_scratch_file(tmp_path: Path) -> None:
+    scratch = tmp_path / f".pipeline.yaml.{os.getpid()}.tmp"
+    scratch.symlink_to("/dev/full")
+    with (
+        StateDir(tmp_path) as state,
+        pytest.raises(errors.DiskFull) as full,
+        state.explain_errors(),
+    ):
+        state.save(RESOURCE)
+    assert f"No space left on device: {tmp_path}/pipeline.yaml;" in str(full.value)
+    assert not scratch.is_symlink()
+
+
+def test_an_error_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    with (
+        StateDir(tmp_path / "state") as state,
+        pytest.raises(FileNotFoundError),
+        state.explain_errors(),
+    ):
+        (tmp_path / "other").read_text()

@@ -13,7 +13,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from icdc_api import naming
-from icdc_api.errors import BranchNotFound, Gap
+from icdc_api.errors import BranchNotFound, Gap, TableNotFound
+from icdc_api.spec.catalog import JDBC_NAME_RULE
 from icdc_spark.documents.forms import READ_AS_TEXT, WITHOUT_FORM, has_type
 from icdc_spark.documents.schema import Schema, parse_schema, walk_fields
 from icdc_spark.iceberg.jvm.bridge import Bridge
@@ -62,10 +63,16 @@ class IcebergTable:
         with translate_catalog_errors(identifier):
             spark3 = bridge.get_statics("org.apache.iceberg.spark.Spark3Util")
             java_catalog = spark3.loadIcebergCatalog(bridge.java_session, catalog)
-        with translate_source_errors(identifier):
-            identifiers = bridge.get_statics("org.apache.iceberg.catalog.TableIdentifier")
-            table_id = identifiers.of(bridge.create_strings(naming.parse_table_name(identifier)))
-            return cls(bridge, identifier, java_catalog.loadTable(table_id))
+        try:
+            with translate_source_errors(identifier):
+                identifiers = bridge.get_statics("org.apache.iceberg.catalog.TableIdentifier")
+                parts = bridge.create_strings(naming.parse_table_name(identifier))
+                return cls(bridge, identifier, java_catalog.loadTable(identifiers.of(parts)))
+        except TableNotFound as error:
+            if session.conf.get(f"spark.sql.catalog.{catalog}.type", None) != "jdbc":
+                raise
+            rule = JDBC_NAME_RULE.format(name=catalog)
+            raise TableNotFound(f"{error.message}; {rule}") from error
 
     def refresh(self) -> None:
         """Read the table's newest metadata, if it is in another file than before."""

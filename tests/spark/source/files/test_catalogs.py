@@ -27,8 +27,9 @@ ENDS = {
     "jdbc": ("SourceUnavailable", "java.net.ConnectException: Connection refused"),
     "hadoop": ("SourceUnavailable", "java.net.ConnectException: Connection refused"),
     "nessie-api": ("CatalogInvalid", "NessieReferenceNotFoundException"),
+    "sqlite": ("TableNotFound", r"no such table.*; a JDBC catalog .* catalog\.name, which is lake,"),
 }
-"""For examples whose service is not there: the error that shows how far they come."""
+"""For examples whose service is not there, or whose message says more: how far they come."""
 
 WRONG: dict[str, tuple[dict[str, str], str]] = {
     "a type that is none": ({"type": "gluee"}, "Unknown catalog type: gluee"),

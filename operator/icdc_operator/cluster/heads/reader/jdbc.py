@@ -7,9 +7,10 @@ create the tables of the catalog where they are missing.
 from collections.abc import Sequence
 
 from pyiceberg.catalog.sql import IcebergTables
-from pyiceberg.exceptions import NoSuchTableError
 from sqlalchemy import URL, create_engine, make_url, select
 
+from icdc_api.errors import TableNotFound
+from icdc_api.spec.catalog import JDBC_NAME_RULE
 from icdc_operator.cluster.heads.catalog_properties import PyCatalog
 from icdc_operator.cluster.heads.reader import branches, metadata_files
 from icdc_operator.cluster.heads.reader.branches import Heads
@@ -62,7 +63,8 @@ class Jdbc:
         with self._engine.connect() as connection:
             location = connection.execute(wanted).scalar()
         if location is None:
-            raise NoSuchTableError
+            rule = JDBC_NAME_RULE.format(name=self._name)
+            raise TableNotFound(f"{'.'.join(table)}: the catalog has no such table; {rule}")
         return str(location)
 
 

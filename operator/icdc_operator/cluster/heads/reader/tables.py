@@ -10,7 +10,8 @@ from typing import Any
 from pyiceberg.catalog import AVAILABLE_CATALOGS, CatalogType
 
 from icdc_api import authorities, naming
-from icdc_api.errors import IcdcError
+from icdc_api.errors import IcdcError, TableNotFound
+from icdc_api.spec.catalog import JDBC_NAME_RULE
 from icdc_operator.cluster.heads import catalog_properties
 from icdc_operator.cluster.heads.catalog_properties import CatalogKind, OutOfSight
 from icdc_operator.cluster.heads.reader.foreign_errors import map_errors
@@ -26,8 +27,10 @@ def read_tables(
         catalog = _open(name, properties)
     except IcdcError as error:
         return dict.fromkeys(tables, error)
+    is_jdbc = catalog_properties.translate(name, properties).kind is CatalogKind.SQL
+    hint = f"; {JDBC_NAME_RULE.format(name=name)}" if is_jdbc else ""
     try:
-        return {table: _read(catalog, table) for table in tables}
+        return {table: _read(catalog, table, hint) for table in tables}
     finally:
         catalog.close()
 
@@ -47,7 +50,8 @@ def _open(name: str, properties: Mapping[str, str]) -> Any:
         return load(name, {**translated.properties, **more})
 
 
-def _read(catalog: Any, table: str) -> TableFacts | IcdcError:
+def _read(catalog: Any, table: str, hint: str) -> TableFacts | IcdcError:
+    """Return the facts or the error; `hint` is added where there is no such table."""
     try:
         with map_errors(table):
             loaded = catalog.load_table(naming.parse_table_name(table))
@@ -60,5 +64,7 @@ def _read(catalog: Any, table: str) -> TableFacts | IcdcError:
                 columns=tuple(schema.column_names),
                 identifiers=tuple(sorted(schema.identifier_field_names())),
             )
+    except TableNotFound as error:
+        return TableNotFound(f"{error.message}{hint}")
     except IcdcError as error:
         return error

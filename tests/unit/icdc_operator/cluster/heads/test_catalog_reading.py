@@ -68,7 +68,9 @@ def test_a_person_learns_what_a_table_has(lake: HeadLake, rest: RestCatalog, kin
     properties = lake.properties if kind == "jdbc" else rest.properties
     facts = read_tables("lake", properties, ["shop.orders", "shop.none"])
     assert facts["shop.orders"] == TableFacts(("audit", "main"), ("id",), ())
-    assert isinstance(facts["shop.none"], TableNotFound)
+    absent = facts["shop.none"]
+    assert isinstance(absent, TableNotFound)
+    assert ("is catalog.name, which is lake, the one" in absent.message) == (kind == "jdbc")
 
 
 def test_a_person_learns_why_no_table_can_be_read(tmp_path: Path) -> None:
@@ -86,7 +88,7 @@ def test_a_table_that_is_not_there_or_was_dropped_is_not_found(
     lake.create()
     catalog.read_heads(ORDERS)
     lake.drop()
-    with pytest.raises(TableNotFound):
+    with pytest.raises(TableNotFound, match="is catalog.name, which is lake, the one that the wri"):
         catalog.read_heads(ORDERS)
 
 
