@@ -18,7 +18,6 @@ from icdc_spark.opensearch.bulk.partition_writer import write_batches
 from icdc_spark.opensearch.bulk.refusals import finish_refused
 from icdc_spark.opensearch.bulk.result import PartitionResult, Samples
 from icdc_spark.opensearch.bulk.target import BulkTarget
-from icdc_spark.opensearch.bulk.worker_memory import fit
 from icdc_spark.opensearch.client.connection import open_client
 from icdc_spark.opensearch.client.pace import Pace, build_rate, share_out
 from icdc_spark.opensearch.stores import dead_letters
@@ -150,7 +149,7 @@ def _share_out(target: BulkTarget, lines: DataFrame) -> tuple[Pace | None, Pace 
 def _run(lines: DataFrame, target: BulkTarget) -> PartitionResult:
     def write_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         attempt = TaskContext.get()
-        for result in write_batches(iter(batches), fit(target)):
+        for result in write_batches(iter(batches), target):
             if attempt is not None and attempt.attemptNumber() > 0:
                 # The worker before this one died, and may have left a request under way.
                 result.ambiguous = True
