@@ -79,10 +79,9 @@ def find_end_of_batch(
         if _hash_documents(documents_at, snapshot_id) == spec_hash
     }
     ends = [snapshot.id for snapshot in chain[:-1] if snapshot.schema_id in same_form]
-    ends = [*ends, to_id]
     # The first that is too large is the last candidate, and is not planned here.
-    count = 1 + sum(end in plannable for end in ends[:-1])
-    end = find_last_that_fits(ends[:count], fits)
+    count = 1 + sum(end in plannable for end in ends)
+    end = find_last_that_fits([*ends, to_id][:count], fits)
     LOG.info(
         "%s: %d snapshots are too large for one batch; this one ends at snapshot %d",
         table.name,

@@ -12,11 +12,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 import pyarrow as pa
 
 from icdc_api.errors import IcdcError
+from icdc_api.job.resources import ResourceKind
 from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.bulk.sender import Sender
 from icdc_spark.opensearch.bulk.target import BulkTarget
-from icdc_spark.opensearch.bulk.worker_memory import RequestBudget, open_budget
+from icdc_spark.opensearch.bulk.worker_memory import RequestBudget, measure_worker, open_budget
 from icdc_spark.opensearch.wire.operations import Assembler, Operations
+from icdc_spark.reporting.scratch_volumes import measure_scratch
 
 
 def write_batches(
@@ -75,6 +77,8 @@ def _send_all(
             sender.progressed.clear()
             yield result
             result, yielded_at = PartitionResult(), time.monotonic()
+    most = [pending.budget.peak, pending.budget.limit]
+    result.resources = {ResourceKind.BULK_REQUESTS: most, **measure_worker(), **measure_scratch()}
     yield result
 
 

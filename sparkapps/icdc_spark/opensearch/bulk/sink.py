@@ -3,7 +3,7 @@
 It must not know what the operations mean for Iceberg, nor when a batch may be advanced.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -68,6 +68,8 @@ class BatchResult:
     """Time for which all tasks waited for answers, in sum."""
     limited_seconds: float = 0.0
     """Time for which all tasks waited because of the limits of the pipeline, in sum."""
+    resources: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """By kind (`ResourceKind`) the most bytes that one task used, and the limit of that."""
     ambiguous: bool = False
     """True if a request may still be applied: wait until the index is quiet before advancing."""
 
@@ -199,5 +201,6 @@ def _build_batch_result(total: PartitionResult, dead_letters_total: int) -> Batc
         throttled=total.throttled,
         waiting_seconds=total.waiting_seconds,
         limited_seconds=total.limited_seconds,
+        resources=total.resources,
         ambiguous=total.ambiguous,
     )

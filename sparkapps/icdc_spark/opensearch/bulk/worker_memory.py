@@ -19,6 +19,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from icdc_api.job.resources import ResourceKind
 from icdc_api.spec.spark import parse_memory
 from icdc_spark.opensearch.bulk.target import DEFAULT_MAX_BYTES, BulkTarget
 
@@ -39,6 +40,7 @@ LEAST_BYTES = 3 * (COPIES * DEFAULT_MAX_BYTES + REQUEST_BYTES)
 """For the requests of a task, however small the container is: two by default, and the next."""
 
 CGROUP = Path("/sys/fs/cgroup")
+PROCESS = Path("/proc/self/status")
 # Of version 2, and of version 1.
 _LIMIT_FILES = ("memory.max", "memory/memory.limit_in_bytes")
 
@@ -54,6 +56,8 @@ class RequestBudget:
         self.limit = limit
         self.used = 0
         """What the requests take that are under way."""
+        self.peak = 0
+        """The most of it until now."""
 
     def has_room(self, size: int) -> bool:
         """Return whether a request of `size` bytes may begin; always where none is under way."""
@@ -62,6 +66,7 @@ class RequestBudget:
     def take(self, size: int) -> None:
         """Note that a request of `size` bytes begins."""
         self.used += compute_cost(size)
+        self.peak = max(self.peak, self.used)
 
     def give_back(self, size: int) -> None:
         """Note that one has ended."""
@@ -107,14 +112,32 @@ def measure_memory(
     None where nobody limits them: outside of an executor's pod, or without a limit of memory. The
     names of the variables are those that Spark sets in the pods of executors.
     """
+    left = _measure_left(environment, cgroup)
+    return None if left is None else max(LEAST_BYTES, left - WORKERS * WORKER_BYTES)
+
+
+def measure_worker(
+    environment: Mapping[str, str] = os.environ, cgroup: Path = CGROUP, process: Path = PROCESS
+) -> dict[str, list[int]]:
+    """Return what this process took at its peak, and what each core has beside the heap.
+
+    Nothing where there is no such limit.
+    """
+    left = _measure_left(environment, cgroup)
+    if left is None or left <= 0:
+        return {}
+    # Not `getrusage`, in whose peak is that of the process that started this one.
+    peak = process.read_text().partition("VmHWM:")[2].split()
+    return {ResourceKind.PYTHON_WORKER: [int(peak[0]) * 1024, left]} if peak else {}
+
+
+def _measure_left(environment: Mapping[str, str], cgroup: Path) -> int | None:
+    """Return the bytes of the container for each core, without heap and JVM; None for no limit."""
     heap, cores = environment.get("SPARK_EXECUTOR_MEMORY"), environment.get("SPARK_EXECUTOR_CORES")
     if heap is None or cores is None:
         return None
     limit = _read_limit(cgroup)
-    if limit is None:
-        return None
-    left = limit - parse_memory(heap) - JVM_BYTES
-    return max(LEAST_BYTES, left // int(cores) - WORKERS * WORKER_BYTES)
+    return None if limit is None else (limit - parse_memory(heap) - JVM_BYTES) // int(cores)
 
 
 def _read_limit(cgroup: Path) -> int | None:

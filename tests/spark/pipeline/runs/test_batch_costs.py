@@ -8,6 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.status.pipeline_status import TableState
+from icdc_spark.opensearch.bulk.target import DEFAULT_MAX_BYTES
+from icdc_spark.opensearch.bulk.worker_memory import compute_limit
 from icdc_spark.reporting.reporter import TableReporter
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
@@ -52,7 +54,8 @@ def test_the_cost_of_each_batch_is_reported_and_logged_in_one_line(
         lake.sql(f"delete from lake.{name} where id = 2")
         proxy.clear()
         proxy.add(Status(429), path=BODY)
-        batch = harness.sync().last_batch
+        report = harness.run()
+        (batch,) = (table.last_batch for table in report.tables)
         assert batch is not None
         last = str(lake.read_head(name))
         assert (batch.from_snapshot_id, batch.to_snapshot_id) == (first, last)
@@ -63,6 +66,12 @@ def test_the_cost_of_each_batch_is_reported_and_logged_in_one_line(
         assert list_lines(caplog)[1:] == [f"{name}: snapshot {first} to {last}"]
         assert "1 documents written, 1 deleted, 0 rows refused" in caplog.messages[-1]
         assert "1 repeated, 1 throttled" in caplog.messages[-1]
+
+        # Of what has a limit the run says how much it used, once for all tables.
+        most = {used.kind: used for used in report.resources or ()}
+        assert most.keys() >= {"state_document", "state_index", "bulk_requests"}
+        assert all(0 < used.used < used.limit for used in most.values())
+        assert most["bulk_requests"].limit == compute_limit(2, DEFAULT_MAX_BYTES, None)
 
         # Nothing to do: the last batch stays the last one that there was.
         assert harness.sync().last_batch in (None, batch)

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from icdc_api.job.resources import ResourceKind
+from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.bulk.worker_memory import (
     LEAST_BYTES,
     MIB,
@@ -13,6 +15,7 @@ from icdc_spark.opensearch.bulk.worker_memory import (
     compute_cost,
     compute_limit,
     measure_memory,
+    measure_worker,
 )
 
 pytestmark = pytest.mark.unit
@@ -70,6 +73,7 @@ def test_whatever_the_size_of_rows_their_requests_stay_within_the_budget(
         under_way.append(size)
         assert budget.used == sum(map(compute_cost, under_way))
         assert len(under_way) == 1 or budget.used <= budget.limit
+        assert budget.peak >= budget.used
     assert budget.limit <= most * compute_cost(max_bytes)
 
 
@@ -92,6 +96,26 @@ def test_what_the_container_has_beside_the_heap_is_shared_by_the_workers(
     (tmp_path / file).write_text(limit + "\n")
     measured = measure_memory(EXECUTOR, tmp_path)
     assert measured == (None if memory is None else pytest.approx(memory, abs=MIB))
+
+
+def test_a_worker_shows_its_peak_beside_what_its_container_leaves_to_a_core(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "memory.max").write_text(str(8 * GIB))
+    (tmp_path / "status").write_text("VmPeak:\t 900 kB\nVmHWM:\t  150000 kB\nVmRSS:\t 1 kB\n")
+    measured = measure_worker(EXECUTOR, tmp_path, tmp_path / "status")
+    assert measured == {
+        ResourceKind.PYTHON_WORKER: [150_000 * 1024, (8 - 4) * GIB // 2 - 192 * MIB]
+    }
+    assert measure_worker({}, tmp_path, tmp_path / "status") == {}
+
+
+def test_a_job_shows_the_most_that_one_of_its_tasks_used() -> None:
+    total = PartitionResult()
+    for used in (3, 7, 5):
+        total.merge(PartitionResult(resources={ResourceKind.BULK_REQUESTS: [used, 9]}))
+    read = PartitionResult.from_json(total.to_json())
+    assert read.resources == {"bulk_requests": [7, 9]}
 
 
 def test_nobody_limits_requests_outside_of_an_executors_pod(tmp_path: Path) -> None:
