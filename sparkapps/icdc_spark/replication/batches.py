@@ -29,7 +29,7 @@ from itertools import accumulate
 from icdc_api.errors import DataFileMissing, SourceUnavailable, TableError
 from icdc_spark.diff.change_plan import ChangePlan, Planner
 from icdc_spark.documents.document_spec import DocumentSpec
-from icdc_spark.iceberg.changes.stated_files import count_stated_files
+from icdc_spark.iceberg.changes.stated_files import read_stated_files
 from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
 
 LOG = logging.getLogger(__name__)
@@ -93,8 +93,19 @@ def find_end_of_batch(
 
 def _count_plannable(table: IcebergTable, chain: Sequence[SnapshotInfo]) -> int:
     """Return how many snapshots of a chain changed no more than BATCH_FILES files together."""
-    changed = accumulate(count_stated_files(table, chain))
+    changed = accumulate(stated.files for stated in read_stated_files(table, chain))
     return sum(files <= BATCH_FILES for files in changed)
+
+
+def _measure_changes(table: IcebergTable, from_id: int, to_id: int, plan: Planner) -> int:
+    """Return the bytes that the changes read; of more than BATCH_FILES files by the summaries."""
+    chain = table.list_snapshots_between(from_id, to_id) or ()
+    stated = read_stated_files(table, chain) if len(chain) > 1 else ()
+    if sum(one.files for one in stated) > BATCH_FILES:
+        # Of a compaction no file is read.
+        pairs = zip(chain, stated, strict=True)
+        return sum(one.bytes for snapshot, one in pairs if snapshot.operation != "replace")
+    return plan(table, from_id, to_id).bytes
 
 
 def find_reason_to_rebuild(
@@ -119,7 +130,7 @@ def find_reason_to_rebuild(
     whole = table.read_bytes(to_id)
     if not whole:
         return None
-    changed = plan(table, from_id, to_id).bytes
+    changed = _measure_changes(table, from_id, to_id, plan)
     note_progress()
     if changed <= above * whole:
         return None

@@ -106,6 +106,29 @@ def test_no_batch_ends_where_documents_look_otherwise_than_at_the_end(
     assert list_batches(proxy) == [["1", "2"], ["3", "4"]]
 
 
+def test_more_files_than_a_driver_can_hold_are_not_planned_to_be_weighed_either(
+    spark: SparkSession,
+    lake: Lake,
+    proxy: FaultProxy,
+    clean_indices: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether an export reads less is then decided by what the writers of the snapshots stated."""
+    name = lake.create("id int, name string")
+    lake.sql(f"insert into lake.{name} values (0, 'n')")
+    table = {"name": name, "index": "some", "identifierColumns": ["id"]}
+    harness = Harness(spark, proxy.url, tmp_path, [table], changelog={"rebuildAbove": 0.5})
+    harness.sync()
+    for number in range(1, APPENDS + 1):
+        insert(lake, name, number)
+    monkeypatch.setattr(batches, "BATCH_FILES", APPENDS - 1)
+    monkeypatch.delattr(change_plan, "list_changed")
+
+    assert harness.sync().applied_snapshot_id == str(lake.read_head(name))
+    assert set(oracle.request(f"{clean_indices}/_alias/some")) == {"some-000002"}
+
+
 @pytest.mark.parametrize(
     ("above", "mode", "step", "index", "written"),
     [
