@@ -35,7 +35,7 @@ metric or an alert without a network.
 ## Metrics of the operator
 `namespace` and `name` are those of the pipeline. A series of a pipeline ends when the pipeline is
 deleted. No series is about a single table, snapshot or run, so their number grows with that of
-pipelines alone: about 35 for each.
+pipelines alone: about 45 for each.
 
 Beside these are what Prometheus's client library says of the process (`process_cpu_seconds_total`,
 `process_resident_memory_bytes`, `process_open_fds`) and of Python (`python_info`, `python_gc_*`).

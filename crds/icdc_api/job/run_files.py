@@ -28,6 +28,7 @@ from icdc_api.base import (
 )
 from icdc_api.errors import BadSpec
 from icdc_api.job.modes import MAX_PREVIEW_ROWS, RunMode
+from icdc_api.job.resources import UsedResource
 from icdc_api.spec.pipeline import Pipeline
 from icdc_api.status.pipeline_status import TableStatus
 from icdc_api.status.runs import Failure
@@ -212,6 +213,9 @@ class RunReport(_JsonFile):
     open_sessions: Annotated[tuple[ShortText, ...], Field(max_length=MAX_TABLES)] = ()
     """Names of the tables that have a session of Spark open, and connections to their catalog with
     it. In the last report: tables that hung when the run ended."""
+    resources: Annotated[tuple[UsedResource, ...], Field(max_length=32)] | None = None
+    """The most that the run has used of what has a limit in bytes, one entry for each kind; absent
+    until something was measured."""
     outcome: Failure | None = None
     """Why the run as a whole failed; absent while it is running and when it succeeded."""
     lingers: Flag | None = None

@@ -10,17 +10,20 @@ from datetime import UTC, datetime
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from icdc_api.job.answers import DIFFERENCE_KINDS
+from icdc_api.job.resources import ResourceKind
 from icdc_api.status.conditions import ConditionStatus, ConditionType
 from icdc_api.status.pipeline_status import Phase, PipelineStatus
 from icdc_operator.cluster.queue import PipelineKey
 from icdc_operator.core import lag, run_log
 from icdc_operator.core.asked import verification
 from icdc_operator.core.asked.verification import ComparisonResult
-from icdc_operator.core.limits.usage import Usage
+from icdc_operator.core.limits.usage import Usage, Used
 from icdc_operator.core.observed import RunSeen
 
 _OF_PIPELINE = ("namespace", "name")
 _KINDS = ("spec", "status", "report")
+_OF_STATE = (ResourceKind.STATE_DOCUMENT, ResourceKind.STATE_INDEX)
+"""What a run stores; what else it uses is of its processes."""
 
 
 def get_utc_now() -> datetime:
@@ -93,12 +96,29 @@ class PipelineMetrics:
     def _add_limit_metrics(self) -> None:
         self.state_bytes = self._create_gauge(
             "icdc_state_bytes",
-            "Bytes of what is stored for the pipeline: spec, status, and report of its active run.",
+            "Bytes of what is stored for the pipeline: spec, status, and report of its active run; "
+            "by that report the largest state_document of a table, and state_index (icdc-state, of "
+            "all pipelines).",
             *_OF_PIPELINE,
             "kind",
         )
         self.state_limit = self._create_gauge(
             "icdc_state_limit_bytes", "Limit of icdc_state_bytes, by kind.", *_OF_PIPELINE, "kind"
+        )
+        self.run_bytes = self._create_gauge(
+            "icdc_run_bytes",
+            "Most bytes that the active run has used, by its last report. bulk_requests: memory of "
+            "those that one task had under way; python_worker: memory of one; scratch_volume: the "
+            "fullest one for shuffles and spills, with what others store there.",
+            *_OF_PIPELINE,
+            "kind",
+        )
+        self.run_limit = self._create_gauge(
+            "icdc_run_limit_bytes",
+            "Limit of icdc_run_bytes, by kind: the budget of a task; what the container leaves to "
+            "each core beside the heap; the size of the volume.",
+            *_OF_PIPELINE,
+            "kind",
         )
         self.dead_letters = self._create_gauge(
             "icdc_dead_letters", "Largest deadLetters of a table of the pipeline.", *_OF_PIPELINE
@@ -173,8 +193,9 @@ class PipelineMetrics:
         for gauge in (*gauges, *limits, *proofs, self.open_sessions, self.report_age):
             _set(gauge, key, None)
         for kind in _KINDS:
-            for gauge in (self.state_bytes, self.state_limit):
-                gauge.remove(*key, kind)
+            self._show_used(key, kind, Used())
+        for resource in ResourceKind:
+            self._show_used(key, resource, Used())
         self._show_conditions(key, PipelineStatus())
         self._show_comparisons(key, PipelineStatus())
         self._count_phase(key, None)
@@ -192,15 +213,22 @@ class PipelineMetrics:
     def show_usage(self, key: PipelineKey, usage: Usage) -> None:
         """Set how much of each limit a pipeline has used; what is not known has no gauge."""
         for kind, amount in zip(_KINDS, (usage.spec, usage.status, usage.report), strict=True):
-            _set(self.state_bytes, key, amount.used, kind)
-            # Not alone: a limit without what is used of it would look like a state that is empty.
-            limit = None if amount.used is None else amount.limit
-            _set(self.state_limit, key, limit, kind)
+            self._show_used(key, kind, amount)
+        for resource in ResourceKind:
+            self._show_used(key, resource, usage.resources.get(resource, Used()))
         _set(self.dead_letters, key, usage.dead_letters.used)
         _set(self.dead_letters_limit, key, usage.dead_letters.limit)
         _set(self.pinned_tables, key, usage.pinned_tables)
         _set(self.oldest_proof, key, usage.proof.used)
         _set(self.proof_limit, key, usage.proof.limit)
+
+    def _show_used(self, key: PipelineKey, kind: str, amount: Used) -> None:
+        is_of_run = kind in set(ResourceKind) - set(_OF_STATE)
+        used = self.run_bytes if is_of_run else self.state_bytes
+        limits = self.run_limit if is_of_run else self.state_limit
+        _set(used, key, amount.used, kind)
+        # Not alone: a limit without what is used of it would look like a state that is empty.
+        _set(limits, key, None if amount.used is None else amount.limit, kind)
 
     def show_unseen(self, key: PipelineKey, tables: int | None) -> None:
         """Set the number of tables whose catalog cannot be read; None removes the gauge."""

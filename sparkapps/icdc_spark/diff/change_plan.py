@@ -71,6 +71,11 @@ class ChangePlan:
         return sum(group.bytes for group in self.groups)
 
     @property
+    def files(self) -> int:
+        """Number of all files to be read, as in `bytes`."""
+        return sum(group.files for group in self.groups)
+
+    @property
     def is_empty(self) -> bool:
         """True if no row can differ."""
         return all(group.files == 0 for group in self.groups)

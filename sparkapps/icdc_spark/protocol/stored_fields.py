@@ -35,6 +35,10 @@ CONTRACT_VERSION: Literal[6] = 6
 MAX_BYTES = 72 * 1024
 """A document that grows beyond this is a bug: recovery reads one small document per table. It fits
 with every field at its own bound and 1,024 shards, the most that OpenSearch allows by default."""
+FLUSH_BYTES = 4 << 20
+"""Bytes of changes after which OpenSearch flushes icdc-state. A merge removes replaced documents
+only up to the last flush. By default that comes with 512 MB, which some 300,000 batches write, and
+which a restart reads again."""
 MAX_PREVIOUS_INDICES = 10
 """Older physical indices that are remembered; the oldest are forgotten, and stay."""
 MAX_RETAINED_INDICES = MAX_KEEP_INDICES + 1
@@ -107,6 +111,10 @@ class StoredFields(Part):
         if size > MAX_BYTES:
             raise Bug(f"The state document of {self.alias!r} has {size} bytes, limit {MAX_BYTES}")
         return source
+
+    def measure(self) -> int:
+        """Return the bytes of the stored form."""
+        return len(to_json(self.to_source()))
 
     @classmethod
     def parse(cls, alias: str, source: dict[str, Any]) -> Self:

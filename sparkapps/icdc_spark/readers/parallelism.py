@@ -26,8 +26,9 @@ It must not know what is done with the rows.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple, TypeVar
 
 from pyspark.sql import SparkSession
 
@@ -58,7 +59,13 @@ WAVE_SECONDS = 15.0
 """Time of a job of an export, about: what is lost with a run, and what is still written after the
 export window. What a job costs beside its tasks is a small part of it."""
 MOST_CHUNKS = 16
-"""Chunks for each task of a job at most: the driver holds the files of all of them."""
+"""Chunks for each task of a job at most: a driver that is asked to end waits for all of them."""
+MOST_FILES = 10_000
+"""Data files of a job, about: the driver holds those of all its chunks, 7 MB, and as many more from
+which chunks are cut. Chunks of tiny files have 2,000 each, and a driver may have many cores."""
+
+
+Part = TypeVar("Part")
 
 
 class Packing(NamedTuple):
@@ -80,6 +87,23 @@ class Waves:
         # The clock by a call: simulations put theirs in the place of `time.monotonic`.
         self._executors, self._clock = executors, clock
         self._last: tuple[int, float] | None = None
+
+    def take(
+        self, chunks: Iterator[Part], tasks: int, count_files: Callable[[Part], int]
+    ) -> list[Part]:
+        """Take the chunks of the job that begins now from all that are left; none where none is.
+
+        As many as `count_chunks` says, but fewer where they have MOST_FILES together.
+        """
+        taken, files, count = list[Part](), 0, self.count_chunks(tasks)
+        for chunk in islice(chunks, count):
+            taken.append(chunk)
+            files += count_files(chunk)
+            if files >= MOST_FILES:
+                break
+        if self._last is not None:
+            self._last = len(taken), self._last[1]
+        return taken
 
     def count_chunks(self, tasks: int) -> int:
         """Return the chunks of the job that begins now, on `tasks` cores; the last one has ended.

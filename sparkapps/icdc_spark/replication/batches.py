@@ -1,4 +1,6 @@
-"""Limits a changelog batch to the bytes that it may read, and checks a plan that failed.
+"""Limits a changelog batch to the bytes that it may read and to the files that a driver can plan.
+
+Also checks a plan that failed.
 
 Where a share of the table is given, a larger one is not applied as a batch at all: the table is
 exported again.
@@ -14,17 +16,27 @@ Example, `maxBytesPerBatch` 1 GiB, applied 70, current 75, bytes of the differen
 
 The batch ends at 73: it fits, and 74 does not. The next one begins at 73. At 74 a column was
 added, so 73 is an end only if its documents have the form of those at 75; else 75 is the end.
+
+A driver that plans a difference holds all files that differ. So no difference is planned in which
+more than BATCH_FILES changed, as the snapshots' summaries say: in a backlog of a million files that
+begins with two commits of 60,000 each, the first commit alone is planned.
 """
 
 import logging
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from icdc_api.errors import DataFileMissing, SourceUnavailable, TableError
 from icdc_spark.diff.change_plan import ChangePlan, Planner
 from icdc_spark.documents.document_spec import DocumentSpec
-from icdc_spark.iceberg.table.tables import IcebergTable
+from icdc_spark.iceberg.changes.stated_files import read_stated_files
+from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
 
 LOG = logging.getLogger(__name__)
+
+BATCH_FILES = 100_000
+"""Data files that a batch of several snapshots adds and removes at most: 66 MB in the driver, about
+half of the heap that it has for each table at work (`permits`)."""
 
 
 def find_end_of_batch(
@@ -39,6 +51,8 @@ def find_end_of_batch(
 ) -> int:
     """Return the snapshot up to which one batch reads at most `max_bytes` (compressed).
 
+    Of BATCH_FILES files at most, likewise.
+
     It is `to_id` where that fits, or where the snapshots between are not retained; and the first
     snapshot after `from_id` where not even that one fits. A batch never ends at a snapshot whose
     documents differ in form from those of `to_id`. `note_progress` is called after each plan.
@@ -48,12 +62,13 @@ def find_end_of_batch(
         return to_id
 
     def fits(snapshot_id: int) -> bool:
-        planned = plan(table, from_id, snapshot_id).bytes
+        planned = plan(table, from_id, snapshot_id)
         note_progress()
-        return planned <= max_bytes
+        return planned.bytes <= max_bytes and planned.files <= BATCH_FILES
 
+    plannable = {snapshot.id for snapshot in chain[: _count_plannable(table, chain)]}
     # First: nearly every batch fits, and that costs one plan.
-    if fits(to_id):
+    if to_id in plannable and fits(to_id):
         return to_id
     spec_hash = documents_at(to_id).hash
     # Resolved once for each schema: a backlog has thousands of snapshots, and few schemas.
@@ -64,7 +79,9 @@ def find_end_of_batch(
         if _hash_documents(documents_at, snapshot_id) == spec_hash
     }
     ends = [snapshot.id for snapshot in chain[:-1] if snapshot.schema_id in same_form]
-    end = find_last_that_fits([*ends, to_id], fits)
+    # The first that is too large is the last candidate, and is not planned here.
+    count = 1 + sum(end in plannable for end in ends)
+    end = find_last_that_fits([*ends, to_id][:count], fits)
     LOG.info(
         "%s: %d snapshots are too large for one batch; this one ends at snapshot %d",
         table.name,
@@ -72,6 +89,23 @@ def find_end_of_batch(
         end,
     )
     return end
+
+
+def _count_plannable(table: IcebergTable, chain: Sequence[SnapshotInfo]) -> int:
+    """Return how many snapshots of a chain changed no more than BATCH_FILES files together."""
+    changed = accumulate(stated.files for stated in read_stated_files(table, chain))
+    return sum(files <= BATCH_FILES for files in changed)
+
+
+def _measure_changes(table: IcebergTable, from_id: int, to_id: int, plan: Planner) -> int:
+    """Return the bytes that the changes read; of more than BATCH_FILES files by the summaries."""
+    chain = table.list_snapshots_between(from_id, to_id) or ()
+    stated = read_stated_files(table, chain) if len(chain) > 1 else ()
+    if sum(one.files for one in stated) > BATCH_FILES:
+        # Of a compaction no file is read.
+        pairs = zip(chain, stated, strict=True)
+        return sum(one.bytes for snapshot, one in pairs if snapshot.operation != "replace")
+    return plan(table, from_id, to_id).bytes
 
 
 def find_reason_to_rebuild(
@@ -96,7 +130,7 @@ def find_reason_to_rebuild(
     whole = table.read_bytes(to_id)
     if not whole:
         return None
-    changed = plan(table, from_id, to_id).bytes
+    changed = _measure_changes(table, from_id, to_id, plan)
     note_progress()
     if changed <= above * whole:
         return None

@@ -23,7 +23,6 @@ import logging
 import time
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 
 from pyspark.sql import SparkSession
 
@@ -219,7 +218,7 @@ def _write_chunks(work: ExportWork, stored: Stored, planned: ExportPlan | None) 
     waves = Waves(context.spec.spark.most_executors if is_limited else None)
     while not context.stop.is_set() and context.may_export():
         tasks = count_tasks(work.session)
-        if not (wave := list(islice(chunks, waves.count_chunks(tasks)))):
+        if not (wave := waves.take(chunks, tasks, lambda chunk: chunk.group.files)):
             break
         # A task for each chunk, so that none waits for a long one, nor do other tables.
         stored = _write_wave(work, stored, wave, max(tasks, len(wave)))

@@ -8,14 +8,17 @@ import logging
 from dataclasses import dataclass
 from datetime import datetime
 
+from icdc_api.job.resources import ResourceKind
 from icdc_api.status.pipeline_status import Duplicates, ExportProgress, LastBatch, TableState
 from icdc_spark.opensearch.bulk.sink import BatchResult
 from icdc_spark.protocol.state_document import Intent, StateDocument
 from icdc_spark.protocol.steps import StepKind
+from icdc_spark.protocol.stored_fields import MAX_BYTES
 from icdc_spark.replication.checks.table_observation import TableObservation
 from icdc_spark.replication.context import TableContext
 from icdc_spark.reporting.export_rate import ExportRate
 from icdc_spark.reporting.reporter import TableReporter, get_utc_now
+from icdc_spark.reporting.scratch_volumes import measure_scratch
 
 LOG = logging.getLogger(__name__)
 
@@ -53,6 +56,13 @@ def report_observation(reporter: TableReporter, observation: TableObservation) -
     state = observation.stored.document if observation.stored else None
     if state is None:
         return
+    now = observation.index.identity
+    reporter.note_resources(
+        {
+            ResourceKind.STATE_DOCUMENT: [state.measure(), MAX_BYTES],
+            **({ResourceKind.STATE_INDEX: now.store_bytes} if now and now.store_bytes else {}),
+        }
+    )
     applied = state.applied
     reporter.set(
         rows_upserted=state.totals.upserted,
@@ -82,6 +92,7 @@ def report_batch(
     files of 4.1 MB read; 0.4 MB sent in 12 requests, 1 repeated, 0 throttled, waited for 0.90 s
     by all tasks, and 0.00 s because of limits; planning 0.12 s, writing 1.30 s
     """
+    context.reporter.note_resources({**result.resources, **measure_scratch()})
     context.reporter.set(
         last_batch=LastBatch(
             from_snapshot_id=intent.from_,

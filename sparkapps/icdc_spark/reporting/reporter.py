@@ -7,13 +7,14 @@ A sink, such as the driver's pod on a cluster, is handed each report that is wri
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 from icdc_api.errors import Bug, IcdcError, TableError
 from icdc_api.job.answers import RunAnswer
+from icdc_api.job.resources import UsedResource
 from icdc_api.job.run_files import RunReport, RunRequest
 from icdc_api.status.pipeline_status import TableReason, TableState, TableStatus
 from icdc_api.status.runs import Failure
@@ -67,6 +68,7 @@ class Reporter:
         self._lock = threading.Lock()
         self._tables = {table.name: table for table in tables}
         self._open_sessions: set[str] = set()
+        self._resources: dict[str, UsedResource] = {}
         self._unwritten = False
         self._report = RunReport(
             run_id=request.run_id,
@@ -130,6 +132,13 @@ class Reporter:
         with self._lock:
             (self._open_sessions.add if is_open else self._open_sessions.discard)(name)
 
+    def note_resource(self, kind: str, used: int, limit: int) -> None:
+        """Note what is used of a limit; the next report that is written has the most of it."""
+        with self._lock:
+            most = self._resources.get(kind)
+            if most is None or most.used < used:
+                self._resources[kind] = UsedResource(kind=kind, used=used, limit=limit)
+
     def set_result(self, result: RunAnswer | None) -> None:
         """Write the answer so far of a run that goes on; None removes it."""
         with self._lock:
@@ -176,7 +185,8 @@ class Reporter:
     def _write(self, **changes: Any) -> None:
         tables = tuple(self._tables.values())
         sessions = tuple(name for name in self._tables if name in self._open_sessions)
-        shown = {**changes, "tables": tables, "open_sessions": sessions}
+        resources = tuple(self._resources.values()) or None
+        shown = {**changes, "tables": tables, "open_sessions": sessions, "resources": resources}
         self._report = self._report.model_copy(update=shown)
         self._report.write(self._path)
         self._unwritten = False
@@ -197,6 +207,11 @@ class TableReporter:
     def set(self, **changes: Any) -> None:
         """Change fields of the table's entry, by their Python names."""
         self._reporter.update(self._name, changes)
+
+    def note_resources(self, most: Mapping[str, Sequence[int]]) -> None:
+        """Note by kind (`ResourceKind`) what is used of a limit, and the limit."""
+        for kind, (used, limit) in most.items():
+            self._reporter.note_resource(kind, used, limit)
 
     def mark_working(self, state: TableState, message: str | None = None) -> None:
         """Report that the table advances; an earlier failure is over."""

@@ -56,6 +56,10 @@ class SizedTable:
         assert snapshot_id == 8
         return self.stated
 
+    def list_snapshots_between(self, from_id: int, to_id: int) -> None:
+        """The table was rolled back in between."""
+        assert (from_id, to_id) == (7, 8)
+
     def plan(self, table: object, from_id: int | None, to_id: int) -> ChangePlan:
         assert (table, from_id, to_id) == (self, 7, 8)
         self.planned += 1

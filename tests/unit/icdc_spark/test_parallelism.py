@@ -1,8 +1,12 @@
 """Work is cut so that all cores have some, and dynamic allocation a reason to add executors."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from icdc_spark.readers.parallelism import (
+    MOST_CHUNKS,
+    MOST_FILES,
     OPEN_BYTES,
     Packing,
     Waves,
@@ -68,6 +72,35 @@ def test_a_job_of_an_export_takes_about_a_quarter_of_a_minute(
         now[0] += spent
         chunks.append(waves.count_chunks(tasks))
     assert chunks == counts
+
+
+@given(
+    st.integers(1, 200),
+    st.lists(st.integers(1, 3_000), max_size=300),
+    st.floats(0, 100, allow_nan=False),
+)
+def test_a_job_of_an_export_has_a_bounded_number_of_files(
+    tasks: int, files: list[int], seconds: float
+) -> None:
+    """Whatever the number of cores and the size of files: their driver holds all of them."""
+    now = [0.0]
+    waves, chunks, taken = Waves(None, clock=lambda: now[0]), iter(files), list[int]()
+    while wave := waves.take(chunks, tasks, int):
+        assert sum(wave[:-1]) < MOST_FILES
+        assert len(wave) <= MOST_CHUNKS * tasks
+        taken += wave
+        now[0] += seconds
+    assert taken == files
+
+
+def test_a_job_with_fewer_chunks_because_of_their_files_is_measured_as_it_was() -> None:
+    now = [0.0]
+    waves = Waves(None, clock=lambda: now[0])
+    many = iter([MOST_FILES // 4] * 4 + [1] * 1_000)
+    assert len(waves.take(many, 16, int)) == 4
+    now[0] += 3
+    # 4 took 3 s, so 20 take 15 s; equal numbers for 16 tasks.
+    assert len(waves.take(many, 16, int)) == 16
 
 
 MIB = 1024 * 1024

@@ -5,10 +5,12 @@ table with too many dead letters is stalled. This module only measures, so that 
 limit come near. The table of limits is in docs/architecture.md.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from icdc_api.job.report_text import MAX_ANNOTATION_BYTES
+from icdc_api.job.resources import ResourceKind
 from icdc_api.json_size import measure_stored
 from icdc_api.spec.limits import MAX_SPEC_BYTES
 from icdc_api.spec.pipeline import PipelineSpec
@@ -42,6 +44,8 @@ class Usage:
     """Most dead letters of one table; no limit where the first one stalls it."""
     pinned_tables: int
     """Tables whose applied snapshot is retained by a tag."""
+    resources: Mapping[ResourceKind, Used] = field(default_factory=dict, kw_only=True)
+    """What the live run has used most, by its report; only kinds that it has measured."""
     proof: Used
     """Time of the oldest comparison since 1970, and how old it may become, in seconds."""
 
@@ -60,8 +64,20 @@ def measure(observed: Observed, status: PipelineStatus, run: RunSeen | None) -> 
         ),
         # None: no run has tried yet.
         pinned_tables=sum(table.snapshot_pinned is True for table in status.tables),
+        resources=_read_resources(run),
         proof=_measure_proof(spec, status),
     )
+
+
+def _read_resources(run: RunSeen | None) -> dict[ResourceKind, Used]:
+    report = run.report if run is not None and run.live else None
+    resources = (report and report.resources) or ()
+    # Other kinds are of an image of another version, or of somebody who edited the annotation.
+    return {
+        ResourceKind(resource.kind): Used(resource.used, resource.limit)
+        for resource in resources
+        if resource.kind in set(ResourceKind)
+    }
 
 
 def _measure_proof(spec: PipelineSpec | None, status: PipelineStatus) -> Used:

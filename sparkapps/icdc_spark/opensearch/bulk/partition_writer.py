@@ -1,7 +1,8 @@
 """The worker's side of the sink: record batches in, counts of what became of them out.
 
-Reading goes on while requests are under way; at most `max_in_flight` of them, so that memory is
-bounded by (max_in_flight + 1) requests whatever the partition's size. It must not know Spark.
+Reading goes on while requests are under way: at most `max_in_flight` of them, and no more bytes
+than the task has a budget for (`worker_memory`). So memory is bounded by that budget and the next
+request, whatever the size of the partition and of its rows. It must not know Spark.
 """
 
 import time
@@ -11,10 +12,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 import pyarrow as pa
 
 from icdc_api.errors import IcdcError
+from icdc_api.job.resources import ResourceKind
 from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.bulk.sender import Sender
 from icdc_spark.opensearch.bulk.target import BulkTarget
+from icdc_spark.opensearch.bulk.worker_memory import RequestBudget, measure_worker, open_budget
 from icdc_spark.opensearch.wire.operations import Assembler, Operations
+from icdc_spark.reporting.scratch_volumes import measure_scratch
 
 
 def write_batches(
@@ -51,25 +55,30 @@ def _send_all(
     pool: ThreadPoolExecutor,
     target: BulkTarget,
 ) -> Iterator[PartitionResult]:
-    pending: set[Future[PartitionResult]] = set()
+    pending = _Pending(open_budget(target), target.progress_seconds)
     result, yielded_at = PartitionResult(), time.monotonic()
-    seconds = target.progress_seconds
+    request: Operations | None = None
     is_last = False
-    while pending or not is_last:
+    while pending.count or request is not None or not is_last:
         # Before the next record batch is read: memory holds what is under way and one more.
-        if is_last or len(pending) >= target.max_in_flight:
-            # Also after an error: what is under way may be applied, and has to be counted.
-            pending = _collect(pending, result, seconds)
-            # Checked after the wait: the request that was awaited may have brought the error.
-            is_last = is_last or result.error is not None
-        elif (request := next(requests, None)) is None:
-            is_last = True
+        if request is None and not is_last and pending.count < target.max_in_flight:
+            request = next(requests, None)
+            is_last = request is None
+        elif request is not None and pending.budget.has_room(len(request.body)):
+            pending.add(pool.submit(sender.send, request), len(request.body))
+            request = None
         else:
-            pending.add(pool.submit(sender.send, request))
-        if sender.progressed.is_set() and time.monotonic() - yielded_at >= seconds:
+            # Also after an error: what is under way may be applied, and has to be counted.
+            pending.collect(result)
+            # Checked after the wait: the request that was awaited may have brought the error.
+            if result.error is not None:
+                request, is_last = None, True
+        if sender.progressed.is_set() and time.monotonic() - yielded_at >= target.progress_seconds:
             sender.progressed.clear()
             yield result
             result, yielded_at = PartitionResult(), time.monotonic()
+    most = [pending.budget.peak, pending.budget.limit]
+    result.resources = {ResourceKind.BULK_REQUESTS: most, **measure_worker(), **measure_scratch()}
     yield result
 
 
@@ -83,11 +92,28 @@ def _assemble_requests(
     yield from assembler.take_rest()
 
 
-def _collect(
-    pending: set[Future[PartitionResult]], result: PartitionResult, seconds: float
-) -> set[Future[PartitionResult]]:
-    """Wait for at least one request, or some seconds; return those still under way."""
-    done, left = wait(pending, timeout=seconds, return_when=FIRST_COMPLETED)
-    for future in done:
-        result.merge(future.result())
-    return left
+class _Pending:
+    """The requests of one task that are under way."""
+
+    def __init__(self, budget: RequestBudget, seconds: float) -> None:
+        """`seconds`: how long `collect` waits at most."""
+        self.budget = budget
+        self._seconds = seconds
+        self._sizes: dict[Future[PartitionResult], int] = {}
+
+    @property
+    def count(self) -> int:
+        """The number of requests."""
+        return len(self._sizes)
+
+    def add(self, begun: Future[PartitionResult], size: int) -> None:
+        """Add a request of `size` bytes."""
+        self._sizes[begun] = size
+        self.budget.take(size)
+
+    def collect(self, result: PartitionResult) -> None:
+        """Wait for at least one request, or some seconds; add what has ended to the result."""
+        done, _ = wait(self._sizes, timeout=self._seconds, return_when=FIRST_COMPLETED)
+        for future in done:
+            self.budget.give_back(self._sizes.pop(future))
+            result.merge(future.result())

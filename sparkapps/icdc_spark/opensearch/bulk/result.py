@@ -89,6 +89,8 @@ class PartitionResult:
     """Time for which threads waited for answers, in sum."""
     limited_seconds: float = 0.0
     """Time for which threads waited because of the limits of the pipeline, in sum."""
+    resources: dict[str, list[int]] = field(default_factory=dict)
+    """By kind (`ResourceKind`) the most bytes that the task used, and the limit of that."""
     altered: bool = False
     """True if an ingest pipeline wrote a document otherwise than it was sent."""
     ambiguous: bool = False
@@ -113,6 +115,11 @@ class PartitionResult:
                     mine.setdefault(kind, []).extend(ids)
             elif count.name == "routings":
                 mine.update(theirs)
+            elif count.name == "resources":
+                # The most of one process: those of a job are not in one container.
+                mine.update(
+                    {kind: max(most, mine.get(kind, most)) for kind, most in theirs.items()}
+                )
             elif count.name == "error":
                 self.error = mine or theirs
             elif count.name in ("altered", "ambiguous"):

@@ -3,7 +3,7 @@
 It must not know what the operations mean for Iceberg, nor when a batch may be advanced.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -18,7 +18,6 @@ from icdc_spark.opensearch.bulk.partition_writer import write_batches
 from icdc_spark.opensearch.bulk.refusals import finish_refused
 from icdc_spark.opensearch.bulk.result import PartitionResult, Samples
 from icdc_spark.opensearch.bulk.target import BulkTarget
-from icdc_spark.opensearch.bulk.worker_memory import fit
 from icdc_spark.opensearch.client.connection import open_client
 from icdc_spark.opensearch.client.pace import Pace, build_rate, share_out
 from icdc_spark.opensearch.stores import dead_letters
@@ -69,6 +68,8 @@ class BatchResult:
     """Time for which all tasks waited for answers, in sum."""
     limited_seconds: float = 0.0
     """Time for which all tasks waited because of the limits of the pipeline, in sum."""
+    resources: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """By kind (`ResourceKind`) the most bytes that one task used, and the limit of that."""
     ambiguous: bool = False
     """True if a request may still be applied: wait until the index is quiet before advancing."""
 
@@ -150,7 +151,7 @@ def _share_out(target: BulkTarget, lines: DataFrame) -> tuple[Pace | None, Pace 
 def _run(lines: DataFrame, target: BulkTarget) -> PartitionResult:
     def write_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         attempt = TaskContext.get()
-        for result in write_batches(iter(batches), fit(target)):
+        for result in write_batches(iter(batches), target):
             if attempt is not None and attempt.attemptNumber() > 0:
                 # The worker before this one died, and may have left a request under way.
                 result.ambiguous = True
@@ -200,5 +201,6 @@ def _build_batch_result(total: PartitionResult, dead_letters_total: int) -> Batc
         throttled=total.throttled,
         waiting_seconds=total.waiting_seconds,
         limited_seconds=total.limited_seconds,
+        resources=total.resources,
         ambiguous=total.ambiguous,
     )

@@ -14,7 +14,7 @@ Example, two shards: (a, 17) and (b, 12) were recorded at the last advance.
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from opensearchpy.exceptions import NotFoundError
@@ -25,6 +25,7 @@ from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.target_errors import repeat_passing
 from icdc_spark.opensearch.stores.indices import confirm_missing
 from icdc_spark.protocol.state_parts import RetainedIndex, Shards
+from icdc_spark.protocol.stored_fields import FLUSH_BYTES, MAX_BYTES
 
 _SHARD = "indices.*.shards.*"
 _FILTER = ",".join(
@@ -37,6 +38,8 @@ _FILTER = ",".join(
         f"{_SHARD}.routing.node",
         f"{_SHARD}.commit.user_data.history_uuid",
         f"{_SHARD}.seq_no.max_seq_no",
+        f"indices.{STATE_INDEX}.primaries.docs.count",
+        f"indices.{STATE_INDEX}.primaries.store.size_in_bytes",
     ]
 )
 # A primary that is being moved takes writes until the hand-over.
@@ -55,6 +58,8 @@ class Identity:
     """A digest of UUID and history of icdc-state; empty when there is none."""
     primaries: tuple[str, ...] = ()
     """The ids of the nodes that have the primaries, in the order of the shards."""
+    store_bytes: tuple[int, int] | None = field(default=None, compare=False)
+    """The size of icdc-state, and its limit; None when there is none."""
 
 
 @repeat_passing
@@ -78,7 +83,9 @@ def identify(client: Client, index: str) -> Identity | None:
         raise _build_target_unavailable(index)
     copies = body.get("shards", {})
     shards = _build_shards(index, copies)
-    return Identity(str(body["uuid"]), shards, store, _list_primary_nodes(copies))
+    return Identity(
+        str(body["uuid"]), shards, store, _list_primary_nodes(copies), _measure_store(stats)
+    )
 
 
 @repeat_passing
@@ -158,13 +165,26 @@ def _read_stats(client: Client, *indices: str) -> dict[str, Any] | None:
     try:
         answer = client.indices.stats(
             index=",".join(indices),
-            metric="docs",
+            metric="docs,store",
             params={"level": "shards", "filter_path": _FILTER},
         )
     except NotFoundError:
         return None
     stats: dict[str, Any] = answer.get("indices", {})
     return stats
+
+
+def _measure_store(stats: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Return the bytes of icdc-state and their limit, which nothing enforces.
+
+    Replaced documents are in it until a merge after the next flush, and twice while they are
+    merged: four flushes are far more than was ever measured.
+    """
+    primaries = stats.get(STATE_INDEX, {}).get("primaries")
+    if not primaries:
+        return None
+    documents, used = primaries["docs"]["count"], primaries["store"]["size_in_bytes"]
+    return int(used), int(documents) * MAX_BYTES + 4 * FLUSH_BYTES
 
 
 def _compute_history(stats: Mapping[str, Any]) -> str:

@@ -21,6 +21,7 @@ from icdc_spark.opensearch.client.target_errors import translate_errors
 from icdc_spark.opensearch.stores.creation import create_for_ourselves
 from icdc_spark.opensearch.stores.indices import confirm_missing
 from icdc_spark.protocol.state_document import StateDocument
+from icdc_spark.protocol.stored_fields import FLUSH_BYTES
 
 LOG = logging.getLogger(__name__)
 
@@ -29,9 +30,7 @@ _BODY: dict[str, dict[str, Any]] = {
         "index.hidden": True,
         "index.number_of_shards": 1,
         "index.auto_expand_replicas": "0-1",
-        # A merge removes the replaced documents only up to the last flush. By default that comes
-        # with 512 MB, which some 300,000 batches write, and which a restart reads again.
-        "index.translog.flush_threshold_size": "4mb",
+        "index.translog.flush_threshold_size": f"{FLUSH_BYTES >> 20}mb",
     },
     "mappings": {"dynamic": False},
 }

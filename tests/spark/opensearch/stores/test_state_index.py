@@ -6,8 +6,11 @@ import pytest
 
 from icdc_api.errors import Fenced, TargetInvalid
 from icdc_api.naming import STATE_INDEX
-from icdc_spark.opensearch.client.connection import Connection
+from icdc_spark.opensearch.client.connection import Client, Connection
+from icdc_spark.opensearch.stores.identity import identify
+from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_spark.opensearch.stores.state_store import StateStore
+from icdc_spark.protocol.stored_fields import MAX_BYTES
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Status
 from icdc_testing.target.node_calls import call
@@ -21,7 +24,7 @@ LIMIT = 4 << 20
 
 
 def test_the_log_of_replaced_documents_is_bounded(
-    connection: Connection, clean_indices: str
+    connection: Connection, clean_indices: str, admin: Client, index: PhysicalIndex
 ) -> None:
     store = StateStore(connection)
     store.ensure_index()
@@ -39,6 +42,11 @@ def test_the_log_of_replaced_documents_is_bounded(
 
     # Merges remove replaced documents only up to the last flush: this bounds their number, too.
     wait_until(is_flushed, "the state index is flushed")
+    measured = identify(admin, index.name)
+    assert measured is not None
+    assert measured.store_bytes is not None
+    used, limit = measured.store_bytes
+    assert 0 < used < limit == MAX_BYTES + 4 * LIMIT
 
 
 @pytest.mark.parametrize("copies", [("copy",), ("copy", "other")])

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from icdc_api.job.run_files import RunReport
 from icdc_api.status.pipeline_status import TableState
+from icdc_spark.opensearch.bulk.target import DEFAULT_MAX_BYTES
+from icdc_spark.opensearch.bulk.worker_memory import compute_limit
 from icdc_spark.reporting.reporter import TableReporter
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
@@ -52,9 +55,9 @@ def test_the_cost_of_each_batch_is_reported_and_logged_in_one_line(
         lake.sql(f"delete from lake.{name} where id = 2")
         proxy.clear()
         proxy.add(Status(429), path=BODY)
-        batch = harness.sync().last_batch
+        report, last = harness.run(), str(lake.read_head(name))
+        (batch,) = (table.last_batch for table in report.tables)
         assert batch is not None
-        last = str(lake.read_head(name))
         assert (batch.from_snapshot_id, batch.to_snapshot_id) == (first, last)
         assert (batch.upserted, batch.deleted, batch.refused) == (1, 1, 0)
         assert (batch.retries, batch.throttled) == (1, 1)
@@ -64,9 +67,19 @@ def test_the_cost_of_each_batch_is_reported_and_logged_in_one_line(
         assert "1 documents written, 1 deleted, 0 rows refused" in caplog.messages[-1]
         assert "1 repeated, 1 throttled" in caplog.messages[-1]
 
+        assert_within_limits(report)
+
         # Nothing to do: the last batch stays the last one that there was.
         assert harness.sync().last_batch in (None, batch)
         assert len(list_lines(caplog)) == 2
+
+
+def assert_within_limits(report: RunReport) -> None:
+    """Of what has a limit a run says how much it used, once for all tables."""
+    most = {used.kind: used for used in report.resources or ()}
+    assert most.keys() >= {"state_document", "state_index", "bulk_requests"}
+    assert all(0 < used.used < used.limit for used in most.values())
+    assert most["bulk_requests"].limit == compute_limit(2, DEFAULT_MAX_BYTES, None)
 
 
 def test_no_report_shows_a_table_as_exported_and_exporting_at_a_time(

@@ -6,11 +6,15 @@ A backlog larger than `maxBytesPerBatch` is applied in parts, oldest first; one 
 
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.job.modes import RunMode
+from icdc_spark.diff import change_plan
+from icdc_spark.diff.change_plan import ChangePlan, plan_changes
+from icdc_spark.replication import batches
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
@@ -51,6 +55,38 @@ def test_batches_end_at_snapshots_so_that_none_reads_more_than_it_may(
     assert list_batches(proxy) == expected
 
 
+def test_no_difference_with_more_files_than_a_driver_can_hold_is_planned(
+    spark: SparkSession,
+    lake: Lake,
+    proxy: FaultProxy,
+    clean_indices: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever `maxBytesPerBatch` allows: a difference is its files, in memory."""
+    name = lake.create("id int, name string")
+    harness = make_harness(spark, proxy, tmp_path, name, insert(lake, name, 0), 1_000)
+    harness.sync()
+    for number in range(1, APPENDS + 1):
+        insert(lake, name, number)
+    # A commit with more files than that is a batch of its own.
+    lake.sql(f"insert into lake.{name} select /*+ repartition(3) */ id, 'n' from range(6, 9)")
+    proxy.clear()
+    monkeypatch.setattr(batches, "BATCH_FILES", 2)
+    planned = list[int]()
+
+    def plan(*asked: Any, **options: Any) -> ChangePlan:
+        made = plan_changes(*asked, **options)
+        planned.append(made.files)
+        return made
+
+    monkeypatch.setattr(change_plan, "plan_changes", plan)
+
+    assert harness.sync().applied_snapshot_id == str(lake.read_head(name))
+    assert list_batches(proxy) == [["1", "2"], ["3", "4"], ["5"], ["6", "7", "8"]]
+    assert set(planned) == {1, 2, 3}
+
+
 def test_no_batch_ends_where_documents_look_otherwise_than_at_the_end(
     spark: SparkSession, lake: Lake, proxy: FaultProxy, clean_indices: str, tmp_path: Path
 ) -> None:
@@ -68,6 +104,29 @@ def test_no_batch_ends_where_documents_look_otherwise_than_at_the_end(
 
     assert harness.sync().applied_snapshot_id == str(lake.read_head(name))
     assert list_batches(proxy) == [["1", "2"], ["3", "4"]]
+
+
+def test_more_files_than_a_driver_can_hold_are_not_planned_to_be_weighed_either(
+    spark: SparkSession,
+    lake: Lake,
+    proxy: FaultProxy,
+    clean_indices: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether an export reads less is then decided by what the writers of the snapshots stated."""
+    name = lake.create("id int, name string")
+    lake.sql(f"insert into lake.{name} values (0, 'n')")
+    table = {"name": name, "index": "some", "identifierColumns": ["id"]}
+    harness = Harness(spark, proxy.url, tmp_path, [table], changelog={"rebuildAbove": 0.5})
+    harness.sync()
+    for number in range(1, APPENDS + 1):
+        insert(lake, name, number)
+    monkeypatch.setattr(batches, "BATCH_FILES", APPENDS - 1)
+    monkeypatch.delattr(change_plan, "list_changed")
+
+    assert harness.sync().applied_snapshot_id == str(lake.read_head(name))
+    assert set(oracle.request(f"{clean_indices}/_alias/some")) == {"some-000002"}
 
 
 @pytest.mark.parametrize(

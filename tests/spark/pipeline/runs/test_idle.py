@@ -22,7 +22,7 @@ from icdc_testing.waiting.wait import WAIT_SECONDS, wait_until
 pytestmark = pytest.mark.spark
 
 ALIAS = "idle"
-IDENTITY = f"/{ALIAS}-000001,icdc-state/_stats/docs"
+IDENTITY = f"/{ALIAS}-000001,icdc-state/_stats/docs,store"
 """The request of each poll that says whether the index is still the one that was written."""
 READERS = f"/{ALIAS}/_alias/{ALIAS}"
 """The other request of each poll: whether readers see it."""

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from icdc_api.errors import OutOfMemory
+from icdc_api.job.resources import ResourceKind
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import LastBatch, PipelineStatus, Verification
 from icdc_api.status.runs import Failure, RunState
@@ -187,6 +188,7 @@ def test_what_is_used_of_each_limit_stands_beside_the_limit(metrics: Metrics) ->
         dead_letters=Used(7, 10),
         pinned_tables=2,
         proof=Used(1700000000, 86400),
+        resources={kind: Used(at, 10 * at) for at, kind in enumerate(ResourceKind, start=1)},
     )
     metrics.show_usage(SHOP, used)
     assert get_value(metrics, "icdc_state_bytes", **spec) == 300
@@ -200,7 +202,12 @@ def test_what_is_used_of_each_limit_stands_beside_the_limit(metrics: Metrics) ->
     assert get_value(metrics, "icdc_pinned_tables", **OF_SHOP) == 2
     assert get_value(metrics, "icdc_oldest_proof_timestamp_seconds", **OF_SHOP) == 1700000000
     assert get_value(metrics, "icdc_proof_limit_seconds", **OF_SHOP) == 86400
-    metrics.show_usage(SHOP, replace(used, dead_letters=Used(7, None)))
+    for at, kind in enumerate(ResourceKind, start=1):
+        name = "icdc_state" if kind.startswith("state_") else "icdc_run"
+        assert get_value(metrics, f"{name}_bytes", **OF_SHOP, kind=kind.value) == at
+        assert get_value(metrics, f"{name}_limit_bytes", **OF_SHOP, kind=kind.value) == 10 * at
+    metrics.show_usage(SHOP, replace(used, dead_letters=Used(7, None), resources={}))
+    assert get_value(metrics, "icdc_run_bytes", **OF_SHOP, kind="python_worker") is None
     assert get_value(metrics, "icdc_dead_letters_limit", **OF_SHOP) is None
     metrics.forget(SHOP)
     assert b'name="shop"' not in metrics.render()

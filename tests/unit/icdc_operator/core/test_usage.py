@@ -6,6 +6,7 @@ import pytest
 
 from icdc_api.base import MAX_TABLES
 from icdc_api.job.report_text import MAX_ANNOTATION_BYTES
+from icdc_api.job.resources import ResourceKind, UsedResource
 from icdc_api.json_size import measure_sent
 from icdc_api.spec.limits import MAX_SPEC_BYTES
 from icdc_api.status.pipeline_status import PipelineStatus
@@ -14,6 +15,7 @@ from icdc_operator.core.observed import RunPhase
 from icdc_testing.operator.deciding.pipelines import (
     make_caught_up,
     make_observed,
+    make_report,
     make_seen,
     make_spec,
 )
@@ -30,6 +32,19 @@ def test_each_kind_is_measured_as_its_limit_counts_it() -> None:
     assert usage.dead_letters == Used(7, 10000)
     assert usage.spec.used is not None
     assert 0 < usage.spec.used < MAX_SPEC_BYTES == usage.spec.limit
+
+
+def test_what_a_live_run_has_used_is_in_its_report() -> None:
+    known = UsedResource(kind="state_index", used=3, limit=9)
+    # Of an image of another version, or of somebody who edited the annotation.
+    other = UsedResource(kind="newer", used=1, limit=2)
+    report = make_report(make_caught_up()).model_copy(update={"resources": (known, other)})
+    for phase, expected in (
+        (RunPhase.RUNNING, {ResourceKind.STATE_INDEX: Used(3, 9)}),
+        (RunPhase.SUCCEEDED, {}),
+    ):
+        seen = make_seen(phase, report=report)
+        assert measure(make_observed(None), PipelineStatus(), seen).resources == expected
 
 
 def test_what_is_not_known_is_not_measured() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from icdc_api.errors import AliasTaken, TargetUnavailable
+from icdc_api.job.resources import UsedResource
 from icdc_api.job.run_files import RunReport, RunRequest
 from icdc_api.status.pipeline_status import TableReason, TableState, TableStatus
 from icdc_spark.reporting.reporter import Reporter, choose_sink
@@ -69,6 +70,20 @@ def test_a_report_names_the_tables_whose_session_is_open(reporter: Reporter, pat
     reporter.mark_session("a.b", is_open=False)
     reporter.finish(outcome=None)
     assert RunReport.read(path).open_sessions == ()
+
+
+def test_a_report_has_the_most_that_was_used_of_each_resource(
+    reporter: Reporter, path: Path
+) -> None:
+    """Whichever table or task used it: the number of entries is that of kinds."""
+    for used in (3, 7, 5):
+        reporter.get_table_reporter("a.b").note_resources({"state_index": [used, 9]})
+    reporter.get_table_reporter("a.b").note_resources({"python_worker": [1, 2]})
+    reporter.flush()
+    assert RunReport.read(path).resources == (
+        UsedResource(kind="state_index", used=7, limit=9),
+        UsedResource(kind="python_worker", used=1, limit=2),
+    )
 
 
 def test_a_change_within_the_interval_is_written_by_a_later_equal_one(
