@@ -163,13 +163,13 @@ LISTED = (
         prevents="A batch cannot be repeated if a column was renamed since it was begun.",
         edits=(
             Edit(
-                f"{_ROOM}/checks/table_observation.py",
-                "follow_names(self.context.build_wishes(), named, schema)",
-                "self.context.build_wishes()",
+                f"{_ROOM}/checks/document_resolver.py",
+                "follow_names(self._wishes, named, schema, renamed)",
+                "self._wishes",
             ),
             Edit(
-                f"{_ROOM}/checks/table_observation.py",
-                "from icdc_spark.documents.wishes import follow_names\n",
+                f"{_ROOM}/checks/document_resolver.py",
+                "    follow_names,\n",
                 "",
             ),
         ),
