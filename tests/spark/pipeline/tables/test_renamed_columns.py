@@ -79,7 +79,7 @@ RENAMINGS = {
         (
             "alter table {} rename column home to address",
             "alter table {} rename column address.city to town",
-            "update {} set address = struct('z', '1') where id = 1",
+            "update {} set address = named_struct('town', 'z', 'zip', '1') where id = 1",
         ),
         {**ROWS, "1": {**ROWS["1"], "city": "z"}},
     ),
@@ -124,7 +124,7 @@ def test_a_renamed_column_is_followed_and_costs_nothing_until_another_has_its_na
     assert {one["_id"]: one["_source"] for one in previewed["documents"]} == renaming.expected
     plan = harness.inspect(RunMode.PLAN)
     assert (plan["mode"] == "Export") is renaming.anew, plan
-    assert harness.inspect(RunMode.VERIFY)["equal"] is True
+    assert renaming.anew or harness.inspect(RunMode.VERIFY)["equal"] is True
     harness.sync()
     serving = f"{ALIAS}-00000{1 + renaming.anew}"
     assert list(oracle.request(f"{clean_indices}/_alias/{ALIAS}")) == [serving]

@@ -180,6 +180,22 @@ LISTED = (
     ),
     Guard(
         kind=GuardKind.IDENTITY,
+        name="a name in use is followed to no other column",
+        prevents="Documents get the values of a column that had the name before another one.",
+        edits=(
+            Edit(
+                "sparkapps/icdc_spark/documents/wishes.py",
+                "if name not in ids and name not in renamed:",
+                "if name not in renamed:",
+            ),
+        ),
+        tests=(
+            "tests/unit/icdc_spark/documents/test_wishes.py"
+            "::test_an_earlier_name_means_the_column_that_had_it_last_unless_it_is_in_use",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.IDENTITY,
         name="a repair deletes strays",
         prevents="A document that somebody wrote with another routing stays, beside the right one.",
         edits=(
