@@ -114,7 +114,7 @@ class DocumentResolver:
         resolved = self._resolved[key]
         if isinstance(resolved, DocumentSpec):
             return resolved
-        raise type(resolved)(resolved.message)
+        raise type(resolved)(resolved.message) from resolved
 
     def _try_to_resolve(
         self, schema: Schema, named: Schema, renamed: Renamed
