@@ -13,15 +13,18 @@ type an expression has is asked of a function, so that this module need not know
 """
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from icdc_api.base import shorten
 from icdc_api.errors import FieldInvalid
 from icdc_api.spec.indices.fields import EVERY, FieldEntry, find_conflict
 from icdc_spark.documents.forms import find_bad_name, find_undocumentable
 from icdc_spark.documents.schema import (
     Field,
+    ListOf,
+    MapOf,
     Schema,
     Struct,
     Type,
@@ -29,7 +32,11 @@ from icdc_spark.documents.schema import (
     have_one_name,
     list_children,
     walk_fields,
+    walk_struct_paths,
 )
+
+MOST_SHOWN = 300
+"""Characters of an expression in a message."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +116,7 @@ def _list_excluded(table: str, schema: Schema, entries: Sequence[FieldEntry]) ->
         if entry.exclude not in names:
             raise FieldInvalid(
                 f"{table}: fields: exclude names `{entry.exclude}`, which is not a top-level "
-                f"column; {_suggest(schema, entry.exclude)}"
+                f"column; {_suggest(schema, names, entry.exclude)}"
             )
         yield names[entry.exclude]
 
@@ -156,9 +163,10 @@ def _resolve_entry(
     wanted = entry.from_ or ""
     path = schema.find(wanted)
     if path is None:
+        known = (".".join(one.name for one in found) for found in walk_struct_paths(schema.fields))
         raise FieldInvalid(
             f"{table}: fields: `{name}` is from `{wanted}`, which is not a column; "
-            f"{_suggest(schema, wanted)}"
+            f"{_find_list(schema, wanted) or _suggest(schema, known, wanted)}"
         )
     return DocumentField(replace(path[-1], name=name), path)
 
@@ -185,6 +193,12 @@ def _refuse_form(table: str, field: DocumentField) -> None:
     # What is read needs a form too, since rows are compared by whole columns.
     for entry in (*list_columns_read(field), field.entry):
         without = find_undocumentable(entry)
+        if without and isinstance(field.source, Expression) and entry is field.entry:
+            raise FieldInvalid(
+                f"{table}: fields: the expression `{shorten(field.source.text, MOST_SHOWN)}` of "
+                f"field `{name}` gives `{without[0]}` the type {without[1]}, which has no form in "
+                "documents: cast it to another type"
+            )
         if without:
             raise FieldInvalid(
                 f"{table}: fields: `{name}` cannot be made of `{without[0]}`, which has the type "
@@ -197,9 +211,17 @@ def _refuse_form(table: str, field: DocumentField) -> None:
             raise FieldInvalid(f"{table}: fields: `{shown}` has two fields of the same name inside")
 
 
-def _suggest(schema: Schema, name: str) -> str:
-    names = [column.name for column in schema.fields]
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+def _suggest(schema: Schema, names: Iterable[str], name: str) -> str:
+    near = difflib.get_close_matches(name, list(names), n=3, cutoff=0.6)
     if near:
         return "did you mean " + ", ".join(f"`{one}`" for one in near) + "?"
     return describe_columns(schema)
+
+
+def _find_list(schema: Schema, name: str) -> str:
+    """Return what to do where a name leads into a list or map; empty where it does not."""
+    for path in walk_struct_paths(schema.fields):
+        above = ".".join(entry.name for entry in path)
+        if name.startswith(f"{above}.") and isinstance(path[-1].type, ListOf | MapOf):
+            return f"`{above}` is a {path[-1].type}: parts of it are taken by an expression"
+    return ""

@@ -110,7 +110,7 @@ class Schema:
 
     def find_path(self, field_id: int) -> tuple[Field, ...] | None:
         """Return the fields from the top-level column down to this id, through structs only."""
-        for path in _walk_struct_paths(self.fields):
+        for path in walk_struct_paths(self.fields):
             if path[-1].id == field_id:
                 return path
         return None
@@ -167,6 +167,15 @@ def walk_fields(
     yield here, field
     for child in list_children(field.type):
         yield from walk_fields(child, here)
+
+
+def walk_struct_paths(fields: Iterable[Field]) -> Iterator[tuple[Field, ...]]:
+    """Yield each field that has a name of its own, with those above it: what is in structs only."""
+    for field in fields:
+        yield (field,)
+        if isinstance(field.type, Struct):
+            for below in walk_struct_paths(field.type.fields):
+                yield (field, *below)
 
 
 def list_mentioned(schema: Schema, condition: str) -> tuple[Field, ...]:
@@ -231,14 +240,6 @@ def _find(fields: tuple[Field, ...], path: str) -> tuple[Field, ...] | None:
             if below is not None:
                 return (field, *below)
     return None
-
-
-def _walk_struct_paths(fields: tuple[Field, ...]) -> Iterator[tuple[Field, ...]]:
-    for field in fields:
-        yield (field,)
-        if isinstance(field.type, Struct):
-            for below in _walk_struct_paths(field.type.fields):
-                yield (field, *below)
 
 
 def _parse_field(raw: Mapping[str, Any]) -> Field:

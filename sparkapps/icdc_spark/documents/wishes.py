@@ -1,9 +1,11 @@
 """The wishes of a pipeline for the documents of a table, before the table is known.
 
-`document_spec` checks them against the table's schema. Plain data.
+`document_spec` checks them against the table's schema. Plain data, and which columns its names mean
+where the table has given them others since.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +13,13 @@ from icdc_api.spec.indices.fields import FieldEntry
 from icdc_api.spec.indices.ingest_pipeline import IngestPipeline
 from icdc_api.spec.sink import OpenSearch, Strings
 from icdc_api.spec.tables import Table
-from icdc_spark.documents.schema import Schema
+from icdc_spark.documents.schema import Field, Schema, walk_struct_paths
+
+Renamed = Mapping[str, str]
+"""The present names of columns by those that they had before; both are paths, as `a.b`."""
+
+_MOST_SHOWN = 3
+"""Columns that a message names, at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,28 +61,63 @@ def build_wishes(table: Table, opensearch: OpenSearch) -> DocumentWishes:
     )
 
 
-def follow_names(wishes: DocumentWishes, named: Schema, schema: Schema) -> DocumentWishes:
+def find_renamed(schema: Schema, others: Iterable[Schema]) -> Renamed:
+    """Return the columns of a schema that had another name in one of the others, newest first.
+
+    others                     schema                     renamed
+    name (field 2)             label (field 2)            name is label
+    name (field 2)             name (field 9), label (2)  nothing: the name is that of field 9
+    name (field 2), later (5)  label (field 2)            nothing: it was last that of field 5
+    """
+    ids: dict[str, int] = {}
+    names: dict[int, str] = {}
+    for path in walk_struct_paths(schema.fields):
+        ids.setdefault(_join(path), path[-1].id)
+        names.setdefault(path[-1].id, _join(path))
+    renamed: dict[str, str | None] = {}
+    for other in others:
+        for path in walk_struct_paths(other.fields):
+            name = _join(path)
+            if name not in ids and name not in renamed:
+                # Nor is it followed where a struct above it has lost its name to another one.
+                above = (path[:end] for end in range(1, len(path)))
+                lost = any(ids.get(_join(one), one[-1].id) != one[-1].id for one in above)
+                renamed[name] = None if lost else names.get(path[-1].id)
+    return {name: now for name, now in renamed.items() if now is not None}
+
+
+def follow_names(
+    wishes: DocumentWishes, named: Schema, schema: Schema, renamed: Renamed | None = None
+) -> DocumentWishes:
     """Return wishes that name columns as `named` does, with the names of another schema.
 
-    Columns are found by their field ids. Expressions and the row filter are left as they are.
+    Columns are found by their field ids. `renamed`: names that `named` no longer has, see
+    `find_renamed`; not for `columns`, where a name is that of the field too. Expressions and the
+    row filter are left as they are.
 
         named by the spec     that column then        entry of fields
         label (field 2)       name (field 2)          {from: label} becomes {from: name}
         extra (field 9)       not there               as it is: resolving it says so
     """
 
-    def follow(name: str) -> str:
+    def find(name: str) -> str:
         column = named.find(name)
         path = schema.find_path(column[-1].id) if column else None
-        return ".".join(entry.name for entry in path) if path else name
+        return _join(path) if path else name
 
-    if named == schema:
+    def follow(name: str) -> str:
+        now = (renamed or {}).get(name, name)
+        found = find(now)
+        # What is not there is called as the spec calls it.
+        return name if schema.find(found) is None else found
+
+    if named == schema and not renamed:
         return wishes
     return replace(
         wishes,
         identifier_columns=tuple(map(follow, wishes.identifier_columns)),
         routing=tuple(map(follow, wishes.routing)),
-        columns=tuple(map(follow, wishes.columns)),
+        columns=tuple(map(find, wishes.columns)),
         fields=tuple(
             entry.model_copy(
                 update={
@@ -85,3 +128,27 @@ def follow_names(wishes: DocumentWishes, named: Schema, schema: Schema) -> Docum
             for entry in wishes.fields
         ),
     )
+
+
+def list_followed(wishes: DocumentWishes, renamed: Renamed) -> Renamed:
+    """Return those of the renamed columns that wishes name as they were called before."""
+    taken = (name for entry in wishes.fields for name in (entry.from_, entry.exclude) if name)
+    names = {*wishes.identifier_columns, *wishes.routing, *taken}
+    return {name: now for name, now in renamed.items() if name in names}
+
+
+def describe_renamed(renamed: Renamed, text: str) -> str:
+    """Return a clause that says how columns that a text in SQL names are called now; or nothing."""
+    plain = text.replace("`", "")
+    found = [
+        name
+        for name in renamed
+        # Without case, as Spark finds columns by default.
+        if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", plain, re.IGNORECASE)
+    ]
+    shown = [f"`{name}` is now called `{renamed[name]}`" for name in found[:_MOST_SHOWN]]
+    return "; " + ", ".join(shown) if shown else ""
+
+
+def _join(path: Iterable[Field]) -> str:
+    return ".".join(entry.name for entry in path)

@@ -72,7 +72,8 @@ class FieldEntry(ApiModel):
     name: ColumnName | None = None
     """The field; dots build objects."""
     from_: Annotated[ColumnName | None, Field(alias="from")] = None
-    """The column whose values it has; nested fields as a.b. Excludes expression."""
+    """The column whose values it has, by its name or one that it had before; nested fields as a.b.
+    Excludes expression."""
     expression: Annotated[str, StringConstraints(min_length=1, max_length=4096)] | None = None
     """Spark SQL over the columns of the row alone. Excludes from."""
     mapping: FieldMapping | None = None

@@ -165,7 +165,8 @@ def _judge_table(table: Table, read: TableFacts, facts: HostFacts) -> Finding:
             f"{table.name} SET IDENTIFIER FIELDS ...)",
         )
     key = wanted or read.identifiers
-    others = [name for name in table.routing or () if name not in key]
+    columns = {read.renamed.get(name, name) for name in key}
+    others = [one for one in table.routing or () if read.renamed.get(one, one) not in columns]
     if others:
         text = f"routing names {', '.join(others)}, not an identifier column ({', '.join(key)})"
         return blame(check, text, f"{edit}.routing, only columns that identify a row")

@@ -1,7 +1,7 @@
 """The facts of a table for `icdc doctor`, apart from the reader: judging needs no pyiceberg."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -14,16 +14,19 @@ class TableFacts:
     """Names, nested fields as a.b."""
     identifiers: tuple[str, ...] = ()
     """Columns of the schema's identifier fields, sorted."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Columns by the names that they had in earlier schemas, which runs follow."""
 
     def find_missing(self, named: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
         """Return those of the names that are no column, by the field that has them.
 
-        Upper and lower case differ, as in runs.
+        Upper and lower case differ, as in runs. `columns` takes no earlier name, see there.
         """
         missing: dict[str, list[str]] = {}
-        for field, name in named:
-            if name not in self.columns:
-                missing.setdefault(field, []).append(name)
+        for where, name in named:
+            known = self.columns if where == "columns" else (*self.columns, *self.renamed)
+            if name not in known:
+                missing.setdefault(where, []).append(name)
         return missing
 
     def suggest(self, name: str) -> str:

@@ -13,6 +13,7 @@ An expression may fail on a row, as 1 / n does where n is 0. `evaluate` gives nu
 struct of the values everywhere else: a plain null is a value, and so differs from a failure.
 """
 
+import re
 from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -22,15 +23,24 @@ from pyspark.sql.classic.column import Column as ClassicColumn
 
 from icdc_api.base import shorten
 from icdc_api.errors import FieldInvalid
-from icdc_spark.documents.fields import Analyse, Analysis
+from icdc_spark.documents.fields import MOST_SHOWN, Analyse, Analysis
 from icdc_spark.documents.schema import Field, ListOf, MapOf, Primitive, Schema, Struct, Type
+from icdc_spark.documents.wishes import Renamed, describe_renamed
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.jvm.row_conditions import find_dependency, find_reader, list_classes
 from icdc_spark.iceberg.jvm.source_errors import translate_analysis_errors
 from icdc_spark.iceberg.table.interpreted import EXPRESSION_UTILS
 
-_SHOWN = 300
-"""Characters of an expression in a message."""
+_ROWS = re.compile(
+    r"INVALID_WHERE_CONDITION|window functions|UNSUPPORTED_GENERATOR|TABLE_OR_VIEW_NOT_FOUND"
+    r"|UNSUPPORTED_GROUPING_EXPRESSION"
+)
+"""What Spark says of an expression that is not of one row; it speaks of a query around it."""
+
+_ALONE = (
+    ". A field is made of its row alone: aggregates, windows, subqueries and functions that give "
+    "several rows are refused"
+)
 
 _TRY = "org.apache.spark.sql.catalyst.expressions.TryEval"
 
@@ -67,12 +77,15 @@ _NAMES: dict[type[T.DataType], str] = {
 """The types that an expression may have, and those of the table that have the same documents."""
 
 
-def build_analyser(session: SparkSession, table: str) -> Analyse:
-    """Return the function that analyses the expressions of a table's fields."""
+def build_analyser(session: SparkSession, table: str, renamed: Renamed | None = None) -> Analyse:
+    """Return the function that analyses the expressions of a table's fields.
+
+    What is wrong is said with the present names of the columns that were `renamed`.
+    """
 
     def analyse(schema: Schema, field: str, text: str) -> Analysis:
         # A status takes a kilobyte, and what is wrong stands behind the expression.
-        short = shorten(text, _SHOWN)
+        short = shorten(text, MOST_SHOWN)
         shown = f"{table}: fields: the expression `{short}` of field `{field}`"
         bridge = Bridge(session)
         reader = find_reader(text)
@@ -93,7 +106,17 @@ def build_analyser(session: SparkSession, table: str) -> Analyse:
             (made,) = rows.select(F.expr(text)).schema.fields
             return Analysis(_convert(made.dataType), _list_references(condition))
 
-    return analyse
+    def analyse_named(schema: Schema, field: str, text: str) -> Analysis:
+        try:
+            return analyse(schema, field, text)
+        except FieldInvalid as error:
+            hint = _ALONE if _ROWS.search(error.message) else ""
+            hint += describe_renamed(renamed or {}, text)
+            raise FieldInvalid(
+                f"{error.message.rstrip('.')}{hint}" if hint else error.message
+            ) from error
+
+    return analyse_named
 
 
 def evaluate(session: SparkSession, values: Mapping[str, str]) -> Column:

@@ -165,6 +165,12 @@ class IcebergTable:
             self.bridge.get_statics(SCHEMA_PARSER).toJson(self._get_schema(snapshot_id))
         )
 
+    def read_schemas(self) -> list[Schema]:
+        """Return every schema that the metadata has: the current one, then from the newest on."""
+        parser, current = self.bridge.get_statics(SCHEMA_PARSER), int(self.java.schema().schemaId())
+        schemas = [parse_schema(parser.toJson(schema)) for schema in self._list_schemas()]
+        return sorted(schemas, key=lambda schema: (schema.id != current, -schema.id))
+
     def require(self, snapshot_id: int) -> SnapshotInfo:
         """Return the snapshot; Gap if it has expired."""
         info = self.find_snapshot(snapshot_id)
@@ -233,9 +239,8 @@ class IcebergTable:
 
     def has_had(self, types: Set[str]) -> bool:
         """Return whether a column of any schema of the table holds a type of these names."""
-        parser = self.bridge.get_statics(SCHEMA_PARSER)
-        texts = (parser.toJson(schema) for schema in self._list_schemas())
-        return any(has_type(field, types) for text in texts for field in parse_schema(text).fields)
+        schemas = self.read_schemas()
+        return any(has_type(field, types) for schema in schemas for field in schema.fields)
 
     def _get_schema(self, snapshot_id: int | None) -> Any:
         info = None if snapshot_id is None else self.require(snapshot_id)

@@ -19,11 +19,9 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import (
-    ColumnNotFound,
-    FieldInvalid,
+    FilterInvalid,
     SourceUnavailable,
     StateCorrupt,
-    TableError,
     TargetReadOnly,
     TargetUnavailable,
 )
@@ -32,12 +30,9 @@ from icdc_api.spec.pipeline import Mode
 from icdc_spark.diff.change_plan import choose_planner
 from icdc_spark.diff.rows import check_filter
 from icdc_spark.documents.compatibility import SAME, Compatibility
-from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
-from icdc_spark.documents.schema import Schema, has_names_differing_by_case
-from icdc_spark.documents.wishes import follow_names
-from icdc_spark.iceberg.jvm.session import make_case_sensitive
+from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.documents.wishes import describe_renamed
 from icdc_spark.iceberg.table.cached_table import CachedTable
-from icdc_spark.iceberg.table.expressions import build_analyser
 from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
 from icdc_spark.opensearch.stores import identity
 from icdc_spark.opensearch.stores.state_store import Stored
@@ -47,6 +42,7 @@ from icdc_spark.protocol.steps import Step, StepInputs, StepKind
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.replication import batches
 from icdc_spark.replication.checks import index_check, rollback_check
+from icdc_spark.replication.checks.document_resolver import DocumentResolver
 from icdc_spark.replication.checks.index_check import IndexCheck
 from icdc_spark.replication.checks.spec_check import PresentDocuments, compare_spec
 from icdc_spark.replication.checks.stream_start import find_stream_start
@@ -84,8 +80,7 @@ class TableObserver:
     def __init__(self, context: TableContext) -> None:
         self.context = context
         self._opened = context.open_session()
-        self._names_by_case = False
-        self._documents: dict[tuple[Schema, Schema], DocumentSpec] = {}
+        self._resolver = DocumentResolver(context, self.session)
         self._found: dict[Hashable, bool] = {}
         # Between two observations it keeps the metadata that has not changed.
         self._table = CachedTable(self.session, context.catalog, context.table.name)
@@ -166,7 +161,7 @@ class TableObserver:
             table = self._table.load()
         current = table.find_current_snapshot(self.context.table.branch)
         schema = table.read_schema(current.id if current else None)
-        documents = self._resolve_at(
+        documents = self._resolver.resolve_at(
             table,
             schema,
             schema,
@@ -216,7 +211,7 @@ class TableObserver:
             return observation.documents
         # An older snapshot may have an older schema.
         table = observation.table
-        return self._resolve_at(
+        return self._resolver.resolve_at(
             table,
             table.read_schema(int(snapshot_id)),
             table.read_schema(current.id),
@@ -231,44 +226,12 @@ class TableObserver:
         if documents.row_filter is None or snapshot_id is None:
             return
         with open_reader(self.session, table, int(snapshot_id), documents) as reader:
-            check_filter(reader, documents)
-
-    def _resolve_at(
-        self, table: IcebergTable, schema: Schema, named: Schema, hint: str
-    ) -> DocumentSpec:
-        """Return the documents in a schema; the spec names columns as `named` or as the table now.
-
-        In an older schema columns are found by id. `hint` is added to the error where that is no
-        help, and the spec fits the newest schema.
-        """
-        try:
-            return self._resolve_documents(schema, named)
-        except (ColumnNotFound, FieldInvalid) as error:
-            newest = table.read_schema(None)
-            if newest == schema or not self._fits(newest, newest):
-                raise
-            if self._fits(schema, newest):
-                return self._resolve_documents(schema, newest)
-            raise type(error)(f"{error.message}. {hint}") from error
-
-    def _fits(self, schema: Schema, named: Schema) -> bool:
-        with suppress(TableError):
-            self._resolve_documents(schema, named)
-            return True
-        return False
-
-    def _resolve_documents(self, schema: Schema, named: Schema) -> DocumentSpec:
-        # Only then: elsewhere a filter may name a column in any case, as everywhere in Spark.
-        if not self._names_by_case and has_names_differing_by_case(schema.fields):
-            self._names_by_case = True
-            make_case_sensitive(self.session)
-        # The same wishes in each observation: only another schema makes other documents.
-        if (schema, named) not in self._documents:
-            name = self.context.table.name
-            wishes = follow_names(self.context.build_wishes(), named, schema)
-            analyse = build_analyser(self.session, name)
-            self._documents[schema, named] = resolve_spec(name, schema, wishes, analyse)
-        return self._documents[schema, named]
+            try:
+                check_filter(reader, documents)
+            except FilterInvalid as error:
+                renamed = self._resolver.find_renamed(table, table.read_schema(int(snapshot_id)))
+                hint = describe_renamed(renamed, documents.row_filter)
+                raise FilterInvalid(f"{error.message}{hint}") from error
 
     def _build_present(
         self, table: IcebergTable, current: SnapshotInfo | None, documents: DocumentSpec

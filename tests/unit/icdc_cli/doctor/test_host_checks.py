@@ -29,7 +29,9 @@ from icdc_testing.operator.deciding.pipelines import make_spec
 
 pytestmark = pytest.mark.unit
 
-ORDERS = TableFacts(columns=("id", "region", "name"), identifiers=("id",))
+ORDERS = TableFacts(
+    columns=("id", "region", "name"), identifiers=("id",), renamed={"number": "id", "title": "name"}
+)
 
 
 def make_source(name: str) -> SecretSource:
@@ -77,6 +79,19 @@ def test_a_host_on_which_all_is_well_has_no_finding_but_ok() -> None:
 
 
 @pytest.mark.parametrize(
+    "table",
+    [
+        {"identifier_columns": ("number",), "routing": ("number",)},
+        {"routing": ("number",)},
+        {"fields": (FieldEntry(name="*"), FieldEntry(name="who.name", from_="title"))},
+        {"fields": (FieldEntry(name="*"), FieldEntry(exclude="title"))},
+    ],
+)
+def test_the_earlier_name_of_a_column_is_as_good_as_its_own(table: dict[str, object]) -> None:
+    assert list_bad(replace_table(ORDERS, **table)) == []
+
+
+@pytest.mark.parametrize(
     ("broken", "result", "check", "observation", "cure"),
     [
         (replace(GOOD, missing_packages=("pyspark",)), "Problem", "Python packages",
@@ -112,6 +127,8 @@ def test_a_host_on_which_all_is_well_has_no_finding_but_ok() -> None:
          "has no column colour", "spec.tables[].columns, as in the table"),
         (replace_table(ORDERS, columns=("id", "NAME")), "Problem", "table shop.orders",
          "has no column NAME (but name)", "spec.tables[].columns, as in the table"),
+        (replace_table(ORDERS, columns=("title",)), "Problem", "table shop.orders",
+         "has no column title", "spec.tables[].columns, as in the table"),
         (replace_table(ORDERS, routing=("name",)), "Problem", "table shop.orders",
          "routing names name, not an identifier column (id)", "only columns that identify a row"),
         (replace_table(ORDERS, fields=(FieldEntry(name="title", from_="label"),)), "Problem",

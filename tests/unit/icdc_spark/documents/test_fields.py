@@ -109,7 +109,7 @@ def test_the_mapping_has_objects_for_dots_and_the_types_of_expressions() -> None
 REFUSED: list[tuple[tuple[Any, ...], str]] = [
     ((take("a", "nam"),), "`a` is from `nam`, which is not a column; did you mean `name`?"),
     ((take("a", "zzzz"),), "the columns are `id`, `name`, `price`"),
-    ((take("a", "address.city"),), "`a` is from `address.city`, which is not a column"),
+    ((take("a", "address.zipp"),), "which is not a column; did you mean `address.zip`"),
     ((*ALL, {"exclude": "adress"}), "exclude names `adress`, which is not a top-level column; did"),
     ((*ALL, {"exclude": "address.zip"}), "exclude names `address.zip`"),
     (("*",), "`dotted.name` cannot be a field: its name holds a dot; exclude it, or give it"),
@@ -128,10 +128,13 @@ def test_what_does_not_fit_the_table_is_refused_with_the_name(
     assert words in caught.value.message
 
 
-def test_a_column_without_a_form_is_refused_also_where_an_expression_reads_it() -> None:
-    columns = {"id": (1, "long"), "at": (2, "geometry")}
+def test_a_column_whose_type_does_not_fit_is_refused() -> None:
+    tags = {"type": "list", "element-id": 21, "element": ADDRESS}
+    columns = {"id": (1, "long"), "at": (2, "geometry"), "tags": (3, tags)}
     with pytest.raises(FieldInvalid, match="`x` cannot be made of `at`, which has the type geom"):
         resolve_entries(derive("x", "at"), columns=columns)
+    with pytest.raises(FieldInvalid, match="`tags` is a list: parts of it are taken by an expr"):
+        resolve_entries(take("x", "tags.zip"), columns=columns)
 
 
 def test_fields_that_are_plain_columns_are_stored_as_columns_are() -> None:

@@ -63,8 +63,23 @@ def _read(catalog: Any, table: str, hint: str) -> TableFacts | IcdcError:
                 ),
                 columns=tuple(schema.column_names),
                 identifiers=tuple(sorted(schema.identifier_field_names())),
+                renamed=_find_renamed(schema, loaded.schemas()),
             )
     except TableNotFound as error:
         return TableNotFound(f"{error.message}{hint}")
     except IcdcError as error:
         return error
+
+
+def _find_renamed(schema: Any, schemas: Mapping[int, Any]) -> dict[str, str]:
+    """Return columns of a schema by names that they had last in another one, newest first."""
+    seen = set(schema.column_names)
+    names = {schema.find_field(name).field_id: name for name in seen}
+    renamed = {}
+    for _, other in sorted(schemas.items(), reverse=True):
+        for name in other.column_names:
+            number = other.find_field(name).field_id
+            if name not in seen and number in names:
+                renamed[name] = names[number]
+            seen.add(name)
+    return renamed

@@ -163,19 +163,35 @@ LISTED = (
         prevents="A batch cannot be repeated if a column was renamed since it was begun.",
         edits=(
             Edit(
-                f"{_ROOM}/checks/table_observation.py",
-                "follow_names(self.context.build_wishes(), named, schema)",
-                "self.context.build_wishes()",
+                f"{_ROOM}/checks/document_resolver.py",
+                "follow_names(self._wishes, named, schema, renamed)",
+                "self._wishes",
             ),
             Edit(
-                f"{_ROOM}/checks/table_observation.py",
-                "from icdc_spark.documents.wishes import follow_names\n",
+                f"{_ROOM}/checks/document_resolver.py",
+                "    follow_names,\n",
                 "",
             ),
         ),
         tests=(
             f"{_TESTS}/tables/test_field_changes.py"
             "::test_a_batch_that_was_begun_before_a_column_was_renamed_is_finished_with_its_new_name",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.IDENTITY,
+        name="a name in use is followed to no other column",
+        prevents="Documents get the values of a column that had the name before another one.",
+        edits=(
+            Edit(
+                "sparkapps/icdc_spark/documents/wishes.py",
+                "if name not in ids and name not in renamed:",
+                "if name not in renamed:",
+            ),
+        ),
+        tests=(
+            "tests/unit/icdc_spark/documents/test_wishes.py"
+            "::test_an_earlier_name_means_the_column_that_had_it_last_unless_it_is_in_use",
         ),
     ),
     Guard(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyiceberg.exceptions import ForbiddenError, NoSuchNamespaceError, ServerError, ValidationError
 from pyiceberg.table.metadata import TableMetadataUtil
+from pyiceberg.types import StringType
 
 from icdc_api.errors import IcdcError, SourceUnavailable, TableNotFound, Unauthorized
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
@@ -71,6 +72,23 @@ def test_a_person_learns_what_a_table_has(lake: HeadLake, rest: RestCatalog, kin
     absent = facts["shop.none"]
     assert isinstance(absent, TableNotFound)
     assert ("is catalog.name, which is lake, the one" in absent.message) == (kind == "jdbc")
+
+
+def test_a_person_learns_what_columns_were_called(lake: HeadLake) -> None:
+    table = lake.create()
+    with table.update_schema() as update:
+        update.add_column("name", StringType())
+        update.add_column("gone", StringType())
+    for column, name in (("id", "key"), ("key", "number"), ("name", "label")):
+        with table.update_schema() as update:
+            update.rename_column(column, name)
+    with table.update_schema() as update:
+        update.add_column("name", StringType())
+        update.delete_column("gone")
+    facts = read_tables("lake", lake.properties, ["shop.orders"])["shop.orders"]
+    assert isinstance(facts, TableFacts)
+    assert facts.columns == ("number", "label", "name")
+    assert facts.renamed == {"id": "number", "key": "number"}
 
 
 def test_a_person_learns_why_no_table_can_be_read(tmp_path: Path) -> None:
