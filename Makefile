@@ -132,7 +132,7 @@ test-unit: setup ## the pure level: seconds
 
 test-api: setup ## a real Kubernetes API server; the first time builds it, with Go, in minutes
 	@PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries
-	@PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries helm gitops crane
+	@PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries helm gitops crane promql
 	$(PYTEST) tests/api
 
 test-spark: setup ## local Spark, real Iceberg tables, a real OpenSearch node

@@ -51,6 +51,11 @@ memory, tasks, shuffle and garbage collection, at `/metrics/executors/prometheus
 `metrics.podMonitor.enabled` makes Prometheus read them, with the pipeline's name as the label
 `icebergcdc_dev_pipeline`. Progress and lag of a run are metrics of the operator.
 
+## Dashboard
+`metrics.dashboards.enabled` creates a dashboard for Grafana with the metrics of the operator and of
+drivers, for the namespaces and pipelines that you choose in it. Single tables are in the status:
+`icdc status NAME`.
+
 ## Alerts
 With the default values of the chart. `NAMESPACE` is that of the operator, `PODS` the pattern of the
 names of its pods. The name of an alert leads to what it means, who acts, and the cure, as its

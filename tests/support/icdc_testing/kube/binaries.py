@@ -63,6 +63,7 @@ _SOURCES = {
     "crane": _GoSource(_TOOLS / "crane", "github.com/google/go-containerregistry/cmd/crane"),
     "cosign": _GoSource(_TOOLS / "cosign", "github.com/sigstore/cosign/v3/cmd/cosign"),
     "gitops": _GoSource(_TOOLS / "gitops", ".", "github.com/google/cel-go"),
+    "promql": _GoSource(_TOOLS / "promql", ".", "github.com/prometheus/prometheus"),
 }
 _RARE = ("cosign", "helm3")
 """Built in six and three minutes, for which `make test` does not wait: `make soak-release` and
@@ -72,7 +73,7 @@ NAMES = tuple(name for name in _SOURCES if name not in _RARE)
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 """What an API server without nodes is made of."""
-WITHOUT_NODES = (*CONTROL_PLANE, "helm", "gitops", "crane")
+WITHOUT_NODES = (*CONTROL_PLANE, "helm", "gitops", "crane", "promql")
 """Every program that tests need without root: all but those of the level `cluster`."""
 
 
