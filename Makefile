@@ -1,4 +1,7 @@
 # Every command a person or CI needs. `make` alone prints them.
+# Where it is set, as in many containers, each of the thousand processes of Python that tests start
+# would compile our modules anew: half a second of a core.
+unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,7 +10,8 @@ STAMP := $(VENV)/.installed
 JAR_SETS := spark opensearch-2.19.6 opensearch-3.8.0
 PYTEST := $(BIN)/python -m pytest
 # Test processes side by side, each with a Spark and an OpenSearch node of its own (about 4 GB). A
-# file stays in one process, for what its tests share; files start in their order, slow ones first.
+# file stays in one process, for what its tests share, and so does a folder with servers of its own
+# (icdc_testing/waiting/dealing.py). They start in their order, after the one that waits longest.
 WORKERS ?= 2
 # The parts of the lock, for each image, for building both and for the command line, have the versions
 # of the whole.

@@ -14,11 +14,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from icdc_api.base import format_count
 from icdc_testing.waiting.children import OUTLIVING, list_children
+from icdc_testing.waiting.dealing import FolderScheduling, begin_with_longest
 from icdc_testing.waiting.seeds import SHARE_VARIABLE, choose_cases, choose_seed
 
 _GRACE_SECONDS = 30.0
@@ -72,8 +74,17 @@ def rng(
     return choices
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FolderScheduling | None:
+    """Keep also some folders in one process, where tests are dealt by files."""
+    return FolderScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out cases of tests that are marked `sampled`, where ICDC_SHARE asks for a share."""
+    """Leave out cases of tests that are marked `sampled`, where ICDC_SHARE asks for a share.
+
+    What takes longest begins first.
+    """
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("sampled"):
@@ -82,7 +93,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for test, alike in cases.items():
         left_out.difference_update(choose_cases(test, alike))
     config.hook.pytest_deselected(items=list(left_out))
-    items[:] = [item for item in items if item not in left_out]
+    items[:] = begin_with_longest(item for item in items if item not in left_out)
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)

@@ -12,7 +12,7 @@ from icdc_api.errors import IcdcError
 from icdc_testing.kube import binaries
 from icdc_testing.kube.api_server import GIVEN, KubeApi
 from icdc_testing.kube.stored_pipelines import Pipelines
-from icdc_testing.waiting import wait
+from icdc_testing.waiting import dealing, wait
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -34,7 +34,7 @@ _RUNNING = contextlib.ExitStack()
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """End the control plane after the last test that needs it: idle it takes a tenth of a core."""
-    if nextitem is None or Path(__file__).parent not in nextitem.path.parents:
+    if dealing.is_last_below(Path(__file__).parent, nextitem):
         _RUNNING.close()
 
 

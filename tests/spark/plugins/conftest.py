@@ -1,5 +1,6 @@
 """Nodes of both lines that have what every distribution has, and a pipeline on each."""
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,17 @@ from icdc_testing.lake.lake import Lake
 from icdc_testing.target.secure.node import SecureNode
 from icdc_testing.target.secure.plugin_node import PluginNode, find_jdk
 from icdc_testing.target.secure.site import PluginSite, make_open_site, make_site
+from icdc_testing.waiting import dealing
+
+_RUNNING = contextlib.ExitStack()
+"""The node, if one runs."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End the node after the last test that needs it."""
+    if dealing.is_last_below(Path(__file__).parent, nextitem):
+        _RUNNING.close()
 
 
 @pytest.fixture(scope="session", params=[SecureNode, PluginNode], ids=["2.19", "3"])
@@ -23,8 +35,8 @@ def node(
         find_jdk(kind.release)
     except Submission as missing:
         pytest.skip(missing.message)
-    with kind(tmp_path_factory.mktemp("plugins")) as running:
-        yield running
+    with _RUNNING:
+        yield _RUNNING.enter_context(kind(tmp_path_factory.mktemp("plugins")))
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 """What `make` without a name lists is complete."""
 
+import os
 import re
+import subprocess
 
 import pytest
 
@@ -26,3 +28,22 @@ def test_make_bench_runs_every_benchmark() -> None:
 
 def test_no_file_of_a_targets_name_stops_it() -> None:
     assert sorted(list_words(".PHONY")) == sorted(TARGETS)
+
+
+def test_processes_of_python_keep_what_they_have_compiled() -> None:
+    shown = subprocess.run(
+        [
+            "make",
+            "--no-print-directory",
+            "--eval",
+            "shown: ; @echo [$$PYTHONDONTWRITEBYTECODE]",
+            "shown",
+        ],
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert shown.stdout == "[]\n"
