@@ -18,6 +18,12 @@ _TESTS = "tests/unit/icdc_operator/cluster"
 _DECIDE_TESTS = f"{_CORE_TESTS}/decide/test_decide.py"
 _RUNS_TESTS = f"{_TESTS}/runs"
 
+_RENEWALS = "operator/icdc_operator/cluster/runs/renewals.py"
+_RENEWAL_TEST = (
+    "tests/unit/icdc_operator/cluster/runs/test_renewals.py"
+    "::test_a_driver_is_given_up_if_it_alone_renews_its_report_no_longer"
+)
+
 LISTED = (
     Guard(
         kind=GuardKind.OPERATOR,
@@ -34,6 +40,20 @@ LISTED = (
             "tests/unit/icdc_operator/cluster/runs/test_executors.py"
             "::test_a_run_that_gets_no_executor_in_time_ends_as_its_cause_and_is_tried_again",
         ),
+    ),
+    Guard(
+        kind=GuardKind.OPERATOR,
+        name="a frozen driver is not waited for",
+        prevents="A pipeline whose driver hangs stays Running for ever, and nobody hears of it.",
+        edits=(Edit(_RENEWALS, "given_up=frozen", "given_up=False"),),
+        tests=(_RENEWAL_TEST,),
+    ),
+    Guard(
+        kind=GuardKind.OPERATOR,
+        name="the API server takes no reports",
+        prevents="While it refuses reports, all runs are ended, and none of them can start again.",
+        edits=(Edit(_RENEWALS, "if self._is_everybody_late(key, now):", "if False:"),),
+        tests=(_RENEWAL_TEST,),
     ),
     Guard(
         kind=GuardKind.OPERATOR,

@@ -68,7 +68,7 @@ STORIES = {
         420, None, freeze_at(120, again=1980), other=freeze_at(120, again=1800)
     ),
     "the API server is away for ten minutes": Story(
-        None, None, freeze_at(100, again=590), unread=range(100, 700)
+        None, None, freeze_at(100, again=710), unread=range(100, 700)
     ),
     "it is away, and the driver is frozen": Story(1000, 1300, unread=range(100, 700)),
     "the operator is started again": Story(300, 1000, restarted=400),
