@@ -49,7 +49,7 @@ class DocumentResolver:
         self._names_by_case = False
         self._resolved: dict[Hashable, DocumentSpec | _Refusal] = {}
         self._renamed: dict[Hashable, Renamed] = {}
-        self._told: Renamed = {}
+        self._warned: Renamed = {}
 
     def resolve_at(
         self, table: IcebergTable, schema: Schema, named: Schema, hint: str
@@ -64,7 +64,7 @@ class DocumentResolver:
         except (ColumnNotFound, FieldInvalid):
             # Names of before have no say where the present ones fit, whatever they once meant.
             resolved = self._resolve_by_names(table, schema, named, hint, earlier=True)
-        self._tell(list_followed(self._wishes, self.find_renamed(table, named)))
+        self._warn(list_followed(self._wishes, self.find_renamed(table, named)))
         return resolved
 
     def find_renamed(self, table: IcebergTable, schema: Schema) -> Renamed:
@@ -132,10 +132,10 @@ class DocumentResolver:
         except FieldInvalid as error:
             return error
 
-    def _tell(self, followed: Renamed) -> None:
+    def _warn(self, followed: Renamed) -> None:
         """Say once which columns are found by names that they had before."""
-        new = {name: now for name, now in followed.items() if self._told.get(name) != now}
-        self._told = followed
+        new = {name: now for name, now in followed.items() if self._warned.get(name) != now}
+        self._warned = followed
         if new:
             LOG.warning(
                 "table %s: the spec names columns that were renamed, and follows them: %s. Write "

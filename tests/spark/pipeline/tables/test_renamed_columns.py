@@ -140,8 +140,12 @@ def preview(harness: Harness) -> list[dict[str, Any]]:
     return tables
 
 
-def test_key_and_routing_follow_their_column(
-    harness: Harness, table: str, lake: Lake, clean_indices: str
+def test_key_and_routing_follow_their_column_and_the_log_says_its_name(
+    harness: Harness,
+    table: str,
+    lake: Lake,
+    clean_indices: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     taken = [take("id", "id"), *FIELDS]
     change(harness, fields=taken)
@@ -153,6 +157,7 @@ def test_key_and_routing_follow_their_column(
     lake.sql(f"insert into lake.{table} values (3, 'c', struct('z', '3'), 3, '-')")
     harness.sync()
     assert list(oracle.request(f"{clean_indices}/_alias/{ALIAS}")) == [f"{ALIAS}-000001"]
+    assert "`id` is now called `number`" in caplog.text
     third = {"id": 3, "who": {"name": "c"}, "city": "z", "n": 3}
     expected = {"1": {**ROWS["1"], "n": 7}, "3": third}
     assert oracle.read_index(clean_indices, ALIAS) == expected
