@@ -27,7 +27,7 @@ ENDS = {
     "jdbc": ("SourceUnavailable", "java.net.ConnectException: Connection refused"),
     "hadoop": ("SourceUnavailable", "java.net.ConnectException: Connection refused"),
     "nessie-api": ("CatalogInvalid", "NessieReferenceNotFoundException"),
-    "sqlite": ("TableNotFound", r"no such table.*; a JDBC catalog .* catalog\.name, which is lake,"),
+    "sqlite": ("TableNotFound", r"no such table.*; a JDBC catalog .*, which is lake, the one"),
 }
 """For examples whose service is not there, or whose message says more: how far they come."""
 

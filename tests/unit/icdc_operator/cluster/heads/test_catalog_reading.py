@@ -106,7 +106,7 @@ def test_a_table_that_is_not_there_or_was_dropped_is_not_found(
     lake.create()
     catalog.read_heads(ORDERS)
     lake.drop()
-    with pytest.raises(TableNotFound, match="is catalog.name, which is lake, the one that the wri"):
+    with pytest.raises(TableNotFound, match=r"is catalog\.name, which is lake, the one"):
         catalog.read_heads(ORDERS)
 
 
