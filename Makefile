@@ -28,6 +28,8 @@ BENCHMARKS := cli idle planning file-counts changelog fields latency lingering c
   isolation partitions columns sink export verify operator
 # Helm packs nothing from outside of a chart's folder, so the chart has a copy of the CRD.
 CHART_CRD := charts/iceberg-cdc-operator/files/icebergcdcpipelines.icebergcdc.dev.yaml
+# What is read by people; tests and bad samples misspell on purpose.
+SPELLED := '*.md' '*.py' '*.yaml' '*.tpl' '*.txt' '*.toml' Makefile Dockerfile ':!tests' ':!crds/samples/bad'
 # Tools that write the pages in docs/reference, and docs/compatibility.md.
 REFERENCE := fields_page commands_page metrics_page documents_page compatibility_page
 
@@ -106,6 +108,7 @@ charts-check:
 words:
 	$(BIN)/python tools/checks/check_words.py
 	$(BIN)/python tools/checks/check_modules.py
+	git ls-files -z $(SPELLED) | xargs -0 $(BIN)/codespell
 
 prose: setup ## print how we write, beside the figures of others; ARGS='--list sparkapps'
 	@$(BIN)/python tools/checks/prose.py $(ARGS)

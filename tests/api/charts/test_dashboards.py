@@ -24,7 +24,7 @@ from icdc_operator.manifests.pods.templates import METRICS_PATH
 from icdc_testing.kube.charts import promql
 from icdc_testing.kube.charts.files import OPERATOR
 from icdc_testing.kube.charts.helm import Helm, nest_values
-from icdc_testing.kube.charts.promql import Question, Scrape
+from icdc_testing.kube.charts.promql import PromQuery, Scrape
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
     make_caught_up,
@@ -113,15 +113,15 @@ def scrape_driver() -> Iterator[Scrape]:
         yield Scrape(NOW - timedelta(minutes=minute), text, labels)
 
 
-def fill(expression: str, chosen: Mapping[str, str]) -> Question:
+def fill(expression: str, chosen: Mapping[str, str]) -> PromQuery:
     """Return the query as Grafana sends it."""
     for name, value in {"__rate_interval": "5m", **chosen}.items():
         expression = expression.replace(f"${name}", value)
     assert "$" not in expression
-    return Question(expression, NOW)
+    return PromQuery(expression, NOW)
 
 
-def read_values(query: str) -> Question:
+def read_values(query: str) -> PromQuery:
     """Return the question behind `label_values(SERIES, LABEL)`, which Grafana itself answers."""
     (series, label) = re.fullmatch(r"label_values\((.*), (\w+)\)", query).groups()  # type: ignore[union-attr]
     return fill(f"group by ({label}) ({series})", {"namespace": ".*"})

@@ -17,7 +17,7 @@ from icdc_operator.core.limits.usage import measure
 from icdc_testing.kube.charts import promql
 from icdc_testing.kube.charts.files import OPERATOR
 from icdc_testing.kube.charts.helm import Helm, nest_values
-from icdc_testing.kube.charts.promql import Answer, Question, Scrape
+from icdc_testing.kube.charts.promql import FoundSeries, PromQuery, Scrape
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
     make_caught_up,
@@ -53,10 +53,10 @@ def rules(helm: Helm) -> dict[str, Rule]:
     return {rule["alert"]: rule for group in found["spec"]["groups"] for rule in group["rules"]}
 
 
-def list_firing(rule: Rule, story: Sequence[Scrape]) -> list[Answer]:
+def list_firing(rule: Rule, story: Sequence[Scrape]) -> list[FoundSeries]:
     """Return what the alert says after the last scrape, for each series for which it fires."""
     at = story[-1].at if story else NOW
-    question = Question(rule["expr"], at, rule.get("for", ""), rule["annotations"])
+    question = PromQuery(rule["expr"], at, rule.get("for", ""), rule["annotations"])
     return promql.ask(story, [question])[0]
 
 
@@ -65,7 +65,7 @@ def list_minutes(end: datetime) -> Iterator[datetime]:
         yield end - before * MINUTE
 
 
-def tell_pipeline(
+def scrape_pipeline(
     status: PipelineStatus, *, after: timedelta = timedelta(0), **spec: Any
 ) -> Iterator[Scrape]:
     """Yield scrapes up to a time `after` the last reconcile, with nothing done in between."""
@@ -76,19 +76,19 @@ def tell_pipeline(
     metrics.show(SHOP, decision.status)
     metrics.show_usage(SHOP, measure(observed, decision.status, None))
     for moment in list_minutes(NOW + after):
-        yield scrape(metrics, moment)
+        yield make_scrape(metrics, moment)
 
 
-def tell_operator(happening: Happening, pod: str = POD) -> Iterator[Scrape]:
+def scrape_operator(happening: Happening, pod: str = POD) -> Iterator[Scrape]:
     """Yield scrapes of an operator that leads, up to NOW."""
     metrics = Metrics()
     metrics.leader.set(1)
     for minute, moment in enumerate(list_minutes(NOW)):
         happening(metrics, minute)
-        yield scrape(metrics, moment, pod)
+        yield make_scrape(metrics, moment, pod)
 
 
-def scrape(metrics: Metrics, moment: datetime, pod: str = POD) -> Scrape:
+def make_scrape(metrics: Metrics, moment: datetime, pod: str = POD) -> Scrape:
     return Scrape(moment, metrics.render().decode(), {"namespace": "lake", "pod": pod})
 
 
@@ -119,7 +119,7 @@ def make_compared(
     return make_status(None, tables=(make_caught_up(verification=verification),))
 
 
-def tell_overdue(since: int) -> Iterator[Scrape]:
+def scrape_overdue(since: int) -> Iterator[Scrape]:
     """Yield scrapes of an operator that a catalog does not answer from that minute on."""
     overdue = 0
 
@@ -129,10 +129,10 @@ def tell_overdue(since: int) -> Iterator[Scrape]:
         if minute == 0:
             metrics.follow("icdc_catalogs_overdue", "", lambda: overdue)
 
-    return tell_operator(happen)
+    return scrape_operator(happen)
 
 
-def tell_waiting(since: int) -> Iterator[Scrape]:
+def scrape_waiting(since: int) -> Iterator[Scrape]:
     """Yield scrapes of an operator in which a pipeline waits for a worker from that minute on."""
     seconds = 0.0
     queue = WorkQueue(lambda: seconds)
@@ -145,7 +145,7 @@ def tell_waiting(since: int) -> Iterator[Scrape]:
         if minute == since:
             queue.add(SHOP)
 
-    return tell_operator(happen)
+    return scrape_operator(happen)
 
 
 def request(code: int, *, once: bool = False) -> Happening:
@@ -183,43 +183,43 @@ def lead(until: int, again: int = HISTORY) -> Happening:
 
 ALWAYS = lead(HISTORY)
 CASES = [
-    ("PipelineLags", "caught up", tell_pipeline(make_status(None), after=9 * HOUR), False),
-    ("PipelineLags", "half an hour behind", tell_pipeline(make_status(HOUR / 2)), False),
-    ("PipelineLags", "waits since", tell_pipeline(make_status(HOUR / 2), after=HOUR), True),
-    ("PipelineLags", "ten minutes too long", tell_pipeline(make_status(70 * MINUTE)), False),
-    ("PipelineLags", "two hours behind", tell_pipeline(make_status(2 * HOUR)), True),
-    ("PipelineLags", "suspended", tell_pipeline(make_status(2 * HOUR), suspend=True), False),
-    ("PipelineStalled", "no table", tell_pipeline(make_status(None)), False),
-    ("PipelineStalled", "a gap", tell_pipeline(make_status(None, tables=(GAP,))), True),
-    ("PipelineFailing", "three", tell_pipeline(make_status(None, consecutive_failures=3)), False),
-    ("PipelineFailing", "four", tell_pipeline(make_status(None, consecutive_failures=4)), True),
-    ("DeadLetters", "8000", tell_pipeline(make_status(None, dead_letters=8000)), False),
-    ("DeadLetters", "8001", tell_pipeline(make_status(None, dead_letters=8001)), True),
-    ("ProofOverdue", "in time", tell_pipeline(make_compared(HOUR), **DAILY), False),
-    ("ProofOverdue", "too old", tell_pipeline(make_compared(2 * DAY), **DAILY), True),
-    ("ProofOverdue", "not promised", tell_pipeline(make_compared(2 * DAY)), False),
-    ("IndexDiffers", "never compared", tell_pipeline(make_status(None)), False),
-    ("IndexDiffers", "equal", tell_pipeline(make_compared()), False),
-    ("IndexDiffers", "differs", tell_pipeline(make_compared(different=2)), True),
-    ("IndexDiffers", "repaired", tell_pipeline(make_compared(different=2, repaired=2)), False),
-    ("OperatorDown", "leads", tell_operator(ALWAYS), False),
+    ("PipelineLags", "caught up", scrape_pipeline(make_status(None), after=9 * HOUR), False),
+    ("PipelineLags", "half an hour behind", scrape_pipeline(make_status(HOUR / 2)), False),
+    ("PipelineLags", "waits since", scrape_pipeline(make_status(HOUR / 2), after=HOUR), True),
+    ("PipelineLags", "ten minutes too long", scrape_pipeline(make_status(70 * MINUTE)), False),
+    ("PipelineLags", "two hours behind", scrape_pipeline(make_status(2 * HOUR)), True),
+    ("PipelineLags", "suspended", scrape_pipeline(make_status(2 * HOUR), suspend=True), False),
+    ("PipelineStalled", "no table", scrape_pipeline(make_status(None)), False),
+    ("PipelineStalled", "a gap", scrape_pipeline(make_status(None, tables=(GAP,))), True),
+    ("PipelineFailing", "three", scrape_pipeline(make_status(None, consecutive_failures=3)), False),
+    ("PipelineFailing", "four", scrape_pipeline(make_status(None, consecutive_failures=4)), True),
+    ("DeadLetters", "8000", scrape_pipeline(make_status(None, dead_letters=8000)), False),
+    ("DeadLetters", "8001", scrape_pipeline(make_status(None, dead_letters=8001)), True),
+    ("ProofOverdue", "in time", scrape_pipeline(make_compared(HOUR), **DAILY), False),
+    ("ProofOverdue", "too old", scrape_pipeline(make_compared(2 * DAY), **DAILY), True),
+    ("ProofOverdue", "not promised", scrape_pipeline(make_compared(2 * DAY)), False),
+    ("IndexDiffers", "never compared", scrape_pipeline(make_status(None)), False),
+    ("IndexDiffers", "equal", scrape_pipeline(make_compared()), False),
+    ("IndexDiffers", "differs", scrape_pipeline(make_compared(different=2)), True),
+    ("IndexDiffers", "repaired", scrape_pipeline(make_compared(different=2, repaired=2)), False),
+    ("OperatorDown", "leads", scrape_operator(ALWAYS), False),
     ("OperatorDown", "never was there", iter(()), True),
-    ("OperatorDown", "leads no more", tell_operator(lead(50)), True),
-    ("OperatorDown", "leads again", tell_operator(lead(40, again=58)), False),
-    ("OperatorDown", "another release leads", tell_operator(ALWAYS, OTHER_POD), True),
-    ("OperatorError", "now", tell_operator(fail(58)), True),
-    ("OperatorError", "half an hour ago", tell_operator(fail(30)), False),
-    ("OperatorForbidden", "each minute", tell_operator(request(403)), True),
-    ("OperatorForbidden", "once", tell_operator(request(403, once=True)), False),
-    ("OperatorForbidden", "not found", tell_operator(request(404)), False),
-    ("OperatorBehind", "for twenty minutes", tell_waiting(40), True),
-    ("OperatorBehind", "for ten minutes", tell_waiting(50), False),
-    ("CatalogOverdue", "for twenty minutes", tell_overdue(40), True),
-    ("CatalogOverdue", "for ten minutes", tell_overdue(50), False),
-    ("ReconcilesFail", "of one pipeline", tell_operator(reconcile("failed", 2)), True),
-    ("ReconcilesFail", "by time-out", tell_operator(reconcile("timeout", 2)), True),
-    ("ReconcilesFail", "now and then", tell_operator(reconcile("failed", 5)), False),
-    ("ReconcilesFail", "never", tell_operator(reconcile("done", 1)), False),
+    ("OperatorDown", "leads no more", scrape_operator(lead(50)), True),
+    ("OperatorDown", "leads again", scrape_operator(lead(40, again=58)), False),
+    ("OperatorDown", "another release leads", scrape_operator(ALWAYS, OTHER_POD), True),
+    ("OperatorError", "now", scrape_operator(fail(58)), True),
+    ("OperatorError", "half an hour ago", scrape_operator(fail(30)), False),
+    ("OperatorForbidden", "each minute", scrape_operator(request(403)), True),
+    ("OperatorForbidden", "once", scrape_operator(request(403, once=True)), False),
+    ("OperatorForbidden", "not found", scrape_operator(request(404)), False),
+    ("OperatorBehind", "for twenty minutes", scrape_waiting(40), True),
+    ("OperatorBehind", "for ten minutes", scrape_waiting(50), False),
+    ("CatalogOverdue", "for twenty minutes", scrape_overdue(40), True),
+    ("CatalogOverdue", "for ten minutes", scrape_overdue(50), False),
+    ("ReconcilesFail", "of one pipeline", scrape_operator(reconcile("failed", 2)), True),
+    ("ReconcilesFail", "by time-out", scrape_operator(reconcile("timeout", 2)), True),
+    ("ReconcilesFail", "now and then", scrape_operator(reconcile("failed", 5)), False),
+    ("ReconcilesFail", "never", scrape_operator(reconcile("done", 1)), False),
 ]
 
 
@@ -244,6 +244,6 @@ def test_every_alert_has_a_case_that_fires_and_one_that_does_not(rules: dict[str
 
 
 def test_an_alert_says_which_pipeline_and_how_much(rules: dict[str, Rule]) -> None:
-    story = list(tell_pipeline(make_status(2 * HOUR)))
+    story = list(scrape_pipeline(make_status(2 * HOUR)))
     (said,) = list_firing(rules["IcebergCDCPipelineLags"], story)
     assert said.texts["summary"] == "Pipeline team/shop is 2h 0m 0s behind its tables"

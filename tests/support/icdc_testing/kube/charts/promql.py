@@ -21,7 +21,7 @@ class Scrape(NamedTuple):
     """Labels of the target. A series that has one of them keeps its own: `honorLabels: true`."""
 
 
-class Question(NamedTuple):
+class PromQuery(NamedTuple):
     """A query, or the rule of an alert."""
 
     expr: str
@@ -32,7 +32,7 @@ class Question(NamedTuple):
     """Templates of an alert."""
 
 
-class Answer(NamedTuple):
+class FoundSeries(NamedTuple):
     """One series of an answer; of an alert, one that fires."""
 
     labels: Mapping[str, str]
@@ -40,7 +40,7 @@ class Answer(NamedTuple):
     texts: Mapping[str, str]
 
 
-def ask(scrapes: Iterable[Scrape], questions: Sequence[Question]) -> list[list[Answer]]:
+def ask(scrapes: Iterable[Scrape], questions: Sequence[PromQuery]) -> list[list[FoundSeries]]:
     """Return for each question the series that answer it; an error of PromQL fails the test."""
     asked = {
         "scrapes": [
@@ -67,6 +67,9 @@ def ask(scrapes: Iterable[Scrape], questions: Sequence[Question]) -> list[list[A
     )
     assert done.returncode == 0, done.stderr
     return [
-        [Answer(series["labels"], float(series["value"]), series["texts"]) for series in answer]
+        [
+            FoundSeries(series["labels"], float(series["value"]), series["texts"])
+            for series in answer
+        ]
         for answer in json.loads(done.stdout)
     ]
