@@ -35,8 +35,8 @@ from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
 LOG = logging.getLogger(__name__)
 
 BATCH_FILES = 50_000
-"""Data files that a batch of several snapshots adds and removes at most. They take 18 MB of the heap
-that the driver has for each table at work (`permits`), and 15 MB of Python."""
+"""Data files that a batch of several snapshots adds and removes at most. They take 18 MB of the
+heap that the driver has for each table at work (`permits`), and 15 MB of Python."""
 
 
 def find_end_of_batch(
