@@ -19,7 +19,7 @@ added, so 73 is an end only if its documents have the form of those at 75; else 
 
 A driver that plans a difference holds all files that differ. So no difference is planned in which
 more than BATCH_FILES changed, as the snapshots' summaries say: in a backlog of a million files that
-begins with two commits of 60,000 each, the first commit alone is planned.
+begins with two commits of 30,000 each, the first commit alone is planned.
 """
 
 import logging
@@ -34,9 +34,9 @@ from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
 
 LOG = logging.getLogger(__name__)
 
-BATCH_FILES = 100_000
-"""Data files that a batch of several snapshots adds and removes at most: 66 MB in the driver, about
-half of the heap that it has for each table at work (`permits`)."""
+BATCH_FILES = 50_000
+"""Data files that a batch of several snapshots adds and removes at most. They take 18 MB of the
+heap that the driver has for each table at work (`permits`), and 15 MB of Python."""
 
 
 def find_end_of_batch(

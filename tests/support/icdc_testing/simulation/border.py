@@ -132,7 +132,7 @@ def _replace_time() -> None:
 def _replace_spark() -> None:
     from icdc_api.job.run_files import RunRequest
     from icdc_spark.process import pipeline_run, table_modes
-    from icdc_spark.replication import changelog, duplicates, export, pins, table_run
+    from icdc_spark.replication import batches, changelog, duplicates, export, pins, table_run
     from icdc_spark.replication.checks import new_index, table_observation
     from icdc_testing.simulation import resources, spark
     from icdc_testing.simulation.model import lake
@@ -154,6 +154,7 @@ def _replace_spark() -> None:
     vars(table_observation)["CachedTable"] = spark.TableCache
     vars(duplicates)["settle"] = spark.settle
     vars(pins)["tags"] = lake.Tags
+    vars(batches)["read_stated_files"] = lake.read_stated_files
     vars(pipeline_run)["WorkerThreads"] = _Threads
     vars(pipeline_run)["CallWatch"] = _NoWatch
     vars(pipeline_run)["StepWatch"] = _NoStepWatch

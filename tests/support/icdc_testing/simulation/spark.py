@@ -96,6 +96,7 @@ class Plan:
     to_id: int
     changes: tuple[tuple[int, int | None, bool], ...]
     """Id, new value or None, and whether there was a row before."""
+    files: int = 1
 
     @property
     def bytes(self) -> int:
