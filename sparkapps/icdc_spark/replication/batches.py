@@ -29,7 +29,7 @@ from itertools import accumulate
 from icdc_api.errors import DataFileMissing, SourceUnavailable, TableError
 from icdc_spark.diff.change_plan import ChangePlan, Planner
 from icdc_spark.documents.document_spec import DocumentSpec
-from icdc_spark.iceberg.changes.stated_files import read_stated_files
+from icdc_spark.iceberg.changes.stated_files import read_stated_files, read_total_bytes
 from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
 
 LOG = logging.getLogger(__name__)
@@ -127,7 +127,7 @@ def find_reason_to_rebuild(
         above 0.5, table 1.0 GB    1 of 10 files rewritten     0.1 + 0.1 GB read    the changes
         above 0.5, empty table     all files deleted                                the changes
     """
-    whole = table.read_bytes(to_id)
+    whole = read_total_bytes(table, to_id)
     if not whole:
         return None
     changed = _measure_changes(table, from_id, to_id, plan)

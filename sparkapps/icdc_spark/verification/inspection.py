@@ -25,6 +25,7 @@ from icdc_api.errors import PassingError, TableError
 from icdc_api.job.answers import ComparisonEntry, PlanEntry, ReplayEntry, TableEntry
 from icdc_spark.diff.change_plan import ChangePlan, choose_planner
 from icdc_spark.diff.strategies import choose_strategy
+from icdc_spark.iceberg.changes.stated_files import read_total_bytes, read_total_rows
 from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.protocol.state_document import IntentKind
 from icdc_spark.protocol.steps import StepKind
@@ -161,8 +162,8 @@ def _measure_files(observation: TableObservation, means: estimates.Means) -> Pla
         "filesRemoved": changes.removed.files,
         "filesWithNewDeletes": changes.shared_after.files + by_equality,
         **_measure_size(changes.groups),
-        "tableBytes": table.read_bytes(to_id),
-        "tableRows": table.read_records(to_id),
+        "tableBytes": read_total_bytes(table, to_id),
+        "tableRows": read_total_rows(table, to_id),
         **_compare_costs(observation, changes, means),
     }
 
@@ -177,7 +178,7 @@ def _compare_costs(
     lineage = can_read_lineage(table, changes.to_id, observation.documents)
     strategy = choose_strategy(changes, lineage=lineage)
     cost = estimates.estimate(estimates.measure_changes(changes, strategy), means)
-    rows = table.read_records(changes.to_id)
+    rows = read_total_rows(table, changes.to_id)
     export_cost = (
         None if rows is None else estimates.estimate(estimates.measure_export(rows), means)
     )

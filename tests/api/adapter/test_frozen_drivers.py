@@ -1,6 +1,7 @@
 """A driver that stops renewing its report on a real API server, by a clock that leaps ahead."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ def start_driver(cluster: SteppedCluster) -> RunStatus:
     return run
 
 
-def report(cluster: SteppedCluster, run: RunStatus, **more: int) -> None:
+def report(cluster: SteppedCluster, run: RunStatus, **more: Any) -> None:
     cluster.report(RUN, make_report(run, make_caught_up("shop.orders"), **more))
 
 

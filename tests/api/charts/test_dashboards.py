@@ -82,7 +82,7 @@ def show_shop(metrics: Metrics) -> None:
     metrics.show(SHOP, status)
     seen = make_seen(RunPhase.RUNNING, report=make_report(*tables, open_sessions=("shop.orders",)))
     metrics.show_usage(SHOP, measure(observed, status, seen))
-    metrics.show_sessions(SHOP, seen)
+    metrics.show_run(SHOP, seen)
 
 
 def scrape_operator() -> Iterator[Scrape]:

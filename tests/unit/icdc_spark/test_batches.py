@@ -4,7 +4,7 @@ Few questions are asked, and a batch never ends beyond what fits.
 """
 
 from dataclasses import dataclass
-from typing import cast
+from typing import Self, cast
 
 import pytest
 from hypothesis import given
@@ -51,10 +51,19 @@ class SizedTable:
     stated: int | None
     changed: int
     planned: int = 0
+    name: str = "shop.orders"
 
-    def read_bytes(self, snapshot_id: int) -> int | None:
+    @property
+    def java(self) -> Self:
+        """The same in Java: its snapshots are asked for nothing but their summaries."""
+        return self
+
+    def snapshot(self, snapshot_id: int) -> Self:
         assert snapshot_id == 8
-        return self.stated
+        return self
+
+    def summary(self) -> dict[str, str]:
+        return {} if self.stated is None else {"total-files-size": str(self.stated)}
 
     def list_snapshots_between(self, from_id: int, to_id: int) -> None:
         """The table was rolled back in between."""

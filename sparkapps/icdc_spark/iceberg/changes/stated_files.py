@@ -1,7 +1,7 @@
-"""Read which files each snapshot changed, as its writer stated it, without reading manifests.
+"""Read how large snapshots are and which files they changed, as their writers stated it.
 
-The summaries of snapshots are in the metadata, which is in memory anyway. They are a writer's
-claim: good for a choice between right ways, and for nothing that must be right.
+No manifest is read: the summaries of snapshots are in the metadata, which is in memory anyway. They
+are a writer's claim: good for a choice between right ways, and for nothing that must be right.
 """
 
 import json
@@ -42,11 +42,28 @@ def read_stated_files(table: IcebergTable, chain: Sequence[SnapshotInfo]) -> lis
         texts = bridge.read_texts(bridge.map_static(snapshots, _PARSER, "toJson", _SNAPSHOT))
     summaries = (json.loads(text).get("summary", {}) for text in texts)
     return [
-        StatedFiles(*(sum(_parse(summary.get(name)) for name in names) for names in _NAMES))
+        StatedFiles(*(sum(_parse(summary.get(name)) or 0 for name in names) for names in _NAMES))
         for summary in summaries
     ]
 
 
-def _parse(stated: object) -> int:
+def read_total_bytes(table: IcebergTable, snapshot_id: int) -> int | None:
+    """Return the stored bytes of all files of a snapshot; None where its writer states none."""
+    return _read_total(table, snapshot_id, "total-files-size")
+
+
+def read_total_rows(table: IcebergTable, snapshot_id: int) -> int | None:
+    """Return the rows of all data files of a snapshot, deleted ones included, likewise."""
+    return _read_total(table, snapshot_id, "total-records")
+
+
+def _read_total(table: IcebergTable, snapshot_id: int, name: str) -> int | None:
+    with translate_source_errors(table.name):
+        stated = (table.java.snapshot(snapshot_id).summary() or {}).get(name)
+    return None if stated is None else _parse(str(stated))
+
+
+def _parse(stated: object) -> int | None:
     # Of a length that the sum of all of them is a number as well.
-    return int(stated) if isinstance(stated, str) and stated.isdecimal() and len(stated) < 19 else 0
+    is_count = isinstance(stated, str) and stated.isdecimal() and len(stated) < 19
+    return int(str(stated)) if is_count else None

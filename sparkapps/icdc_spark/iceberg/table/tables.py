@@ -178,23 +178,6 @@ class IcebergTable:
             raise Gap(f"{self.name}: snapshot {snapshot_id} is no longer in the table")
         return info
 
-    def read_bytes(self, snapshot_id: int) -> int | None:
-        """Return the stored bytes of the snapshot's files; None if its writer did not state them.
-
-        From the snapshot's summary, which is a writer's claim: not for what must be right.
-        """
-        return self._read_stated(snapshot_id, "total-files-size")
-
-    def read_records(self, snapshot_id: int) -> int | None:
-        """Return the rows of the snapshot's files, deleted ones included, likewise."""
-        return self._read_stated(snapshot_id, "total-records")
-
-    def _read_stated(self, snapshot_id: int, name: str) -> int | None:
-        with translate_source_errors(self.name):
-            summary = self.java.snapshot(snapshot_id).summary() or {}
-            stated = str(summary.get(name))
-        return int(stated) if stated.isdecimal() else None
-
     def build_table_at(self, snapshot_id: int) -> Any:
         """Return a Java table whose current schema is that of a snapshot.
 

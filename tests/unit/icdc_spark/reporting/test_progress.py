@@ -79,7 +79,7 @@ def test_a_report_has_the_most_that_was_used_of_each_resource(
     for used in (3, 7, 5):
         reporter.get_table_reporter("a.b").note_resources({"state_index": [used, 9]})
     reporter.get_table_reporter("a.b").note_resources({"python_worker": [1, 2]})
-    reporter.flush()
+    reporter.renew()
     assert RunReport.read(path).resources == (
         UsedResource(kind="state_index", used=7, limit=9),
         UsedResource(kind="python_worker", used=1, limit=2),

@@ -77,14 +77,12 @@ def test_a_person_learns_what_a_table_has(lake: HeadLake, rest: RestCatalog, kin
 def test_a_person_learns_what_columns_were_called(lake: HeadLake) -> None:
     table = lake.create()
     with table.update_schema() as update:
-        update.add_column("name", StringType())
-        update.add_column("gone", StringType())
+        update.add_column("name", StringType()).add_column("gone", StringType())
     for column, name in (("id", "key"), ("key", "number"), ("name", "label")):
         with table.update_schema() as update:
             update.rename_column(column, name)
     with table.update_schema() as update:
-        update.add_column("name", StringType())
-        update.delete_column("gone")
+        update.add_column("name", StringType()).delete_column("gone")
     facts = read_tables("lake", lake.properties, ["shop.orders"])["shop.orders"]
     assert isinstance(facts, TableFacts)
     assert facts.columns == ("number", "label", "name")
