@@ -75,6 +75,11 @@ class PipelineMetrics:
             "Tables whose current snapshot the operator cannot read; runs poll them.",
             *_OF_PIPELINE,
         )
+        self._add_run_metrics()
+        self._add_limit_metrics()
+        self._add_comparison_metrics()
+
+    def _add_run_metrics(self) -> None:
         self.open_sessions = self._create_gauge(
             "icdc_open_sessions",
             "Tables that have a session open in the pipeline's run, by its last report.",
@@ -87,8 +92,6 @@ class PipelineMetrics:
             "without a run, and of images that do not renew it.",
             *_OF_PIPELINE,
         )
-        self._add_limit_metrics()
-        self._add_comparison_metrics()
 
     def _add_limit_metrics(self) -> None:
         self.state_bytes = self._create_gauge(

@@ -53,8 +53,9 @@ def start_driver(cluster: SteppedCluster) -> RunStatus:
     return run
 
 
-def report(cluster: SteppedCluster, run: RunStatus, **more: int) -> None:
-    cluster.report(RUN, make_report(run, make_caught_up("shop.orders"), **more))
+def report(cluster: SteppedCluster, run: RunStatus, *, renewal_seconds: int | None = None) -> None:
+    written = make_report(run, make_caught_up("shop.orders"), renewal_seconds=renewal_seconds)
+    cluster.report(RUN, written)
 
 
 def test_a_run_that_renews_its_report_no_longer_is_removed_and_another_one_begins(

@@ -81,10 +81,10 @@ def test_an_error_that_nobody_foresaw_does_not_end_the_watch(
     reporter = Reporter(make_request(path), [])
     with ExecutorWatch(UnforeseenExecutors(True, True), reporter):
 
-        def is_told() -> bool:
+        def is_reported() -> bool:
             return RunReport.read(path).without_executors_since is not None
 
-        wait_until(is_told, "the report says that no executor is there")
+        wait_until(is_reported, "the report says that no executor is there")
 
 
 def test_a_run_that_ends_without_an_executor_says_so_however_short_it_was(tmp_path: Path) -> None:

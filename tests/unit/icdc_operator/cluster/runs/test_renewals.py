@@ -36,7 +36,7 @@ FROZEN = freeze_at(60)
 
 
 @dataclass(frozen=True)
-class Story:
+class DriverStory:
     """What a driver does, and what the operator reads of it, every 30 seconds."""
 
     shown: int | None
@@ -58,30 +58,32 @@ class Story:
 
 
 STORIES = {
-    "frozen": Story(300, 600),
-    "renews in time": Story(None, None, freeze_at(HOURS)),
-    "renews late, by a CPU that is throttled": Story(None, None, freeze_at(HOURS, every=285)),
-    "frozen for a while": Story(300, None, freeze_at(60, again=500)),
-    "another one goes on": Story(300, 600, other=freeze_at(HOURS)),
-    "the API server takes no reports": Story(300, None, other=freeze_at(200)),
-    "it takes them again, of one after the other": Story(
+    "frozen": DriverStory(300, 600),
+    "renews in time": DriverStory(None, None, freeze_at(HOURS)),
+    "renews late, by a CPU that is throttled": DriverStory(None, None, freeze_at(HOURS, every=285)),
+    "frozen for a while": DriverStory(300, None, freeze_at(60, again=500)),
+    "another one goes on": DriverStory(300, 600, other=freeze_at(HOURS)),
+    "the API server takes no reports": DriverStory(300, None, other=freeze_at(200)),
+    "it takes them again, of one after the other": DriverStory(
         420, None, freeze_at(120, again=1980), other=freeze_at(120, again=1800)
     ),
-    "the API server is away for ten minutes": Story(
+    "the API server is away for ten minutes": DriverStory(
         None, None, freeze_at(100, again=710), unread=range(100, 700)
     ),
-    "it is away, and the driver is frozen": Story(1000, 1300, unread=range(100, 700)),
-    "the operator is started again": Story(300, 1000, restarted=400),
-    "the operator's clock leaps ahead": Story(300, 1110, leap=timedelta(hours=1)),
-    "the operator's clock is set back": Story(300, 1110, leap=timedelta(hours=-1)),
-    "an image that renews nothing": Story(None, None, report={}),
-    "it has reported its end": Story(None, None, report={"renewal_seconds": 120, "finished": True}),
-    "it waits for a node": Story(None, None, phase=RunPhase.PENDING),
-    "its node does not answer": Story(None, None, failure=NODE),
+    "it is away, and the driver is frozen": DriverStory(1000, 1300, unread=range(100, 700)),
+    "the operator is started again": DriverStory(300, 1000, restarted=400),
+    "the operator's clock leaps ahead": DriverStory(300, 1110, leap=timedelta(hours=1)),
+    "the operator's clock is set back": DriverStory(300, 1110, leap=timedelta(hours=-1)),
+    "an image that renews nothing": DriverStory(None, None, report={}),
+    "it has reported its end": DriverStory(
+        None, None, report={"renewal_seconds": 120, "finished": True}
+    ),
+    "it waits for a node": DriverStory(None, None, phase=RunPhase.PENDING),
+    "its node does not answer": DriverStory(None, None, failure=NODE),
 }
 
 
-def read(story: Story, renews: Renews, now: int) -> RunSeen:
+def read(story: DriverStory, renews: Renews, now: int) -> RunSeen:
     """Return the run as the adapter reads it, in the driver's time of long ago."""
     moment = DRIVERS_CLOCK + timedelta(minutes=renews(now))
     report = make_report().model_copy(update={"updated_at": moment, **story.report})
@@ -89,7 +91,7 @@ def read(story: Story, renews: Renews, now: int) -> RunSeen:
     return RunSeen(name, epoch, story.phase, True, report=report, failure=story.failure)
 
 
-def iterate_reads(story: Story) -> Iterator[tuple[int, RunSeen]]:
+def iterate_reads(story: DriverStory) -> Iterator[tuple[int, RunSeen]]:
     """Yield what the operator makes of the run, at each second at which it reads it."""
     renewals = ReportRenewals()
     for second in range(0, HOURS, 30):
@@ -99,7 +101,7 @@ def iterate_reads(story: Story) -> Iterator[tuple[int, RunSeen]]:
             renewals = ReportRenewals()
         now = NOW + timedelta(seconds=second) + (story.leap if second >= 500 else timedelta(0))
         if story.other is not None:
-            other = read(Story(None, None), story.other, second)
+            other = read(DriverStory(None, None), story.other, second)
             renewals.judge_current(TAXI, RECORD, (other,), now)
         seen = read(story, story.renews, second)
         (judged,) = renewals.judge_current(SHOP, RECORD, (seen,), now)
@@ -107,7 +109,7 @@ def iterate_reads(story: Story) -> Iterator[tuple[int, RunSeen]]:
 
 
 @pytest.mark.parametrize("story", STORIES.values(), ids=STORIES.keys())
-def test_a_driver_is_given_up_if_it_alone_renews_its_report_no_longer(story: Story) -> None:
+def test_a_driver_is_given_up_if_it_alone_renews_its_report_no_longer(story: DriverStory) -> None:
     reads = list(iterate_reads(story))
     late = [second for second, run in reads if run.failure not in (None, NODE)]
     ended = [second for second, run in reads if run.given_up]
