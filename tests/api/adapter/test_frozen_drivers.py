@@ -1,7 +1,6 @@
 """A driver that stops renewing its report on a real API server, by a clock that leaps ahead."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -54,8 +53,9 @@ def start_driver(cluster: SteppedCluster) -> RunStatus:
     return run
 
 
-def report(cluster: SteppedCluster, run: RunStatus, **more: Any) -> None:
-    cluster.report(RUN, make_report(run, make_caught_up("shop.orders"), **more))
+def report(cluster: SteppedCluster, run: RunStatus, *, renewal_seconds: int | None = None) -> None:
+    written = make_report(run, make_caught_up("shop.orders"), renewal_seconds=renewal_seconds)
+    cluster.report(RUN, written)
 
 
 def test_a_run_that_renews_its_report_no_longer_is_removed_and_another_one_begins(
