@@ -35,7 +35,7 @@ POD = "icdc-iceberg-cdc-operator-5d89f7c6b8-x7k2p"
 OTHER_POD = "other-iceberg-cdc-operator-5d89f7c6b8-x7k2p"
 GAP = make_stalled(TableReason.GAP)
 PREFIX = "IcebergCDC"
-DAILY = {"verify": {"every": "1d"}}
+DAILY: dict[str, Any] = {"verify": {"every": "1d"}}
 HISTORY = 61
 """Scrapes before the question, one a minute: longer than any alert looks back and waits."""
 
