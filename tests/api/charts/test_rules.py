@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,6 +15,7 @@ from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 from icdc_operator.core.decide import decide
 from icdc_operator.core.limits.usage import measure
+from icdc_operator.core.observed import RunPhase
 from icdc_testing.kube.charts import promql
 from icdc_testing.kube.charts.files import OPERATOR
 from icdc_testing.kube.charts.helm import Helm, nest_values
@@ -22,6 +24,8 @@ from icdc_testing.operator.deciding.pipelines import (
     NOW,
     make_caught_up,
     make_observed,
+    make_report,
+    make_seen,
     make_spec,
     make_stalled,
     run_record,
@@ -76,6 +80,15 @@ def scrape_pipeline(
     metrics.show(SHOP, decision.status)
     metrics.show_usage(SHOP, measure(observed, decision.status, None))
     for moment in list_minutes(NOW + after):
+        yield make_scrape(metrics, moment)
+
+
+def scrape_run(age: float) -> Iterator[Scrape]:
+    """Yield scrapes while the report of the pipeline's run is as old as that, in seconds."""
+    metrics = Metrics()
+    run = make_seen(RunPhase.RUNNING, report=make_report(make_caught_up()))
+    metrics.show_run(SHOP, replace(run, report_age=age))
+    for moment in list_minutes(NOW):
         yield make_scrape(metrics, moment)
 
 
@@ -202,6 +215,8 @@ CASES = [
     ("IndexDiffers", "equal", scrape_pipeline(make_compared()), False),
     ("IndexDiffers", "differs", scrape_pipeline(make_compared(different=2)), True),
     ("IndexDiffers", "repaired", scrape_pipeline(make_compared(different=2, repaired=2)), False),
+    ("DriverNotResponding", "renews its report", scrape_run(120), False),
+    ("DriverNotResponding", "six minutes late", scrape_run(360), True),
     ("OperatorDown", "leads", scrape_operator(ALWAYS), False),
     ("OperatorDown", "never was there", iter(()), True),
     ("OperatorDown", "leads no more", scrape_operator(lead(50)), True),
