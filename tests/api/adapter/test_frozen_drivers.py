@@ -16,7 +16,7 @@ from icdc_testing.operator.deciding.pipelines import make_caught_up
 
 pytestmark = pytest.mark.api
 
-RUN = "shop-e1-1"
+RUN, NEXT = "shop-e1-1", "shop-c2-1"
 READS = 45
 """How often the operator reads the run at most; every 30 s, it is more than twenty minutes."""
 
@@ -78,7 +78,7 @@ def test_a_run_that_renews_its_report_no_longer_is_removed_and_another_one_begin
             current = decision.status.current_run
             if current is not None and current.epoch == run.epoch:
                 failure = failure or current.failure
-            elif "shop-e1-2" in cluster.list_names("sparkapplication"):
+            elif NEXT in cluster.list_names("sparkapplication"):
                 break
             if failure is not None and cluster.list_names("pod"):
                 # The kubelet ends what it was asked to.
@@ -95,7 +95,7 @@ def test_a_run_that_renews_its_report_no_longer_is_removed_and_another_one_begin
     assert decision.status.last_run is not None
     assert decision.status.last_run.failure == failure
     assert decision.status.consecutive_failures == 0
-    assert cluster.list_names("sparkapplication") == ["shop-e1-2"]
+    assert cluster.list_names("sparkapplication") == [NEXT]
 
 
 def test_a_report_of_an_image_that_never_renews_it_may_stay_as_it_is(
