@@ -6,6 +6,7 @@ grows with tables, runs or snapshots. It must not decide anything.
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
@@ -26,14 +27,10 @@ _OF_STATE = (ResourceKind.STATE_DOCUMENT, ResourceKind.STATE_INDEX)
 """What a run stores; what else it uses is of its processes."""
 
 
-def get_utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class PipelineMetrics:
     """The gauges of each pipeline. Durations in seconds, times in seconds since 1970."""
 
-    def __init__(self, now: Callable[[], datetime] = get_utc_now) -> None:
+    def __init__(self, now: Callable[[], datetime] = partial(datetime.now, UTC)) -> None:
         self.registry = CollectorRegistry()
         self._now = now
         self._phases: dict[PipelineKey, Phase] = {}
@@ -42,23 +39,28 @@ class PipelineMetrics:
         self._add_pipeline_metrics()
 
     def _add_pipeline_metrics(self) -> None:
-        self.lag = self._describe(
+        self.lag = self._create_gauge(
             "icdc_lag_seconds",
             "Largest lag of a table of the pipeline at the time of the scrape: now minus its "
             "behindSince; 0 when caught up.",
+            *_OF_PIPELINE,
         )
-        self.snapshots_behind = self._describe(
+        self.snapshots_behind = self._create_gauge(
             "icdc_snapshots_behind",
             "Largest snapshotsBehind of a table of the pipeline.",
+            *_OF_PIPELINE,
         )
-        self.last_success = self._describe(
-            "icdc_last_success_timestamp_seconds", "Time of the last successful run."
+        self.last_success = self._create_gauge(
+            "icdc_last_success_timestamp_seconds", "Time of the last successful run.", *_OF_PIPELINE
         )
-        self.failures = self._describe("icdc_consecutive_failures", "Failed attempts in a row.")
-        self.conditions = self._describe(
+        self.failures = self._create_gauge(
+            "icdc_consecutive_failures", "Failed attempts in a row.", *_OF_PIPELINE
+        )
+        self.conditions = self._create_gauge(
             "icdc_pipeline_condition",
             "1 for the status that the condition has: True, False or Unknown. The other two have "
             "no series.",
+            *_OF_PIPELINE,
             "type",
             "status",
         )
@@ -68,89 +70,102 @@ class PipelineMetrics:
             "Polls of a table's current snapshot by the operator; unseen: it could not be read.",
             "result",
         )
-        self.unseen_tables = self._describe(
+        self.unseen_tables = self._create_gauge(
             "icdc_tables_without_head",
             "Tables whose current snapshot the operator cannot read; runs poll them.",
+            *_OF_PIPELINE,
         )
         self._add_run_metrics()
         self._add_limit_metrics()
         self._add_comparison_metrics()
 
     def _add_run_metrics(self) -> None:
-        self.open_sessions = self._describe(
+        self.open_sessions = self._create_gauge(
             "icdc_open_sessions",
             "Tables that have a session open in the pipeline's run, by its last report.",
+            *_OF_PIPELINE,
         )
-        self.report_age = self._describe(
+        self.report_age = self._create_gauge(
             "icdc_report_age_seconds",
             "Seconds for which the driver of the pipeline's run has not renewed its report, by the "
             "operator's clock at its last reconcile; a driver renews it every 120 s. Absent "
             "without a run, and of images that do not renew it.",
+            *_OF_PIPELINE,
         )
-        self.run_bytes = self._describe(
+        self.run_bytes = self._create_gauge(
             "icdc_run_bytes",
             "Most bytes that the active run has used, by its last report. bulk_requests: memory of "
             "those that one task had under way; python_worker: memory of one; scratch_volume: the "
             "fullest one for shuffles and spills, with what others store there.",
+            *_OF_PIPELINE,
             "kind",
         )
-        self.run_limit = self._describe(
+        self.run_limit = self._create_gauge(
             "icdc_run_limit_bytes",
             "Limit of icdc_run_bytes, by kind: the budget of a task; what the container leaves to "
             "each core beside the heap; the size of the volume.",
+            *_OF_PIPELINE,
             "kind",
         )
 
     def _add_limit_metrics(self) -> None:
-        self.state_bytes = self._describe(
+        self.state_bytes = self._create_gauge(
             "icdc_state_bytes",
             "Bytes of what is stored for the pipeline: spec, status, and report of its active run; "
             "by that report the largest state_document of a table, and state_index (icdc-state, of "
             "all pipelines).",
+            *_OF_PIPELINE,
             "kind",
         )
-        self.state_limit = self._describe(
-            "icdc_state_limit_bytes", "Limit of icdc_state_bytes, by kind.", "kind"
+        self.state_limit = self._create_gauge(
+            "icdc_state_limit_bytes", "Limit of icdc_state_bytes, by kind.", *_OF_PIPELINE, "kind"
         )
-        self.dead_letters = self._describe(
-            "icdc_dead_letters", "Largest deadLetters of a table of the pipeline."
+        self.dead_letters = self._create_gauge(
+            "icdc_dead_letters", "Largest deadLetters of a table of the pipeline.", *_OF_PIPELINE
         )
-        self.dead_letters_limit = self._describe(
+        self.dead_letters_limit = self._create_gauge(
             "icdc_dead_letters_limit",
             "Dead letters above which a table is stalled; absent if the first dead letter stalls "
             "it.",
+            *_OF_PIPELINE,
         )
-        self.limited = self._describe(
+        self.limited = self._create_gauge(
             "icdc_limited_seconds",
             "Time that all tasks of a last batch waited for sink.opensearch.limits; largest.",
+            *_OF_PIPELINE,
         )
-        self.pinned_tables = self._describe(
+        self.pinned_tables = self._create_gauge(
             "icdc_pinned_tables",
             "Tables whose applied snapshot is retained by a tag; each has two tags at most.",
+            *_OF_PIPELINE,
         )
 
     def _add_comparison_metrics(self) -> None:
-        self.compared_tables = self._describe(
+        self.compared_tables = self._create_gauge(
             "icdc_compared_tables",
             "Tables by the result of their last comparison with the index: Equal, Repaired, "
             "Different or NotVerified. Tables that were never compared are left out.",
+            *_OF_PIPELINE,
             "result",
         )
-        self.differences = self._describe(
+        self.differences = self._create_gauge(
             "icdc_differing_documents",
             "Documents that differed in the last comparisons of all tables, before anything was "
             "repaired: missing, extra or different. Absent if no table was compared.",
+            *_OF_PIPELINE,
             "kind",
         )
-        self.oldest_proof = self._describe(
+        self.oldest_proof = self._create_gauge(
             "icdc_oldest_proof_timestamp_seconds",
             "Time of the last comparison with its index of the table whose last comparison is "
             "oldest. For one without a result, the time since when the condition Verified does not "
             "hold. Tables that were never compared are left out.",
+            *_OF_PIPELINE,
         )
-        self.proof_limit = self._describe(
+        self.proof_limit = self._create_gauge(
             "icdc_proof_limit_seconds",
             "Time within which spec.verify.every promises the next comparison; absent without.",
+            *_OF_PIPELINE,
         )
 
     def show(self, key: PipelineKey, status: PipelineStatus) -> None:
@@ -277,10 +292,6 @@ class PipelineMetrics:
 
     def _create_gauge(self, name: str, documentation: str, *labels: str) -> Gauge:
         return Gauge(name, documentation, labels, registry=self.registry)
-
-    def _describe(self, name: str, documentation: str, *labels: str) -> Gauge:
-        """Return a gauge that each pipeline has."""
-        return self._create_gauge(name, documentation, *_OF_PIPELINE, *labels)
 
 
 def _set(gauge: Gauge, key: PipelineKey, value: float | None, *kind: str) -> None:

@@ -24,6 +24,7 @@ ROOTS = {
     "operator/icdc_operator/cluster/heads/reader/child.py::serve": "the process of one catalog",
     "operator/icdc_operator/cluster/loop/workers.py::_reconcile_one": "a worker: the others go on",
     "operator/icdc_operator/cluster/main.py::main": "the process `icdc-operator`",
+    "sparkapps/icdc_spark/process/failures.py::outlive_errors": "a watch: the next poll follows",
     "sparkapps/icdc_spark/process/failures.py::translate_errors": "a table: others go on",
     "sparkapps/icdc_spark/process/main.py::_end": "the end of a driver whose report is written",
     "sparkapps/icdc_spark/process/main.py::main": "the process of a driver",
