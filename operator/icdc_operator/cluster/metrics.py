@@ -6,7 +6,6 @@ values. The gauges of single pipelines are in `pipeline_metrics`. It must not de
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 
 from prometheus_client import (
     GCCollector,
@@ -33,7 +32,7 @@ _WAIT_BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0)
 class Metrics(PipelineMetrics):
     """The metrics of `/metrics`. Durations in seconds, times in seconds since 1970."""
 
-    def __init__(self, now: Callable[[], datetime] = partial(datetime.now, UTC)) -> None:
+    def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         super().__init__(now)
         self._add_work_metrics()
         self._add_cluster_metrics()

@@ -6,7 +6,6 @@ grows with tables, runs or snapshots. It must not decide anything.
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
@@ -30,7 +29,7 @@ _OF_STATE = (ResourceKind.STATE_DOCUMENT, ResourceKind.STATE_INDEX)
 class PipelineMetrics:
     """The gauges of each pipeline. Durations in seconds, times in seconds since 1970."""
 
-    def __init__(self, now: Callable[[], datetime] = partial(datetime.now, UTC)) -> None:
+    def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self.registry = CollectorRegistry()
         self._now = now
         self._phases: dict[PipelineKey, Phase] = {}
@@ -192,10 +191,8 @@ class PipelineMetrics:
         proofs = (self.oldest_proof, self.proof_limit)
         for gauge in (*gauges, *limits, *proofs, self.open_sessions, self.report_age):
             _set(gauge, key, None)
-        for kind in _KINDS:
+        for kind in (*_KINDS, *ResourceKind):
             self._show_used(key, kind, Used())
-        for resource in ResourceKind:
-            self._show_used(key, resource, Used())
         self._show_conditions(key, PipelineStatus())
         self._show_comparisons(key, PipelineStatus())
         self._count_phase(key, None)
