@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from icdc_api import errors, naming
+from icdc_api.job.resources import ResourceKind, UsedResource
 from icdc_api.status.pipeline_status import PipelineStatus, Verification
 from icdc_api.status.runs import Failure, RunState
 from icdc_operator.cluster import options
@@ -80,7 +81,9 @@ def show_shop(metrics: Metrics) -> None:
     observed = make_observed(make_spec(verify={"every": "24h"}), before)
     status = decide(observed, NOW).status
     metrics.show(SHOP, status)
-    seen = make_seen(RunPhase.RUNNING, report=make_report(*tables, open_sessions=("shop.orders",)))
+    used = tuple(UsedResource(kind=kind, used=1, limit=2) for kind in ResourceKind)
+    report = make_report(*tables, open_sessions=("shop.orders",), resources=used)
+    seen = make_seen(RunPhase.RUNNING, report=report)
     metrics.show_usage(SHOP, measure(observed, status, seen))
     metrics.show_run(SHOP, seen)
 
