@@ -180,8 +180,9 @@ def _measure_store(stats: Mapping[str, Any]) -> tuple[int, int] | None:
     Replaced documents are in it until a merge after the next flush, and twice while they are
     merged: four flushes are far more than was ever measured.
     """
-    primaries = stats.get(STATE_INDEX, {}).get("primaries")
-    if not primaries:
+    primaries = stats.get(STATE_INDEX, {}).get("primaries", {})
+    # Neither is there while no primary is.
+    if not {"docs", "store"} <= primaries.keys():
         return None
     documents, used = primaries["docs"]["count"], primaries["store"]["size_in_bytes"]
     return int(used), int(documents) * MAX_BYTES + 4 * FLUSH_BYTES
