@@ -34,9 +34,11 @@ SPELLED := '*.md' '*.py' '*.yaml' '*.tpl' '*.txt' '*.toml' Makefile Dockerfile '
 REFERENCE := fields_page commands_page metrics_page documents_page compatibility_page
 
 # ICDC_TEST_KUBECONFIG names another cluster (kind, k3s) for the tests to use.
+HAS_NODES := [ -n "$$ICDC_TEST_KUBECONFIG" ] || [ "$$(uname) $$(id -u)" = "Linux 0" ]
 ARCHIVES := .icdc/images
 # Where a program cannot be built, nothing is run with whatever PATH has instead.
-PROGRAMS = path="$$(PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries --path $(1))" && \
+PROGRAM_BUILDER := PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries
+PROGRAMS = path="$$($(PROGRAM_BUILDER) --path $(1))" && \
   PATH="$$path:$$PATH"
 # BuildKit, which `docker build` is, treats a Dockerfile differently from buildah.
 BUILDKIT = $(call PROGRAMS,buildkitd buildctl) $(BIN)/python tools/images/images.py
@@ -52,7 +54,7 @@ PICTURES := PYTHONPATH=tests/support:tools/images $(BIN)/python tools/generated/
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes words prose shape rooms crds crds-check charts \
-        charts-check docs-check lock guards guard-table words-page pictures reference site pod-template images images-check images-parts release test test-unit test-api test-spark test-cluster cluster-up cluster-down \
+        charts-check docs-check lock guards guard-table words-page pictures reference site pod-template images images-check images-parts release test test-without-nodes built cluster-images test-unit test-api test-spark test-cluster cluster-up cluster-down \
         soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index soak-release soak-helm bench bench-operator bench-cli bench-planning bench-file-counts bench-idle bench-changelog bench-fields \
         bench-encryption bench-export bench-latency bench-lingering bench-cold bench-columns bench-isolation bench-memory bench-partitions bench-sink bench-tables bench-verify demo cluster-demo clean caches clean-caches
 
@@ -128,28 +130,38 @@ docs-check:
 	@for page in $(REFERENCE); do PYTHONPATH=tests/support $(BIN)/python tools/generated/$$page.py --check || exit 1; done
 
 test: setup ## every test that CI runs, all levels that this host can; ICDC_REQUIRE_ALL=1: or fail
-	$(PYTEST) $(PARALLEL) --ignore tests/cluster tests
-	@if [ -n "$$ICDC_TEST_KUBECONFIG" ] || [ "$$(uname) $$(id -u)" = "Linux 0" ]; \
-	then $(MAKE) --no-print-directory test-cluster; \
+	@$(MAKE) --no-print-directory --jobs=2 test-without-nodes built
+	@if $(HAS_NODES); then $(MAKE) --no-print-directory test-cluster; \
 	else echo "LEFT OUT: the level cluster (tests/cluster), which needs root on Linux, or another" \
 	  "cluster in ICDC_TEST_KUBECONFIG" >&2; [ -z "$$ICDC_REQUIRE_ALL" ]; fi
+
+test-without-nodes: setup
+	$(PYTEST) $(PARALLEL) --ignore tests/cluster tests
+
+# What is built but once, in minutes, is built beside the tests that do without it, on what these leave
+# of the processors. A program that cannot be built is for the tests to name.
+built: setup
+	-@nice env $(PROGRAM_BUILDER) --host
+	@if $(HAS_NODES); then nice $(MAKE) --no-print-directory cluster-images; fi
+
+cluster-images: setup
+	@$(BIN)/python tools/images/images.py build --archive $(ARCHIVES)
+	@$(BIN)/python tools/images/images.py check --archive $(ARCHIVES)
+	@$(BUILDKIT) build --builder buildkit --archive $(ARCHIVES)
+	@$(BUILDKIT) check --builder buildkit --archive $(ARCHIVES)
 
 test-unit: setup ## the pure level: seconds
 	$(PYTEST) $(PARALLEL) tests/unit
 
 test-api: setup ## a real Kubernetes API server; the first time builds it, with Go, in minutes
-	@PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries
-	@PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries helm gitops crane promql
+	@$(PROGRAM_BUILDER)
+	@$(PROGRAM_BUILDER) helm gitops crane promql
 	$(PYTEST) tests/api
 
 test-spark: setup ## local Spark, real Iceberg tables, a real OpenSearch node
 	$(PYTEST) $(PARALLEL) tests/spark
 
-test-cluster: setup ## a cluster of one node, made for it; as root, the first time half an hour
-	@$(BIN)/python tools/images/images.py build --archive $(ARCHIVES)
-	@$(BIN)/python tools/images/images.py check --archive $(ARCHIVES)
-	@$(BUILDKIT) build --builder buildkit --archive $(ARCHIVES)
-	@$(BUILDKIT) check --builder buildkit --archive $(ARCHIVES)
+test-cluster: cluster-images ## a cluster of one node, made for it; as root, the first time half an hour
 	$(CLUSTER) run --images $(ARCHIVES) -- $(PYTEST) -n 2 $(BY_FILE) tests/cluster
 
 cluster-up: setup ## bring up such a cluster that stays, and print what to export

@@ -20,7 +20,7 @@ import pytest
 
 from icdc_api.base import format_count
 from icdc_testing.waiting.children import OUTLIVING, list_children
-from icdc_testing.waiting.dealing import FolderScheduling, begin_with_longest
+from icdc_testing.waiting.dealing import FolderScheduling, order_tests
 from icdc_testing.waiting.seeds import SHARE_VARIABLE, choose_cases, choose_seed
 
 _GRACE_SECONDS = 30.0
@@ -83,7 +83,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FolderSchedu
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out cases of tests that are marked `sampled`, where ICDC_SHARE asks for a share.
 
-    What takes longest begins first.
+    The others begin in the order that keeps all processes at work.
     """
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
@@ -93,7 +93,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for test, alike in cases.items():
         left_out.difference_update(choose_cases(test, alike))
     config.hook.pytest_deselected(items=list(left_out))
-    items[:] = begin_with_longest(item for item in items if item not in left_out)
+    items[:] = order_tests(item for item in items if item not in left_out)
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,14 +16,19 @@ from icdc_testing.kube.stored_pipelines import Pipelines
 from icdc_testing.waiting import dealing, wait
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build the programs before the first test: a first build exceeds the time of a test."""
-    here = Path(__file__).parent
-    wanted = any(here in item.path.parents for item in session.items)
-    if wanted and not session.config.option.collectonly and not os.environ.get(GIVEN):
-        # The fixture meets the same error, and then says so for the tests that need it.
-        with contextlib.suppress(IcdcError):
-            binaries.ensure_programs()
+@cache
+def _build_programs() -> None:
+    # The fixture meets the same error, and then says so for the tests that need it.
+    with contextlib.suppress(IcdcError):
+        binaries.ensure_programs()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
+    """Build the programs before the time of a test begins, which a first build exceeds."""
+    if Path(__file__).parent in item.path.parents and not os.environ.get(GIVEN):
+        _build_programs()
+    return (yield)
 
 
 SPARK_APPLICATIONS = Path(__file__).parent / "sparkapplications.yaml"

@@ -4,6 +4,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,15 +17,22 @@ HELM = os.environ.get("ICDC_HELM", "helm")
 """The program: `helm`, which is Helm 4, or `helm3`, for `make soak-helm`."""
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build the programs before the first test: a first build exceeds the time of a test."""
-    here = Path(__file__).parent
-    wanted = any(here in item.path.parents for item in session.items)
-    if wanted and not session.config.option.collectonly:
-        # The fixture meets the same error, and then says so for the tests that need it. These
-        # tests have a server of their own even where a cluster is given.
-        with contextlib.suppress(IcdcError):
-            binaries.ensure_programs((*binaries.WITHOUT_NODES, HELM))
+@cache
+def _build_programs() -> None:
+    # The fixture meets the same error, and then says so for the tests that need it.
+    with contextlib.suppress(IcdcError):
+        binaries.ensure_programs((*binaries.WITHOUT_NODES, HELM))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
+    """Build the programs before the time of a test begins, which a first build exceeds.
+
+    These tests have a server of their own even where a cluster is given.
+    """
+    if Path(__file__).parent in item.path.parents:
+        _build_programs()
+    return (yield)
 
 
 @pytest.fixture(scope="session")

@@ -108,13 +108,16 @@ def ensure_programs(names: Iterable[str] = CONTROL_PLANE) -> dict[str, Path]:
     """
     built = {name: ensure_program(name) for name in names}
     caches = _list_go_caches()
-    # Nodes need root. Without it, nothing builds the other programs, and the caches would stay.
-    needed = NAMES if os.geteuid() == 0 else WITHOUT_NODES
-    if built.keys() >= set(needed) and caches["GOCACHE"].is_dir():
+    if built.keys() >= set(_list_needed()) and caches["GOCACHE"].is_dir():
         with jars.hold_lock(caches["GOCACHE"].with_name("programs") / ".lock"):
             for folder in caches.values():
                 shutil.rmtree(folder, ignore_errors=True)
     return built
+
+
+def _list_needed() -> tuple[str, ...]:
+    """Return the programs that the tests of this host need: those of nodes need root."""
+    return NAMES if os.geteuid() == 0 else WITHOUT_NODES
 
 
 def _list_go_caches() -> dict[str, Path]:
@@ -229,10 +232,11 @@ def _go(source: _GoSource, *arguments: str) -> str:
 def main() -> int:
     """Build what is missing, and print the path of every program."""
     parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--host", action="store_true", help="all that tests need on this host")
     parser.add_argument("--path", action="store_true", help="print their folders as PATH has them")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(_SOURCES))
     options = parser.parse_args()
-    names = options.names
+    names = _list_needed() if options.host else options.names
     unknown = sorted(set(names) - set(_SOURCES))
     if unknown:
         parser.error(f"no such program: {', '.join(unknown)}; known: {', '.join(_SOURCES)}")

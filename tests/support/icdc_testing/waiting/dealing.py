@@ -1,8 +1,8 @@
 """Deals tests to processes side by side: a file stays in one, and so does a folder with servers.
 
 Such a folder starts its servers once and not once in each process, and its tests wait more than
-they work. Those that wait longest begin first, so that other processes use the cores meanwhile. It
-must not know what the tests do.
+they work. They begin first, so that other processes use the cores meanwhile and none of them works
+alone at the end. It must not know what the tests do.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from xdist.scheduler import LoadFileScheduling
 
 TOGETHER = ("tests/spark/nodes", "tests/spark/plugins", "tests/spark/secure")
 """The folders, each of which stays in one process."""
-_FIRST = TOGETHER[0]
+_ORDER = (*TOGETHER, "tests/spark", "tests/api")
 
 
 class FolderScheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
@@ -24,9 +24,18 @@ class FolderScheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist has n
         return next((one for one in TOGETHER if _is_below(one, nodeid)), nodeid.split("::")[0])
 
 
-def begin_with_longest(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """Return the tests in their order, after those of the folder that waits longest."""
-    return sorted(items, key=lambda item: not _is_below(_FIRST, item.nodeid))
+def order_tests(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests in the order in which they begin.
+
+    Those for which programs are built beside come late, and the quick ones last: with them no
+    process has long to work when the others have ended.
+    """
+    return sorted(items, key=lambda item: _find_turn(item.nodeid))
+
+
+def _find_turn(nodeid: str) -> int:
+    below = (turn for turn, folder in enumerate(_ORDER) if _is_below(folder, nodeid))
+    return next(below, len(_ORDER))
 
 
 def is_last_below(folder: Path, next_test: pytest.Item | None) -> bool:
