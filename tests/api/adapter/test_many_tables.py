@@ -113,6 +113,7 @@ FULL = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("what", "text"),
     [
