@@ -15,13 +15,13 @@ from icdc_testing.target import node_calls
 pytestmark = pytest.mark.spark
 
 TABLES = 4
-ROUNDS = 12
+ROUNDS = 7
 """Batches of each table."""
-SETTLED = 7
+SETTLED = 4
 """After so many the first sample is taken: Spark has as many queries as it retains."""
-RETAINED = {"spark.sql.ui.retainedExecutions": "20"}
-"""A fifth of what runs retain, so that fewer batches show that there are no more."""
-QUERIES = 24
+RETAINED = {"spark.sql.ui.retainedExecutions": "10"}
+"""A tenth of what runs retain, so that fewer batches show that there are no more."""
+QUERIES = 12
 """That Spark may remember: it forgets some at a time."""
 DIGITS = 8
 """Bytes that the numbers of one table's state may grow by: of ordinals, rows and times."""

@@ -12,7 +12,8 @@ from icdc_api.job.modes import RunMode
 from icdc_testing.tables.fields import derive, take
 from icdc_testing.target.secure.site import TOO_LONG, PluginSite
 
-pytestmark = pytest.mark.spark
+# Of each test one line of OpenSearch, where a share is run: both take part.
+pytestmark = [pytest.mark.spark, pytest.mark.sampled]
 
 NAME = "measure"
 ADDS = {"length": {"type": "long"}, "vector": {"type": "float"}}
@@ -133,7 +134,6 @@ FAULTS: list[tuple[dict[str, Any] | None, str]] = [
 ]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(("processor", "message"), FAULTS)
 def test_a_pipeline_that_does_more_than_to_add_stalls_the_table_until_it_is_mended(
     site: PluginSite, processor: dict[str, Any] | None, message: str

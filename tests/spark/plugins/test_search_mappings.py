@@ -19,7 +19,8 @@ from icdc_testing.tables.search_cases import ANALYSIS, CASES, IN_DISTRIBUTIONS, 
 from icdc_testing.target.secure.node import SecureNode
 from icdc_testing.target.secure.site import PluginSite
 
-pytestmark = pytest.mark.spark
+# Of each test one line of OpenSearch, where a share is run: both take part.
+pytestmark = [pytest.mark.spark, pytest.mark.sampled]
 
 PAGE = (ROOT / "docs" / "shaping-documents.md").read_text(encoding="utf-8")
 RECIPES = re.findall(
