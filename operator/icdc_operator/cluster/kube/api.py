@@ -124,6 +124,19 @@ class ClusterApi:
 
         By a dry run, because reading namespaces would take a permission in the whole cluster.
         """
+        refusal = await self._try_to_create(namespace)
+        # Of others it is no evidence, and no reason for a reconcile to fail.
+        return not isinstance(refusal, api_errors.Denied) or TERMINATING not in refusal.message
+
+    async def answers_writes(self, namespace: str) -> bool:
+        """Return whether a write in the namespace gets an answer, even if that is a refusal.
+
+        By a dry run, which passes the admission webhooks: one that does not answer fails it.
+        """
+        return not isinstance(await self._try_to_create(namespace), api_errors.Unavailable)
+
+    async def _try_to_create(self, namespace: str) -> api_errors.ClusterError | None:
+        """Create an object by a dry run; return why the API server would not; None if it would."""
         # A ConfigMap, because the operator may create those anyway.
         metadata = {"name": PROBE, "namespace": namespace}
         body = {"apiVersion": "v1", "kind": kinds.CONFIG_MAP.name, "metadata": metadata}
@@ -131,11 +144,9 @@ class ClusterApi:
         try:
             plural = kinds.CONFIG_MAP.plural
             await self._transport.ask("create", plural, method="POST", path=path, body=body)
-        except api_errors.Denied as error:
-            return TERMINATING not in error.message
-        except api_errors.ClusterError:
-            return True  # no evidence, and no reason for a reconcile to fail
-        return True
+        except api_errors.ClusterError as error:
+            return error
+        return None
 
     async def list_server_hosts(self) -> list[str]:
         """Return the hosts at which the API server says that it answers, without ports.
