@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from icdc_api import naming
 from icdc_api.errors import BadSpec
-from icdc_api.status.conditions import ConditionStatus, ConditionType
+from icdc_api.status.conditions import Condition, ConditionStatus, ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_cli import exits, options, terminal
 from icdc_cli.cluster import session, views
@@ -178,6 +178,17 @@ def describe_hindrance(status: PipelineStatus) -> str:
     return active.message.removeprefix(lead)
 
 
+def find_silence(status: PipelineStatus) -> Condition | None:
+    """Return the condition that says that nothing is heard of the driver any more, whose tables
+    were caught up: what is shown of them is old. None while it is heard."""
+    caught_up = status.find_condition(ConditionType.CAUGHT_UP)
+    # Before the first report of all it is Unknown too, and there is nothing to be old.
+    known = any(table.lag_seconds is not None for table in status.tables)
+    if caught_up is None or caught_up.status is not ConditionStatus.UNKNOWN or not known:
+        return None
+    return caught_up
+
+
 def describe_queue(status: PipelineStatus) -> str:
     """Return the position of the next run in the queue, and the limit; empty if it does not wait.
 
@@ -275,6 +286,11 @@ def _list_notes(resource: Resource, status: PipelineStatus, now: datetime) -> It
             f"The status is about generation {status.observed_generation}; the operator has not "
             f"seen generation {generation} yet."
         )
+    silence = find_silence(status)
+    if silence is not None:
+        age = text_tables.format_age(silence.last_transition_time, now)
+        message = " ".join(silence.message.split())
+        yield f"The lag has not been known for {age}; tables are shown {message}."
     active = status.find_condition(ConditionType.RUN_ACTIVE)
     # Before the next attempt: that time may be over while the pipeline waits for others.
     if active is not None and active.reason == "Queued":

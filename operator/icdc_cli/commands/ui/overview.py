@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from icdc_api.status.pipeline_status import Phase, TableState, TableStatus
+from icdc_cli.cluster import status as statuses
 from icdc_cli.commands.ui import cells, needs
 from icdc_cli.commands.ui.cells import Frame, PageColumn, Tone
 from icdc_cli.commands.ui.elements import Child, Element, make
@@ -161,7 +162,10 @@ def _count_dead_letters(pipeline: SeenPipeline) -> int | None:
 
 
 def _build_state(frame: Frame, pipeline: SeenPipeline) -> Element:
-    """Return the state and its cause, or how far it is: `Stalled Gap`, `Exporting 44%, 2m left`."""
+    """Return the state and its cause, or how far it is: `Stalled Gap`, `Exporting 44%, 2m left`.
+
+    `Streaming NotReported for 7m`: what is shown of its tables is old.
+    """
     state, more = choose_state(pipeline), None
     if not pipeline.problem and pipeline.status.phase in (Phase.STALLED, Phase.RETRYING):
         # The first one is the one to begin with; its page has all of them.
@@ -169,6 +173,9 @@ def _build_state(frame: Frame, pipeline: SeenPipeline) -> Element:
         more = cells.build_word(frame, first.word) if first else None
     elif pipeline.status.phase is Phase.EXPORTING:
         more = make("span", _describe_exports(frame, pipeline.status.tables), class_="quiet")
+    elif (silence := statuses.find_silence(pipeline.status)) is not None:
+        age = cells.build_age(silence.last_transition_time, frame.now)
+        more = make("span", cells.build_word(frame, silence.reason), " for ", age)
     return make("span", state, " ", more)
 
 
