@@ -222,7 +222,11 @@ class ClusterAdapter:
         return (*runs, RunSeen(current.name, current.epoch, phase, False, failure=refusal))
 
     async def _judge_reports(
-        self, key: tuple[str, str], current: RunStatus | None, runs: Sequence[RunSeen], now: datetime
+        self,
+        key: tuple[str, str],
+        current: RunStatus | None,
+        runs: Sequence[RunSeen],
+        now: datetime,
     ) -> tuple[RunSeen, ...]:
         """Return the runs of a pipeline; the current one with the age of its report."""
         judged = self._renewals.judge_current(key, current, runs, now)
