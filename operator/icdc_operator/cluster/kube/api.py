@@ -120,23 +120,16 @@ class ClusterApi:
         )
 
     async def takes_objects(self, namespace: str) -> bool:
-        """Return whether objects can be created in the namespace: not while it is being deleted.
+        """Return whether objects can be created in the namespace: not while it is being deleted."""
+        # Other errors are no evidence, and no reason for a reconcile to fail.
+        error = await self.try_to_create(namespace)
+        return not isinstance(error, api_errors.Denied) or TERMINATING not in error.message
 
-        By a dry run, because reading namespaces would take a permission in the whole cluster.
+    async def try_to_create(self, namespace: str) -> api_errors.ClusterError | None:
+        """Return why no object can be created in the namespace, by a dry run; None if one can.
+
+        Reading namespaces would take a permission in the whole cluster.
         """
-        refusal = await self._try_to_create(namespace)
-        # Of others it is no evidence, and no reason for a reconcile to fail.
-        return not isinstance(refusal, api_errors.Denied) or TERMINATING not in refusal.message
-
-    async def answers_writes(self, namespace: str) -> bool:
-        """Return whether a write in the namespace gets an answer, even if that is a refusal.
-
-        By a dry run, which passes the admission webhooks: one that does not answer fails it.
-        """
-        return not isinstance(await self._try_to_create(namespace), api_errors.Unavailable)
-
-    async def _try_to_create(self, namespace: str) -> api_errors.ClusterError | None:
-        """Create an object by a dry run; return why the API server would not; None if it would."""
         # A ConfigMap, because the operator may create those anyway.
         metadata = {"name": PROBE, "namespace": namespace}
         body = {"apiVersion": "v1", "kind": kinds.CONFIG_MAP.name, "metadata": metadata}

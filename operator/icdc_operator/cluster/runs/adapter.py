@@ -231,9 +231,13 @@ class ClusterAdapter:
         """Return the runs of a pipeline; the current one with the age of its report."""
         judged = self._renewals.judge_current(key, current, runs, now)
         frozen = any(run.given_up and run.report_age is not None for run in judged)
-        if not frozen or await self._api.answers_writes(key[0]):
+        # The driver of the only run cannot be told apart from one whose reports get no answer, such
+        # as of a webhook that is broken. A refusal is an answer: it may stay for ever.
+        answered = not frozen or not isinstance(
+            await self._api.try_to_create(key[0]), api_errors.Unavailable
+        )
+        if answered:
             return judged
-        # The driver of the only run cannot be told apart from one whose reports are not answered.
         self._renewals.excuse(key, now)
         return self._renewals.judge_current(key, current, runs, now)
 

@@ -17,7 +17,7 @@ own clock alone:
     FROZEN_SECONDS                the run is ended and retried, as one that was lost with its node.
                                   If it lives on, it is fenced by its epoch
     that of all drivers is high   no run is ended: the API server takes no reports
-    FROZEN_SECONDS, and a write   no run is ended, as above: see `ClusterApi.answers_writes`
+    FROZEN_SECONDS, and a write   no run is ended, as above: see `excuse`
     of ours gets no answer
 
 What is remembered is a hint: an operator that is restarted counts anew. For one event loop.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyiceberg.exceptions import ForbiddenError, NoSuchNamespaceError, ServerError, ValidationError
 from pyiceberg.table.metadata import TableMetadataUtil
-from pyiceberg.types import NestedField, StringType, StructType
+from pyiceberg.types import StringType
 
 from icdc_api.errors import IcdcError, SourceUnavailable, TableNotFound, Unauthorized
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
@@ -87,24 +87,6 @@ def test_a_person_learns_what_columns_were_called(lake: HeadLake) -> None:
     assert isinstance(facts, TableFacts)
     assert facts.columns == ("number", "label", "name")
     assert facts.renamed == {"id": "number", "key": "number"}
-
-
-def test_a_field_is_not_followed_by_the_name_of_a_struct_that_another_one_has_now(
-    lake: HeadLake,
-) -> None:
-    def build(number: int, name: str) -> StructType:
-        return StructType(NestedField(number, name, StringType(), required=False))
-
-    table = lake.create()
-    with table.update_schema() as update:
-        update.add_column("box", build(8, "a")).add_column("tin", build(9, "b"))
-    with table.update_schema() as update:
-        update.rename_column("box", "crate").rename_column("tin", "can")
-    with table.update_schema() as update:
-        update.add_column("box", build(10, "c"))
-    facts = read_tables("lake", lake.properties, ["shop.orders"])["shop.orders"]
-    assert isinstance(facts, TableFacts)
-    assert facts.renamed == {"tin": "can", "tin.b": "can.b"}
 
 
 def test_a_person_learns_why_no_table_can_be_read(tmp_path: Path) -> None:
