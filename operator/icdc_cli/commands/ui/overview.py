@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from icdc_api.status.pipeline_status import Phase, TableState, TableStatus
-from icdc_cli.cluster import status as statuses
 from icdc_cli.commands.ui import cells, needs
 from icdc_cli.commands.ui.cells import Frame, PageColumn, Tone
 from icdc_cli.commands.ui.elements import Child, Element, make
 from icdc_cli.commands.ui.readers import PageReading, ReadRefusal, SeenPipeline
-from icdc_cli.tables import text_tables
+from icdc_cli.tables import status_notes, text_tables
 from icdc_operator.core.asked import verification
 from icdc_operator.core.asked.verification import ComparisonResult
 
@@ -173,7 +172,7 @@ def _build_state(frame: Frame, pipeline: SeenPipeline) -> Element:
         more = cells.build_word(frame, first.word) if first else None
     elif pipeline.status.phase is Phase.EXPORTING:
         more = make("span", _describe_exports(frame, pipeline.status.tables), class_="quiet")
-    elif (silence := statuses.find_silence(pipeline.status)) is not None:
+    elif (silence := status_notes.find_silence(pipeline.status)) is not None:
         age = cells.build_age(silence.last_transition_time, frame.now)
         more = make("span", cells.build_word(frame, silence.reason), " for ", age)
     return make("span", state, " ", more)
