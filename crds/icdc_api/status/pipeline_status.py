@@ -216,9 +216,9 @@ class Summary(ApiModel):
     tables: Annotated[str, Field(max_length=16)] = ""
     """Tables that stream or are complete, of all: `2/3`."""
     snapshots_behind: Count | None = None
-    """Greatest `snapshotsBehind` of a table."""
+    """Greatest `snapshotsBehind` of a table; absent while CaughtUp is Unknown."""
     lag_seconds: Count | None = None
-    """Greatest `lagSeconds` of a table."""
+    """Greatest `lagSeconds` of a table; absent while CaughtUp is Unknown."""
     export: Annotated[str, Field(max_length=64)] | None = None
     """Progress of all exports under way: chunks done of all, rows a second, and when the last of
     them has written its rows; absent when there is none."""

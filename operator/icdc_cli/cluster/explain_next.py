@@ -68,7 +68,9 @@ def _describe_next(
         # A suspended pipeline answers questions all the same.
         is_ended = spec.suspend and run.ask is None
         ends = "; it ends after its batch, as the pipeline is suspended" if is_ended else ""
-        return _describe_active(run) + ends + _describe_stall(status, "; meanwhile stalled")
+        hindrance = statuses.describe_hindrance(status)
+        stall = _describe_stall(status, "; meanwhile stalled")
+        return _describe_active(run) + ends + hindrance + stall
     if spec.suspend:
         return f"nothing: suspended until somebody sets spec.suspend to false (icdc resume {name})"
     stalled = _describe_stall(status, "stalled")

@@ -11,7 +11,6 @@ itself.
 
 import argparse
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,6 +26,7 @@ from icdc_cli.cluster.session import Target
 from icdc_cli.cluster.views import FOR_PEOPLE, StatusView
 from icdc_cli.exits import Exit
 from icdc_cli.tables import text_tables
+from icdc_cli.tables.status_notes import list_notes
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.kube.kinds import Resource
@@ -208,8 +208,9 @@ def describe_pipeline(
     `every`: a line for each table, however many there are. `wide`: all columns of the pipeline.
     """
     row = _build_row(resource, status, now, wide=wide)
+    generation = resource["metadata"].get("generation")
     parts = [text_tables.align(_list_columns(wide=wide), [row])]
-    parts += ["\n".join(notes)] if (notes := list(_list_notes(resource, status, now))) else []
+    parts += ["\n".join(notes)] if (notes := list(list_notes(status, generation, now=now))) else []
     if status.tables:
         hint = f"icdc status {resource['metadata']['name']} --all shows every table"
         overview = text_tables.format_overview(status.tables, hint=hint)
@@ -259,33 +260,6 @@ def _build_row(
         text_tables.format_age(_parse_creation_time(resource), now),
         *(further if wide else ()),
     )
-
-
-def _list_notes(resource: Resource, status: PipelineStatus, now: datetime) -> Iterator[str]:
-    """Yield a sentence for each thing that makes the table say less than it seems to.
-
-    Most of all a status of an older generation: whoever has just applied a spec would take what
-    stands there for its result.
-    """
-    generation = resource["metadata"].get("generation")
-    if status.observed_generation is None:
-        yield "No operator has seen the pipeline yet."
-    elif generation is not None and generation != status.observed_generation:
-        yield (
-            f"The status is about generation {status.observed_generation}; the operator has not "
-            f"seen generation {generation} yet."
-        )
-    active = status.find_condition(ConditionType.RUN_ACTIVE)
-    # Before the next attempt: that time may be over while the pipeline waits for others.
-    if active is not None and active.reason == "Queued":
-        yield f"The next run waits for its turn: {active.message}."
-    elif status.next_attempt_time is not None:
-        wait = int((status.next_attempt_time - now).total_seconds())
-        yield (
-            "The next attempt is due."
-            if wait <= 0
-            else (f"The next attempt starts in {text_tables.format_duration(wait)}.")
-        )
 
 
 def _parse_creation_time(resource: Resource) -> datetime | None:

@@ -41,7 +41,7 @@ def format_plan(result: Mapping[str, Any]) -> str:
     """Render the plan: one line for each table, then the mapping changes and what it would cost.
 
         shop.orders: mapping: note: keyword
-        shop.orders: estimate: 0.6 to 3.2 CPU s, 0.3 to 3.2 s; an export of 200,000 rows instead:
+        shop.orders: estimate: 0.6 to 3.2 CPU s, 0.3 to 3.2 s; an export of 200000 rows instead:
         5.1 to 9.6 CPU s; cheaper: Changelog
 
     Below the table, since a batch may change any number of fields, and each needs a line.

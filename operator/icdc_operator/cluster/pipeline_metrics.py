@@ -41,12 +41,12 @@ class PipelineMetrics:
         self.lag = self._create_gauge(
             "icdc_lag_seconds",
             "Largest lag of a table of the pipeline at the time of the scrape: now minus its "
-            "behindSince; 0 when caught up.",
+            "behindSince; 0 when caught up. Absent while CaughtUp is Unknown.",
             *_OF_PIPELINE,
         )
         self.snapshots_behind = self._create_gauge(
             "icdc_snapshots_behind",
-            "Largest snapshotsBehind of a table of the pipeline.",
+            "Largest snapshotsBehind of a table of the pipeline; absent as the lag.",
             *_OF_PIPELINE,
         )
         self.last_success = self._create_gauge(

@@ -115,7 +115,12 @@ class PodSink:
         while True:
             report = self._wait_for_report()
             # Without the lock: a patch may take seconds, and `offer` must return at once.
-            problem = annotate(report_text.to_annotation(report), self._intervals.request)
+            try:
+                problem = annotate(report_text.to_annotation(report), self._intervals.request)
+            except Exception as error:  # noqa: BLE001 - the root of a thread
+                # Without its text, which may quote a header. A thread that ended by it would send
+                # nothing more, and the operator takes a driver for frozen that reports no longer.
+                problem = f"unforeseen: {type(error).__name__}"
             self._note(report, problem)
 
     def _wait_for_report(self) -> RunReport:

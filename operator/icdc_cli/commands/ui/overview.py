@@ -9,7 +9,7 @@ from icdc_cli.commands.ui import cells, needs
 from icdc_cli.commands.ui.cells import Frame, PageColumn, Tone
 from icdc_cli.commands.ui.elements import Child, Element, make
 from icdc_cli.commands.ui.readers import PageReading, ReadRefusal, SeenPipeline
-from icdc_cli.tables import text_tables
+from icdc_cli.tables import status_notes, text_tables
 from icdc_operator.core.asked import verification
 from icdc_operator.core.asked.verification import ComparisonResult
 
@@ -161,7 +161,10 @@ def _count_dead_letters(pipeline: SeenPipeline) -> int | None:
 
 
 def _build_state(frame: Frame, pipeline: SeenPipeline) -> Element:
-    """Return the state and its cause, or how far it is: `Stalled Gap`, `Exporting 44%, 2m left`."""
+    """Return the state and its cause, or how far it is: `Stalled Gap`, `Exporting 44%, 2m left`.
+
+    `Streaming NotReported for 7m`: what is shown of its tables is old.
+    """
     state, more = choose_state(pipeline), None
     if not pipeline.problem and pipeline.status.phase in (Phase.STALLED, Phase.RETRYING):
         # The first one is the one to begin with; its page has all of them.
@@ -169,6 +172,9 @@ def _build_state(frame: Frame, pipeline: SeenPipeline) -> Element:
         more = cells.build_word(frame, first.word) if first else None
     elif pipeline.status.phase is Phase.EXPORTING:
         more = make("span", _describe_exports(frame, pipeline.status.tables), class_="quiet")
+    elif (silence := status_notes.find_silence(pipeline.status)) is not None:
+        age = cells.build_age(silence.last_transition_time, frame.now)
+        more = make("span", cells.build_word(frame, silence.reason), " for ", age)
     return make("span", state, " ", more)
 
 

@@ -120,9 +120,15 @@ class ClusterApi:
         )
 
     async def takes_objects(self, namespace: str) -> bool:
-        """Return whether objects can be created in the namespace: not while it is being deleted.
+        """Return whether objects can be created in the namespace: not while it is being deleted."""
+        # Other errors are no evidence, and no reason for a reconcile to fail.
+        error = await self.try_to_create(namespace)
+        return not isinstance(error, api_errors.Denied) or TERMINATING not in error.message
 
-        By a dry run, because reading namespaces would take a permission in the whole cluster.
+    async def try_to_create(self, namespace: str) -> api_errors.ClusterError | None:
+        """Return why no object can be created in the namespace, by a dry run; None if one can.
+
+        Reading namespaces would take a permission in the whole cluster.
         """
         # A ConfigMap, because the operator may create those anyway.
         metadata = {"name": PROBE, "namespace": namespace}
@@ -131,11 +137,9 @@ class ClusterApi:
         try:
             plural = kinds.CONFIG_MAP.plural
             await self._transport.ask("create", plural, method="POST", path=path, body=body)
-        except api_errors.Denied as error:
-            return TERMINATING not in error.message
-        except api_errors.ClusterError:
-            return True  # no evidence, and no reason for a reconcile to fail
-        return True
+        except api_errors.ClusterError as error:
+            return error
+        return None
 
     async def list_server_hosts(self) -> list[str]:
         """Return the hosts at which the API server says that it answers, without ports.

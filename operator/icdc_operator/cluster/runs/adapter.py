@@ -206,7 +206,7 @@ class ClusterAdapter:
         ended = self._memory.find_ended_pods(key, run_id)
         now = self._now()
         built = seen.build_runs(attempts, now=now, ended_pods=ended)
-        built = self._renewals.judge_current(key, current, built, now)
+        built = await self._judge_reports(key, current, built, now)
         runs = tuple(
             replace(run, deaf=True) if self._memory.is_deaf(key, run.epoch) else run
             for run in await executors.explain_waits(self._api, key[0], built, now)
@@ -220,6 +220,26 @@ class ClusterAdapter:
         # Planned, and each reconcile would send the same request again.
         phase = RunPhase.FAILED
         return (*runs, RunSeen(current.name, current.epoch, phase, False, failure=refusal))
+
+    async def _judge_reports(
+        self,
+        key: tuple[str, str],
+        current: RunStatus | None,
+        runs: Sequence[RunSeen],
+        now: datetime,
+    ) -> tuple[RunSeen, ...]:
+        """Return the runs of a pipeline; the current one with the age of its report."""
+        judged = self._renewals.judge_current(key, current, runs, now)
+        frozen = any(run.given_up and run.report_age is not None for run in judged)
+        # The driver of the only run cannot be told apart from one whose reports get no answer, such
+        # as of a webhook that is broken. A refusal is an answer: it may stay for ever.
+        answered = not frozen or not isinstance(
+            await self._api.try_to_create(key[0]), api_errors.Unavailable
+        )
+        if answered:
+            return judged
+        self._renewals.excuse(key, now)
+        return self._renewals.judge_current(key, current, runs, now)
 
     def _find_obstacle(self, key: tuple[str, str], run: RunStatus | None) -> Failure | None:
         epoch = run.epoch if run is not None and run.state is RunState.PLANNED else None

@@ -10,12 +10,15 @@ own clock alone:
     the same, after nothing was read for a while     now: it may have changed twice meanwhile
     the same, and the node does not answer           not at all: Kubernetes evicts the pod
     finished, none, of an image that renews none     not at all
+    of an image that renews it more seldom           not at all
 
     age                           what follows
     SHOWN_SECONDS                 the run says so; the alert fires
     FROZEN_SECONDS                the run is ended and retried, as one that was lost with its node.
                                   If it lives on, it is fenced by its epoch
     that of all drivers is high   no run is ended: the API server takes no reports
+    FROZEN_SECONDS, and a write   no run is ended, as above: see `excuse`
+    of ours gets no answer
 
 What is remembered is a hint: an operator that is restarted counts anew. For one event loop.
 """
@@ -25,6 +28,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from icdc_api.errors import NodeLost
+from icdc_api.job.run_files import RunReport
 from icdc_api.status.runs import Failure, RunStatus
 from icdc_operator.cluster.runs import evidence
 from icdc_operator.core.observed import RunPhase, RunSeen
@@ -68,6 +72,12 @@ class ReportRenewals:
         """Drop what is known of a pipeline that has no run."""
         self._known.pop(key, None)
 
+    def excuse(self, key: Key, now: datetime) -> None:
+        """Count no time up to now against a driver: its reports may be what gets no answer."""
+        known = self._known.get(key)
+        if known is not None:
+            self._known[key] = replace(known, counts_since=now)
+
     def judge_current(
         self, key: Key, current: RunStatus | None, runs: Iterable[RunSeen], now: datetime
     ) -> tuple[RunSeen, ...]:
@@ -82,8 +92,7 @@ class ReportRenewals:
 
     def _judge(self, key: Key, run: RunSeen, now: datetime) -> RunSeen:
         report = run.report
-        expected = report is not None and report.renewal_seconds and not report.finished
-        if report is None or not expected or run.phase != RunPhase.RUNNING or run.failure:
+        if report is None or run.phase != RunPhase.RUNNING or run.failure or not _renews(report):
             self.forget(key)
             return run
         known = self._known.get(key)
@@ -111,6 +120,13 @@ class ReportRenewals:
         for other, known in self._known.items():
             if other != key and known.read_at >= limit:
                 yield known
+
+
+def _renews(report: RunReport) -> bool:
+    """Return whether a driver writes this report anew often enough to be judged by its age."""
+    # An image of another version may do so more seldom; twice, as one renewal may come late.
+    interval = report.renewal_seconds
+    return not report.finished and interval is not None and 2 * interval <= SHOWN_SECONDS
 
 
 def _explain(run: RunSeen, since: datetime) -> Failure:

@@ -59,8 +59,8 @@ def claim_caught_up(view: PipelineView) -> Claim:
     tables = view.status.tables
     # `all` of no table holds, and a pipeline whose spec was never valid has none.
     caught_up = bool(tables) and all(progress.is_caught_up(table) for table in tables)
-    if caught_up and view.is_unheard:
-        return Claim(None, "NotReported", f"as of the last report of the run{view.hindrance}")
+    if caught_up and view.unheard:
+        return Claim(None, "NotReported", view.unheard)
     if caught_up:
         return Claim(True, "CaughtUp", _describe_unread_tables(view))
     if not any(progress.is_reported(table) for table in tables):

@@ -53,7 +53,8 @@ def claim_ready(view: PipelineView) -> Claim:
         return Claim(False, reconciling.reason, reconciling.message)
     states = {table.state for table in view.status.tables}
     reason = "Complete" if states == {TableState.COMPLETE} else "Streaming"
-    return Claim(True, reason, join_clauses(view.queue_position, view.export_wait))
+    # In the wide columns of `kubectl get`, which show this message beside a lag that is not known.
+    return Claim(True, reason, join_clauses(view.queue_position, view.export_wait, view.unheard))
 
 
 def claim_reconciling(view: PipelineView) -> Claim:

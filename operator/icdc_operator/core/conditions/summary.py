@@ -63,10 +63,14 @@ def summarise(status: PipelineStatus) -> PipelineStatus:
     """Return `status`, whose conditions are set, with its phase and its totals for people."""
     ready = (TableState.STREAMING, TableState.COMPLETE)
     exported = [table for table in status.tables if table.state in ready]
+    caught_up = status.find_condition(ConditionType.CAUGHT_UP)
+    # The zeros of its tables are old: nothing is heard of a driver that said that all is done.
+    unknown = caught_up is not None and caught_up.status is ConditionStatus.UNKNOWN
+    known = () if unknown else status.tables
     summary = Summary(
         tables=f"{len(exported)}/{len(status.tables)}",
-        snapshots_behind=_find_greatest(table.snapshots_behind for table in status.tables),
-        lag_seconds=_find_greatest(table.lag_seconds for table in status.tables),
+        snapshots_behind=_find_greatest(table.snapshots_behind for table in known),
+        lag_seconds=_find_greatest(table.lag_seconds for table in known),
         export=_describe_exports(status),
     )
     return status.model_copy(update={"summary": summary, "phase": _choose_phase(status)})

@@ -125,13 +125,15 @@ class PipelineView:
         return self.observed.uncreated if seen is None else seen.failure
 
     @property
-    def is_unheard(self) -> bool:
-        """True if nothing is heard of the driver of a run that has reported: what it said last may
-        have changed since."""
+    def unheard(self) -> str:
+        """A clause where nothing is heard of the driver of a run that has reported: what it said
+        last may have changed since. Empty while it is heard."""
         seen = self.observed.find_run(self.status.current_run)
         if seen is None or not seen.live or seen.report is None or seen.failure is None:
-            return False
-        return seen.failure.failure_class == FailureClass.NODE_LOST
+            return ""
+        if seen.failure.failure_class != FailureClass.NODE_LOST:
+            return ""
+        return f"as of the last report of the run{self.hindrance}"
 
     @property
     def queue_position(self) -> str:

@@ -37,12 +37,13 @@ def build_line(
     *,
     generation: int = 1,
     queued: Queued | None = None,
+    uncreated: Failure | None = None,
     **fields: Any,
 ) -> str:
     """Return the line for a status with these fields, as the operator would have written it."""
     spec_or_default = spec or make_spec()
     value = PipelineStatus(**{"observed_generation": 1, **fields})
-    observed = replace(make_observed(spec_or_default), queued=queued)
+    observed = replace(make_observed(spec_or_default), queued=queued, uncreated=uncreated)
     conditions = core.build_conditions(value, observed, now=NOW)
     value = value.model_copy(update={"conditions": conditions})
     metadata = {"name": "shop", "namespace": "default", "generation": generation}
@@ -67,6 +68,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
         "creates the run shop-e1-1 (Export, attempt 1) now",
     ),
     ({"current_run": RUN}, "follows the run shop-e1-1 (Export, attempt 1), which runs now"),
+    ({"current_run": RUN, "uncreated": DOWN}, "which runs now: search refuses connections"),
     (
         {"current_run": run_record(state=RunState.STOPPING), "spec": make_spec(suspend=True)},
         "which is asked to end; it ends after its batch, as the pipeline is suspended",

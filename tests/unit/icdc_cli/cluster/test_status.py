@@ -23,6 +23,7 @@ from icdc_testing.operator.deciding.pipelines import (
     make_observed,
     make_spec,
     make_stalled,
+    make_unheard,
     run_record,
 )
 
@@ -77,6 +78,15 @@ def make_status_before_retry() -> Object:
 def make_status_in_queue() -> Object:
     location = Queued(60.0, "--max-active-runs", allowed=1, position=2, waiting=3)
     return summarize_world(replace(make_observed(SPEC), queued=location), next_attempt_time=NOW)
+
+
+def make_status_of_frozen_driver() -> Object:
+    tables = (make_caught_up(),)
+    world = make_unheard(SPEC, *tables)
+    written = summarize_world(world, tables=tables, current_run=world.status.current_run)
+    for condition in written["conditions"]:
+        condition["lastTransitionTime"] = (NOW - timedelta(hours=3, minutes=30)).isoformat()
+    return written
 
 
 def make_status_in_pause() -> Object:
@@ -216,6 +226,11 @@ def test_all_tables_are_shown_where_somebody_asks_for_them(
             make_status_in_queue,
             "waits for its turn: queue position 2 of 3: "
             "the limit --max-active-runs (1) is reached.",
+        ),
+        (
+            make_status_of_frozen_driver,
+            "The lag has not been known for 3h; tables are shown as of the last report of the run: "
+            "the driver has not renewed its report since 11:53.",
         ),
     ],
 )

@@ -91,6 +91,13 @@ def test_a_state_has_its_cause_or_how_far_it_is_beside_it(
     assert unescape(re.sub("<[^>]*>", "", row.partition("</td>")[0])) == shown
 
 
+def test_a_state_that_nothing_confirms_any_more_says_for_how_long(
+    unheard: SeenPipeline, make_reading: MakeReading
+) -> None:
+    page = read(overview.build_overview(FRAME, make_reading(unheard)))
+    assert "Streaming NotReported for 0s" in page
+
+
 def test_what_may_not_be_read_is_said_beside_the_rest(
     make_pipeline: MakePipeline, make_reading: MakeReading
 ) -> None:

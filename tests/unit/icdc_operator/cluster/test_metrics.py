@@ -177,6 +177,9 @@ def test_the_age_of_a_report_is_shown_while_its_run_is_alive(metrics: Metrics) -
     metrics.show_run(SHOP, make_seen(RunPhase.RUNNING, report=reported, report_age=600.0))
     metrics.show_run(SHOP, None)
     assert get_value(metrics, name, **OF_SHOP) is None
+    metrics.show_run(SHOP, make_seen(RunPhase.RUNNING, report=reported, report_age=600.0))
+    metrics.forget(SHOP)
+    assert b'name="shop"' not in metrics.render()
 
 
 def test_what_is_used_of_each_limit_stands_beside_the_limit(metrics: Metrics) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from icdc_api import errors
+from icdc_api.status.conditions import ConditionStatus, ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, TableReason, TableState, TableStatus
 from icdc_api.status.runs import Failure, RunState
 from icdc_operator.core import lag, progress
@@ -20,6 +21,7 @@ from icdc_testing.operator.deciding.pipelines import (
     make_report,
     make_seen,
     make_spec,
+    make_unheard,
     run_record,
 )
 
@@ -69,6 +71,17 @@ def test_the_lag_grows_while_the_next_attempt_waits() -> None:
         expected = int((HOUR + passed).total_seconds())
         assert read_lag(decision) == (expected, expected)
         world = replace(world, status=decision.status)
+
+
+def test_a_lag_of_zero_is_not_known_any_more_while_nothing_is_heard_of_the_driver() -> None:
+    decision = decide(make_unheard(make_spec(), make_caught_up()), NOW)
+    assert read_lag(decision) == (0, None)
+    ready = decision.status.find_condition(ConditionType.READY)
+    assert ready is not None
+    assert ready.status is ConditionStatus.TRUE
+    assert "as of the last report of the run: the driver has not renewed" in ready.message
+    # What it is behind at least is known all the same.
+    assert read_lag(decide(make_unheard(make_spec(), make_late()), NOW)) == (3600, 3600)
 
 
 def test_the_lag_grows_while_a_run_says_nothing_new() -> None:

@@ -42,6 +42,7 @@ class Api:
         self.received: list[RunReport] = []
         self.tries = 0
         self.problem: str | None = None
+        self.error: Exception | None = None
         self.open = threading.Event()
         self.open.set()
 
@@ -50,6 +51,8 @@ class Api:
         self.tries += 1
         # Bounded, so that the thread of a sink that nobody waits for comes to an end.
         self.open.wait(30)
+        if self.error is not None:
+            raise self.error
         if self.problem is not None:
             return self.problem
         read, problem = report_text.from_annotation(text)
@@ -152,6 +155,19 @@ def test_a_report_that_was_not_sent_is_sent_with_the_next(
         "the report is not in the pod's annotation yet: 403 Forbidden"
     ]
     wait_until(lambda: "again" in caplog.text, "the end of the trouble is said")
+
+
+def test_a_report_arrives_although_an_error_that_nobody_foresaw_came_before(
+    api: Api, message: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.error = ValueError("Invalid header value 'Bearer secret'")
+    sink = PodSink(api.annotate, message, intervals=Intervals(interval=0.0))
+    sink.offer(make_report(1), urgent=False)
+    wait_until(lambda: api.tries >= 2, "it is tried again")
+    api.error = None
+    wait_until(has_arrived(api, 1), "the report arrives")
+    assert "not in the pod's annotation yet: unforeseen: ValueError" in caplog.text
+    assert "secret" not in caplog.text
 
 
 def test_the_last_report_is_tried_until_it_arrives(api: Api, message: Path) -> None:

@@ -72,14 +72,23 @@ def _read(catalog: Any, table: str, hint: str) -> TableFacts | IcdcError:
 
 
 def _find_renamed(schema: Any, schemas: Mapping[int, Any]) -> dict[str, str]:
-    """Return columns of a schema by names that they had last in another one, newest first."""
-    seen = set(schema.column_names)
-    names = {schema.find_field(name).field_id: name for name in seen}
-    renamed = {}
+    """Return columns of a schema by names that they had last in another one, newest first.
+
+    As runs do: not by the name of a struct that another column has now.
+    """
+    now = _list_ids(schema)
+    names = {number: name for name, number in now.items()}
+    seen, renamed = set(now), {}
     for _, other in sorted(schemas.items(), reverse=True):
-        for name in other.column_names:
-            number = other.find_field(name).field_id
-            if name not in seen and number in names:
+        then = _list_ids(other)
+        for name, number in then.items():
+            above = [name[:at] for at, letter in enumerate(name) if letter == "."]
+            taken = any(now.get(one, then[one]) != then[one] for one in above if one in then)
+            if name not in seen and number in names and not taken:
                 renamed[name] = names[number]
             seen.add(name)
     return renamed
+
+
+def _list_ids(schema: Any) -> dict[str, int]:
+    return {name: schema.find_field(name).field_id for name in schema.column_names}

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from icdc_api.errors import NodeLost
 from icdc_api.job.run_files import RunReport
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus, TableReason, TableState, TableStatus
@@ -90,6 +91,13 @@ def make_seen(phase: RunPhase, *, alive: bool | None = None, **more: Any) -> Run
 def make_active(spec: PipelineSpec, run: RunSeen, **record: Any) -> Observed:
     status = PipelineStatus(observed_generation=1, current_run=run_record(**record))
     return replace(make_observed(spec, status), runs=(run,))
+
+
+def make_unheard(spec: PipelineSpec, *tables: TableStatus) -> Observed:
+    """Return a pipeline whose driver has reported these tables, and is frozen since."""
+    frozen = Failure.of(NodeLost("the driver has not renewed its report since 11:53"))
+    seen = make_seen(RunPhase.RUNNING, report=make_report(*tables), failure=frozen)
+    return make_active(spec, seen)
 
 
 def decide_after_failure(spec: PipelineSpec, failure: Failure, *, failures: int = 0) -> Decision:

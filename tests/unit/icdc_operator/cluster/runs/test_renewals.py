@@ -10,7 +10,9 @@ from icdc_api.errors import FailureClass, NodeLost
 from icdc_api.status.runs import Failure, RunState
 from icdc_operator.cluster.runs.renewals import ReportRenewals
 from icdc_operator.core.observed import RunPhase, RunSeen
-from icdc_testing.operator.adapter.objects import make_pod, make_running
+from icdc_testing.operator.adapter.fakes.api import make_fault, refuse
+from icdc_testing.operator.adapter.fakes.world import APPLICATION, POD, FakeWorld
+from icdc_testing.operator.adapter.objects import make_application, make_pod, make_running
 from icdc_testing.operator.adapter.sequences import Moment, play
 from icdc_testing.operator.adapter.spark_operator import begin, make_report
 from icdc_testing.operator.deciding.pipelines import NOW, run_record
@@ -75,6 +77,9 @@ STORIES = {
     "the operator's clock leaps ahead": DriverStory(300, 1110, leap=timedelta(hours=1)),
     "the operator's clock is set back": DriverStory(300, 1110, leap=timedelta(hours=-1)),
     "an image that renews nothing": DriverStory(None, None, report={}),
+    "an image that renews it every quarter of an hour": DriverStory(
+        None, None, freeze_at(HOURS, every=900), report={"renewal_seconds": 900}
+    ),
     "it has reported its end": DriverStory(
         None, None, report={"renewal_seconds": 120, "finished": True}
     ),
@@ -134,3 +139,30 @@ def test_a_run_whose_driver_is_frozen_is_ended_and_says_why_and_the_next_one_beg
     assert 655 <= played.closed_after <= 670
     assert played.next_after is not None
     assert played.next_after <= 5
+
+
+BROKEN_WEBHOOK = refuse(500, 'failed calling webhook "all.example.com": no endpoints available')
+QUOTA = refuse(403, "exceeded quota: configmaps")
+
+
+def play_frozen(world: FakeWorld, minutes: int) -> list[RunState]:
+    """Return the states of the run, read every 30 seconds for so many minutes."""
+    states = []
+    for _ in range(2 * minutes):
+        world.now += timedelta(seconds=30)
+        run = world.step().status.current_run
+        states += [] if run is None else [run.state]
+    return states
+
+
+def test_the_only_driver_is_not_ended_while_writes_of_the_operator_get_no_answer_either() -> None:
+    world = FakeWorld(run=RECORD)
+    world.server.add(APPLICATION, make_application("RUNNING"))
+    frozen = make_pod("Running", state=make_running(), report=make_report(renewal_seconds=120))
+    world.server.add(POD, frozen)
+    world.server.fault = make_fault("POST", "configmaps", BROKEN_WEBHOOK)
+    assert set(play_frozen(world, 40)) == {RunState.RUNNING}
+
+    # A refusal is an answer: it says nothing of reports, and a quota may stay as it is.
+    world.server.fault = make_fault("POST", "configmaps", QUOTA)
+    assert RunState.STOPPING in play_frozen(world, 11)
