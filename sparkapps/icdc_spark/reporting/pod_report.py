@@ -114,8 +114,14 @@ class PodSink:
     def _work(self, annotate: Annotate) -> None:
         while True:
             report = self._wait_for_report()
-            # Without the lock: a patch may take seconds, and `offer` must return at once.
-            problem = annotate(report_text.to_annotation(report), self._intervals.request)
+            problem: str | None
+            try:
+                # Without the lock: a patch may take seconds, and `offer` must return at once.
+                problem = annotate(report_text.to_annotation(report), self._intervals.request)
+            except Exception as error:  # noqa: BLE001 - the root of a thread
+                # Without this thread the driver would be taken for frozen. The text of the error
+                # may quote the report.
+                problem = f"{type(error).__name__}, which is unforeseen"
             self._note(report, problem)
 
     def _wait_for_report(self) -> RunReport:

@@ -26,6 +26,8 @@ pytestmark = pytest.mark.unit
 NOW = datetime(2026, 11, 21, 13, 53, 59, tzinfo=UTC)
 NEVER = 3600.0
 """Longer than any test waits."""
+RAISED = "raised"
+"""A problem that the API's client raises, and that nobody foresaw."""
 SLOW = Intervals(interval=NEVER, urgent_interval=NEVER, retry=0.01)
 
 
@@ -50,6 +52,8 @@ class Api:
         self.tries += 1
         # Bounded, so that the thread of a sink that nobody waits for comes to an end.
         self.open.wait(30)
+        if self.problem == RAISED:
+            raise RuntimeError(self.problem)
         if self.problem is not None:
             return self.problem
         read, problem = report_text.from_annotation(text)
@@ -137,11 +141,15 @@ def test_a_slow_server_holds_up_nobody_and_gets_the_newest_report(api: Api, mess
     assert len(api.received) <= 3
 
 
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [("403 Forbidden", "403 Forbidden"), (RAISED, "RuntimeError, which is unforeseen")],
+)
 def test_a_report_that_was_not_sent_is_sent_with_the_next(
-    api: Api, message: Path, caplog: pytest.LogCaptureFixture
+    api: Api, message: Path, caplog: pytest.LogCaptureFixture, problem: str, said: str
 ) -> None:
     caplog.set_level(logging.INFO)
-    api.problem = "403 Forbidden"
+    api.problem = problem
     sink = PodSink(api.annotate, message, intervals=Intervals(interval=0.0))
     sink.offer(make_report(1), urgent=False)
     wait_until(lambda: api.tries >= 3, "it is tried again without another offer")
@@ -149,7 +157,7 @@ def test_a_report_that_was_not_sent_is_sent_with_the_next(
     wait_until(has_arrived(api, 1), "the report arrives")
     # However often it was tried, it is said once.
     assert [record.message for record in caplog.records if record.levelno > logging.INFO] == [
-        "the report is not in the pod's annotation yet: 403 Forbidden"
+        f"the report is not in the pod's annotation yet: {said}"
     ]
     wait_until(lambda: "again" in caplog.text, "the end of the trouble is said")
 
