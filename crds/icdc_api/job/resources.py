@@ -1,7 +1,8 @@
 """What a run has used of stores and memory that have a limit, as its report says.
 
 A run reports the most that it has seen of each kind, as a share of its limit, over all its tables
-and processes, so that nothing here grows with tables. Kinds that a reader does not know are from another version.
+and processes, so that nothing here grows with tables. Kinds that a reader does not know are from
+another version.
 """
 
 from collections.abc import Sequence

@@ -180,8 +180,8 @@ def _add_up(unplanned: Iterable[tuple[SnapshotInfo, StatedFiles]]) -> PlanEntry:
         "filesRemoved": sum(one.removed for one in stated),
         "rows": sum(one.rows for one in stated),
         "bytes": sum(one.bytes for one in stated),
-        "message": f"{batches.BATCH_FILES:,} files and more are applied in several batches; these "
-        "counts are the sums that the writers of the snapshots state",
+        "message": f"more than {batches.BATCH_FILES:,} files changed: they are applied in several "
+        "batches, and the counts are what the writers of the snapshots state",
     }
 
 

@@ -98,7 +98,8 @@ def test_the_most_of_volumes_of_different_sizes_is_that_of_the_fullest(
     for most in ([1, 1000], [9, 10], [500, 1000], [0, 0]):
         reporter.get_table_reporter("a.b").note_resources({"scratch_volume": most})
     reporter.renew()
-    assert RunReport.read(path).resources == (UsedResource(kind="scratch_volume", used=9, limit=10),)
+    fullest = UsedResource(kind="scratch_volume", used=9, limit=10)
+    assert RunReport.read(path).resources == (fullest,)
 
 
 def test_a_full_volume_of_an_executor_is_not_hidden_by_that_of_the_driver(
