@@ -83,12 +83,12 @@ def measure_changes(changes: ChangePlan, strategy: Strategy) -> StepSize:
     writes_all = strategy in (Strategy.APPEND, Strategy.STREAM)
     shared = changes.shared_after.records + sum(one.data.records for one in changes.value_deletes)
     # What is not written again. How many rows new deletes of a file hide is not known.
-    gone = changes.removed.records + changes.deleted_keys.records - added
+    deleted = changes.removed.records + changes.deleted_keys.records - added
     return StepSize(
         compared=added + changes.removed.records,
         hidden=shared,
         written=(added if writes_all else 0, added),
-        deleted=max(0, gone),
+        deleted=max(0, deleted),
         strategy=strategy,
     )
 
