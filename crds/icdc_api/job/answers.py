@@ -48,7 +48,8 @@ class WorkEstimate(TypedDict):
 
 
 class PlanEntry(TableEntry, total=False):
-    """What the next run would do with a table."""
+    """What the next run would do with a table; by what writers state of a backlog that is not
+    planned as a whole."""
 
     mode: str
     """The kind of the step, as `StepKind` names it."""

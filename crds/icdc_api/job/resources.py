@@ -1,9 +1,11 @@
 """What a run has used of stores and memory that have a limit, as its report says.
 
-A run reports the most that it has seen of each kind, over all its tables and processes, so that
-nothing here grows with tables. Kinds that a reader does not know are from another version.
+A run reports the most that it has seen of each kind, as a share of its limit, over all its tables
+and processes, so that nothing here grows with tables. Kinds that a reader does not know are from
+another version.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 from icdc_api.base import ApiModel, Count, ShortText
@@ -25,7 +27,7 @@ class ResourceKind(StrEnum):
 
 
 class UsedResource(ApiModel):
-    """The most that was used of one resource since the run began."""
+    """The most that was used of one resource since the run began, as a share of its limit."""
 
     kind: ShortText
     """A `ResourceKind`."""
@@ -33,3 +35,13 @@ class UsedResource(ApiModel):
     """Bytes."""
     limit: Count
     """Bytes that there may be."""
+
+
+def is_fuller(most: Sequence[int], other: Sequence[int]) -> bool:
+    """Return whether `most`, used bytes and their limit, is nearer to its limit than another.
+
+    9 of 10 GB is fuller than 500 of 2,000 GB. Of a limit of 0 any use is more than all.
+    """
+    (used, limit), (other_used, other_limit) = most, other
+    # Multiplied and not divided: a limit may be 0.
+    return (used * other_limit, used) > (other_used * limit, other_used)

@@ -62,28 +62,39 @@ def build_wishes(table: Table, opensearch: OpenSearch) -> DocumentWishes:
 
 
 def find_renamed(schema: Schema, others: Iterable[Schema]) -> Renamed:
-    """Return the columns of a schema that had another name in one of the others, newest first.
+    """Return the columns of a schema that had another name in some of the others.
 
-    others                     schema                     renamed
-    name (field 2)             label (field 2)            name is label
-    name (field 2)             name (field 9), label (2)  nothing: the name is that of field 9
-    name (field 2), later (5)  label (field 2)            nothing: it was last that of field 5
+    others                                schema                    renamed
+    name (field 2)                        label (2)                 name is label
+    name (2)                              name (9), label (2)       nothing: field 9 has the name
+    name (2); name (5), without 2         label (5)                 name is label
+    name (2); label (2), name (5)         label (2), title (5)      nothing: both had the name
     """
+    others = tuple(others)
     ids: dict[str, int] = {}
     names: dict[int, str] = {}
     for path in walk_struct_paths(schema.fields):
         ids.setdefault(_join(path), path[-1].id)
         names.setdefault(path[-1].id, _join(path))
-    renamed: dict[str, str | None] = {}
+    had: dict[str, set[int]] = {}
     for other in others:
         for path in walk_struct_paths(other.fields):
             name = _join(path)
-            if name not in ids and name not in renamed:
-                # Nor is it followed where a struct above it has lost its name to another one.
-                above = (path[:end] for end in range(1, len(path)))
-                lost = any(ids.get(_join(one), one[-1].id) != one[-1].id for one in above)
-                renamed[name] = None if lost else names.get(path[-1].id)
-    return {name: now for name, now in renamed.items() if now is not None}
+            # Nor is it followed where a struct above it has lost its name to another one.
+            above = (path[:end] for end in range(1, len(path)))
+            lost = any(ids.get(_join(one), one[-1].id) != one[-1].id for one in above)
+            if name not in ids and not lost:
+                had.setdefault(name, set()).add(path[-1].id)
+    # Of columns that were there together nothing says which one had a name last: a schema that is
+    # current again has its first number. Of others it is the later one, whose id is higher.
+    together = [
+        {path[-1].id for path in walk_struct_paths(one.fields)} for one in (schema, *others)
+    ]
+    return {
+        name: names[max(columns)]
+        for name, columns in had.items()
+        if max(columns) in names and not any(len(columns & there) > 1 for there in together)
+    }
 
 
 def follow_names(
@@ -100,16 +111,14 @@ def follow_names(
         extra (field 9)       not there               as it is: resolving it says so
     """
 
-    def find(name: str) -> str:
-        column = named.find(name)
+    def find(name: str, now: str) -> str:
+        column = named.find(now)
         path = schema.find_path(column[-1].id) if column else None
+        # What is not there is called as the spec calls it.
         return _join(path) if path else name
 
     def follow(name: str) -> str:
-        now = (renamed or {}).get(name, name)
-        found = find(now)
-        # What is not there is called as the spec calls it.
-        return name if schema.find(found) is None else found
+        return find(name, (renamed or {}).get(name, name))
 
     if named == schema and not renamed:
         return wishes
@@ -117,7 +126,7 @@ def follow_names(
         wishes,
         identifier_columns=tuple(map(follow, wishes.identifier_columns)),
         routing=tuple(map(follow, wishes.routing)),
-        columns=tuple(map(find, wishes.columns)),
+        columns=tuple(find(name, name) for name in wishes.columns),
         fields=tuple(
             entry.model_copy(
                 update={

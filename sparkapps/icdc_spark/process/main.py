@@ -14,10 +14,11 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -30,7 +31,7 @@ from icdc_spark.iceberg.jvm import session
 from icdc_spark.iceberg.jvm.source_errors import has_jvm_ended
 from icdc_spark.iceberg.jvm.table_jobs import TableJobs
 from icdc_spark.iceberg.jvm.trust import trust_authority
-from icdc_spark.process.failures import build_bug, log_unforeseen
+from icdc_spark.process.failures import build_bug, log_unforeseen, outlive_errors
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_spark.reporting.renewal import Renewal
 from icdc_spark.reporting.reporter import Reporter
@@ -91,12 +92,19 @@ def run(request: RunRequest) -> None:
         application = PipelineRun(request, spark, stop, question_path=path)
         renewal = Renewal(application.reporter, TableJobs(spark).answer)
         ending = pool.submit(application.run)
-        while not ending.done():
-            # Waits in slices: a signal's handler runs only between two of them.
-            wait([ending], timeout=0.2)
-            renewal.poll()
+        await_end(ending, renewal)
     ending.result()
     _end(spark)
+
+
+def await_end(ending: Future[Any], renewal: Renewal) -> None:
+    """Return when the run has ended; its report is renewed until then."""
+    while not ending.done():
+        # Waits in slices: a signal's handler runs only between two of them.
+        wait([ending], timeout=0.2)
+        # Raised here, an error would be told of the run, which has its own end.
+        with outlive_errors("the renewal of the report"):
+            renewal.poll()
 
 
 def _suspect_conf(error: Bug, request: RunRequest) -> IcdcError:

@@ -29,7 +29,7 @@ from itertools import accumulate
 from icdc_api.errors import DataFileMissing, SourceUnavailable, TableError
 from icdc_spark.diff.change_plan import ChangePlan, Planner
 from icdc_spark.documents.document_spec import DocumentSpec
-from icdc_spark.iceberg.changes.stated_files import read_stated_files, read_total_bytes
+from icdc_spark.iceberg.changes.stated_files import StatedFiles, read_stated_files, read_totals
 from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
 
 LOG = logging.getLogger(__name__)
@@ -97,14 +97,24 @@ def _count_plannable(table: IcebergTable, chain: Sequence[SnapshotInfo]) -> int:
     return sum(files <= BATCH_FILES for files in changed)
 
 
-def _measure_changes(table: IcebergTable, from_id: int, to_id: int, plan: Planner) -> int:
-    """Return the bytes that the changes read; of more than BATCH_FILES files by the summaries."""
+def list_unplanned(
+    table: IcebergTable, from_id: int | None, to_id: int
+) -> list[tuple[SnapshotInfo, StatedFiles]]:
+    """Return the snapshots of a backlog of more than BATCH_FILES, with what they state; else none.
+
+    Such a backlog is never planned as a whole. Of one snapshot there is no smaller part.
+    """
     chain = table.list_snapshots_between(from_id, to_id) or ()
     stated = read_stated_files(table, chain) if len(chain) > 1 else ()
-    if sum(one.files for one in stated) > BATCH_FILES:
+    is_large = sum(one.files for one in stated) > BATCH_FILES
+    return list(zip(chain, stated, strict=True)) if is_large else []
+
+
+def _measure_changes(table: IcebergTable, from_id: int, to_id: int, plan: Planner) -> int:
+    """Return the bytes that the changes read; of more than BATCH_FILES files by the summaries."""
+    if unplanned := list_unplanned(table, from_id, to_id):
         # Of a compaction no file is read.
-        pairs = zip(chain, stated, strict=True)
-        return sum(one.bytes for snapshot, one in pairs if snapshot.operation != "replace")
+        return sum(one.bytes for snapshot, one in unplanned if snapshot.operation != "replace")
     return plan(table, from_id, to_id).bytes
 
 
@@ -127,7 +137,7 @@ def find_reason_to_rebuild(
         above 0.5, table 1.0 GB    1 of 10 files rewritten     0.1 + 0.1 GB read    the changes
         above 0.5, empty table     all files deleted                                the changes
     """
-    whole = read_total_bytes(table, to_id)
+    whole = read_totals(table, to_id).bytes
     if not whole:
         return None
     changed = _measure_changes(table, from_id, to_id, plan)

@@ -92,7 +92,9 @@ def report_batch(
     files of 4.1 MB read; 0.4 MB sent in 12 requests, 1 repeated, 0 throttled, waited for 0.90 s
     by all tasks, and 0.00 s because of limits; planning 0.12 s, writing 1.30 s
     """
-    context.reporter.note_resources({**result.resources, **measure_scratch()})
+    # One after the other: executors and driver have volumes of their own, and the fullest counts.
+    context.reporter.note_resources(result.resources)
+    context.reporter.note_resources(measure_scratch())
     context.reporter.set(
         last_batch=LastBatch(
             from_snapshot_id=intent.from_,

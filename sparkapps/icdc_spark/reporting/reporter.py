@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from icdc_api.errors import Bug, IcdcError, TableError
 from icdc_api.job.answers import RunAnswer
-from icdc_api.job.resources import UsedResource
+from icdc_api.job.resources import UsedResource, is_fuller
 from icdc_api.job.run_files import RunReport, RunRequest
 from icdc_api.status.pipeline_status import TableReason, TableState, TableStatus
 from icdc_api.status.runs import Failure
@@ -136,7 +136,7 @@ class Reporter:
         """Note what is used of a limit; the next report that is written has the most of it."""
         with self._lock:
             most = self._resources.get(kind)
-            if most is None or most.used < used:
+            if most is None or is_fuller((used, limit), (most.used, most.limit)):
                 self._resources[kind] = UsedResource(kind=kind, used=used, limit=limit)
 
     def set_result(self, result: RunAnswer | None) -> None:

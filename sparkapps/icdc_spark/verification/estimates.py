@@ -59,6 +59,8 @@ class StepSize(NamedTuple):
     """Rows of files that only got new deletes."""
     written: tuple[int, int] = (0, 0)
     """Documents that it writes, at least and at most."""
+    deleted: int = 0
+    """Documents that it deletes, if keys stay as they are. Their CPU seconds are left out."""
     strategy: Strategy = Strategy.APPEND
     """How rows are compared."""
 
@@ -80,10 +82,13 @@ def measure_changes(changes: ChangePlan, strategy: Strategy) -> StepSize:
     # These take each new row for changed; the others find out which were only moved.
     writes_all = strategy in (Strategy.APPEND, Strategy.STREAM)
     shared = changes.shared_after.records + sum(one.data.records for one in changes.value_deletes)
+    # What is not written again. How many rows new deletes of a file hide is not known.
+    deleted = changes.removed.records + changes.deleted_keys.records - added
     return StepSize(
         compared=added + changes.removed.records,
         hidden=shared,
         written=(added if writes_all else 0, added),
+        deleted=max(0, deleted),
         strategy=strategy,
     )
 
@@ -111,7 +116,8 @@ def estimate(work: StepSize, means: Means) -> WorkEstimate:
     elapsed = [cpu[0] / max(1, means.cores), cpu[1]]
     if limit := means.documents_per_second:
         elapsed = [
-            max(time, count / limit) for time, count in zip(elapsed, work.written, strict=True)
+            max(time, (count + work.deleted) / limit)
+            for time, count in zip(elapsed, work.written, strict=True)
         ]
     return {"cpuSeconds": _round(cpu), "seconds": _round(elapsed)}
 

@@ -25,12 +25,13 @@ from icdc_api.errors import PassingError, TableError
 from icdc_api.job.answers import ComparisonEntry, PlanEntry, ReplayEntry, TableEntry
 from icdc_spark.diff.change_plan import ChangePlan, choose_planner
 from icdc_spark.diff.strategies import choose_strategy
-from icdc_spark.iceberg.changes.stated_files import read_total_bytes, read_total_rows
+from icdc_spark.iceberg.changes.stated_files import StatedFiles, read_totals
 from icdc_spark.iceberg.scan.planning import FileGroup
+from icdc_spark.iceberg.table.tables import SnapshotInfo
 from icdc_spark.protocol.state_document import IntentKind
 from icdc_spark.protocol.steps import StepKind
 from icdc_spark.readers.choose import can_read_lineage
-from icdc_spark.replication import export
+from icdc_spark.replication import batches, export
 from icdc_spark.replication.checks.table_observation import TableObservation, TableObserver
 from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.table_run import TableRun
@@ -153,8 +154,11 @@ def _measure_files(observation: TableObservation, means: estimates.Means) -> Pla
     if step.kind is StepKind.BEGIN:
         # The index is created empty: StreamOnly reads nothing at its start.
         return _NO_FILES
-    plan_changes = choose_planner(observation.documents)
-    changes = plan_changes(table, int(step.from_id) if step.from_id else None, to_id)
+    from_id, totals = int(step.from_id) if step.from_id else None, read_totals(table, to_id)
+    whole: PlanEntry = {"tableBytes": totals.bytes, "tableRows": totals.rows}
+    if unplanned := batches.list_unplanned(table, from_id, to_id):
+        return _NO_FILES | whole | _add_up(unplanned)
+    changes = choose_planner(observation.documents)(table, from_id, to_id)
     # Not among `shared_after`: to whoever reads the answer, both have new deletes.
     by_equality = sum(part.data.files for part in changes.value_deletes)
     return {
@@ -162,26 +166,40 @@ def _measure_files(observation: TableObservation, means: estimates.Means) -> Pla
         "filesRemoved": changes.removed.files,
         "filesWithNewDeletes": changes.shared_after.files + by_equality,
         **_measure_size(changes.groups),
-        "tableBytes": read_total_bytes(table, to_id),
-        "tableRows": read_total_rows(table, to_id),
-        **_compare_costs(observation, changes, means),
+        **whole,
+        **_compare_costs(observation, changes, totals.rows, means),
+    }
+
+
+def _add_up(unplanned: Iterable[tuple[SnapshotInfo, StatedFiles]]) -> PlanEntry:
+    """Return the files, rows and bytes of a backlog as the writers of its snapshots state them."""
+    # Of a compaction no file is read.
+    stated = [one for snapshot, one in unplanned if snapshot.operation != "replace"]
+    return {
+        "filesAdded": sum(one.added for one in stated),
+        "filesRemoved": sum(one.removed for one in stated),
+        "rows": sum(one.rows for one in stated),
+        "bytes": sum(one.bytes for one in stated),
+        "message": f"more than {batches.BATCH_FILES:,} files changed: they are applied in several "
+        "batches, and the counts are what the writers of the snapshots state",
     }
 
 
 def _compare_costs(
-    observation: TableObservation, changes: ChangePlan, means: estimates.Means
+    observation: TableObservation,
+    changes: ChangePlan,
+    table_rows: int | None,
+    means: estimates.Means,
 ) -> PlanEntry:
     """Return how rows would be compared, what that costs, and whether an export would cost less."""
     if changes.is_empty:
         return {"strategy": None, "estimate": None, "exportEstimate": None, "cheaper": None}
-    table = observation.table
-    lineage = can_read_lineage(table, changes.to_id, observation.documents)
+    lineage = can_read_lineage(observation.table, changes.to_id, observation.documents)
     strategy = choose_strategy(changes, lineage=lineage)
     cost = estimates.estimate(estimates.measure_changes(changes, strategy), means)
-    rows = read_total_rows(table, changes.to_id)
-    export_cost = (
-        None if rows is None else estimates.estimate(estimates.measure_export(rows), means)
-    )
+    export_cost = None
+    if table_rows is not None:
+        export_cost = estimates.estimate(estimates.measure_export(table_rows), means)
     return {
         "strategy": strategy.value,
         "estimate": cost,

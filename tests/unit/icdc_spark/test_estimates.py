@@ -18,6 +18,7 @@ from icdc_spark.verification.estimates import (
 
 TWO_CORES = Means(columns=20, cores=2, documents_per_second=0)
 MILLION = 1_000_000
+FEW = (0, 22_000)
 
 
 def group(records: int = 0) -> FileGroup:
@@ -34,13 +35,15 @@ def changes(**groups: int) -> ChangePlan:
     ("work", "measured"),
     [
         pytest.param(measure_export(MILLION), 30.1, id="an export of 64 files"),
-        pytest.param(StepSize(4 * MILLION, 0, (0, 22_000), Strategy.LINEAGE), 3.1, id="lineage"),
+        pytest.param(StepSize(4 * MILLION, 0, FEW, strategy=Strategy.LINEAGE), 3.1, id="lineage"),
         pytest.param(
-            StepSize(4 * MILLION, 0, (0, 22_000), Strategy.TWO_READS), 9.2, id="two reads"
+            StepSize(4 * MILLION, 0, FEW, strategy=Strategy.TWO_READS), 9.2, id="two reads"
         ),
-        pytest.param(StepSize(4 * MILLION, 0, (0, 22_000), Strategy.ONE_READ), 13.8, id="one read"),
         pytest.param(
-            StepSize(22_000, 2 * MILLION, (0, 22_000), Strategy.ONE_READ),
+            StepSize(4 * MILLION, 0, FEW, strategy=Strategy.ONE_READ), 13.8, id="one read"
+        ),
+        pytest.param(
+            StepSize(22_000, 2 * MILLION, FEW, strategy=Strategy.ONE_READ),
             1.8,
             id="deletion vectors",
         ),
@@ -98,3 +101,25 @@ def test_appended_rows_are_all_written_and_rewritten_ones_perhaps() -> None:
     plan = changes(added=10)
     assert measure_changes(plan, Strategy.APPEND).written == (10, 10)
     assert measure_changes(plan, Strategy.ONE_READ).written == (0, 10)
+
+
+@pytest.mark.parametrize(
+    ("plan", "seconds"),
+    [
+        pytest.param(changes(removed=MILLION), [100.0, 100.0], id="files that are gone"),
+        pytest.param(
+            changes(added=MILLION // 2, removed=MILLION), [50.0, 100.0], id="half of the rows"
+        ),
+        pytest.param(changes(deleted_keys=MILLION), [100.0, 100.0], id="deletes by key"),
+        pytest.param(
+            changes(added=MILLION, deleted_keys=MILLION), [0.2, 100.0], id="rows written anew"
+        ),
+    ],
+)
+def test_deletes_count_for_a_limit_of_documents_as_well(
+    plan: ChangePlan, seconds: list[float]
+) -> None:
+    limited = TWO_CORES._replace(documents_per_second=10_000)
+    work = measure_changes(plan, Strategy.ONE_READ)
+    least, most = estimate(work, limited)["seconds"]
+    assert [least, most] == [pytest.approx(seconds[0], abs=2), seconds[1]]

@@ -13,18 +13,40 @@ from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
 
 _PARSER = "org.apache.iceberg.SnapshotParser"
 _SNAPSHOT = "org.apache.iceberg.Snapshot"
-_COUNTS = ("added-data-files", "deleted-data-files")
-_SIZES = ("added-files-size", "removed-files-size")
-_NAMES = (_COUNTS, _SIZES)
+_CHANGED = (
+    ("added-data-files",),
+    ("deleted-data-files",),
+    ("added-records", "deleted-records"),
+    ("added-files-size", "removed-files-size"),
+)
+_TOTALS = ("total-files-size", "total-records")
 
 
 class StatedFiles(NamedTuple):
     """The files that a snapshot added and removed; 0 where its writer stated none."""
 
-    files: int
-    """The number of data files."""
+    added: int
+    """The number of data files that it added."""
+    removed: int
+    """The number of those that it removed."""
+    rows: int
+    """The rows of both."""
     bytes: int
     """The size of all files, those with deletes too."""
+
+    @property
+    def files(self) -> int:
+        """The number of data files."""
+        return self.added + self.removed
+
+
+class StatedTotals(NamedTuple):
+    """What a snapshot has in all of its files; None where its writer states it not."""
+
+    bytes: int | None
+    """The stored bytes, those of deletes too."""
+    rows: int | None
+    """The rows of data files, deleted ones included."""
 
 
 def read_stated_files(table: IcebergTable, chain: Sequence[SnapshotInfo]) -> list[StatedFiles]:
@@ -42,25 +64,16 @@ def read_stated_files(table: IcebergTable, chain: Sequence[SnapshotInfo]) -> lis
         texts = bridge.read_texts(bridge.map_static(snapshots, _PARSER, "toJson", _SNAPSHOT))
     summaries = (json.loads(text).get("summary", {}) for text in texts)
     return [
-        StatedFiles(*(sum(_parse(summary.get(name)) or 0 for name in names) for names in _NAMES))
+        StatedFiles(*(sum(_parse(summary.get(name)) or 0 for name in names) for names in _CHANGED))
         for summary in summaries
     ]
 
 
-def read_total_bytes(table: IcebergTable, snapshot_id: int) -> int | None:
-    """Return the stored bytes of all files of a snapshot; None where its writer states none."""
-    return _read_total(table, snapshot_id, "total-files-size")
-
-
-def read_total_rows(table: IcebergTable, snapshot_id: int) -> int | None:
-    """Return the rows of all data files of a snapshot, deleted ones included, likewise."""
-    return _read_total(table, snapshot_id, "total-records")
-
-
-def _read_total(table: IcebergTable, snapshot_id: int, name: str) -> int | None:
+def read_totals(table: IcebergTable, snapshot_id: int) -> StatedTotals:
+    """Return what a snapshot has, by its writer."""
     with translate_source_errors(table.name):
-        stated = (table.java.snapshot(snapshot_id).summary() or {}).get(name)
-    return None if stated is None else _parse(str(stated))
+        summary = table.java.snapshot(snapshot_id).summary() or {}
+        return StatedTotals(*(_parse(summary.get(name)) for name in _TOTALS))
 
 
 def _parse(stated: object) -> int | None:

@@ -166,10 +166,9 @@ class IcebergTable:
         )
 
     def read_schemas(self) -> list[Schema]:
-        """Return every schema that the metadata has: the current one, then from the newest on."""
-        parser, current = self.bridge.get_statics(SCHEMA_PARSER), int(self.java.schema().schemaId())
-        schemas = [parse_schema(parser.toJson(schema)) for schema in self._list_schemas()]
-        return sorted(schemas, key=lambda schema: (schema.id != current, -schema.id))
+        """Return every schema that the metadata has, in no order."""
+        parser = self.bridge.get_statics(SCHEMA_PARSER)
+        return [parse_schema(parser.toJson(schema)) for schema in self._list_schemas()]
 
     def require(self, snapshot_id: int) -> SnapshotInfo:
         """Return the snapshot; Gap if it has expired."""

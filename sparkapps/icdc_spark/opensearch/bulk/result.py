@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 import icdc_api.errors
 from icdc_api.errors import Bug, IcdcError
+from icdc_api.job.resources import is_fuller
 from icdc_spark.opensearch.wire.item_outcome import ItemOutcome
 from icdc_spark.opensearch.wire.operations import CREATE, DELETE, Operations
 from icdc_spark.opensearch.wire.responses import ItemAnswers
@@ -118,7 +119,9 @@ class PartitionResult:
             elif count.name == "resources":
                 # The most of one process: those of a job are not in one container.
                 mine.update(
-                    {kind: max(most, mine.get(kind, most)) for kind, most in theirs.items()}
+                    (kind, most)
+                    for kind, most in theirs.items()
+                    if kind not in mine or is_fuller(most, mine[kind])
                 )
             elif count.name == "error":
                 self.error = mine or theirs

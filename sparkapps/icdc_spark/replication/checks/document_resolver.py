@@ -64,7 +64,9 @@ class DocumentResolver:
         except (ColumnNotFound, FieldInvalid):
             # Names of before have no say where the present ones fit, whatever they once meant.
             resolved = self._resolve_by_names(table, schema, named, hint, earlier=True)
-        self._warn(list_followed(self._wishes, self.find_renamed(table, named)))
+        # By the newest schema, whose names a spec may have at once.
+        renamed = self.find_renamed(table, table.read_schema(None))
+        self._warn(list_followed(self._wishes, renamed))
         return resolved
 
     def find_renamed(self, table: IcebergTable, schema: Schema) -> Renamed:

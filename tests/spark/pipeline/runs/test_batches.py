@@ -81,6 +81,12 @@ def test_no_difference_with_more_files_than_a_driver_can_hold_is_planned(
         return made
 
     monkeypatch.setattr(change_plan, "plan_changes", plan)
+    # Nor by whoever asks what the next run would do.
+    answer = harness.inspect(RunMode.PLAN)
+    assert (answer["filesAdded"], answer["filesRemoved"], answer["rows"]) == (8, 0, 8)
+    assert (answer["tableRows"], answer["strategy"], answer["estimate"]) == (9, None, None)
+    assert "applied in several batches" in answer["message"]
+    assert planned == []
 
     assert harness.sync().applied_snapshot_id == str(lake.read_head(name))
     assert list_batches(proxy) == [["1", "2"], ["3", "4"], ["5"], ["6", "7", "8"]]

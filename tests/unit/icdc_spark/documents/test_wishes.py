@@ -74,8 +74,18 @@ def a(number: int) -> tuple[int, str]:
         pytest.param(
             {"b": a(1), "c": a(2)},
             [{"b": a(1), "a": a(2)}, {"a": a(1)}],
-            {"a": "c"},
-            id="two had the name: the later one",
+            {},
+            id="two columns had the name",
+        ),
+        pytest.param(
+            {"c": a(1), "b": a(2)},
+            # Names were exchanged and given back, which made the first schema current again.
+            [{"b": a(1), "a": a(2)}, {"d": a(1), "a": a(2)}, {"a": a(1), "b": a(2)}],
+            {"d": "c"},
+            id="two had exchanged their names for a while",
+        ),
+        pytest.param(
+            {"b": a(2)}, [{"a": a(1)}, {"a": a(2)}], {"a": "b"}, id="dropped, added again, renamed"
         ),
         pytest.param(
             {"b": a(1)}, [{"b": a(1), "a": a(2)}, {"a": a(1)}], {}, id="the later one is gone"
@@ -105,7 +115,8 @@ def a(number: int) -> tuple[int, str]:
 def test_an_earlier_name_means_the_column_that_had_it_last_unless_it_is_in_use(
     now: dict[str, Any], others: list[dict[str, Any]], renamed: dict[str, str]
 ) -> None:
-    assert find_renamed(build_schema(**now), [build_schema(**other) for other in others]) == renamed
+    schema, earlier = build_schema(**now), [build_schema(**other) for other in others]
+    assert find_renamed(schema, earlier) == find_renamed(schema, earlier[::-1]) == renamed
 
 
 def test_earlier_names_are_followed_where_they_name_a_column_alone() -> None:
@@ -136,6 +147,9 @@ def test_earlier_names_are_followed_where_they_name_a_column_alone() -> None:
     followed = follow_names(wishes, schema, before, renamed)
     assert followed.identifier_columns == ("key",)
     assert [entry.from_ or entry.exclude for entry in followed.fields[1:3]] == ["name", "city"]
+    # Nor does what is not there mean another column, which then had the present name.
+    before = build_schema(key=(1, "long"), label=(9, "string"))
+    assert follow_names(wishes, schema, before, renamed).fields[1].from_ == "name"
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,10 @@ def test_a_job_shows_the_most_that_one_of_its_tasks_used() -> None:
         total.merge(PartitionResult(resources={ResourceKind.BULK_REQUESTS: [used, 9]}))
     read = PartitionResult.from_json(total.to_json())
     assert read.resources == {"bulk_requests": [7, 9]}
+    # Of an executor with less memory, and of one whose container leaves nothing.
+    for most in ([6, 6], [8, 0], [7, 0], [8, 9]):
+        total.merge(PartitionResult(resources={ResourceKind.BULK_REQUESTS: most}))
+    assert total.resources == {"bulk_requests": [8, 0]}
 
 
 def test_nobody_limits_requests_outside_of_an_executors_pod(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """The report of a run: whole, frequent enough, and never silent about the last change."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -8,7 +10,11 @@ from icdc_api.errors import AliasTaken, TargetUnavailable
 from icdc_api.job.resources import UsedResource
 from icdc_api.job.run_files import RunReport, RunRequest
 from icdc_api.status.pipeline_status import TableReason, TableState, TableStatus
+from icdc_spark.opensearch.bulk.sink import BatchResult
+from icdc_spark.replication.context import TableContext
+from icdc_spark.replication.progress import Effort, report_batch
 from icdc_spark.reporting.reporter import Reporter, choose_sink
+from icdc_testing.target.state_documents import make_changelog
 
 pytestmark = pytest.mark.unit
 
@@ -84,6 +90,29 @@ def test_a_report_has_the_most_that_was_used_of_each_resource(
         UsedResource(kind="state_index", used=7, limit=9),
         UsedResource(kind="python_worker", used=1, limit=2),
     )
+
+
+def test_the_most_of_volumes_of_different_sizes_is_that_of_the_fullest(
+    reporter: Reporter, path: Path
+) -> None:
+    for most in ([1, 1000], [9, 10], [500, 1000], [0, 0]):
+        reporter.get_table_reporter("a.b").note_resources({"scratch_volume": most})
+    reporter.renew()
+    fullest = UsedResource(kind="scratch_volume", used=9, limit=10)
+    assert RunReport.read(path).resources == (fullest,)
+
+
+def test_a_full_volume_of_an_executor_is_not_hidden_by_that_of_the_driver(
+    reporter: Reporter, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(path.parent))
+    table = SimpleNamespace(name="a.b")
+    context = SimpleNamespace(reporter=reporter.get_table_reporter("a.b"), table=table)
+    result = BatchResult(resources={"scratch_volume": [10, 10]})
+    report_batch(cast("TableContext", context), make_changelog(), result, Effort())
+    reporter.renew()
+    full = UsedResource(kind="scratch_volume", used=10, limit=10)
+    assert RunReport.read(path).resources == (full,)
 
 
 def test_a_change_within_the_interval_is_written_by_a_later_equal_one(

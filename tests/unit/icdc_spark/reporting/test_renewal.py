@@ -1,5 +1,7 @@
 """The report of a run of which nothing changes is renewed, unless the run is frozen."""
 
+import itertools
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from icdc_api.errors import DriverLost
 from icdc_api.job.run_files import RunReport, RunRequest
 from icdc_api.status.pipeline_status import TableStatus
+from icdc_spark.process.main import await_end
 from icdc_spark.reporting.renewal import Renewal
 from icdc_spark.reporting.reporter import RENEWAL_SECONDS, Reporter
 
@@ -82,3 +85,20 @@ def test_a_run_whose_engine_has_ended_renews_no_report(run: RenewedRun) -> None:
 def test_the_last_report_is_not_renewed(run: RenewedRun) -> None:
     run.reporter.finish(outcome=None)
     assert not run.poll(120.0)
+
+
+def test_what_a_renewal_raises_ends_no_run(
+    run: RenewedRun, caplog: pytest.LogCaptureFixture
+) -> None:
+    ending: Future[None] = Future()
+
+    def ask() -> None:
+        run.ask()
+        if run.asked == 2:
+            ending.set_result(None)
+        raise RuntimeError("unforeseen")
+
+    clock = itertools.count(step=RENEWAL_SECONDS)
+    await_end(ending, Renewal(run.reporter, ask, clock=lambda: next(clock)))
+    assert run.asked == 2
+    assert caplog.text.count("the renewal of the report: unforeseen") == 2

@@ -185,8 +185,8 @@ LISTED = (
         edits=(
             Edit(
                 "sparkapps/icdc_spark/documents/wishes.py",
-                "if name not in ids and name not in renamed:",
-                "if name not in renamed:",
+                "if name not in ids and not lost:",
+                "if not lost:",
             ),
         ),
         tests=(

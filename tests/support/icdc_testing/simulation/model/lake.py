@@ -128,7 +128,7 @@ class LoadedTable(IcebergTable):
 
 def read_stated_files(table: LoadedTable, chain: Sequence[SnapshotInfo]) -> list[StatedFiles]:
     """Stand for `icdc_spark.iceberg.changes.stated_files.read_stated_files`."""
-    return [StatedFiles(files=1, bytes=1) for _ in chain]
+    return [StatedFiles(added=1, removed=0, rows=1, bytes=1) for _ in chain]
 
 
 class Tags:
