@@ -24,7 +24,7 @@ def _build_programs() -> None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Build the programs before the time of a test begins, which a first build exceeds."""
     if Path(__file__).parent in item.path.parents and not os.environ.get(GIVEN):
         _build_programs()

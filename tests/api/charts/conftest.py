@@ -25,7 +25,7 @@ def _build_programs() -> None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Build the programs before the time of a test begins, which a first build exceeds.
 
     These tests have a server of their own even where a cluster is given.
