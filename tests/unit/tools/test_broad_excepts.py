@@ -28,6 +28,7 @@ ROOTS = {
     "sparkapps/icdc_spark/process/failures.py::translate_errors": "a table: others go on",
     "sparkapps/icdc_spark/process/main.py::_end": "the end of a driver whose report is written",
     "sparkapps/icdc_spark/process/main.py::main": "the process of a driver",
+    "sparkapps/icdc_spark/reporting/pod_report.py::_work": "a thread: the next report is sent",
     "tools/images/inside/inspect_spark.py::_try_all": "a trial of an image: others follow",
 }
 
