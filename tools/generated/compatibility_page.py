@@ -109,7 +109,7 @@ def _list_kubernetes() -> Sequence[VersionRow]:
         VersionRow(
             "Kubernetes, the oldest that the charts accept",
             oldest,
-            _OLDEST_SERVER,
+            (_CHARTS, *_OLDEST_SERVER),
             "its API server without nodes; run by `make soak-oldest`, and not by CI",
         ),
         VersionRow("Kubernetes, other versions from that one on", ""),
