@@ -55,7 +55,7 @@ PICTURES := PYTHONPATH=tests/support:tools/images $(BIN)/python tools/generated/
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes words prose shape rooms crds crds-check charts \
         charts-check docs-check lock guards guard-table words-page pictures reference site pod-template images images-check images-parts release test test-without-nodes built cluster-images test-unit test-api test-spark test-cluster cluster-up cluster-down \
-        soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index soak-release soak-helm bench bench-operator bench-cli bench-planning bench-file-counts bench-idle bench-changelog bench-fields \
+        soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index soak-release soak-helm soak-oldest bench bench-operator bench-cli bench-planning bench-file-counts bench-idle bench-changelog bench-fields \
         bench-encryption bench-export bench-latency bench-lingering bench-cold bench-columns bench-isolation bench-memory bench-partitions bench-sink bench-tables bench-verify demo cluster-demo clean caches clean-caches
 
 help: ## list these targets
@@ -210,6 +210,9 @@ soak-release: setup ## a release signed by the real cosign, and checked: six min
 
 soak-helm: setup ## the tests of the charts with Helm 3: four minutes, and three more, once, to build it
 	ICDC_HELM=helm3 $(PYTEST) -n 2 --timeout 1800 tests/api/charts --ignore tests/api/charts/test_release.py
+
+soak-oldest: export ICDC_KUBERNETES := kubernetes-oldest
+soak-oldest: test-api ## the level api on the oldest Kubernetes that the charts accept: ten minutes more, once, to build it
 
 bench: setup ## every benchmark below, one after another: hours, on a machine with nothing else to do
 	@for name in $(BENCHMARKS); do $(MAKE) --no-print-directory bench-$$name || exit 1; done

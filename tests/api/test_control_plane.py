@@ -7,6 +7,7 @@ import pytest
 
 from icdc_api import naming
 from icdc_api.errors import StartTimeout, Submission
+from icdc_testing.kube import binaries
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.server_process import HeldPort, Probe, Program
 from icdc_testing.kube.stored_pipelines import Pipelines, make_minimal
@@ -22,6 +23,13 @@ def _grant(kube: KubeApi, namespace: str, account: str) -> None:
     kube.kubectl.run_ok("-n", namespace, "create", "role", account, *role)
     binding = (f"--role={account}", f"--serviceaccount={namespace}:{account}")
     kube.kubectl.run_ok("-n", namespace, "create", "rolebinding", account, *binding)
+
+
+def test_the_server_is_of_the_version_that_was_asked_for(kube: KubeApi) -> None:
+    if not kube.is_audited:
+        pytest.skip("a given cluster has the version that it has")
+    shown = json.loads(kube.kubectl.run_ok("version", "-o", "json"))
+    assert shown["serverVersion"]["gitVersion"] == binaries.read_version("kube-apiserver")
 
 
 def test_a_service_account_may_do_what_its_role_grants_and_no_more(

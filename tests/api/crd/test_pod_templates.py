@@ -5,6 +5,7 @@ this cannot decode is answered by 400, whatever else is wrong by 422.
 """
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,12 @@ def reads(kube: KubeApi) -> Reads:
 def test_the_types_are_those_of_the_api_server(kube: KubeApi) -> None:
     document = json.loads(kube.kubectl.run_ok("get", "--raw", "/openapi/v3/api/v1"))
     committed = Path(pod_template_types.COMMITTED).read_text(encoding="utf-8")
-    assert pod_template_types.render(document) == committed
+    known = json.loads(committed)
+    for name, fields in pod_template_types.list_types(document).items():
+        assert fields.items() <= known[name].items()
+    # The file is that of the newest server; an older one has fewer fields.
+    if not os.environ.get("ICDC_KUBERNETES"):
+        assert pod_template_types.render(document) == committed
 
 
 def test_a_template_with_every_field_can_be_decoded(reads: Reads) -> None:

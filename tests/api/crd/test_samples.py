@@ -79,7 +79,8 @@ BY_SCHEMA = {
     "start-from-day": "spec.tables[0].startFrom.timestamp in body must be of type date-time",
     "start-from-number": "spec.tables[0].startFrom.timestamp in body must be of type date-time",
     "start-from-zone": "spec.tables[0].startFrom.timestamp in body must be of type date-time",
-    "table-name-twice": 'spec.tables[1]: Duplicate value: {"name":"shop.orders"}',
+    # The server goes on with the value, in a form that depends on its version.
+    "table-name-twice": "spec.tables[1]: Duplicate value: ",
     "text-instead-of-list": "spec.tables[0].columns in body must be of type array",
     "unknown-field": 'unknown field "spec.tables[0].identiferColumns"',
     "unknown-field-elsewhere": 'unknown field "spec.sink.opensearch.bulk.size"',

@@ -116,7 +116,8 @@ def test_a_write_of_the_status_leaves_the_spec_and_its_generation_alone(
         ({"conditions": [{"type": "Ready"}]}, "status.conditions[0].status: Required value"),
         (
             {"conditions": [make_condition("Ready", "True"), make_condition("Ready", "False")]},
-            'status.conditions[1]: Duplicate value: {"type":"Ready"}',
+            # The server goes on with the value, in a form that depends on its version.
+            "status.conditions[1]: Duplicate value: ",
         ),
     ],
 )

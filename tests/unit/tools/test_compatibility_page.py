@@ -12,6 +12,7 @@ from icdc_testing.lake.catalogs.page import ASKED, WITHOUT_SERVICE
 pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[3]
+OLDEST = "Kubernetes, the oldest that the charts accept"
 CATALOGS = "Catalogs and object stores"
 ROWS = [row for rows in compatibility_page.list_tables().values() for row in rows]
 
@@ -25,7 +26,11 @@ def find(what: str) -> VersionRow:
     ("what", "file", "said"),
     [
         ("Kubernetes", "README.md", r"tested on\s+Kubernetes (\d+\.\d+) "),
-        ("Kubernetes", "charts/iceberg-cdc-operator/README.md", r"newer \(tested: (\d+\.\d+)\)"),
+        ("Kubernetes", "charts/iceberg-cdc-operator/README.md", r"newer \(tested: (\d+\.\d+),"),
+        (OLDEST, "charts/iceberg-cdc-operator/README.md", r"the API server of (\d+\.\d+)\)"),
+        (OLDEST, "charts/iceberg-cdc-operator/Chart.yaml", r'kubeVersion: ">=(\S+)-0"'),
+        (OLDEST, "charts/iceberg-cdc-demo/Chart.yaml", r'kubeVersion: ">=(\S+)-0"'),
+        (OLDEST, "charts/iceberg-cdc-pipelines/Chart.yaml", r'kubeVersion: ">=(\S+)-0"'),
         ("Helm", "charts/iceberg-cdc-operator/README.md", r"3 or 4 \(tested: (\d+) and 3\)"),
         ("Spark, in the image", "README.md", r"Spark (\d+\.\d+);"),
         ("Spark, in the image", "pyproject.toml", r"\"pyspark==(\S+)\""),

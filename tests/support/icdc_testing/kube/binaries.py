@@ -27,6 +27,8 @@ _BUILD_SECONDS = 3600  # A loaded machine with two cores needs about 10 minutes 
 # Neither inlined nor with what a debugger reads: etcd takes 82 seconds of a core in place of 127.
 _COMPILED = "-gcflags=all=-dwarf=false -l"
 _KUBERNETES = "k8s.io/kubernetes"
+# Where the version is fixed: `make soak-oldest` names the folder of the oldest.
+_KUBERNETES_FOLDER = _TOOLS / os.environ.get("ICDC_KUBERNETES", "kubernetes")
 _HELMS = {"helm": "helm.sh/helm/v4", "helm3": "helm.sh/helm/v3"}
 
 
@@ -45,7 +47,7 @@ class _GoSource:
 _SOURCES = {
     "etcd": _GoSource(_TOOLS / "etcd", "go.etcd.io/etcd/server/v3"),
     **{
-        name: _GoSource(_TOOLS / "kubernetes", f"{_KUBERNETES}/cmd/{name}")
+        name: _GoSource(_KUBERNETES_FOLDER, f"{_KUBERNETES}/cmd/{name}")
         for name in (
             *("kube-apiserver", "kube-controller-manager", "kube-scheduler"),
             *("kubelet", "kube-proxy", "kubectl"),
@@ -77,6 +79,11 @@ CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 """What an API server without nodes is made of."""
 WITHOUT_NODES = (*CONTROL_PLANE, "helm", "gitops", "crane", "promql")
 """Every program that tests need without root: all but those of the level `cluster`."""
+
+
+def read_version(name: str) -> str:
+    """Return the version of the program, as its own build would name it: "v1.34.4"."""
+    return _read_version(_SOURCES[name])
 
 
 def ensure_program(name: str) -> Path:
