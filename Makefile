@@ -8,7 +8,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # The cache of jars lies outside the checkout, keyed by the lock's content; ICDC_CACHE_DIR moves it.
 JAR_SETS := spark opensearch-2.19.6 opensearch-3.8.0
-PYTEST := $(BIN)/python -m pytest
+# Without the flags of this `make`, which one that a test starts would follow.
+PYTEST := env -u MAKEFLAGS $(BIN)/python -m pytest
 # Test processes side by side, each with a Spark and an OpenSearch node of its own (about 4 GB). A
 # file stays in one process, for what its tests share, and so does a folder with servers of its own
 # (icdc_testing/waiting/dealing.py). They start in their order, after the one that waits longest.
@@ -54,7 +55,7 @@ PICTURES := PYTHONPATH=tests/support:tools/images $(BIN)/python tools/generated/
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes words prose shape rooms crds crds-check charts \
-        charts-check docs-check lock guards guard-table words-page pictures reference site pod-template images images-check images-parts release test test-without-nodes built cluster-images test-unit test-api test-spark test-cluster cluster-up cluster-down \
+        charts-check docs-check lock guards guard-table words-page pictures reference site pod-template images images-check images-parts release test test-quick programs cluster-images test-unit test-api test-spark test-cluster cluster-up cluster-down \
         soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index soak-release soak-helm soak-oldest bench bench-operator bench-cli bench-planning bench-file-counts bench-idle bench-changelog bench-fields \
         bench-encryption bench-export bench-latency bench-lingering bench-cold bench-columns bench-isolation bench-memory bench-partitions bench-sink bench-tables bench-verify demo cluster-demo clean caches clean-caches
 
@@ -130,19 +131,24 @@ docs-check:
 	@for page in $(REFERENCE); do PYTHONPATH=tests/support $(BIN)/python tools/generated/$$page.py --check || exit 1; done
 
 test: setup ## every test that CI runs, all levels that this host can; ICDC_REQUIRE_ALL=1: or fail
-	@$(MAKE) --no-print-directory --jobs=2 test-without-nodes built
-	@if $(HAS_NODES); then $(MAKE) --no-print-directory test-cluster; \
-	else echo "LEFT OUT: the level cluster (tests/cluster), which needs root on Linux, or another" \
-	  "cluster in ICDC_TEST_KUBECONFIG" >&2; [ -z "$$ICDC_REQUIRE_ALL" ]; fi
+	@$(MAKE) --no-print-directory --jobs=2 WHOLE=1 programs test-quick $$($(HAS_NODES) && echo test-cluster)
+	@$(HAS_NODES) || { echo "LEFT OUT: the level cluster (tests/cluster), which needs root on Linux, or another" \
+	  "cluster in ICDC_TEST_KUBECONFIG" >&2; [ -z "$$ICDC_REQUIRE_ALL" ]; }
 
-test-without-nodes: setup
-	$(PYTEST) $(PARALLEL) --ignore tests/cluster tests
+# In `make test` what is built but once is built beside the level spark, which does without. The level
+# cluster, which waits more than it works, has the others beside it, on what it leaves of the processors.
+ifdef WHOLE
+test-quick test-cluster: test-spark
+cluster-images: programs
+BESIDE := nice -n 5
+endif
 
-# What is built but once, in minutes, is built beside the tests that do without it, on what these leave
-# of the processors. A program that cannot be built is for the tests to name.
-built: setup
-	-@nice env $(PROGRAM_BUILDER) --host
-	@if $(HAS_NODES); then nice $(MAKE) --no-print-directory cluster-images; fi
+test-quick: setup
+	$(BESIDE) $(PYTEST) $(PARALLEL) tests/api tests/unit
+
+# A program that cannot be built is for the tests to name.
+programs: setup
+	-@$(BESIDE) env $(PROGRAM_BUILDER) --host
 
 cluster-images: setup
 	@$(BIN)/python tools/images/images.py build --archive $(ARCHIVES)

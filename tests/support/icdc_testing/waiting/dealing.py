@@ -13,7 +13,6 @@ from xdist.scheduler import LoadFileScheduling
 
 TOGETHER = ("tests/spark/nodes", "tests/spark/plugins", "tests/spark/secure")
 """The folders, each of which stays in one process."""
-_ORDER = (*TOGETHER, "tests/spark", "tests/api")
 
 
 class FolderScheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
@@ -25,17 +24,8 @@ class FolderScheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist has n
 
 
 def order_tests(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """Return the tests in the order in which they begin.
-
-    Those for which programs are built beside come late, and the quick ones last: with them no
-    process has long to work when the others have ended.
-    """
-    return sorted(items, key=lambda item: _find_turn(item.nodeid))
-
-
-def _find_turn(nodeid: str) -> int:
-    below = (turn for turn, folder in enumerate(_ORDER) if _is_below(folder, nodeid))
-    return next(below, len(_ORDER))
+    """Return the tests in their order, after those of the folders that stay together."""
+    return sorted(items, key=lambda item: not any(_is_below(one, item.nodeid) for one in TOGETHER))
 
 
 def is_last_below(folder: Path, next_test: pytest.Item | None) -> bool:
