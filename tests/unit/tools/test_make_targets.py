@@ -11,7 +11,7 @@ from icdc_testing import ROOT
 pytestmark = pytest.mark.unit
 
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8").replace("\\\n", " ")
-TARGETS = re.findall(r"(?m)^([a-z][a-z-]*):(?!=)", MAKEFILE)
+TARGETS = set(re.findall(r"(?m)^([a-z][a-z-]*):(?!=)", MAKEFILE))
 
 
 def list_words(name: str) -> list[str]:
