@@ -72,22 +72,26 @@ def _read(catalog: Any, table: str, hint: str) -> TableFacts | IcdcError:
 
 
 def _find_renamed(schema: Any, schemas: Mapping[int, Any]) -> dict[str, str]:
-    """Return columns of a schema by names that they had last in another one, newest first.
+    """Return columns of a schema by names that they had in others, as runs follow them.
 
-    As runs do: not by the name of a struct that another column has now.
+    Not by the name of a struct that another column has now, nor by a name that two columns had
+    while both were there; of others it means the later one (icdc_spark/documents/wishes.py).
     """
-    now = _list_ids(schema)
+    now, others = _list_ids(schema), [_list_ids(other) for other in schemas.values()]
     names = {number: name for name, number in now.items()}
-    seen, renamed = set(now), {}
-    for _, other in sorted(schemas.items(), reverse=True):
-        then = _list_ids(other)
+    had: dict[str, set[int]] = {}
+    for then in others:
         for name, number in then.items():
             above = [name[:at] for at, letter in enumerate(name) if letter == "."]
             taken = any(now.get(one, then[one]) != then[one] for one in above if one in then)
-            if name not in seen and number in names and not taken:
-                renamed[name] = names[number]
-            seen.add(name)
-    return renamed
+            if name not in now and not taken:
+                had.setdefault(name, set()).add(number)
+    together = [set(there.values()) for there in (now, *others)]
+    return {
+        name: names[max(columns)]
+        for name, columns in had.items()
+        if max(columns) in names and not any(len(columns & there) > 1 for there in together)
+    }
 
 
 def _list_ids(schema: Any) -> dict[str, int]:

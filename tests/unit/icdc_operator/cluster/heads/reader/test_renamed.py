@@ -30,3 +30,17 @@ def test_a_field_is_not_followed_by_the_name_of_a_struct_that_another_one_has_no
         facts = read_tables("lake", lake.properties, ["shop.orders"])["shop.orders"]
     assert isinstance(facts, TableFacts)
     assert facts.renamed == {"tin": "can", "tin.b": "can.b"}
+
+
+def test_a_field_is_followed_by_no_name_that_two_columns_had_side_by_side(tmp_path: Path) -> None:
+    with closing(HeadLake(tmp_path)) as lake:
+        table = lake.create()
+        with table.update_schema() as update:
+            update.add_column("one", StringType()).add_column("two", StringType())
+        # They exchange their names, and one of them is renamed then.
+        for names in (("one", "free"), ("two", "one"), ("free", "two"), ("one", "label")):
+            with table.update_schema() as update:
+                update.rename_column(*names)
+        facts = read_tables("lake", lake.properties, ["shop.orders"])["shop.orders"]
+    assert isinstance(facts, TableFacts)
+    assert facts.renamed == {"free": "two"}
