@@ -3,31 +3,22 @@
 import contextlib
 import os
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from icdc_api.crd import generator
-from icdc_api.errors import IcdcError
 from icdc_testing.kube import binaries
 from icdc_testing.kube.api_server import GIVEN, KubeApi
 from icdc_testing.kube.stored_pipelines import Pipelines
 from icdc_testing.waiting import dealing, wait
 
 
-@cache
-def _build_programs() -> None:
-    # The fixture meets the same error, and then says so for the tests that need it.
-    with contextlib.suppress(IcdcError):
-        binaries.ensure_programs()
-
-
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Build the programs before the time of a test begins, which a first build exceeds."""
+    """Build the programs before the time of a test begins."""
     if Path(__file__).parent in item.path.parents and not os.environ.get(GIVEN):
-        _build_programs()
+        binaries.try_to_build()
     return (yield)
 
 

@@ -1,15 +1,12 @@
 """What the tests of the charts share: Helm, built as the programs of the API server are."""
 
-import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from icdc_api.errors import IcdcError
 from icdc_testing.kube import binaries
 from icdc_testing.kube.charts.helm import Helm
 
@@ -17,21 +14,14 @@ HELM = os.environ.get("ICDC_HELM", "helm")
 """The program: `helm`, which is Helm 4, or `helm3`, for `make soak-helm`."""
 
 
-@cache
-def _build_programs() -> None:
-    # The fixture meets the same error, and then says so for the tests that need it.
-    with contextlib.suppress(IcdcError):
-        binaries.ensure_programs((*binaries.WITHOUT_NODES, HELM))
-
-
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Build the programs before the time of a test begins, which a first build exceeds.
+    """Build the programs before the time of a test begins.
 
     These tests have a server of their own even where a cluster is given.
     """
     if Path(__file__).parent in item.path.parents:
-        _build_programs()
+        binaries.try_to_build((*binaries.WITHOUT_NODES, HELM))
     return (yield)
 
 

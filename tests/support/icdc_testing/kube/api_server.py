@@ -26,6 +26,9 @@ from icdc_testing.waiting import wait
 GIVEN = "ICDC_TEST_KUBECONFIG"
 """Environment variable with the kubeconfig of a cluster that is there already."""
 
+SHOWN_OBJECT = "map[string]interface {}" if binaries.IS_OLDER else ""
+"""What the server's messages have before an object that is there twice: the older name its type."""
+
 _ETCD_SECONDS = 60.0
 _READY_SECONDS = 180.0  # Usually 3 to 15; a loaded machine needs several times that.
 

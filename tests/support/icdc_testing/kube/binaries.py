@@ -7,6 +7,7 @@ programs do.
 """
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -16,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from icdc_api.errors import IcdcError, Submission
@@ -29,8 +31,11 @@ _COMPILED = "-gcflags=all=-dwarf=false -l"
 # The API server has much to do: the largest pipelines take it seconds.
 _COMPILED_TO_BE_QUICK = "-gcflags=all=-dwarf=false"
 _KUBERNETES = "k8s.io/kubernetes"
+_VERSION_VARIABLE = "ICDC_KUBERNETES"
 # Where the version is fixed: `make soak-oldest` names the folder of the oldest.
-_KUBERNETES_FOLDER = _TOOLS / os.environ.get("ICDC_KUBERNETES", "kubernetes")
+_KUBERNETES_FOLDER = _TOOLS / os.environ.get(_VERSION_VARIABLE, "kubernetes")
+IS_OLDER = _VERSION_VARIABLE in os.environ
+"""Whether the tests run with an older Kubernetes than the one whose words and fields they know."""
 _HELMS = {"helm": "helm.sh/helm/v4", "helm3": "helm.sh/helm/v3"}
 
 
@@ -122,6 +127,16 @@ def ensure_programs(names: Iterable[str] = CONTROL_PLANE) -> dict[str, Path]:
             for folder in caches.values():
                 shutil.rmtree(folder, ignore_errors=True)
     return built
+
+
+@cache
+def try_to_build(names: tuple[str, ...] = CONTROL_PLANE) -> None:
+    """Build several of them; who needs one that cannot be built meets the same error, and says so.
+
+    Before the time of a test begins, which a first build exceeds.
+    """
+    with contextlib.suppress(IcdcError):
+        ensure_programs(names)
 
 
 def _list_needed() -> tuple[str, ...]:
