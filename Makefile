@@ -24,6 +24,7 @@ SOAK := tests/api/stories
 HISTORIES ?= 1000
 BY_FILE := --dist loadfile --no-loadscope-reorder
 PARALLEL = -n $(WORKERS) $(BY_FILE)
+ON_CLUSTER := -n 3 $(BY_FILE) tests/cluster
 # Not side by side, which would measure what they take from each other.
 BENCHMARKS := cli idle planning file-counts changelog fields latency lingering cold encryption memory tables \
   isolation partitions columns sink export verify operator
@@ -43,6 +44,7 @@ PROGRAMS = path="$$($(PROGRAM_BUILDER) --path $(1))" && \
   PATH="$$path:$$PATH"
 # BuildKit, which `docker build` is, treats a Dockerfile differently from buildah.
 BUILDKIT = $(call PROGRAMS,buildkitd buildctl) $(BIN)/python tools/images/images.py
+BUILDKIT_ARCHIVES := .icdc/images-buildkit
 # What pushes or signs counts only where it is typed: a variable of the shell must not push a dry run.
 TYPED = $(if $(filter command line,$(origin $(1))),$($(1)))
 # From Go modules in pinned versions: another Helm packs other bytes.
@@ -56,7 +58,7 @@ PICTURES := PYTHONPATH=tests/support:tools/images $(BIN)/python tools/generated/
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes words prose shape rooms crds crds-check charts \
         charts-check docs-check lock guards guard-table words-page pictures reference site pod-template images images-check images-parts release test test-quick programs cluster-images test-unit test-api test-spark test-cluster cluster-up cluster-down \
-        soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index soak-release soak-helm soak-oldest bench bench-operator bench-cli bench-planning bench-file-counts bench-idle bench-changelog bench-fields \
+        soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index soak-release soak-helm soak-buildkit soak-oldest bench bench-operator bench-cli bench-planning bench-file-counts bench-idle bench-changelog bench-fields \
         bench-encryption bench-export bench-latency bench-lingering bench-cold bench-columns bench-isolation bench-memory bench-partitions bench-sink bench-tables bench-verify demo cluster-demo clean caches clean-caches
 
 help: ## list these targets
@@ -135,19 +137,17 @@ test: setup ## every test that CI runs, all levels that this host can; ICDC_REQU
 	@$(HAS_NODES) || { echo "LEFT OUT: the level cluster (tests/cluster), which needs root on Linux, or another" \
 	  "cluster in ICDC_TEST_KUBECONFIG" >&2; [ -z "$$ICDC_REQUIRE_ALL" ]; }
 
-# In `make test` what is built but once is built beside the level spark, which does without. The level
-# cluster, which waits more than it works, has the others beside it, on what it leaves of the processors:
-# a driver that gets none for long does not start in time.
+# In `make test` what is built but once is built beside the level spark, which does without. Nothing is
+# beside the level cluster: its pods get of the processors what the host's own processes leave them.
 ifdef WHOLE
-test-quick test-cluster: test-spark
+test-quick: test-spark programs
+test-cluster: test-quick
 cluster-images: programs
 programs: private BESIDE := nice -n 5
-test-quick: private BESIDE := nice
-test-quick: private WORKERS := 2
 endif
 
 test-quick: setup
-	$(BESIDE) $(PYTEST) $(PARALLEL) tests/api tests/unit
+	$(PYTEST) $(PARALLEL) tests/api tests/unit
 
 # A program that cannot be built is for the tests to name.
 programs: setup
@@ -156,8 +156,6 @@ programs: setup
 cluster-images: setup
 	@$(BIN)/python tools/images/images.py build --archive $(ARCHIVES)
 	@$(BIN)/python tools/images/images.py check --archive $(ARCHIVES)
-	@$(BUILDKIT) build --builder buildkit --archive $(ARCHIVES)
-	@$(BUILDKIT) check --builder buildkit --archive $(ARCHIVES)
 
 test-unit: setup ## the pure level: seconds
 	$(PYTEST) $(PARALLEL) tests/unit
@@ -171,11 +169,9 @@ test-spark: setup ## local Spark, real Iceberg tables, a real OpenSearch node
 	$(PYTEST) $(PARALLEL) tests/spark
 
 test-cluster: cluster-images ## a cluster of one node, made for it; as root, the first time half an hour
-	$(CLUSTER) run --images $(ARCHIVES) -- $(PYTEST) -n 2 $(BY_FILE) tests/cluster
+	$(CLUSTER) run --images $(ARCHIVES) -- $(PYTEST) $(ON_CLUSTER)
 
-cluster-up: setup ## bring up such a cluster that stays, and print what to export
-	@$(BIN)/python tools/images/images.py build --archive $(ARCHIVES)
-	@$(BUILDKIT) build --builder buildkit --archive $(ARCHIVES)
+cluster-up: cluster-images ## bring up such a cluster that stays, and print what to export
 	@$(CLUSTER) up --images $(ARCHIVES)
 
 cluster-down: setup ## take it down
@@ -219,6 +215,11 @@ soak-release: setup ## a release signed by the real cosign, and checked: six min
 
 soak-helm: setup ## the tests of the charts with Helm 3: four minutes, and three more, once, to build it
 	ICDC_HELM=helm3 $(PYTEST) -n 2 --timeout 1800 tests/api/charts --ignore tests/api/charts/test_release.py
+
+soak-buildkit: setup ## the level cluster on images as `docker build` makes them, by BuildKit; as root: half an hour
+	@$(BUILDKIT) build --builder buildkit --archive $(BUILDKIT_ARCHIVES)
+	@$(BUILDKIT) check --builder buildkit --archive $(BUILDKIT_ARCHIVES)
+	$(CLUSTER) run --images $(BUILDKIT_ARCHIVES) -- $(PYTEST) $(ON_CLUSTER)
 
 soak-oldest: export ICDC_KUBERNETES := kubernetes-oldest
 soak-oldest: test-api ## the level api on the oldest Kubernetes that the charts accept: ten minutes more, once, to build it

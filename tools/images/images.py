@@ -66,7 +66,7 @@ def build(options: argparse.Namespace) -> int:
         seconds = time.monotonic() - started
         digest = oci_archive.read_digest(archive.file)
         megabytes = archive.file.stat().st_size / 1e6
-        name = image_context.name_image(target, _choose_tag(source, options))
+        name = _choose_name(source, options, target)
         _say(f"{name} {digest} {megabytes:.0f} MB, {seconds:.1f} s: {archive.file}")
     return 0
 
@@ -87,7 +87,7 @@ def _build(
         cached=not options.rebuild,
     )
     with to.replace() as made:
-        builder.archive(image, image_context.name_image(target, _choose_tag(source, options)), made)
+        builder.archive(image, _choose_name(source, options, target), made)
     _forget(to.key)
 
 
@@ -184,14 +184,8 @@ def _open_builder(options: argparse.Namespace) -> Iterator[Builder]:
         yield BuildKit(folder / options.builder, buildah) if is_other else buildah
 
 
-def _choose_tag(source: Source, options: argparse.Namespace) -> str:
-    """Return the tag asked for, or the version.
-
-    With the name of a second builder, so that a cluster can have both images.
-    """
-    first = options.builder == _BUILDERS[0]
-    own = source.version if first else f"{source.version}-{options.builder}"
-    return str(options.tag or own)
+def _choose_name(source: Source, options: argparse.Namespace, target: str) -> str:
+    return image_context.name_image(target, str(options.tag or source.version))
 
 
 def _choose_archive(source: Source, options: argparse.Namespace, target: str) -> StoredArchive:
@@ -199,16 +193,16 @@ def _choose_archive(source: Source, options: argparse.Namespace, target: str) ->
 
         --archive FOLDER    FOLDER/spark.tar, and no second one in the cache
         (none)              image-archives/KEY/spark.tar in the cache
-        a second builder    spark-BUILDER.tar, in the cache below BUILDER-KEY
+        a second builder    another key: image-archives/BUILDER-KEY/spark.tar
 
     The tag is in the key since an archive names its image.
     """
     first = options.builder == _BUILDERS[0]
-    key = source.compute_key(_choose_tag(source, options), options.base_image, options.base)
+    tag = str(options.tag or source.version)
+    key = source.compute_key(tag, options.base_image, options.base)
     key = key if first else f"{options.builder}-{key}"
     folder: Path = options.archive or jars.choose_cache_dir() / _ARCHIVES / key
-    name = f"{target}.tar" if first else f"{target}-{options.builder}.tar"
-    return StoredArchive(folder / name, key)
+    return StoredArchive(folder / f"{target}.tar", key)
 
 
 def _forget(key: str) -> None:
@@ -240,7 +234,7 @@ def _build_parser() -> argparse.ArgumentParser:
         command.set_defaults(run=run)
         command.add_argument("targets", nargs="*", metavar="TARGET", help="default: both")
         command.add_argument("--builder", default=_BUILDERS[0], choices=_BUILDERS)
-        command.add_argument("--tag", help="default: the version, with a second builder's name")
+        command.add_argument("--tag", help="default: the version")
         command.add_argument("--base-image", default="debian:bookworm-slim")
         command.add_argument("--base", default="auto", choices=("auto", "registry", "debootstrap"))
         command.add_argument(

@@ -69,7 +69,7 @@ def test_cleaning_removes_archives_and_layers_of_both_builders(
     asked.parent.mkdir()
     for file in (
         "image-archives/1f3a/spark.tar",
-        "image-archives/buildkit-1f3a/spark-buildkit.tar",
+        "image-archives/buildkit-1f3a/spark.tar",
         "images/storage/layer",
         "images/buildkit/storage/layer",
     ):
@@ -144,7 +144,7 @@ def test_what_another_builder_left_is_brought_in_as_what_it_is(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("CALLS", str(calls))
-    image = tmp_path / "operator-buildkit.tar"
+    image = tmp_path / "operator.tar"
     image.mkdir() if is_folder else image.touch()
     assert image_builder.Buildah(tmp_path / "images").pull(image) == "the-id"
     assert f"{transport}{image.name}" in calls.read_text().split()
@@ -152,7 +152,7 @@ def test_what_another_builder_left_is_brought_in_as_what_it_is(
 
 def test_an_image_of_buildkit_is_inspected_from_its_archive_if_there_is_one(tmp_path: Path) -> None:
     buildah = image_builder.Buildah(tmp_path)
-    archive = tmp_path / "spark-buildkit.tar"
+    archive = tmp_path / "spark.tar"
     assert BuildKit(tmp_path, buildah).find(archive) is None
     archive.touch()
     assert BuildKit(tmp_path, buildah).find(archive) == str(archive)
@@ -162,7 +162,7 @@ def test_an_image_of_buildkit_is_inspected_from_its_archive_if_there_is_one(tmp_
 def test_an_image_that_was_built_for_one_command_goes_with_it_and_an_archive_stays(
     builds: Callable[[], int], tmp_path: Path
 ) -> None:
-    archive, layout = tmp_path / "spark-buildkit.tar", tmp_path / "buildkit" / "spark"
+    archive, layout = tmp_path / "spark.tar", tmp_path / "buildkit" / "spark"
     archive.touch()
     layout.mkdir(parents=True)
     buildkit = BuildKit(tmp_path / "buildkit", image_builder.Buildah(tmp_path))

@@ -76,9 +76,9 @@ _SOURCES = {
     "gitops": _GoSource(_TOOLS / "gitops", ".", "github.com/google/cel-go"),
     "promql": _GoSource(_TOOLS / "promql", ".", "github.com/prometheus/prometheus"),
 }
-_RARE = ("cosign", "helm3")
-"""Built in six and three minutes, for which `make test` does not wait: `make soak-release` and
-`make soak-helm` do."""
+_RARE = ("buildkitd", "buildctl", "cosign", "helm3")
+"""Built in minutes, for which `make test` does not wait: `make soak-buildkit`, `make soak-release`
+and `make soak-helm` do."""
 NAMES = tuple(name for name in _SOURCES if name not in _RARE)
 """Every program that tests need."""
 

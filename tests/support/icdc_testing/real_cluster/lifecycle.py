@@ -23,7 +23,6 @@ from icdc_testing.real_cluster.host.programs import Starter
 from icdc_testing.real_cluster.node import containers, control_plane, images, kubelet
 from icdc_testing.real_cluster.services import (
     object_store,
-    product,
     rest_catalog,
     search,
     spark_operator,
@@ -106,7 +105,7 @@ def _start(starter: Starter, archives: Sequence[Path]) -> Up:
             "address": layout.ADDRESS,
             "scratch": str(where.scratch),
             "podImage": images.POD_IMAGE,
-            **product.group_by_builder(loaded),
+            "images": loaded,
             "objectStore": object_store.wait_until_ready(store),
             "catalog": rest_catalog.wait_until_ready(catalog),
             "search": searching.result(),

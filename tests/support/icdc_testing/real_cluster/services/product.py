@@ -5,18 +5,6 @@ Knows those values of the operator's chart, and no pipeline.
 
 from typing import Any
 
-_SECOND = "-buildkit"
-"""How the tags of images end that the second builder made (tools/images/images.py)."""
-
-
-def group_by_builder(loaded: list[str]) -> dict[str, list[str]]:
-    """Return images by the fact of the cluster that names them: `images`, and those of BuildKit."""
-    second = [image for image in loaded if image.endswith(_SECOND)]
-    return {
-        "images": [image for image in loaded if image not in second],
-        "buildkitImages": second,
-    }
-
 
 def build_operator_values(loaded: list[str], namespaces: list[str]) -> dict[str, Any]:
     """Return values for the operator's chart: our images among those, these namespaces and no
