@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from icdc_api.spec.indices import renamed_columns
 from icdc_api.spec.indices.fields import FieldEntry
 from icdc_api.spec.indices.ingest_pipeline import IngestPipeline
 from icdc_api.spec.sink import OpenSearch, Strings
@@ -62,39 +63,8 @@ def build_wishes(table: Table, opensearch: OpenSearch) -> DocumentWishes:
 
 
 def find_renamed(schema: Schema, others: Iterable[Schema]) -> Renamed:
-    """Return the columns of a schema that had another name in some of the others.
-
-    others                                schema                    renamed
-    name (field 2)                        label (2)                 name is label
-    name (2)                              name (9), label (2)       nothing: field 9 has the name
-    name (2); name (5), without 2         label (5)                 name is label
-    name (2); label (2), name (5)         label (2), title (5)      nothing: both had the name
-    """
-    others = tuple(others)
-    ids: dict[str, int] = {}
-    names: dict[int, str] = {}
-    for path in walk_struct_paths(schema.fields):
-        ids.setdefault(_join(path), path[-1].id)
-        names.setdefault(path[-1].id, _join(path))
-    had: dict[str, set[int]] = {}
-    for other in others:
-        for path in walk_struct_paths(other.fields):
-            name = _join(path)
-            # Nor is it followed where a struct above it has lost its name to another one.
-            above = (path[:end] for end in range(1, len(path)))
-            lost = any(ids.get(_join(one), one[-1].id) != one[-1].id for one in above)
-            if name not in ids and not lost:
-                had.setdefault(name, set()).add(path[-1].id)
-    # Of columns that were there together nothing says which one had a name last: a schema that is
-    # current again has its first number. Of others it is the later one, whose id is higher.
-    together = [
-        {path[-1].id for path in walk_struct_paths(one.fields)} for one in (schema, *others)
-    ]
-    return {
-        name: names[max(columns)]
-        for name, columns in had.items()
-        if max(columns) in names and not any(len(columns & there) > 1 for there in together)
-    }
+    """Return the columns of a schema that had another name in some of the others, by that name."""
+    return renamed_columns.find_renamed(_list_ids(schema), map(_list_ids, others))
 
 
 def follow_names(
@@ -157,6 +127,12 @@ def describe_renamed(renamed: Renamed, text: str) -> str:
     ]
     shown = [f"`{name}` is now called `{renamed[name]}`" for name in found[:_MOST_SHOWN]]
     return "; " + ", ".join(shown) if shown else ""
+
+
+def _list_ids(schema: Schema) -> dict[str, int]:
+    # The first of two: a column may itself be called `a.b`, beside a struct.
+    paths = [*walk_struct_paths(schema.fields)]
+    return {_join(path): path[-1].id for path in reversed(paths)}
 
 
 def _join(path: Iterable[Field]) -> str:

@@ -12,6 +12,7 @@ from pyiceberg.catalog import AVAILABLE_CATALOGS, CatalogType
 from icdc_api import authorities, naming
 from icdc_api.errors import IcdcError, TableNotFound
 from icdc_api.spec.catalog import JDBC_NAME_RULE
+from icdc_api.spec.indices.renamed_columns import find_renamed
 from icdc_operator.cluster.heads import catalog_properties
 from icdc_operator.cluster.heads.catalog_properties import CatalogKind, OutOfSight
 from icdc_operator.cluster.heads.reader.foreign_errors import map_errors
@@ -63,35 +64,12 @@ def _read(catalog: Any, table: str, hint: str) -> TableFacts | IcdcError:
                 ),
                 columns=tuple(schema.column_names),
                 identifiers=tuple(sorted(schema.identifier_field_names())),
-                renamed=_find_renamed(schema, loaded.schemas()),
+                renamed=find_renamed(_list_ids(schema), map(_list_ids, loaded.schemas().values())),
             )
     except TableNotFound as error:
         return TableNotFound(f"{error.message}{hint}")
     except IcdcError as error:
         return error
-
-
-def _find_renamed(schema: Any, schemas: Mapping[int, Any]) -> dict[str, str]:
-    """Return columns of a schema by names that they had in others, as runs follow them.
-
-    Not by the name of a struct that another column has now, nor by a name that two columns had
-    while both were there; of others it means the later one (icdc_spark/documents/wishes.py).
-    """
-    now, others = _list_ids(schema), [_list_ids(other) for other in schemas.values()]
-    names = {number: name for name, number in now.items()}
-    had: dict[str, set[int]] = {}
-    for then in others:
-        for name, number in then.items():
-            above = [name[:at] for at, letter in enumerate(name) if letter == "."]
-            taken = any(now.get(one, then[one]) != then[one] for one in above if one in then)
-            if name not in now and not taken:
-                had.setdefault(name, set()).add(number)
-    together = [set(there.values()) for there in (now, *others)]
-    return {
-        name: names[max(columns)]
-        for name, columns in had.items()
-        if max(columns) in names and not any(len(columns & there) > 1 for there in together)
-    }
 
 
 def _list_ids(schema: Any) -> dict[str, int]:

@@ -184,7 +184,7 @@ LISTED = (
         prevents="Documents get the values of a column that had the name before another one.",
         edits=(
             Edit(
-                "sparkapps/icdc_spark/documents/wishes.py",
+                "crds/icdc_api/spec/indices/renamed_columns.py",
                 "if name not in ids and not lost:",
                 "if not lost:",
             ),
