@@ -16,6 +16,8 @@ from icdc_testing.real_cluster.node import containers, oci
 
 POD_IMAGE = "localhost/iceberg-cdc-operator/test-pod:1"
 """Runs tests/tools/pod."""
+SPARK_OPERATOR_IMAGE = "localhost/iceberg-cdc-operator/spark-operator:1"
+"""The program alone: what its webhook needs."""
 
 # Of each repository: what is built now, by either builder, and what was before.
 _RETAINED = 3
@@ -25,8 +27,14 @@ _BLOBS = Path("io.containerd.content.v1.content", "blobs", "sha256")
 
 
 def load_own(at: NodePaths) -> None:
-    """Load what every cluster needs: the container that holds a pod, and the one of tests."""
-    for program, name in (("pause", containers.PAUSE_IMAGE), ("pod", POD_IMAGE)):
+    """Load what every cluster needs: the container that holds a pod, the one of tests, and that
+    of spark-operator."""
+    own = {
+        "pause": containers.PAUSE_IMAGE,
+        "pod": POD_IMAGE,
+        "spark-operator": SPARK_OPERATOR_IMAGE,
+    }
+    for program, name in own.items():
         with tempfile.TemporaryDirectory(prefix="icdc-image-") as scratch:
             archive = Path(scratch) / "image.tar"
             oci.write(archive, name, binaries.ensure_program(program))

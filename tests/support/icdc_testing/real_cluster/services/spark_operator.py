@@ -1,10 +1,13 @@
-"""spark-operator on a cluster of the tests: its kinds, its rights, and the operator itself.
+"""spark-operator on a cluster of the tests: its kinds, what its chart makes, and its controller.
 
-It runs as a process of the host, as the ServiceAccount that its chart would make, and watches all
-namespaces: tests make one for each case. `stop` and `start` are for tests that kill it.
+Its webhook runs in a pod, as the chart has it: SparkApplications and the pods of runs go through
+it, as they do for whoever installs that chart. The controller runs as a process of the host, as
+the ServiceAccount of the chart, and watches all namespaces: tests make one for each case. `stop`
+and `start` are for tests that kill it.
 """
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +15,18 @@ import pyspark
 
 from icdc_cli.embedded import jdk
 from icdc_testing.kube import binaries
+from icdc_testing.kube.charts.helm import Helm
 from icdc_testing.kube.kubectl import Kubectl, write_kubeconfig
 from icdc_testing.kube.server_process import FixedPort, Probe
 from icdc_testing.real_cluster.host import layout, programs
 from icdc_testing.real_cluster.host.layout import ClusterPaths
 from icdc_testing.real_cluster.host.programs import Starter
-from icdc_testing.real_cluster.node import control_plane
+from icdc_testing.real_cluster.node import control_plane, images
 from icdc_testing.waiting import wait
 
 NAME = "spark-operator"
+_CONTROLLER = f"{NAME}-controller"
+_WEBHOOK = f"{NAME}-webhook"
 GROUP = "sparkoperator.k8s.io"
 _KINDS = {
     "v1beta2": {"SparkApplication", "ScheduledSparkApplication"},
@@ -33,42 +39,34 @@ _TOKEN_HOURS = 24
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Halves the time of short applications: the second compiler does not pay off."""
 
-_RULES: list[dict[str, Any]] = [
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]},
-    {"apiGroups": [""], "resources": ["configmaps", "services"], "verbs": ["*"]},
-    {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "update", "patch"]},
-    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
-    {"apiGroups": ["networking.k8s.io"], "resources": ["ingresses"], "verbs": ["*"]},
-    {"apiGroups": [GROUP], "resources": ["*"], "verbs": ["*"]},
-    {
-        "apiGroups": ["apiextensions.k8s.io"],
-        "resources": ["customresourcedefinitions"],
-        "verbs": ["get"],
-    },
-]
-
 
 def define(kubectl: Kubectl) -> None:
-    """Make its kinds known and give it its rights; return once the kinds are served.
+    """Apply its kinds, and its chart but for the controller; return once the kinds are served.
 
-    It ends when it is started before.
+    It ends when it is started before. Pods of the webhook start when there is a node.
     """
     source = binaries.find_source_folder(NAME)
     kubectl.run_ok("apply", "--server-side", "-f", str(source / "config" / "crd" / "bases"))
-    kubectl.run_ok("apply", "-f", "-", stdin=json.dumps(_build_account()))
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAME}}
+    items = [namespace, *_render(source / "charts" / "spark-operator-chart")]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    # Some of the chart's objects do not say their namespace.
+    kubectl.run_ok("apply", "-n", NAME, "-f", "-", stdin=text)
     wait.wait_until(lambda: _are_served(kubectl), "its kinds are served")
 
 
 def install(starter: Starter, kubectl: Kubectl) -> None:
-    """Start it for the first time, after `define`; return once it is ready."""
-    token = kubectl.run_ok(
-        "create", "token", NAME, "-n", NAME, f"--duration={_TOKEN_HOURS}h"
-    ).strip()
+    """Start it for the first time, after `define`; return once it and its webhook are ready."""
+    how = ("-n", NAME, f"--duration={_TOKEN_HOURS}h")
+    token = kubectl.run_ok("create", "token", _CONTROLLER, *how).strip()
     ca = starter.paths.run / "certificates" / "ca.pem"
     write_kubeconfig(
         _locate_kubeconfig(starter.paths), control_plane.make_cluster_entry(ca), token, NAME
     )
     start(starter)
+    rollout = ("rollout", "status", f"deployment/{_WEBHOOK}", "-n", NAME)
+    kubectl.run_ok(*rollout, f"--timeout={_READY_SECONDS}s")
+    wait.wait_until(lambda: _is_trusted(kubectl), "the API server knows the webhook's authority")
 
 
 def start(starter: Starter) -> None:
@@ -116,28 +114,22 @@ def _locate_kubeconfig(where: ClusterPaths) -> Path:
     return where.run / f"{NAME}.kubeconfig"
 
 
-def _build_account() -> dict[str, Any]:
-    """Return namespace, ServiceAccount and rights, as one list."""
-    rbac = "rbac.authorization.k8s.io"
-    items = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAME}},
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {"name": NAME, "namespace": NAME},
-        },
-        {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "ClusterRole",
-            "metadata": {"name": NAME},
-            "rules": _RULES,
-        },
-        {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": NAME},
-            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": NAME},
-            "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": NAME}],
-        },
+def _render(chart: Path) -> list[dict[str, Any]]:
+    """Return what the chart makes, but for the Deployment of the controller."""
+    repository, _, tag = images.SPARK_OPERATOR_IMAGE.partition("/")[2].rpartition(":")
+    image = {"registry": "localhost", "repository": repository, "tag": tag, "pullPolicy": "Never"}
+    values = {"image": image, "spark": {"jobNamespaces": [""]}}
+    with tempfile.TemporaryDirectory(prefix="icdc-helm-") as home:
+        helm = Helm(binaries.ensure_program("helm"), Path(home))
+        rendered = helm.render(chart, values, release=NAME, namespace=NAME)
+    controller = ("Deployment", _CONTROLLER)
+    return [item for item in rendered if (item["kind"], item["metadata"]["name"]) != controller]
+
+
+def _is_trusted(kubectl: Kubectl) -> bool:
+    """Return whether each entry of the webhook has the authority that the webhook has made."""
+    kinds = ("mutatingwebhookconfiguration", "validatingwebhookconfiguration")
+    entries = [
+        entry for kind in kinds for entry in kubectl.read_object("get", kind, _WEBHOOK)["webhooks"]
     ]
-    return {"apiVersion": "v1", "kind": "List", "items": items}
+    return all("caBundle" in entry["clientConfig"] for entry in entries)
