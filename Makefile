@@ -319,7 +319,7 @@ words-page: setup ## write docs/words.md from the explanations of `icdc explain`
 reference: setup ## write the pages in docs/reference, and that of compatibility, from code
 	@for page in $(REFERENCE); do PYTHONPATH=tests/support $(BIN)/python tools/generated/$$page.py --write || exit 1; done
 
-site: setup ## build the pages as a site, into .icdc/site; ARGS='--folder DIR --source URL'
+site: setup ## build the pages as a site, into .icdc/site; ARGS='--folder DIR --versioned --source URL'
 	@$(BIN)/python tools/site/build_site.py $(ARGS)
 
 pod-template: setup ## regenerate the types that pod templates are checked against, from a cluster

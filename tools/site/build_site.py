@@ -6,6 +6,7 @@ whole where there is no network. Only the search needs a web server, of any kind
 
     build_site.py                                        .icdc/site
     build_site.py --folder out --source https://git.example/lake/icdc/blob/main
+    build_site.py --folder out --versioned               out/0.1.0, beside other versions
 """
 
 import argparse
@@ -18,6 +19,8 @@ import venv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import site_versions
+from icdc_api import __version__
 from icdc_api.errors import IcdcError
 from icdc_cli.embedded import jars, programs
 
@@ -50,8 +53,11 @@ def install_tools() -> Path:
     return python
 
 
-def build(python: Path, folder: Path, source: str) -> int:
-    """Write the site into the folder; return the exit code of MkDocs."""
+def build(python: Path, folder: Path, source: str, *, versioned: bool) -> int:
+    """Write the site into the folder; return the exit code of MkDocs.
+
+    `versioned`: with a menu of the versions that lie beside that folder.
+    """
     # Not by `run_program`, which shows the last lines alone: every warning is to be mended.
     # Not --quiet: what it hides does not count as a warning, and strict would mean nothing.
     command = ("-m", "mkdocs", "build", "--strict", "--clean")
@@ -59,6 +65,8 @@ def build(python: Path, folder: Path, source: str) -> int:
     paths = ("--config-file", configuration, "--site-dir", folder.resolve())
     # What the theme's makers say of its successor is no warning about these pages.
     variables = {"ICDC_SITE_SOURCE": source, "NO_MKDOCS_2_WARNING": "1"}
+    if versioned:
+        variables["ICDC_SITE_VERSIONED"] = "1"
     # PYTHONPATH names packages of another environment.
     others = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
@@ -86,15 +94,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="URL",
         help="address below which a git host shows the files of the repository, for links to code",
     )
+    parser.add_argument(
+        "--versioned",
+        action="store_true",
+        help="into a folder below that, named as the version; those of other versions stay",
+    )
     options = parser.parse_args(arguments)
+    folder = options.folder / __version__ if options.versioned else options.folder
     try:
         python = install_tools()
     except IcdcError as error:
         sys.stderr.write(f"error: {error.message}\n")
         return 1
-    if build(python, options.folder, options.source):
+    if build(python, folder, options.source, versioned=options.versioned):
         return 1
-    problems = list(find_foreign_assets(options.folder))
+    if options.versioned:
+        site_versions.write_list(options.folder)
+    problems = list(find_foreign_assets(folder))
     sys.stderr.write("".join(f"{problem}\n" for problem in problems))
     if not problems:
         sys.stdout.write(f"the site is in {options.folder}\n")

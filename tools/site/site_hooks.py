@@ -1,6 +1,7 @@
 """Hooks that MkDocs calls while it builds the site: they add pages and convert the text of all.
 
-ICDC_SITE_SOURCE is the address below which a git host shows the files of the repository.
+ICDC_SITE_SOURCE is the address below which a git host shows the files of the repository. With
+ICDC_SITE_VERSIONED pages have a menu of the versions (site_versions.py).
 """
 
 import os
@@ -14,6 +15,14 @@ import site_pages
 
 STYLE = "site.css"
 _PATHS = {on_site: path for path, on_site in site_pages.PAGES.items()}
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Switch on the theme's menu of versions, where there are any."""
+    if os.environ.get("ICDC_SITE_VERSIONED"):
+        # mike is who first wrote such a list; the theme has no other form of it.
+        config.extra["version"] = {"provider": "mike"}
+    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -1,5 +1,6 @@
 """Pages for a git host become pages of the site; `make site` builds them, strictly."""
 
+import json
 import re
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 import build_site
 import site_pages
+import site_versions
 
 pytestmark = pytest.mark.unit
 
@@ -89,3 +91,19 @@ def test_every_tool_of_the_site_is_locked_with_its_checksum() -> None:
     packages = re.findall(r"^([a-z0-9-]+)==\S+(.*)$", text, re.MULTILINE)
     assert {"mkdocs", "mkdocs-material"} <= {name for name, _ in packages}
     assert all("--hash=sha256:" in rest for _, rest in packages)
+
+
+def test_versions_are_listed_newest_first_and_each_as_long_as_it_is_there(tmp_path: Path) -> None:
+    for name in ("0.9.1", "0.10.0", "0.2.0", "images", "1.0.0-draft"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "index.html").touch()
+    # What was cut off before its first page is no version yet.
+    (tmp_path / "0.11.0").mkdir()
+    site_versions.write_list(tmp_path)
+    listed = json.loads((tmp_path / "versions.json").read_text(encoding="utf-8"))
+    assert [entry["version"] for entry in listed] == ["0.10.0", "0.9.1", "0.2.0"]
+    assert [entry["aliases"] for entry in listed] == [["latest"], [], []]
+    assert 'url=0.10.0/index.html"' in (tmp_path / "index.html").read_text(encoding="utf-8")
+    (tmp_path / "0.10.0" / "index.html").unlink()
+    site_versions.write_list(tmp_path)
+    assert site_versions.find_versions(tmp_path) == ["0.9.1", "0.2.0"]
