@@ -151,6 +151,18 @@ ALERTS = (
         ),
     ),
     Alert(
+        "IcebergCDCRunQueued",
+        "icdc_runs_waiting_oldest_seconds",
+        "A run has been due for longer than `metrics.prometheusRule.lagSeconds`, and is queued "
+        "because of a limit of active runs. Its tables are not followed meanwhile; those of a new "
+        "pipeline have no index yet, so no other alert speaks of them.",
+        _PLATFORM,
+        (
+            "kubectl get icdc --all-namespaces  # which pipelines have a run, and which wait",
+            cures.set_value("limits.activeRuns=N"),
+        ),
+    ),
+    Alert(
         "IcebergCDCCatalogOverdue",
         "icdc_catalogs_overdue",
         "Catalogs do not answer the operator in time. Runs poll them for new snapshots instead, so "

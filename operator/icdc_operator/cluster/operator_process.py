@@ -243,6 +243,11 @@ class Operator:
             lambda: self._admission.waiting,
         )
         self._metrics.follow(
+            "icdc_runs_waiting_oldest_seconds",
+            "Seconds that the due run that waits longest has been queued because of such a limit.",
+            lambda: self._admission.find_longest_wait(datetime.now(UTC)),
+        )
+        self._metrics.follow(
             "icdc_watch_last_event_seconds",
             "Seconds since the last event of a watch; large in a quiet cluster.",
             lambda: self._watch_age.last_event_seconds,

@@ -11,6 +11,7 @@ import pytest
 from icdc_api import errors
 from icdc_api.status.pipeline_status import PipelineStatus, TableReason, Verification
 from icdc_api.status.runs import Failure, RunState
+from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 from icdc_operator.core.decide import decide
@@ -20,6 +21,7 @@ from icdc_testing.kube.charts import promql
 from icdc_testing.kube.charts.files import OPERATOR
 from icdc_testing.kube.charts.helm import Helm, nest_values
 from icdc_testing.kube.charts.promql import FoundSeries, PromQuery, Scrape
+from icdc_testing.operator.adapter.site import Site
 from icdc_testing.operator.deciding.pipelines import (
     NOW,
     make_caught_up,
@@ -161,6 +163,21 @@ def scrape_waiting(since: int) -> Iterator[Scrape]:
     return scrape_operator(happen)
 
 
+def scrape_queued(before: int) -> Iterator[Scrape]:
+    """Yield an hour's scrapes of an operator whose only slot another pipeline has, for whose end
+    one has been waiting for so many minutes before."""
+    site = Site(Limits(total=1))
+    site.want(PipelineKey("other", "first"), SHOP)
+
+    def happen(metrics: Metrics, minute: int) -> None:
+        site.seconds = 60.0 * (before + minute)
+        if minute == 0:
+            wait = site.admission.find_longest_wait
+            metrics.follow("icdc_runs_waiting_oldest_seconds", "", lambda: wait(site.now))
+
+    return scrape_operator(happen)
+
+
 def request(code: int, *, once: bool = False) -> Happening:
     """Let the API server answer with this code: in each minute, or once, half an hour ago."""
 
@@ -229,6 +246,8 @@ CASES = [
     ("OperatorForbidden", "not found", scrape_operator(request(404)), False),
     ("OperatorBehind", "for twenty minutes", scrape_waiting(40), True),
     ("OperatorBehind", "for ten minutes", scrape_waiting(50), False),
+    ("RunQueued", "for eighty minutes", scrape_queued(20), True),
+    ("RunQueued", "for seventy minutes", scrape_queued(10), False),
     ("CatalogOverdue", "for twenty minutes", scrape_overdue(40), True),
     ("CatalogOverdue", "for ten minutes", scrape_overdue(50), False),
     ("ReconcilesFail", "of one pipeline", scrape_operator(reconcile("failed", 2)), True),

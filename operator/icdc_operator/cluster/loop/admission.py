@@ -104,6 +104,10 @@ class Admission:
         """Return how many pipelines have a run that is due and not planned yet."""
         return len(self._line)
 
+    def find_longest_wait(self, now: datetime) -> float:
+        """Return the seconds for which the eldest of them has waited; 0 where nobody waits."""
+        return max(((now - one.since).total_seconds() for one in self._line.values()), default=0.0)
+
     def note_listed(self, keys: Iterable[PipelineKey]) -> None:
         """Take in a list of all pipelines. The first one says whose runs must be counted."""
         if not self._counted and self._untried is None:

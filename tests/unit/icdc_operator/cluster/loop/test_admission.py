@@ -27,6 +27,18 @@ def test_without_limits_nobody_waits_and_nobody_is_woken() -> None:
     assert (site.admission.active, site.woken, site.waited) == (2, [], [0, 0, 0])
 
 
+def test_the_longest_wait_is_that_of_a_run_that_still_waits() -> None:
+    site = Site(Limits(total=1))
+    assert site.admission.find_longest_wait(site.now) == 0
+    site.want(A1, A2, B1)  # one second apart
+    site.seconds += 100
+    longest = site.admission.find_longest_wait(site.now)
+    site.end(A1)
+    assert site.wake() == {A2}
+    # That took a second, so B1 has waited now as long as A2 had.
+    assert (longest, site.admission.find_longest_wait(site.now)) == (101, 101)
+
+
 @pytest.mark.parametrize("kind", [RunKind.DELETION, RunKind.PLAN, RunKind.DEAD_LETTERS])
 def test_a_deletion_and_a_question_without_executors_wait_for_nobody_and_count(
     kind: RunKind,
