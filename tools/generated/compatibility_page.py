@@ -113,7 +113,9 @@ def _list_kubernetes() -> Sequence[VersionRow]:
             "its API server without nodes; run by `make soak-oldest`, and not by CI",
         ),
         VersionRow("Kubernetes, other versions from that one on", ""),
-        VersionRow("spark-operator", read_go("spark-operator", operator), (_CLUSTER,)),
+        VersionRow(
+            "spark-operator, with its webhook", read_go("spark-operator", operator), (_CLUSTER,)
+        ),
         VersionRow("spark-operator, other versions of 2", ""),
         VersionRow("Helm", read_go("helm", "helm.sh/helm/v4"), (_CHARTS,)),
         VersionRow(
