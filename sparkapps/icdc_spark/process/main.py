@@ -18,7 +18,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from pyspark.sql import SparkSession
 
@@ -207,5 +207,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def leave(code: int) -> NoReturn:
+    """End this process at once; all that it had to say is written.
+
+    Python's usual end waits for threads of libraries, and stops others wherever they are, also
+    where they hold a lock that it needs itself. A driver whose JVM had been killed once stayed for
+    ever after its report was written.
+    """
+    sys.stdout.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())
