@@ -24,7 +24,7 @@ SOAK := tests/api/stories
 HISTORIES ?= 1000
 BY_FILE := --dist loadfile --no-loadscope-reorder
 PARALLEL = -n $(WORKERS) $(BY_FILE)
-ON_CLUSTER := -n 3 $(BY_FILE) tests/cluster
+ON_CLUSTER := -n 2 $(BY_FILE) tests/cluster
 # Not side by side, which would measure what they take from each other.
 BENCHMARKS := cli idle planning file-counts changelog fields latency lingering cold encryption memory tables \
   isolation partitions columns sink export verify operator
