@@ -57,7 +57,7 @@ PICTURES := PYTHONPATH=tests/support:tools/images $(BIN)/python tools/generated/
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes words prose shape rooms crds crds-check charts \
-        charts-check docs-check lock guards guard-table words-page pictures reference site pod-template images images-check images-parts release test test-quick programs cluster-images test-unit test-api test-spark test-cluster cluster-up cluster-down \
+        charts-check docs-check lock guards guard-table words-page pictures reference site pod-template images images-check images-parts release test programs cluster-images test-unit test-api test-spark test-cluster cluster-up cluster-down \
         soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index soak-release soak-helm soak-buildkit soak-oldest bench bench-operator bench-cli bench-planning bench-file-counts bench-idle bench-changelog bench-fields \
         bench-encryption bench-export bench-latency bench-lingering bench-cold bench-columns bench-isolation bench-memory bench-partitions bench-sink bench-tables bench-verify demo cluster-demo clean caches clean-caches
 
@@ -133,24 +133,27 @@ docs-check:
 	@for page in $(REFERENCE); do PYTHONPATH=tests/support $(BIN)/python tools/generated/$$page.py --check || exit 1; done
 
 test: setup ## every test that CI runs, all levels that this host can; ICDC_REQUIRE_ALL=1: or fail
-	@$(MAKE) --no-print-directory --jobs=2 WHOLE=1 programs test-quick $$($(HAS_NODES) && echo test-cluster)
+	@$(MAKE) --no-print-directory --jobs=2 WHOLE=1 programs test-api test-unit $$($(HAS_NODES) && echo test-cluster)
 	@$(HAS_NODES) || { echo "LEFT OUT: the level cluster (tests/cluster), which needs root on Linux, or another" \
 	  "cluster in ICDC_TEST_KUBECONFIG" >&2; [ -z "$$ICDC_REQUIRE_ALL" ]; }
 
-# In `make test` what is built but once is built beside the level spark, which does without. Nothing is
-# beside the level cluster: its pods get of the processors what the host's own processes leave them.
+# In `make test` what is built but once is built beside the level spark, which does without. Beside the
+# level cluster is one process of tests that wait for nothing: its pods get of the processors what the
+# host's own processes leave them.
 ifdef WHOLE
-test-quick: test-spark programs
-test-cluster: test-quick
+test-api: test-spark programs
+test-unit test-cluster: test-api
 cluster-images: programs
 programs: private BESIDE := nice -n 5
+test-api: private SPREAD = $(PARALLEL)
+ifneq (,$(filter test-cluster,$(MAKECMDGOALS)))
+test-unit: private BESIDE := nice
+test-unit: private WORKERS := 1
+endif
 endif
 
-test-quick: setup
-	$(PYTEST) $(PARALLEL) tests/api tests/unit
-
 # A program that cannot be built is for the tests to name.
-programs: setup
+programs: $(STAMP)
 	-@$(BESIDE) env $(PROGRAM_BUILDER) --host
 
 cluster-images: setup
@@ -158,12 +161,12 @@ cluster-images: setup
 	@$(BIN)/python tools/images/images.py check --archive $(ARCHIVES)
 
 test-unit: setup ## the pure level: seconds
-	$(PYTEST) $(PARALLEL) tests/unit
+	$(BESIDE) $(PYTEST) $(PARALLEL) tests/unit
 
 test-api: setup ## a real Kubernetes API server; the first time builds it, with Go, in minutes
 	@$(PROGRAM_BUILDER)
 	@$(PROGRAM_BUILDER) helm gitops crane promql
-	$(PYTEST) tests/api
+	$(PYTEST) $(SPREAD) tests/api
 
 test-spark: setup ## local Spark, real Iceberg tables, a real OpenSearch node
 	$(PYTEST) $(PARALLEL) tests/spark
