@@ -176,7 +176,7 @@ class BuildKit:
         if missing:
             raise BadSpec(
                 f"{' and '.join(missing)} of BuildKit must be on PATH to build with it; "
-                "`make test-cluster` shows how the tests build and name them."
+                "`make soak-buildkit` shows how the tests build and name them."
             )
         self.folder.mkdir(parents=True, exist_ok=True)
         log = self.folder / "buildkitd.log"

@@ -66,7 +66,7 @@ def build(options: argparse.Namespace) -> int:
         seconds = time.monotonic() - started
         digest = oci_archive.read_digest(archive.file)
         megabytes = archive.file.stat().st_size / 1e6
-        name = _choose_name(source, options, target)
+        name = image_context.name_image(target, _choose_tag(source, options))
         _say(f"{name} {digest} {megabytes:.0f} MB, {seconds:.1f} s: {archive.file}")
     return 0
 
@@ -87,7 +87,7 @@ def _build(
         cached=not options.rebuild,
     )
     with to.replace() as made:
-        builder.archive(image, _choose_name(source, options, target), made)
+        builder.archive(image, image_context.name_image(target, _choose_tag(source, options)), made)
     _forget(to.key)
 
 
@@ -184,8 +184,8 @@ def _open_builder(options: argparse.Namespace) -> Iterator[Builder]:
         yield BuildKit(folder / options.builder, buildah) if is_other else buildah
 
 
-def _choose_name(source: Source, options: argparse.Namespace, target: str) -> str:
-    return image_context.name_image(target, str(options.tag or source.version))
+def _choose_tag(source: Source, options: argparse.Namespace) -> str:
+    return str(options.tag or source.version)
 
 
 def _choose_archive(source: Source, options: argparse.Namespace, target: str) -> StoredArchive:
@@ -198,8 +198,7 @@ def _choose_archive(source: Source, options: argparse.Namespace, target: str) ->
     The tag is in the key since an archive names its image.
     """
     first = options.builder == _BUILDERS[0]
-    tag = str(options.tag or source.version)
-    key = source.compute_key(tag, options.base_image, options.base)
+    key = source.compute_key(_choose_tag(source, options), options.base_image, options.base)
     key = key if first else f"{options.builder}-{key}"
     folder: Path = options.archive or jars.choose_cache_dir() / _ARCHIVES / key
     return StoredArchive(folder / f"{target}.tar", key)

@@ -105,7 +105,7 @@ class Admission:
         return len(self._line)
 
     def find_longest_wait(self, now: datetime) -> float:
-        """Return the seconds for which the eldest of them has waited; 0 where nobody waits."""
+        """Return for how many seconds the eldest that waits has waited; 0 where none does."""
         return max(((now - one.since).total_seconds() for one in self._line.values()), default=0.0)
 
     def note_listed(self, keys: Iterable[PipelineKey]) -> None:

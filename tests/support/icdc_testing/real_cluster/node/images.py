@@ -19,7 +19,7 @@ POD_IMAGE = "localhost/iceberg-cdc-operator/test-pod:1"
 SPARK_OPERATOR_IMAGE = "localhost/iceberg-cdc-operator/spark-operator:1"
 """The program alone: what its webhook needs."""
 
-# Of each repository: what is built now, by either builder, and what was before.
+# Of each repository: what is built now, and what was before, by whichever builder.
 _RETAINED = 3
 _LOADED = "loaded.json"
 _REGISTRY = "localhost"

@@ -116,8 +116,9 @@ def _locate_kubeconfig(where: ClusterPaths) -> Path:
 
 def _render(chart: Path) -> list[dict[str, Any]]:
     """Return what the chart makes, but for the Deployment of the controller."""
-    repository, _, tag = images.SPARK_OPERATOR_IMAGE.partition("/")[2].rpartition(":")
-    image = {"registry": "localhost", "repository": repository, "tag": tag, "pullPolicy": "Never"}
+    name, _, tag = images.SPARK_OPERATOR_IMAGE.rpartition(":")
+    registry, _, repository = name.partition("/")
+    image = {"registry": registry, "repository": repository, "tag": tag, "pullPolicy": "Never"}
     values = {"image": image, "spark": {"jobNamespaces": [""]}}
     with tempfile.TemporaryDirectory(prefix="icdc-helm-") as home:
         helm = Helm(binaries.ensure_program("helm"), Path(home))
